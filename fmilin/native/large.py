@@ -6,21 +6,18 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from scipy import sparse
 from scipy.sparse import csc_array
 
-from fmilin.ground import ConstraintError, FloatArray, NumericalError
-from fmilin.ground.tolerances import REACHED
+from fmilin.ground import FloatArray
 from fmilin.model.constraints.declared import Constraints
 from fmilin.numerics.codegen.functions import SystemFunctions
 from fmilin.numerics.codegen.implicit import cse_option, jacobian
-from fmilin.numerics.factors import LARGEST_DENSE, Factors, SparseFactors, regular_factors
+from fmilin.native.sparse.manifold import SparseManifold
+from fmilin.numerics.factors import LARGEST_DENSE, Factors, regular_factors
 
 __all__ = ["LARGEST_DENSE", "LargeEquations", "SparseFunctions"]
 
 Sparse = Any  # scipy.sparse.csc_array
-
-ITERATIONS = 50
 
 
 class SparseFunctions(SystemFunctions):
@@ -59,7 +56,7 @@ class SparseFunctions(SystemFunctions):
         return sparse_function(s.arguments, [jacobian(ca.mtimes(s.matrix[n:, :n], s.states[n:]), s.states[:n])])
 
 
-class LargeEquations:
+class LargeEquations(SparseManifold):
     """:class:`~fmilin.model.equations.SparseEquations` of a model; its constraints are free of time and inputs."""
 
     def __init__(
@@ -70,8 +67,8 @@ class LargeEquations:
         inputs: Callable[[FloatArray], FloatArray],
         kept: Sequence[int],  # the inputs of the equations that are the model's, too
     ) -> None:
+        super().__init__(functions.system.state_signals)
         self._functions, self._constraints, self._p, self._inputs = functions, constraints, p, inputs
-        self.n = len(functions.system.state_signals) // 2
         self._columns = [*range(2 * self.n), *(2 * self.n + i for i in kept)]
 
     def matrix(self, t: float, x: FloatArray, u: FloatArray) -> tuple[Sparse, FloatArray]:
@@ -95,64 +92,8 @@ class LargeEquations:
         """Return (g, G v)."""
         return self._constraints.residuals(t, x, u, np.empty(0))
 
-    def distance(self, x: FloatArray, u: FloatArray, t: float) -> float:
-        """Return the largest component of the step that would lead back."""
-        g = self.residuals(t, x, u)
-        if not np.isfinite(g).all():
-            return float("inf")
-        G, nothing = self._gradient(t, x, u), np.zeros(self.n, dtype=bool)
-        steps = [self._step(G, D, h, nothing) / D for D, h in zip(self._sizes(x), np.split(g, 2), strict=True)]
-        return float(np.max(np.abs(steps), initial=0.0))
-
-    def projected(self, t: float, x: FloatArray, u: FloatArray, held: Sequence[int]) -> FloatArray:
-        """Return the nearest states by Gauss-Newton, positions first; velocities follow linearly."""
-        n, x, (D_q, D_v) = self.n, x.copy(), self._sizes(x)
-        m, fixed = len(self._constraints) // 2, np.zeros(2 * self.n, dtype=bool)
-        fixed[list(held)] = True
-        previous = np.inf
-        for _ in range(ITERATIONS):
-            try:
-                step = self._step(self._gradient(t, x, u), D_q, self.residuals(t, x, u)[:m], fixed[:n])
-            except NumericalError:  # the held states say too much
-                break
-            size = float(np.max(np.abs(step / D_q), initial=0.0))
-            x[:n] += step * min(1.0, 0.5 / size if size > 0 else 1.0)  # no longer than half the size of a coordinate
-            if size <= 1e-15 or (size < 1e-9 and size >= 0.5 * previous) or not np.isfinite(size):
-                break
-            previous = size
-        distance = np.inf
-        try:
-            for _ in range(2):
-                x[n:] += self._step(self._gradient(t, x, u), D_v, self.residuals(t, x, u)[m:], fixed[n:])
-            distance = self.distance(x, u, t)
-        except NumericalError:  # as above, or the point is singular
-            pass
-        if distance <= REACHED:
-            return x
-        names = [self._functions.system.state_signals.names[i] for i in held]
-        what = f"with {', '.join(names)} held" if names else "from the start values"
-        raise ConstraintError(
-            f"The constraints cannot be satisfied {what}: the search ended {distance:.3g} sizes of the states away. "
-            "Check the constraints and the values given with --set."
-        )
-
     def _gradient(self, t: float, x: FloatArray, u: FloatArray) -> Sparse:
         return self.matrix(t, x, u)[0][self.n :, : self.n].tocsc()
-
-    def _sizes(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        scales = self._functions.system.state_signals.scales(x)
-        return scales[: self.n], scales[self.n :]
-
-    def _step(self, G: Sparse, D: FloatArray, h: FloatArray, fixed: Any) -> FloatArray:
-        """Return the smallest dz with G dz = -h and dz zero where ``fixed``, sizes measured in D."""
-        if not np.isfinite(h).all() or not np.isfinite(G.data).all():
-            return np.full(len(D), np.nan)
-        scaled = (G @ sparse.diags_array(np.where(fixed, 0.0, D))).tocsc()
-        saddle = sparse.block_array([[sparse.eye_array(len(D)), scaled.T], [scaled, None]], format="csc")
-        factors = SparseFactors(saddle, "the matrix of the constraints with these states held")
-        solution = factors.solve(np.concatenate((np.zeros(len(D)), -h)))
-        step: FloatArray = D * solution[: len(D)]
-        return step
 
 
 def sparse_function(arguments: Sequence[Any], results: Sequence[Any]) -> Callable[..., list[Any]]:

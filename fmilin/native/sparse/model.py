@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from fmilin.ground import FloatArray, NumericalError, Signal, Signals, UsageError
-from fmilin.model import Constraint, Constraints, ModelInfo, SecondOrderForm
+from fmilin.model import Constraint, Constraints, ModelInfo, SecondOrderForm, SparseEquations
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
 from fmilin.native.native_model import NativeModel
 from fmilin.native.sparse.equations import NumericEquations, Pattern
+from fmilin.native.sparse.pointwise import NumericSparseEquations
 from fmilin.numerics.factors import LARGEST_DENSE, regular_factors
 
+LEAST_SPARSE = 60  # coordinates and multipliers from which sparse matrices are quicker than one evaluation a column
 LARGEST_FORM = 2000  # coordinates up to which matrices of all states are made dense
 
 
@@ -58,6 +60,15 @@ class NumericModel(NativeModel):
         form: SecondOrderForm = self._evaluator.second_order_form(t, x, self._full(u), dense=False)
         inputs: Any = csc_array(form.force_inputs[:, self._input_indices])
         return replace(form, force_inputs=inputs)
+
+    def sparse_equations(self) -> SparseEquations | None:
+        """Return the equations in sparse matrices, of a model that is not small and has its own constraints."""
+        is_small = self.equations.n + self.equations.m < LEAST_SPARSE
+        return self._pointwise if self._has_own_constraints and not is_small else None
+
+    @cached_property
+    def _pointwise(self) -> NumericSparseEquations:
+        return NumericSparseEquations(self.equations, self.states, self._full, self._input_indices)
 
     # Its own constraints need no expressions.
 
