@@ -10,9 +10,9 @@ from scipy.sparse import csc_array
 
 from fmilin.ground import FloatArray
 from fmilin.model.constraints.declared import Constraints
+from fmilin.native.sparse.manifold import SparseManifold
 from fmilin.numerics.codegen.functions import SystemFunctions
 from fmilin.numerics.codegen.implicit import cse_option, jacobian
-from fmilin.native.sparse.manifold import SparseManifold
 from fmilin.numerics.factors import LARGEST_DENSE, Factors, regular_factors
 
 __all__ = ["LARGEST_DENSE", "LargeEquations", "SparseFunctions"]

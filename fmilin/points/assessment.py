@@ -235,6 +235,8 @@ def free_directions(
         return (), 1.0
     seen = np.fmax(np.abs(solution.J), certificate.seen if solution.seen is None else solution.seen)
     J = balanced(solution.J[:, inside], seen[:, inside])
+    if certificate.is_isolated:
+        return (), J.regularity
     limit = RANK if solution.is_exact and not equations.moving else RANK_MEASURED
     V = _confirmed(equations, solution, inside, J.columns[:, None] * J.null_space(limit), seen)
     if not V.shape[1]:

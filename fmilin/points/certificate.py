@@ -32,6 +32,8 @@ NOTHING = 1e-26  # a residual that is none, where it leaves that level at once
 NARROW = 1e-20  # an interval for a root, in sizes of the unknowns
 CORRECTIONS = 8  # of a point along a direction, as long as each takes a tenth of the residual
 EPS = float(np.finfo(np.float64).eps)
+LINEAR_OVER, LINEAR_WITHIN = 10.0, 0.25  # times where a residual leaves its noise; part by which it may bend there
+LEAST_ROUNDING = 4 * EPS  # of the terms of a residual, where its noise was measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +46,7 @@ class Certificate:
     seen: FloatArray  # (m, n), how large the entries of the Jacobian are here or a little beside
     multiple: tuple[int, ...] = ()  # unknowns that a multiple root leaves in doubt
     runs_away: bool = False
+    is_isolated: bool = False  # whether there is exactly one solution within ``distance``
 
     def is_near(self, sizes: FloatArray) -> bool:
         """Whether the solution is near beside the ``sizes`` (n,) of the unknowns."""
@@ -62,7 +65,8 @@ class _Slopes:
         form = balanced(J, seen)
         self.J, self.form, self.rank = J, form, form.rank(limit)
         self.P = form.inverse(self.rank)
-        self.loose = form.inverse(int(np.count_nonzero(form.sigma > LOOSE * np.max(form.sigma, initial=0.0))))
+        loose_rank = int(np.count_nonzero(form.sigma > LOOSE * np.max(form.sigma, initial=0.0)))
+        self.loose, self.determines_all = form.inverse(loose_rank), loose_rank == J.shape[1]
         self.null = form.columns[:, None] * form.null_space(limit)
         self.rounding = TERMS_ROUNDED * np.abs(J) @ np.maximum(np.abs(z), 1.0)
 
@@ -183,10 +187,13 @@ class _Search:
     def _judged(self, d: FloatArray) -> Certificate:
         noise = self._noise()
         doubtful = self.slopes.null
-        if not doubtful.shape[1]:
-            bound = self._bound(d, noise)
+        if self.slopes.determines_all:
+            # Small singular values alone say nothing: those of a beam of many elements, or of a bushing beside a soft
+            # spring, are far from rounding, and then Newton and Kantorovich's bound holds with all of them.
+            step = -self.slopes.loose @ self.r
+            bound = self._bound(step, noise)
             if bound is not None and (bound <= DETERMINED * self.sizes).all():
-                return Certificate(self.z, bound, d, self.seen)
+                return Certificate(self.z, bound, step, self.seen, is_isolated=True)
         doubtful = np.hstack((doubtful, self.slopes.weak(self.r, noise, self.sizes)))
         if not doubtful.shape[1]:
             doubtful = (d if np.abs(d).max(initial=0.0) > 0 else np.cos(np.arange(len(d)) + 1.0))[:, None]
@@ -196,24 +203,28 @@ class _Search:
         """Return what r may be by rounding and the model's own noise, shape (m,)."""
         line = np.cos(np.arange(len(self.z)) + 1.0)
         values = np.array([self.equations.values(self.z + 1e-8 * s * line) for s in range(POINTS)])
-        measured = CLEARLY * noise_from_table(values) if np.isfinite(values).all() else self.allowed
-        noise = np.maximum(self.slopes.rounding, measured)
+        if np.isfinite(values).all():
+            # What was measured includes the rounding of terms that cancel; four units are the least that terms have.
+            least = LEAST_ROUNDING * np.abs(self.slopes.J) @ np.maximum(np.abs(self.z), 1.0)
+            noise = np.maximum(least, CLEARLY * noise_from_table(values))
+        else:
+            noise = np.maximum(self.slopes.rounding, self.allowed)
         return np.where(self.equations.first_order, noise, np.maximum(noise, self.allowed))
 
     def _bound(self, d: FloatArray, noise: FloatArray) -> FloatArray | None:
         """Return 2 |d|, rounding included, where K |d| <= 1/2; None where it is not."""
-        sizes, blurred = self.sizes, np.abs(self.slopes.P) @ noise
+        sizes, blurred = self.sizes, np.abs(self.slopes.loose) @ noise
         step = float(np.max(np.abs(d) / sizes))
         along = d / step if step > 0 else sizes * np.where(np.arange(len(d)) % 2, -1.0, 1.0)
         length = float(np.max((np.abs(d) + blurred) / sizes))
         probe = min(max(length, PROBED), DETERMINED)
         change = self._jacobian(self.z + probe * along) - (self.J if self.exact else self._jacobian(self.z))
-        relative = (self.slopes.P @ change) * sizes / sizes[:, None]
+        relative = (self.slopes.loose @ change) * sizes / sizes[:, None]
         h = float(np.linalg.norm(relative, np.inf)) / probe * length
         # Whether the residual changes on a way as the slopes say: those measured over long steps may not.
         way = max(4 * length, SETTLED)
         change = self.equations.values(self.z + way * along) - self.r
-        missing = np.abs(self.slopes.P @ (change - self.slopes.J @ (way * along)))
+        missing = np.abs(self.slopes.loose @ (change - self.slopes.J @ (way * along)))
         if not (h <= 0.5 and (missing <= 0.5 * way * sizes + 2 * blurred).all()):  # NaN is not
             return None
         return np.asarray(2 * (np.abs(d) + blurred) + h * length * sizes)
@@ -227,11 +238,17 @@ class _Search:
         rest = apart @ _Slopes(self.slopes.J @ apart, self.seen, self.z, self.limit).P
         distance = 2 * np.abs(rest @ self.r) + np.abs(rest) @ noise
         multiple: set[int] = set()
+        determined = 0
         mixed = np.cos(np.arange(len(directions)) + 1.0) @ directions
         if len(directions) > 1 and self._followed(mixed, rest, noise)[0] == "family":
             directions = directions[:0]  # where a sum of all of them leads nowhere else, none does
         for v in directions:
             end, s = self._followed(v, rest, noise)
+            if end == "multiple" and self._leaves_linearly(v, s, rest):
+                # A weak spring beside a stiff one: the solution is simple, and known as well as rounding allows.
+                distance = distance + s * np.abs(v)
+                determined += 1
+                continue
             if end == "nowhere" and not self.centred:
                 root = self._root_along(v, rest, noise)
                 if root is not None:
@@ -243,7 +260,18 @@ class _Search:
             if end == "multiple":
                 distance = distance + s * np.abs(v)
                 multiple |= set(np.flatnonzero(s * np.abs(v) > 0.1 * distance).tolist())
-        return Certificate(self.z, distance, d, self.seen, tuple(sorted(multiple)))
+        is_isolated = 0 < determined == len(directions)
+        return Certificate(self.z, distance, d, self.seen, tuple(sorted(multiple)), is_isolated=is_isolated)
+
+    def _leaves_linearly(self, v: FloatArray, s: float, P: FloatArray) -> bool:
+        """Whether the residual changes its sign along v, and grows in proportion, from where it leaves its noise."""
+        far = min(LINEAR_OVER * s, 1.0)
+        nothing = np.zeros(len(self.r))
+        ahead, behind, half = (self._residual_at(k * far, v, P, nothing)[1] for k in (1.0, -1.0, 0.5))
+        row = int(np.argmax(np.abs(ahead) / np.maximum(np.abs(self.seen) @ np.abs(v), 1e-300)))
+        slope = (ahead[row] - behind[row]) / 2
+        is_odd = abs(ahead[row] + behind[row]) <= LINEAR_WITHIN * abs(slope)
+        return bool(is_odd and abs(half[row] - slope / 2) <= LINEAR_WITHIN * abs(slope))  # NaN is not
 
     def _followed(
         self, v: FloatArray, P: FloatArray, noise: FloatArray

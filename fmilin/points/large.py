@@ -4,19 +4,24 @@ Its Jacobian, [[d(F - G' lambda)/dq, -G'], [G, 0]], is as sparse as the equation
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from fmilin.ground import ConstraintError, FloatArray, NumericalError
 from fmilin.ground.tolerances import BALANCED_EXACTLY, DETERMINED, EQUILIBRIUM
+from fmilin.linearization.lagrange import by_sparse_equations
+from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import consistent_states
 from fmilin.model import Model, SparseEquations
 from fmilin.points.newton import TERMS_ROUNDED
 from fmilin.points.report import TrimmedPoint, TrimReport
 from fmilin.points.request import TrimRequest
+from fmilin.points.resting import BLURRED, MOST_STATES, growing
 
 ITERATIONS = 60
 ROUNDED = 1e-9  # steps, in sizes of the coordinates, that may be rounding
+TINY = 1e-15  # of the size of a state: rounding, shown as 0
 LONGEST = 0.2  # of a step, in sizes of the coordinates: what lies farther away is another equilibrium
 
 
@@ -54,6 +59,7 @@ def search_sparse(
         rates = np.concatenate((x[n:], accelerations))
     except NumericalError:
         return None
+    x = np.where(np.abs(x) < TINY * sizes, 0.0, x)
     residual = float(np.max(np.abs(rates) / sizes, initial=0.0))
     if not (residual <= EQUILIBRIUM and (distance <= DETERMINED * sizes).all()):
         return None
@@ -61,7 +67,16 @@ def search_sparse(
     report = TrimReport(model.states, model.inputs, rates, residual, exact=exact, distance=near)
     parameters = dict(model.start.parameters)
     names = model.states.names, model.inputs.names
-    return TrimmedPoint(time=t, states=x, inputs=u, parameters=parameters, names=names, report=report, request=request)
+    point = TrimmedPoint(time=t, states=x, inputs=u, parameters=parameters, names=names, report=report, request=request)
+    return _with_stability(model, equations, point) if len(x) <= MOST_STATES else point
+
+
+def _with_stability(model: Model, equations: SparseEquations, point: TrimmedPoint) -> TrimmedPoint:
+    """Return the point with what the eigenvalues of its linear model say."""
+    linear = by_sparse_equations(model, equations, point, Request())
+    if linear is None:
+        return point
+    return replace(point, report=growing(linear.A, BLURRED[True]).told_in(point.report))
 
 
 def _balanced(

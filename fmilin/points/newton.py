@@ -17,6 +17,8 @@ LONGEST = 0.5
 """Of the first step, in sizes of the states: what lies farther away is another solution. It grows while steps help."""
 DROP = 1e-9
 """Singular values of the balanced Jacobian below this fraction of the largest: nothing is known of their directions."""
+ROUNDED = 1e-14
+"""Singular values of the balanced Jacobian, whose largest is near one, that are rounding."""
 DAMPINGS = (0.0, 1e-6, 1e-4, 1e-2, 1.0, 1e2)
 """Tried in turn until the residual falls, in squares of the largest singular value, which is near one."""
 LAST = 2  # steps after the residual has vanished, as long as each makes it smaller yet; the last slopes are good enough
@@ -111,16 +113,22 @@ def _step(
     if before == 0.0:
         return None
     states = unknowns.state_columns
-    for damping in DAMPINGS:
-        step = J.step(r, damping, DROP)
+    stiff = bool(((J.sigma > ROUNDED) & (J.sigma <= DROP * J.sigma[0])).any()) if len(J.sigma) else False
+    # Of a stiff model the small singular values are true: they are used where the step without them hardly helps.
+    tried = [(0.0, DROP, 0.5), (0.0, ROUNDED, 1.0)] if stiff else []
+    tried += [(damping, DROP, 1.0) for damping in DAMPINGS]
+    for damping, drop, falls in tried:
+        step = J.step(r, damping, drop)
         longest = float(np.max(np.abs(step[states]), initial=0.0))
         fraction = min(1.0, radius / longest) if longest > 0 else 1.0
         candidate = np.clip(z + fraction * step, unknowns.low, unknowns.high)
         value = equations.values(candidate)
         norm = float(np.linalg.norm(J.rows * value))
-        if norm < before:
+        if norm < falls * before:
             new = radius * 4 if fraction < 1.0 and norm < before * (1 - 0.3 * fraction) else max(radius, longest)
             return candidate, value, new
+        if falls < 1.0:
+            continue  # the step without small singular values is no measure of how far the other one may go
         radius = min(radius, longest)
         radius /= 4 if damping else 2
     return None

@@ -267,3 +267,50 @@ def test_full_matrices_of_thousands_of_states_are_refused() -> None:
     model = flexible_double_pendulum(700)
     with pytest.raises(UsageError, match=r"a full matrix of 8424 states.*fmilin\.formulations\.sparse"):
         model.second_order_form(0.0, model.start.states, model.start.inputs)
+
+
+# ---------------------------------------------------------------------- many elements: stiff, and not singular
+
+
+@pytest.mark.parametrize("elements", [2, 5, 10, 20, 40])
+def test_its_equilibrium_and_its_spectrum_with_many_elements(elements: int) -> None:
+    """The oracle takes no A: the largest eigenvalues of K^-1 M, whose small frequencies keep their digits."""
+    model = flexible_double_pendulum(elements)
+    point = fl.trim(model)
+    assert not {"multiple", "family"} & {remark.kind for remark in point.report.remarks}
+    assert all(distance < 1e-6 for distance in point.report.distance.values())
+    linear = fl.linearize(model, point)
+    found = linear.eigenvalues()
+    # The entries of A are of the size of the square of the fastest frequency, and have so many digits.
+    expected = frequencies(model)
+    loss = 4 * np.finfo(float).eps * (np.abs(found).max() / expected) ** 2
+    assert (np.abs(np.sort(found.imag[found.imag > 0])[:4] / expected - 1) < loss + 1e-12).all()
+
+
+def test_it_hangs_at_the_same_place_where_it_is_let_go_bent() -> None:
+    model = flexible_double_pendulum(20)
+    point = fl.trim(model, guess={"link1.theta": -1.4, "link2.w[10]": 0.02})
+    np.testing.assert_allclose(point.states, model.start.states, atol=1e-9)
+    assert point.report.unstable == 0
+
+
+def test_a_motor_holds_it_aslant() -> None:
+    """The dense equations answer this one: M^-1 is in them, and the torque is that of the weight."""
+    model = flexible_double_pendulum(4)
+    point = fl.trim(model, fixed={"link1.theta": -1.5}, free=["torque1"])
+    assert not {"multiple", "family"} & {remark.kind for remark in point.report.remarks}
+    x = dict(zip(model.states.names, point.states, strict=True))
+    moment = sum(_moment_of(x, k) for k in (1, 2))
+    torque = point.inputs[0]
+    np.testing.assert_allclose(torque, moment, rtol=1e-6)
+
+
+def _moment_of(x: dict[str, float], k: int) -> float:
+    """The moment of the weight of link k about the ground joint, from the places of its nodes and its slopes."""
+    theta, n = x[f"link{k}.theta"], 4
+    s = np.linspace(0, ROD.length, n + 1)
+    u, w, slope = (np.array([x[f"link{k}.{c}[{i + 1}]"] for i in range(n + 1)]) for c in ("u", "w", "phi"))
+    along = np.trapezoid(s + u, s)
+    across = CubicHermiteSpline(s, w, slope).integrate(0.0, ROD.length)
+    mean = (x[f"link{k}.x"] * ROD.length + np.cos(theta) * along - np.sin(theta) * across) * ROD.mu
+    return float(GRAVITY * mean)
