@@ -146,8 +146,20 @@ class LinearModel(Shown):
 
     def eigenvalues(self) -> NDArray[np.complex128]:
         """Return the eigenvalues of A in 1/s, shape (P,), sorted by real part, then imaginary part."""
-        values = np.linalg.eigvals(self.A).astype(np.complex128) if len(self.A) else np.empty(0, np.complex128)
-        return values[np.lexsort((values.imag, values.real))]
+        from fmilin.numerics.eigenvalue_errors import compute_eigenvalues
+
+        return compute_eigenvalues(self.A)
+
+    def eigenvalue_errors(self) -> FloatArray:
+        """Return how far each of :meth:`eigenvalues` may be off, shape (P,), in 1/s.
+
+        The errors of the entries of A (``errors.A``) and rounding, times the condition number of a simple eigenvalue;
+        k eigenvalues that meet in one direction (a Jordan block) move by the k-th root of such errors. Zero where the
+        entries are exact and the structure of A alone decides, as for a chain of integrators.
+        """
+        from fmilin.numerics.eigenvalue_errors import compute_eigenvalue_errors
+
+        return compute_eigenvalue_errors(self.A, self.errors.A)
 
     def stability(self) -> Stability:
         """Return whether deviations grow: ``.stable`` is True, False, or None where the errors of A leave it open.
@@ -174,7 +186,7 @@ class LinearModel(Shown):
         """Return frequency, damping and the shape in all N states of each eigenvalue or complex pair, slowest first."""
         from fmilin.linear_model.modes import modes_of
 
-        return modes_of(self.A, self.T, self.sample_time)
+        return modes_of(self.A, self.T, self.sample_time, self.errors.A)
 
     def with_prescribed_states(self) -> LinearModel:
         """Return the model with prescribed motions as states: of u, der(u), der(der(u)) only the last stays an input.

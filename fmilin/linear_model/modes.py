@@ -1,5 +1,6 @@
 """What the eigenvalues say: frequencies, damping, and how the whole mechanism moves."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,6 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground import FloatArray, Shown
+from fmilin.numerics.eigenvalue_errors import compute_eigenvalue_errors, compute_eigenvalues, group_eigenvalues
+
+Complex = NDArray[np.complex128]
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,6 +22,7 @@ class Mode:
     # (N,), how all N states move, dependent ones included: ``x - x0 = Re(shape exp(eigenvalue t))`` to first order. Its
     # largest entry is 1
     shape: NDArray[np.complex128]
+    error: float = 0.0  # how far the eigenvalue may be off, in 1/s: see :meth:`LinearModel.eigenvalue_errors`
 
     @property
     def is_oscillatory(self) -> bool:
@@ -46,18 +51,39 @@ class Modes(Shown, tuple[Mode, ...]):
     __slots__ = ()
 
 
-def modes_of(A: FloatArray, T: FloatArray, sample_time: float = 0.0) -> Modes:
-    """Return the modes of dy/dt = A (y - y0), or of samples, seen in x - x0 = T (y - y0), T (N, P), slowest first."""
+def modes_of(A: FloatArray, T: FloatArray, sample_time: float = 0.0, E: FloatArray | None = None) -> Modes:
+    """Return the modes of dy/dt = A (y - y0), or of samples, seen in x - x0 = T (y - y0), T (N, P), slowest first.
+
+    ``E`` has the errors of the entries of A, shape (P, P); without it they count as exact.
+    """
     if not len(A):
         return Modes()
-    values, vectors = np.linalg.eig(A)
+    values = compute_eigenvalues(A)
+    errors = compute_eigenvalue_errors(A, np.zeros_like(A) if E is None else E)
+    vectors = _match_eigenvectors(A, values)
     modes = []
-    for value, vector in zip(values.astype(np.complex128), vectors.T.astype(np.complex128), strict=True):
+    for value, error, vector in zip(values.tolist(), errors.tolist(), vectors.T, strict=True):
         if value.imag < 0:
             continue
         shape, largest = shape_of(T, vector)
-        modes.append(Mode(rate_of(complex(value), sample_time), shape / largest))
+        modes.append(Mode(rate_of(value, sample_time), shape / largest, _error_of_rate(value, error, sample_time)))
     return Modes(sorted(modes, key=lambda m: slowness(m.eigenvalue)))
+
+
+def _match_eigenvectors(A: FloatArray, values: Complex) -> Complex:
+    """Return an eigenvector for each of the eigenvalues, as columns in their order."""
+    from scipy.optimize import linear_sum_assignment
+
+    computed, vectors = np.linalg.eig(A)
+    order = linear_sum_assignment(np.abs(values[:, None] - computed))[1]
+    return np.asarray(vectors, dtype=np.complex128)[:, order]
+
+
+def _error_of_rate(value: complex, error: float, sample_time: float) -> float:
+    """Return the error of an eigenvalue in 1/s; of a sampled motion that of ``log(z) / sample_time``."""
+    if sample_time <= 0:
+        return error
+    return error / abs(value) / sample_time if abs(value) > error else float("inf")
 
 
 def slowness(value: complex) -> tuple[float, float]:
@@ -78,9 +104,6 @@ def rate_of(value: complex, sample_time: float) -> complex:
         return value
     growth = float(np.log(abs(value))) if value != 0 else -np.inf
     return complex(growth / sample_time, float(np.angle(value)) / sample_time)
-
-
-Complex = NDArray[np.complex128]
 
 
 def eigenvectors(A: FloatArray) -> tuple[Complex, Complex, Complex]:
@@ -123,3 +146,44 @@ def lyapunov(A: Complex | FloatArray, Q: Complex | FloatArray, *, sampled: bool)
     from scipy.linalg import solve_continuous_lyapunov, solve_discrete_lyapunov
 
     return solve_discrete_lyapunov(A, Q) if sampled else solve_continuous_lyapunov(A, -Q)
+
+
+@dataclass(frozen=True)
+class EigenvalueCluster:
+    """Eigenvalues that cannot be told from each other: one, or one pair of complex ones, as a rule."""
+
+    eigenvalue: complex  # in 1/s; the mean of the cluster, with positive imaginary part of a pair
+    count: int  # how many eigenvalues, or pairs of complex ones
+    is_pair: bool
+    error: float  # radius of a disc around ``eigenvalue`` in which all of them lie, and the true ones too
+
+    @property
+    def real(self) -> float:
+        """The real part, 0 where that is within the error."""
+        return 0.0 if abs(self.eigenvalue.real) <= self.error else self.eigenvalue.real
+
+
+def cluster_modes(modes: Sequence[Mode]) -> list[EigenvalueCluster]:
+    """Return the eigenvalues of modes, those together that their errors do not keep apart, slowest first."""
+    infinite = [
+        EigenvalueCluster(m.eigenvalue, count=1, is_pair=False, error=m.error)
+        for m in modes
+        if not np.isfinite(m.eigenvalue)
+    ]
+    finite = [m for m in modes if np.isfinite(m.eigenvalue)]
+    every = [m.eigenvalue for m in finite] + [m.eigenvalue.conjugate() for m in finite if m.is_oscillatory]
+    values = np.array(every, dtype=np.complex128)
+    errors = np.array([m.error for m in finite] + [m.error for m in finite if m.is_oscillatory])
+    conjugates = {i: len(finite) + k for k, i in enumerate(i for i, m in enumerate(finite) if m.is_oscillatory)}
+    clusters = []
+    for group in group_eigenvalues(values, errors):
+        if min(group) >= len(finite):  # the mirror image of a cluster of complex eigenvalues
+            continue
+        is_pair = not any(i not in conjugates or conjugates[i] in group for i in group if i < len(finite))
+        mean = complex(values[group].mean())
+        if not is_pair:
+            mean = complex(mean.real)
+        spread = float(np.abs(values[group] - mean).max())
+        error = max(spread, float(errors[group].max()))
+        clusters.append(EigenvalueCluster(mean, len(group), is_pair, error))
+    return sorted([*clusters, *infinite], key=lambda cluster: slowness(cluster.eigenvalue))

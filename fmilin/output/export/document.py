@@ -66,6 +66,7 @@ def to_document(linear: LinearModel) -> dict[str, Any]:
     document |= {group: list(signals.names) for group, signals in groups.items()}
     document["units"] = {s.name: s.unit for group in GROUPS for s in groups[group]}
     document["eigenvalues"] = linear.eigenvalues()
+    document["eigenvalue_errors"] = linear.eigenvalue_errors()
     document["point"] = {"time": float(linear.point.time)} | {
         part: {name: float(value) for name, value in getattr(linear.point, part).items()} for part in POINT_PARTS
     }

@@ -30,6 +30,7 @@ def dumps_mat(linear: LinearModel) -> bytes:
     rest: dict[str, Any] = {
         "y0": _column(document.pop("y0")),
         "eigenvalues": document.pop("eigenvalues").reshape(-1, 1),
+        "eigenvalue_errors": _column(document.pop("eigenvalue_errors")),
         "units": {"names": list(units), "values": list(units.values())},
         "point": {"time": point["time"]} | values,
         "warnings": {"kinds": [w["kind"] for w in warnings], "messages": [w["message"] for w in warnings]},
@@ -142,7 +143,7 @@ _ARRAYS = (*doc.MATRICES, "f0", "y0", "eigenvalues")
 def dumps_npz(linear: LinearModel) -> bytes:
     """Return the file's content."""
     document = doc.to_document(linear)
-    arrays: dict[str, Any] = {name: document.pop(name) for name in _ARRAYS}
+    arrays: dict[str, Any] = {name: document.pop(name) for name in (*_ARRAYS, "eigenvalue_errors")}
     for group in doc.GROUPS:
         arrays[group] = np.array(document.pop(group), dtype=np.str_)
     arrays |= {f"error_{name}": array for name, array in document.pop("errors").items()}

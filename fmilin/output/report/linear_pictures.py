@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from fmilin.ground import FloatArray, Signals, UsageError
 from fmilin.linear_model.modal import modal_analysis
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.modes import Mode
+from fmilin.linear_model.modes import EigenvalueCluster, Mode, cluster_modes
 from fmilin.linear_model.reduction.modal import difference, error_bound, in_sizes
 from fmilin.output.report import figures
 from fmilin.output.report.figures import COLORS, QUIET, UNSTABLE, gridded, plain, titled_figure
-from fmilin.output.report.numbers import eigenvalue_text, matrices_of
+from fmilin.output.report.numbers import eigenvalue_text, matrices_of, round_to_error
 from fmilin.output.report.table import effects_of, most_moved, short_eigenvalue
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ CLOSE = 0.08  # eigenvalues within this part of the largest one are crowded: the
 
 def eigenvalue_figure(linear: LinearModel, naive: LinearModel | None = None) -> Figure:
     """Return the eigenvalues, of a sampled model log(z) / T; what only the naive Jacobian has, no motion, is grey."""
+    clusters = cluster_modes(modes_of(linear))
     true = _both(modes_of(linear))
     false = np.empty(0, np.complex128)
     if naive is not None:
@@ -53,13 +54,19 @@ def eigenvalue_figure(linear: LinearModel, naive: LinearModel | None = None) -> 
     panels = 2 if len(crowded) > 1 and crowded.max() > 0 else 1
     figure = titled_figure(f"Eigenvalues of {plain(linear.model.name, 60)}", 6.5 * panels, 5.6, None)
     every = figure.subplots(1, panels, squeeze=False)[0]
-    _panel(every[0], true, false, 1.15 * float(size.max(initial=0.0)) or 1.0)
+    _panel(every[0], clusters, false, 1.15 * _reach(clusters, float(size.max(initial=0.0))))
     if panels > 1:
-        _panel(every[1], true, false, 1.3 * float(crowded.max()))
+        _panel(every[1], clusters, false, 1.3 * float(crowded.max()))
         every[1].set_title(f"Close up: the {len(crowded)} slowest", loc="left", fontsize=10, color=QUIET)
     handles, labels = every[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     return figure
+
+
+def _reach(clusters: Sequence[EigenvalueCluster], largest: float) -> float:
+    """Return how far from the origin there is something to draw, discs of eigenvalues with large errors included."""
+    discs = [abs(c.eigenvalue) + c.error for c in clusters if np.isfinite(c.eigenvalue) and np.isfinite(c.error)]
+    return max([largest, *discs]) or 1.0
 
 
 def modes_of(linear: LinearModel) -> tuple[Mode, ...]:
@@ -75,30 +82,55 @@ def _both(modes: Sequence[Mode]) -> Complex:
     return np.concatenate((s, s[s.imag > 0].conj()))
 
 
-def _panel(axes: Axes, true: Complex, false: Complex, reach: float) -> None:
+def _panel(axes: Axes, clusters: Sequence[EigenvalueCluster], false: Complex, reach: float) -> None:
+    from matplotlib.patches import Circle
+
     axes.set(xlim=(-reach, reach), ylim=(-reach, reach))
     rays(axes, reach, reach, reach)
     if len(false):
         style: dict[str, Any] = {"marker": "o", "markeredgecolor": "#80868b", "markerfacecolor": "#dadce0"}
         label = f"{len(false)} false ones: constraints counted as motions"
         axes.plot(false.real, false.imag, linestyle="none", markersize=7, zorder=3, label=label, **style)
+    true, counts, errors = _marks(clusters)
+    total = int(counts.sum())
     axes.plot(true.real, true.imag, "x", color=COLORS[0], markersize=9, markeredgewidth=2.2, linestyle="none",
-              zorder=4, label=f"{len(true)} eigenvalues")  # fmt: skip
-    for values, color in ((true, COLORS[0]), (false, QUIET)):
-        for value, count in _repeated(values, reach):
+              zorder=4, label=f"{total} eigenvalues")  # fmt: skip
+    label = "as far as eigenvalues are known"
+    for value, error in zip(true.tolist(), errors.tolist(), strict=True):
+        if error > SAME_MARK * reach and np.isfinite(error):
+            axes.add_patch(Circle((value.real, value.imag), error, color=COLORS[0], alpha=0.15, zorder=2, label=label))
+            label = "_" + label.removeprefix("_")  # one line of the legend for all of them
+    for values, weights, color in ((true, counts, COLORS[0]), (false, np.ones(len(false), np.intp), QUIET)):
+        for value, count in _repeated(values, weights, reach):
             axes.annotate(f"× {count}", (value.real, value.imag), (7, 5), textcoords="offset points", fontsize=9,
                           color=color)  # fmt: skip
     axes.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]")
 
 
-def _repeated(values: Complex, reach: float) -> Iterator[tuple[complex, int]]:
+def _marks(clusters: Sequence[EigenvalueCluster]) -> tuple[Complex, NDArray[np.intp], FloatArray]:
+    """Return where clusters are drawn, how many eigenvalues each stands for, and how well it is known."""
+    marks = []
+    for cluster in clusters:
+        if not np.isfinite(cluster.eigenvalue):
+            continue
+        value = complex(cluster.real, cluster.eigenvalue.imag)
+        marks.append((value, cluster.count, cluster.error))
+        if cluster.is_pair:
+            marks.append((value.conjugate(), cluster.count, cluster.error))
+    values = np.array([mark[0] for mark in marks], dtype=np.complex128)
+    counts = np.array([mark[1] for mark in marks], dtype=np.intp)
+    return values, counts, np.array([mark[2] for mark in marks], dtype=np.float64)
+
+
+def _repeated(values: Complex, weights: NDArray[np.intp], reach: float) -> Iterator[tuple[complex, int]]:
     """Yield where several eigenvalues are one mark, and how many."""
-    left = values[np.abs(values) < reach]
+    near = np.abs(values) < reach
+    left, weights = values[near], weights[near]
     while len(left):
         same = np.abs(left - left[0]) < SAME_MARK * reach
-        if (count := int(same.sum())) > 1:
+        if (count := int(weights[same].sum())) > 1:
             yield complex(left[same].mean()), count
-        left = left[~same]
+        left, weights = left[~same], weights[~same]
 
 
 def rays(axes: Axes, left: float, right: float, height: float) -> None:
@@ -164,7 +196,7 @@ def _bars(axes: Axes, number: int, mode: Mode, states: Signals) -> None:
             )
     axes.set_yticks(range(len(order)), names, fontsize=8)
     axes.set(xlabel="amplitude, each state in its unit, and phase", xlim=(0, 1.2), ylim=(len(order) - 0.4, -0.6))
-    value = eigenvalue_text(mode.eigenvalue, pair=mode.is_oscillatory)
+    value = eigenvalue_text(round_to_error(mode.eigenvalue, mode.error), pair=mode.is_oscillatory)
     axes.set_title(f"{number}: {value} 1/s", fontsize=10, loc="left")
     figures.open_sides(axes)
 
@@ -189,7 +221,7 @@ def participation_figure(linear: LinearModel) -> Figure:
     images: list[AxesImage] = []
     for k, (axes, (title, values, signals)) in enumerate(zip(grid, shown, strict=True)):
         images.append(axes.imshow(values[: len(rows)], vmin=0, vmax=1, cmap="Blues", aspect="auto"))
-        labels = [f"{eigenvalue_text(g.eigenvalue, pair=g.is_pair)}" for g in rows] if k == 0 else [""] * len(rows)
+        labels = [eigenvalue_text(g.eigenvalue, pair=g.is_pair) for g in rows] if k == 0 else [""] * len(rows)
         figures.named_ticks(axes, labels, signals.names)
         axes.set_title(title, loc="left", fontsize=10)
         if len(signals) <= 12:

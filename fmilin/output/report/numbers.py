@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
     from fmilin.ground.signals import Signals
     from fmilin.linear_model.model import LinearModel
+    from fmilin.linear_model.modes import EigenvalueCluster
 SIGNIFICANT = 8  # digits shown of an eigenvalue
 LONGEST_NAME = 60
+MOST_DECIMALS = 300  # powers of ten that a double holds
 
 
 def rounded(value: complex, digits: int = SIGNIFICANT) -> complex:
@@ -31,6 +33,45 @@ def eigenvalue_text(value: complex, *, pair: bool) -> str:
         return real
     imaginary = f"{abs(shown.imag):.{SIGNIFICANT}g} i"
     return f"±{imaginary}" if shown.real == 0 else f"{real} ± {imaginary}"
+
+
+def cluster_text(cluster: EigenvalueCluster) -> str:
+    """Return eigenvalues with the digits that are known: ``-0.24238581 ± 2.133955 i``, ``0 (4 times, +- 1e-3)``."""
+    value = round_to_error(cluster.eigenvalue, cluster.error)
+    text = eigenvalue_text(value, pair=cluster.is_pair)
+    notes = []
+    if cluster.count > 1:
+        notes.append(f"{cluster.count} times")
+    is_visible = cluster.error > 0.5 * 10.0 ** (1 - SIGNIFICANT) * abs(cluster.eigenvalue)
+    if is_visible and math.isfinite(cluster.error):
+        notes.append(f"+- {error_text(cluster.error)}")
+    return f"{text} ({', '.join(notes)})" if notes else text
+
+
+def error_text(error: float) -> str:
+    """Return one significant digit: ``1e-3``, ``0.02``."""
+    if 0.01 <= error < 1000 or error == 0:
+        return f"{float(f'{error:.1g}'):g}"
+    mantissa, _, exponent = f"{error:.0e}".partition("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def round_to_error(value: complex, error: float) -> complex:
+    """Return a number without the digits that are smaller than its error; a part within the error is 0."""
+    if not math.isfinite(error) or not math.isfinite(abs(value)) or error <= 0:
+        return value
+    real, imaginary = (0.0 if abs(part) <= error else part for part in (value.real, value.imag))
+    decimals = 1 - math.floor(math.log10(error))
+    if decimals > MOST_DECIMALS:
+        return complex(real, imaginary)
+    return complex(round(real, decimals) + 0.0, round(imaginary, decimals) + 0.0)
+
+
+def count_known_digits(value: float, error: float, most: int) -> int:
+    """Return how many significant digits of a number its error leaves, from 1 to ``most``."""
+    if error <= 0 or value == 0:
+        return most
+    return min(max(int(math.log10(abs(value) / error)) + 1, 1), most) if error < abs(value) else 1
 
 
 def rough(value: float) -> str:

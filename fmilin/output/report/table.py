@@ -13,9 +13,17 @@ import numpy as np
 from fmilin.ground.signals import Signals, rate_unit
 from fmilin.ground.tolerances import EQUILIBRIUM, TOO_INACCURATE
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.modes import slowness
+from fmilin.linear_model.modes import cluster_modes, slowness
 from fmilin.linear_model.no_response import step_to_rest
-from fmilin.output.report.numbers import eigenvalue_text, rounded, shortened, value_with_unit
+from fmilin.output.report.numbers import (
+    SIGNIFICANT,
+    cluster_text,
+    count_known_digits,
+    round_to_error,
+    rounded,
+    shortened,
+    value_with_unit,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,7 +38,7 @@ if TYPE_CHECKING:
 
 MOST_SIGNALS = 24  # longer lists are cut, and say how much was left out
 FEW = 8  # names of a result of many models
-MOST_ZEROS = 2  # eigenvalues of zero with a line each: positions that nothing depends on come by the half dozen
+DAMPING_DIGITS = 6  # shown of a damping ratio
 MOST_MODES = 4  # beside each parameter, in 80 columns
 SEEN = 1e-9  # of the fastest eigenvalue: what a parameter moves it by below this is nothing
 SHOWN_STEP = 1e-6  # of a size: an equilibrium that is as near needs no word
@@ -186,18 +194,22 @@ def order_text(linear: LinearModel) -> str:
 
 
 def eigenvalue_table(modes: Sequence[Mode], *, sampled: bool = False) -> Table:
-    """Return one line per real eigenvalue or pair of complex ones, slowest first; many zeros share one."""
+    """Return one line per real eigenvalue or pair of complex ones, slowest first; one for those that are the same."""
     whose = " of the sampled motion" if sampled else ""
     table = simple_table(f"Eigenvalue [1/s]{whose}", "Frequency [rad/s]", "[Hz]", "Damping ratio", columns="Rrrr")
-    zeros = [mode for mode in modes if not rounded(mode.eigenvalue)]
-    if len(zeros) > MOST_ZEROS:
-        table.add_row(f"0 ({len(zeros)} times)", "", "", "")
-        modes = [mode for mode in modes if rounded(mode.eigenvalue)]
-    for mode in modes:
-        pair = mode.is_oscillatory
-        frequency = (f"{mode.frequency:.8g}", f"{mode.frequency_in_hertz:.8g}") if pair else ("", "")
-        damping = f"{-rounded(mode.eigenvalue).real / mode.frequency + 0.0:.6g}" if pair else ""
-        table.add_row(eigenvalue_text(mode.eigenvalue, pair=pair), *frequency, damping)
+    for cluster in cluster_modes(modes):
+        cells = ["", "", ""]
+        if cluster.is_pair:
+            frequency = abs(cluster.eigenvalue)
+            digits = count_known_digits(frequency, cluster.error, SIGNIFICANT)
+            damping = -rounded(round_to_error(cluster.eigenvalue, cluster.error)).real / frequency + 0.0
+            damping_digits = count_known_digits(cluster.eigenvalue.real, cluster.error, DAMPING_DIGITS)
+            cells = [
+                f"{frequency:.{digits}g}",
+                f"{frequency / (2 * np.pi):.{digits}g}",
+                f"{damping:.{damping_digits}g}",
+            ]
+        table.add_row(cluster_text(cluster), *cells)
     return table
 
 

@@ -1,0 +1,246 @@
+"""Eigenvalues of a matrix with entries of limited accuracy, and how far each may be off.
+
+An eigenvalue of A + dA with |dA| <= E, entry by entry, lies where the spectral radius of |(z I - A)^-1| E is at least 1
+(Higham, Accuracy and Stability of Numerical Algorithms, section 7.2, for componentwise perturbations). The error of an
+eigenvalue is therefore the radius of the smallest circle around it on which that radius stays below 1: the number of
+eigenvalues inside cannot change. For a simple eigenvalue that is its condition number times the perturbation; for a
+Jordan block of order k it is the k-th root law. Both limits come out of one formula.
+
+The matrix is first split into the diagonal blocks of its block triangular form (the strongly connected parts of its
+graph), because no perturbation inside the pattern couples their eigenvalues: a chain of integrators has exact zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.ground import FloatArray
+
+Complex = NDArray[np.complex128]
+Pattern = NDArray[np.bool_]
+
+EPS = float(np.finfo(np.float64).eps)
+# Backward error of LAPACK's geev, in units of EPS times the Frobenius norm of the balanced matrix. Measured against
+# mpmath on 2000 random, graded and defective matrices of order 2 to 12: 1 is exceeded by a few, 2 by none.
+BACKWARD_ERROR = 2.0
+# Discs of simple eigenvalues, enlarged by this factor, must be disjoint for the first-order law to hold: beyond it the
+# second-order term, which is the error squared over the distance, is below a tenth of the first.
+FIRST_ORDER_SEPARATION = 10.0
+# Separation of clusters in their own block: the circles themselves are rigorous there, and only the coupling to the
+# rest is of first order.
+CLUSTER_SEPARATION = 2.0
+ANGLES = 16  # points on a circle at which the spectral radius is looked at
+GROWTH = 1.3  # of the radius from one trial circle to the next
+MAX_CLUSTER = 60  # order of a cluster up to which circles are tried; larger ones get the k-th root law
+MAX_SCHUR = 800  # order of a block up to which its Schur form is computed for clusters
+
+
+def compute_eigenvalues(A: FloatArray) -> Complex:
+    """Return the eigenvalues, shape (n,), sorted by real part, then imaginary part, block by block."""
+    parts = [np.linalg.eigvals(A[np.ix_(block, block)]) for block in split_into_blocks(A != 0)]
+    return sort_eigenvalues(np.concatenate(parts) if parts else np.empty(0))
+
+
+def sort_eigenvalues(values: NDArray[Any]) -> Complex:
+    """Return eigenvalues sorted by real part, then imaginary part."""
+    values = np.asarray(values, dtype=np.complex128)
+    return values[np.lexsort((values.imag, values.real))]
+
+
+def compute_eigenvalue_errors(A: FloatArray, E: FloatArray) -> FloatArray:
+    """Return how far each of :func:`compute_eigenvalues` may be off, shape (n,), for errors E of the entries of A."""
+    values = compute_eigenvalues(A)
+    errors = np.zeros(len(values))
+    if not len(A):
+        return errors
+    if not np.isfinite(E).all() or not np.isfinite(A).all():
+        return np.full(len(values), np.inf)
+    reached = np.zeros(len(values), dtype=bool)
+    for block in split_into_blocks((A != 0) | (E > 0)):
+        own_values, own_errors = _estimate_block(A[np.ix_(block, block)], E[np.ix_(block, block)])
+        for i in _match(values, own_values, reached):
+            nearest = np.abs(own_values - values[i]).argmin()
+            # the two ways of computing the eigenvalue may differ by part of the error: both have to be within it
+            errors[i] = max(own_errors[nearest], float(np.abs(own_values[nearest] - values[i])))
+    return errors
+
+
+def group_eigenvalues(values: Complex, errors: FloatArray) -> list[list[int]]:
+    """Return groups of eigenvalues that cannot be told apart, as their discs overlap; ordered by their first one."""
+    if not len(values):
+        return []
+    from scipy.sparse.csgraph import connected_components
+
+    distances = np.abs(values[:, None] - values)
+    rounding = 4 * EPS * np.abs(values)  # copies of one subsystem differ by this where no error is stated
+    overlapping = distances <= errors[:, None] + errors + rounding[:, None]
+    labels = connected_components(overlapping, directed=False)[1]
+    groups: dict[int, list[int]] = {}
+    for index, label in enumerate(labels.tolist()):
+        groups.setdefault(label, []).append(index)
+    return list(groups.values())
+
+
+def split_into_blocks(pattern: Pattern) -> list[NDArray[np.intp]]:
+    """Return the indices of each diagonal block of the block triangular form, in the order of their first index."""
+    from scipy.sparse.csgraph import connected_components
+
+    count, labels = connected_components(pattern, directed=True, connection="strong")
+    blocks = [np.flatnonzero(labels == label) for label in range(count)]
+    return sorted(blocks, key=lambda block: int(block[0]))
+
+
+def _match(values: Complex, own_values: Complex, reached: Pattern) -> Iterator[int]:
+    """Yield which of all eigenvalues are those of one block, each once."""
+    for value in own_values:
+        distances = np.where(reached, np.inf, np.abs(values - value))
+        nearest = int(distances.argmin())
+        reached[nearest] = True
+        yield nearest
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """A block in balanced coordinates, the errors of its entries, and the norm of what rounding perturbs it by."""
+
+    A: FloatArray
+    E: FloatArray
+    rounding: float
+
+
+def _estimate_block(A: FloatArray, E: FloatArray) -> tuple[Complex, FloatArray]:
+    """Return eigenvalues of a block and their errors."""
+    if len(A) == 1:  # the entry is the eigenvalue
+        return A[0].astype(np.complex128), E[0]
+    from scipy.linalg import eig, matrix_balance
+
+    balanced: Any = matrix_balance(A, permute=False, separate=True)
+    scale: FloatArray = balanced[1][0]
+    block = _Block(
+        balanced[0],
+        E / scale[:, None] * scale + EPS * np.abs(balanced[0]),  # entries are themselves rounded
+        BACKWARD_ERROR * EPS * float(np.linalg.norm(balanced[0])),
+    )
+    result: Any = eig(block.A, left=True, right=True)
+    values, left, right = (np.asarray(part, dtype=np.complex128) for part in result)
+    sine = np.abs(np.einsum("ki,ki->i", left.conj(), right))
+    perturbation = np.einsum("ki,ki->i", np.abs(left), block.E @ np.abs(right)) + block.rounding
+    with np.errstate(divide="ignore", over="ignore"):
+        errors = np.where(sine > 0, perturbation / np.where(sine > 0, sine, 1.0), np.inf)
+    return values, _refine_clusters(block, values, errors)
+
+
+def _refine_clusters(block: _Block, values: Complex, errors: FloatArray) -> FloatArray:
+    """Return errors (n,) in which those of the first order are replaced where eigenvalues are not far enough apart."""
+    distances = np.abs(values[:, None] - values)
+    np.fill_diagonal(distances, np.inf)
+    nearest = distances.min(axis=1)
+    # an eigenvalue that is not well separated joins its nearest neighbour first; the circles tell whether more join
+    radii = np.where(FIRST_ORDER_SEPARATION * errors < nearest, errors, 1.01 * nearest)
+    separation = np.where(FIRST_ORDER_SEPARATION * errors < nearest, FIRST_ORDER_SEPARATION, 1.0)
+    groups = _connect([[i] for i in range(len(values))], values, radii * separation)
+    refined, done, schur = errors.copy(), set[tuple[int, ...]](), None
+    while True:
+        for group in groups:
+            if len(group) == 1 or tuple(group) in done:
+                continue
+            done.add(tuple(group))
+            if len(group) > MAX_CLUSTER or len(values) > MAX_SCHUR:
+                refined[group] = _estimate_by_root_law(block, len(group))
+                continue
+            if schur is None:
+                from scipy.linalg import schur as compute_schur
+
+                schur = compute_schur(block.A.astype(np.complex128), output="complex")
+            on_group, E_on_group = _restrict(block, schur, values[group])
+            own_values = np.linalg.eigvals(on_group)
+            for i in group:
+                own = own_values[int(np.abs(own_values - values[i]).argmin())]
+                refined[i] = abs(own - values[i]) + _find_radius(on_group, E_on_group, values[i])
+        joined = _connect(groups, values, CLUSTER_SEPARATION * refined)
+        if len(joined) == len(groups):
+            return refined
+        groups = joined
+
+
+def _connect(groups: Sequence[Sequence[int]], values: Complex, radii: FloatArray) -> list[list[int]]:
+    """Return groups joined where a disc of one meets a disc of another."""
+    from scipy.sparse.csgraph import connected_components
+
+    label = np.empty(len(values), dtype=np.intp)
+    for number, group in enumerate(groups):
+        label[list(group)] = number
+    touching = np.abs(values[:, None] - values) <= np.maximum(radii[:, None], radii)
+    touching |= label[:, None] == label
+    labels = connected_components(touching, directed=False)[1]
+    return [np.flatnonzero(labels == k).tolist() for k in range(int(labels.max()) + 1)]
+
+
+def _estimate_by_root_law(block: _Block, count: int) -> float:
+    """Return the error of ``count`` eigenvalues that meet in one Jordan block, where circles would take too long."""
+    size = float(np.linalg.norm(block.A))
+    perturbation = float(np.linalg.norm(block.E)) + block.rounding
+    return size * min(perturbation / size, 1.0) ** (1.0 / count) if size > 0 else perturbation
+
+
+def _restrict(block: _Block, schur: tuple[Complex, Complex], inside: Complex) -> tuple[Complex, FloatArray]:
+    """Return a block on the invariant subspace of some eigenvalues, (k, k), and the errors of its entries there."""
+    from scipy.linalg.lapack import ztrsen, ztrsyl
+
+    T, Q = schur
+    k = len(inside)
+    diagonal = np.diag(T)
+    chosen = np.zeros(len(T), dtype=np.int32)
+    free = np.ones(len(T), dtype=bool)
+    for value in inside:
+        nearest = int(np.where(free, np.abs(diagonal - value), np.inf).argmin())
+        free[nearest] = False
+        chosen[nearest] = 1
+    ordered: Any = ztrsen(chosen, T, Q, job="N")
+    T, Q = ordered[0], ordered[1]
+    on_group = T[:k, :k]
+    right = Q[:, :k]
+    rows = Q[:, :k].conj().T
+    if k < len(T):
+        # [I X] spans the left invariant subspace: T11 X - X T22 = T12
+        solution: Any = ztrsyl(on_group, T[k:, k:], T[:k, k:], isgn=-1)
+        rows = rows + (solution[0] / solution[1]) @ Q[:, k:].conj().T
+    error = np.abs(rows) @ block.E @ np.abs(right)
+    error += block.rounding * np.linalg.norm(rows, axis=1)[:, None]  # columns of ``right`` have length 1
+    return on_group, error
+
+
+def _find_radius(A: Complex, E: FloatArray, center: complex) -> float:
+    """Return the radius of the smallest circle around a point that no eigenvalue of A crosses for errors E."""
+    if not E.any():
+        return 0.0
+    k = len(A)
+    offsets = np.diag(A) - center
+    elsewhere = np.angle(offsets[np.abs(offsets) > 0])
+    angles = np.concatenate((2 * np.pi * np.arange(ANGLES) / ANGLES, elsewhere))
+    directions = np.exp(1j * angles)
+    unit = np.eye(k)
+    largest = 2.0 * float(np.linalg.norm(A - center * unit) + np.linalg.norm(E))
+    radius = float(E.max()) / k
+    while radius < largest:
+        shifted = (center + radius * directions)[:, None, None] * unit - A
+        with np.errstate(all="ignore"):
+            try:
+                resolvent = np.abs(np.linalg.inv(shifted))
+            except np.linalg.LinAlgError:
+                radius *= GROWTH
+                continue
+            if np.isfinite(resolvent).all() and _is_below_one(resolvent @ E):
+                return radius
+        radius *= GROWTH
+    return largest
+
+
+def _is_below_one(products: FloatArray) -> bool:
+    """Whether the spectral radius of each of some matrices without negative entries (m, k, k) is below 1."""
+    return bool(np.abs(np.linalg.eigvals(products)).max() < 1.0)
