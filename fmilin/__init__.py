@@ -11,6 +11,9 @@ from fmilin.ground.verbs import hand_in
 from fmilin.ground.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from fmilin.auditing.procedure import audit as audit
+    from fmilin.auditing.result import Audit as Audit
+    from fmilin.auditing.result import AuditRow as AuditRow
     from fmilin.connected.connect import Connection as Connection
     from fmilin.connected.connect import connect as connect
     from fmilin.connected.connect import sampled_loop as sampled_loop
@@ -78,6 +81,8 @@ if TYPE_CHECKING:
 _imported, __dir__, __all__ = lazily(
     __name__,
     {
+        "auditing.procedure": ("audit",),
+        "auditing.result": ("Audit", "AuditRow"),
         "connected.connect": ("Connection", "connect", "sampled_loop"),
         "connected.cosimulation": ("cosimulated",),
         "connected.loop_transfer": ("complementary_sensitivity", "loop_transfer", "opened", "sensitivity"),

@@ -91,6 +91,7 @@ COMMANDS = {
     "sweep": "Linear models at many operating points.",
     "simulate": "Integrate on the manifold; beside a linear model.",
     "verify": "A linear model against the nonlinear one.",
+    "audit": "Every number of a result by a second way.",
     "plot": "Pictures of linear models, families and mechanisms.",
     "explore": "A page with sliders, in the browser.",
     "report": "A linear model or a family as one page.",

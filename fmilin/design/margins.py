@@ -50,7 +50,7 @@ class Margins:
     phase: float = math.nan  #: the smallest, in degrees; inf without any
     phase_frequency: float = math.nan  #: in rad/s
     delay: float = math.nan  #: how much more dead time it bears, in seconds
-    disk: float = math.nan  #: alpha, 1; of several loops at once, for changes that differ between them: a lower bound
+    disk: float = math.nan  #: alpha, a number; of several loops, for changes that differ between them: a lower bound
     disk_frequency: float = math.nan  #: in rad/s
     warnings: tuple[Remark, ...] = ()  #: where two ways of computing a margin contradict each other
     loop: LinearModel | None = field(default=None, repr=False, compare=False)  #: the loop that they belong to
@@ -166,8 +166,8 @@ def compute_margins(loop: StateSpace) -> Margins:
         disk_frequency=disk_frequency,
     )
     rounded = [] if decided else ["Rounding of the closed loop's matrix may make it unstable."]
-    found = [*rounded, *doubts, *phase_doubts, *_compare_with_disk(result)]
-    return replace(result, warnings=tuple(Remark("margins", text) for text in found))
+    texts = [*rounded, *doubts, *phase_doubts, *_compare_with_disk(result)]
+    return replace(result, warnings=tuple(Remark("margins", text) for text in texts))
 
 
 def compute_disk_margin(loop: StateSpace) -> float:
@@ -238,12 +238,12 @@ def _confirm(name: str, end: End, between: FloatArray, decide: Callable[[float],
     stable = start
     for value in between:
         if decide(float(value)) is False:
-            found = _bisect(stable, float(value), decide)
+            limit = _bisect(stable, float(value), decide)
             text = (
-                f"The {name} is {found:.6g} by the closed loop's eigenvalues and {end.value:.6g} by the frequency "
+                f"The {name} is {limit:.6g} by the closed loop's eigenvalues and {end.value:.6g} by the frequency "
                 "response: the former was taken."
             )
-            return End(found, math.nan), [text]
+            return End(limit, math.nan), [text]
         stable = float(value)
     if not 0 < end.value < math.inf:
         return end, []

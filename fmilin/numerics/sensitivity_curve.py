@@ -81,8 +81,8 @@ class SensitivityCurve:
         n, m = self._entry.shape
         x = np.empty((len(points), n, m), np.complex128)
         for i in range(n - 1, -1, -1):
-            known = self._entry[i] + np.einsum("j,kjm->km", self._triangle[i, i + 1 :], x[:, i + 1 :])
-            x[:, i] = known / (points - self._triangle[i, i])[:, None]
+            right_side = self._entry[i] + np.einsum("j,kjm->km", self._triangle[i, i + 1 :], x[:, i + 1 :])
+            x[:, i] = right_side / (points - self._triangle[i, i])[:, None]
         T: ComplexArray = np.einsum("pn,knm->kpm", self._exit, x) + self.system.D
         real_angles = (0.0, math.pi) if self.sample_time else (0.0,)
         ends = np.isin(np.atleast_1d(angle), real_angles)
@@ -149,10 +149,10 @@ class SensitivityCurve:
         from scipy.linalg import eig
 
         try:
-            found = eig(np.block(rows), np.block(moving), left=False, right=False)
+            eigenvalues = eig(np.block(rows), np.block(moving), left=False, right=False)
         except (np.linalg.LinAlgError, ValueError):  # the grid stands alone
             return np.empty(0)
-        values = np.asarray(found, dtype=np.complex128)
+        values = np.asarray(eigenvalues, dtype=np.complex128)
         values = values[np.isfinite(values)]
         if self.sample_time:
             return np.asarray(np.abs(np.angle(values[values != 0])), dtype=np.float64)
@@ -201,8 +201,8 @@ class SensitivityCurve:
 
     def find_unit_loops(self) -> list[Crossing]:
         """Return where |L| = 1; an end only where it is on the line."""
-        found = self._find_crossings(self.find_zeros(1, -1.0), lambda T: T.real + 0.5, 0.5)
-        return [c for c in found if abs(c.S.real - 0.5) <= SIGNIFICANT * max(c.rounding, EPS)]
+        crossings = self._find_crossings(self.find_zeros(1, -1.0), lambda T: T.real + 0.5, 0.5)
+        return [c for c in crossings if abs(c.S.real - 0.5) <= SIGNIFICANT * max(c.rounding, EPS)]
 
     def _find_crossings(
         self, candidates: FloatArray, distance: Callable[[ComplexArray], FloatArray], offset: float

@@ -9,6 +9,7 @@ from fmilin.linear_model.modes import Modes
 from fmilin.model.interface import Model
 from fmilin.output.report import designs
 from fmilin.output.report import result_tables as tables
+from fmilin.output.report.audits import show_audit
 from fmilin.output.report.cosimulation import show_cosimulation
 from fmilin.output.report.designs import show_estimator, show_filtered
 from fmilin.output.report.formulations import show_spectrum
@@ -40,6 +41,7 @@ def _show_model(model: Model, page: Page) -> None:
 
 
 _TABLES: dict[str, tuple[Callable[[Any, Page], None], str]] = {
+    "Audit": (show_audit, ".rows, .ok, .disagreeing, .to_dict()"),
     "Cosimulation": (show_cosimulation, ".linear, .modes, .largest_step, .members"),
     "Discovery": (tables.show_discovery, ".findings, .kept_out, .constraints"),
     "EstimatorRegulator": (designs.show_regulator, ".kf, .law"),

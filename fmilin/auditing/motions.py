@@ -1,0 +1,143 @@
+"""Second ways of periodic motions: another integrator over the period, the Newton step, sums over the multipliers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, select_worst
+from fmilin.families.periodic.linearize import linearize_periodic
+from fmilin.families.periodic.model import PeriodicModel
+from fmilin.families.periodic.orbit import PeriodicOrbit, simulated
+from fmilin.ground import FloatArray, FmilinError
+from fmilin.motion.periodic.floquet import Floquet
+from fmilin.motion.periodic.fourier import Interpolant
+from fmilin.motion.simulation.method import Method
+
+OF_CLOSURE = 1e-6  # in sizes of the states
+OF_MULTIPLIERS = 1e-6  # of those about 1
+
+
+def audit_orbit(orbit: PeriodicOrbit) -> Audit:
+    """Return the audit of an orbit: where another integrator ends after a period, and the step Newton would take."""
+    rows: list[AuditRow] = []
+    unchecked: list[str] = []
+    try:
+        rows += _compare_closure(orbit)
+    except FmilinError as error:
+        unchecked.append(f"the end of the period by another integrator: {error}")
+    return Audit("orbit", orbit.model.info.name, tuple(rows), tuple(unchecked))
+
+
+def _compare_closure(orbit: PeriodicOrbit) -> Iterator[AuditRow]:
+    """Integrate over the period by another method, at tighter tolerances, from the start."""
+    start = orbit.start
+    scales = orbit.model.states.scales(np.abs(orbit.states()).max(axis=0))
+    used = orbit.run.method if isinstance(orbit.run.method, str) else orbit.run.method.name
+    other = "DOP853" if used == "Radau" else "Radau"
+    run = replace(orbit.run, method=Method(other, 1e-10))
+    end = simulated(orbit.model, start, start.time + np.array([0.0, orbit.period]), run).states[-1]
+    gap = (end - start.states - orbit.shift) / scales
+    k = int(np.argmax(np.abs(gap)))
+    name = orbit.model.states.names[k]
+    yield compare(f"closure of {name}, in its size", 0.0, float(gap[k]), f"integration by {other}", OF_CLOSURE)
+    yield from _compare_newton_step(orbit, end - start.states - orbit.shift, scales)
+
+
+def _compare_newton_step(orbit: PeriodicOrbit, gap: FloatArray, scales: FloatArray) -> Iterator[AuditRow]:
+    """Solve (1 - M) d = gap for the step d of the start, M being the monodromy matrix; least norm where M has ones."""
+    periodic = linearize_periodic(orbit.model, orbit)
+    M = _integrate(periodic)
+    T = periodic.T[0] / scales[:, None]
+    coordinates = np.linalg.lstsq(T, gap / scales, rcond=None)[0]
+    step = T @ np.linalg.lstsq(np.eye(len(M)) - M, coordinates, rcond=1e-7)[0]
+    k = int(np.argmax(np.abs(step)))
+    name = orbit.model.states.names[k]
+    yield compare(f"Newton step of {name}, in its size", 0.0, float(step[k]), "monodromy matrix", 1e-4)
+
+
+def audit_periodic_model(periodic: PeriodicModel) -> Audit:
+    """Return the audit of a periodic model: its multipliers by another integrator."""
+    rows = [*_compare_multipliers(periodic), *_compare_floquet(periodic.floquet())]
+    return Audit("periodic model", periodic.info.name, tuple(rows))
+
+
+def _integrate(periodic: PeriodicModel) -> FloatArray:
+    """Return the monodromy matrix by an explicit integrator of high order on the interpolated A."""
+    from scipy.integrate import solve_ivp
+
+    if periodic.transitions is not None:
+        M: FloatArray = np.eye(periodic.A.shape[1])
+        for step in periodic.transitions:
+            M = step @ M
+        return np.asarray(periodic.jump @ M)
+    P = periodic.A.shape[1]
+    if np.allclose(periodic.jump, np.eye(P), rtol=0, atol=1e-12):
+        interpolant = Interpolant(periodic.A)
+        span = 1.0
+    else:  # over two periods a reflection has come back to itself
+        again = np.linalg.solve(periodic.jump, periodic.A @ periodic.jump)
+        interpolant = Interpolant(np.concatenate((periodic.A, again)))
+        span = 0.5
+
+    def rate(phase: float, y: FloatArray) -> FloatArray:
+        A = interpolant(np.array(phase * span))
+        return np.asarray((periodic.period * A @ y.reshape(P, P)).ravel())
+
+    solution = solve_ivp(rate, (0.0, 1.0), np.eye(P).ravel(), method="DOP853", rtol=1e-11, atol=1e-13)
+    return np.asarray(periodic.jump @ solution.y[:, -1].reshape(P, P))
+
+
+def _compare_multipliers(periodic: PeriodicModel) -> Iterator[AuditRow]:
+    """Compare multipliers with the eigenvalues of the monodromy matrix by another integrator."""
+    from scipy.optimize import linear_sum_assignment
+
+    if not periodic.A.shape[1]:
+        return
+    floquet = periodic.floquet()
+    M = _integrate(periodic)
+    stated, second = floquet.multipliers, np.linalg.eigvals(M)
+    rounding = OF_MULTIPLIERS * (1.0 + float(np.linalg.norm(M))) + 10 * floquet.accuracy["multipliers"]
+    rows, columns = linear_sum_assignment(np.abs(stated[:, None] - second))
+    comparisons = []
+    for i, j in zip(rows, columns, strict=True):
+        near = np.abs(second - second[j]) <= np.sqrt(rounding)
+        group = int(near.sum())
+        tolerance = rounding ** (1 / group) if rounding < 1 else rounding  # multiple ones scatter by a root
+        comparisons.append(
+            compare(f"multiplier {i + 1}", stated[i], second[j], "monodromy matrix by DOP853", tolerance)
+        )
+    if (worst := select_worst(comparisons)) is not None:
+        yield worst
+    decides = float(np.abs(second).max(initial=0.0))
+    if floquet.stable is not None and abs(decides - 1) > 10 * np.sqrt(rounding):
+        yield compare_claim(
+            "motion is stable", "monodromy matrix by DOP853", stated=bool(floquet.stable), holds=decides < 1
+        )
+    trace = float(np.trace(periodic.A.mean(axis=0))) * periodic.period if periodic.transitions is None else None
+    if trace is not None:
+        growth = float(floquet.exponents.real.sum() * periodic.period)
+        tolerance = 1e-5 * (1.0 + abs(trace)) + 10 * floquet.accuracy["exponents"] * periodic.period * len(stated)
+        yield compare("logarithm of the product of the multipliers", growth, trace, "mean trace of A", tolerance)
+
+
+def audit_floquet(floquet: Floquet) -> Audit:
+    """Return the audit of multipliers without their model: exponents, modes and the verdict."""
+    unchecked = ("multipliers against A: audit the periodic model",)
+    return Audit("multipliers", floquet.name, tuple(_compare_floquet(floquet)), unchecked)
+
+
+def _compare_floquet(floquet: Floquet) -> Iterator[AuditRow]:
+    """Compare multipliers with the exponentials of the exponents."""
+    comparisons = []
+    for k, (multiplier, exponent) in enumerate(zip(floquet.multipliers, floquet.exponents, strict=True)):
+        second = np.exp(exponent * floquet.period)
+        if np.isfinite(second) and np.isfinite(multiplier):
+            size = max(abs(second), 1e-12)
+            comparisons.append(
+                compare(f"multiplier {k + 1}", multiplier, second, "exponential of the exponent", 1e-6 * size)
+            )
+    if (worst := select_worst(comparisons)) is not None:
+        yield worst

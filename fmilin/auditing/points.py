@@ -1,0 +1,121 @@
+"""Second ways of trimmed points: the model's rates there, its constraints, and the next step of Newton's method."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, select_worst
+from fmilin.ground import FloatArray, FmilinError, UsageError
+from fmilin.ground.tolerances import CONSISTENT
+from fmilin.linearization.procedure import linearize
+from fmilin.model import Model, OperatingPoint
+from fmilin.points.report import TrimmedPoint
+
+OF_RATES = 1e-6  # in sizes of the states per second
+
+
+def audit_point(point: OperatingPoint, model: Model | None) -> Audit:
+    """Return the audit of an operating point or a trimmed one."""
+    if model is None:
+        raise UsageError("A point does not know its model: fl.audit(point, model=model).")
+    seen = model.with_parameters(point.parameters) if point.parameters else model
+    rows = list(_compare_constraints(point, seen))
+    if isinstance(point, TrimmedPoint):
+        rows += _compare_rates(point, seen)
+        rows += _compare_newton_step(point, seen)
+    return Audit(
+        "trimmed point" if isinstance(point, TrimmedPoint) else "operating point", model.info.name, tuple(rows)
+    )
+
+
+def _compare_constraints(point: OperatingPoint, model: Model) -> Iterator[AuditRow]:
+    """Compare the point with the declared constraints: how far from the manifold it is, in sizes of the states."""
+    residuals = model.evaluate(point.time, point.states, point.inputs).residuals
+    if not len(residuals):
+        return
+    scales = model.states.scales(point.states)
+    gradient = np.empty((len(residuals), len(scales)))
+    for i, scale in enumerate(scales):
+        dx = 1e-5 * scale * np.eye(len(scales))[i]
+        after = model.evaluate(point.time, point.states + dx, point.inputs).residuals
+        before = model.evaluate(point.time, point.states - dx, point.inputs).residuals
+        gradient[:, i] = (after - before) / 2e-5
+    step = np.linalg.lstsq(gradient, residuals, rcond=1e-8)[0]
+    yield compare("distance from the constraints", 0.0, float(np.abs(step).max()), "step of least norm", CONSISTENT)
+
+
+def _compare_rates(point: TrimmedPoint, model: Model) -> Iterator[AuditRow]:
+    """Compare stated rates with the model's, and a state that rests with zero."""
+    rates = model.evaluate(point.time, point.states, point.inputs).derivatives
+    scales = model.states.scales(point.states)
+    comparisons = [
+        compare(f"rate of {name}", stated, second, "evaluation of the model", OF_RATES * scale)
+        for name, stated, second, scale in zip(model.states.names, point.report.rates, rates, scales, strict=True)
+    ]
+    if (worst := select_worst(comparisons)) is not None:
+        yield worst
+    moving = set(point.report.moving)
+    at_rest = [
+        compare(f"rate of {name}, at rest", 0.0, second, "evaluation of the model", OF_RATES * scale)
+        for name, second, scale in zip(model.states.names, rates, scales, strict=True)
+        if name not in moving
+    ]
+    if (worst := select_worst(at_rest)) is not None:
+        yield worst
+    request = point.request
+    if request is None:
+        return
+    values = _known_values(point, model)
+    targets = {name: value for name, value in request.fixed.items() if name in values}
+    comparisons = [
+        compare(f"{name}, fixed", values[name], float(target), "request", 1e-9 * max(abs(float(target)), 1.0))
+        for name, target in targets.items()
+    ]
+    if (worst := select_worst(comparisons)) is not None:
+        yield worst
+
+
+def _known_values(point: OperatingPoint, model: Model) -> dict[str, float]:
+    states = dict(zip(model.states.names, point.states.tolist(), strict=True))
+    inputs = dict(zip(model.inputs.names, point.inputs.tolist(), strict=True))
+    return {**states, **inputs, **point.parameters}
+
+
+def _compare_newton_step(point: TrimmedPoint, model: Model) -> Iterator[AuditRow]:
+    """Compare the point with the next step of Newton's method in the independent coordinates, inputs held.
+
+    Where A is singular, equilibria form a family or meet: the step of least norm is taken.
+    """
+    if point.report.moving:
+        return
+    try:
+        linear = linearize(model, point, keep_inaccurate=True)
+    except FmilinError as error:  # the row of the constraints says how far off the point is
+        yield compare_claim(f"model can be linearized at the point ({error})", "linearization", holds=False)
+        return
+    if not len(linear.A):
+        return
+    scales = model.states.scales(point.states)
+    step = linear.T @ _solve_least_norm(linear.A, linear.f0)
+    comparisons = [
+        compare(f"step of {name}", 0.0, float(d), "Newton's method on the manifold", 1e-5 * float(scale))
+        for name, d, scale in zip(model.states.names, step, scales, strict=True)
+    ]
+    if (worst := select_worst(comparisons)) is not None:
+        yield worst
+    if point.report.unstable is not None and point.report.unstable >= 0:
+        values = linear.eigenvalues()
+        size = float(np.abs(values).max(initial=0.0)) or 1.0
+        growing = int(np.count_nonzero(values.real > 1e-6 * size))
+        least = int(np.count_nonzero(values.real > 0))
+        agrees = growing <= point.report.unstable <= max(least, growing)
+        yield compare(
+            "unstable eigenvalues", float(point.report.unstable), float(growing), "linear model at the point",
+            0.0 if not agrees else float(abs(point.report.unstable - growing)),
+        )  # fmt: skip
+
+
+def _solve_least_norm(A: FloatArray, f: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.lstsq(A, -f, rcond=1e-9)[0])

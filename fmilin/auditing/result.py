@@ -1,0 +1,110 @@
+"""What an audit found: a row for each quantity, with the stated number and the number by a second way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from fmilin.ground import Shown
+
+Value = float | complex | bool
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """A quantity that was computed in two ways."""
+
+    quantity: str  #: what it is, as ``"eigenvalue 3"``
+    stated: Value  #: what the result says
+    second_way: Value  #: what the second way gives
+    method: str  #: which second way that is
+    difference: float  #: absolute, in the quantity's unit
+    tolerance: float  #: the difference that the errors of both ways explain, in the quantity's unit
+    agrees: bool  #: whether the difference is within the tolerance
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row as a JSON object; a complex number is a pair of numbers, what is not finite null."""
+        numbers = {"stated": self.stated, "second_way": self.second_way, "difference": self.difference}
+        written = {name: _write(value) for name, value in numbers.items()}
+        others = {"method": self.method, "tolerance": _write(self.tolerance), "agrees": self.agrees}
+        return {"quantity": self.quantity, **written, **others}
+
+
+@dataclass(frozen=True, repr=False)
+class Audit(Shown):
+    """All numbers of a result beside those of a second way.
+
+    >>> import fmilin as fl
+    >>> audit = fl.audit(fl.linearize(fl.systems.four_bar()))
+    >>> audit.ok
+    True
+    """
+
+    kind: str  #: of the result: ``"linear model"``
+    name: str  #: of the model
+    rows: tuple[AuditRow, ...]  #: a row for each quantity
+    unchecked: tuple[str, ...] = ()  #: quantities without a second way here, and why
+
+    @property
+    def ok(self) -> bool:
+        """Whether every second way agrees."""
+        return all(row.agrees for row in self.rows)
+
+    @property
+    def disagreeing(self) -> tuple[AuditRow, ...]:
+        """The rows whose numbers differ by more than the errors of both ways explain."""
+        return tuple(row for row in self.rows if not row.agrees)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the audit as a JSON object of the format ``fmilin-audit/1``."""
+        return {
+            "format": "fmilin-audit/1",
+            "kind": self.kind,
+            "model": self.name,
+            "ok": self.ok,
+            "rows": [row.to_dict() for row in self.rows],
+            "unchecked": list(self.unchecked),
+        }
+
+
+def compare(
+    quantity: str, stated: float | complex, second_way: float | complex, method: str, tolerance: float
+) -> AuditRow:
+    """Return a row; two infinities of the same sign agree, a NaN agrees with nothing."""
+    difference = 0.0 if stated == second_way else float(abs(stated - second_way))
+    agrees = bool(difference <= tolerance) and not math.isnan(difference)
+    return AuditRow(quantity, _plain(stated), _plain(second_way), method, difference, float(tolerance), agrees)
+
+
+def compare_claim(quantity: str, method: str, *, stated: bool = True, holds: bool) -> AuditRow:
+    """Return a row of a statement that is true or false."""
+    return AuditRow(quantity, stated, holds, method, float(stated != holds), 0.0, stated == holds)
+
+
+def select_worst(rows: Iterable[AuditRow]) -> AuditRow | None:
+    """Return the row whose difference is largest beside its tolerance."""
+    return max(rows, key=_measure_excess, default=None)
+
+
+def _measure_excess(row: AuditRow) -> float:
+    if math.isnan(row.difference):
+        return math.inf
+    if row.tolerance > 0:
+        return row.difference / row.tolerance
+    return math.inf if row.difference > 0 else 0.0
+
+
+def _plain(value: float | complex) -> Value:
+    """Return a number of Python, real where the imaginary part is zero."""
+    number = complex(value)
+    return number.real if number.imag == 0 else number
+
+
+def _write(value: Value) -> Any:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, complex):
+        return [_write(value.real), _write(value.imag)]
+    return value if math.isfinite(value) else None

@@ -1,0 +1,101 @@
+"""``fmilin audit FILE|MODEL``: every number of a result by a second way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fmilin.cli.command import Command
+from fmilin.cli.job_runner import JobRunner
+from fmilin.cli.model_options import of_model_options
+from fmilin.cli.options import MODEL, json_option, names_option
+from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_of
+from fmilin.ground.errors import NumericalError, UsageError
+
+if TYPE_CHECKING:
+    from fmilin.auditing.result import Audit
+
+
+@click.command(
+    cls=Command,
+    examples=[
+        "fmilin audit plant.mat",
+        "fmilin audit plant.json --against four_bar.fmu",
+        'fmilin audit "fmilin.systems:four_bar" --trim --json',
+    ],
+)
+@MODEL
+@click.option("--against", metavar="MODEL", help="The nonlinear model that a file of a linear model was made from.")
+@names_option("--inputs", "Of a model: a choice and an order.")
+@names_option("--outputs", "Of a model: a choice and an order.")
+@of_model_options
+@json_option("The audit as one JSON document on standard output.")
+def command(model: str, against: str | None, *, as_json: bool, **given: Any) -> int:
+    """Compare every number of a result with a second, independent computation.
+
+    MODEL is a file of a linear model ({linear_files}, .fmu of one), of a family ({family_files}), of 'fmilin
+    floquet', or what 'fmilin linearize' takes, which is linearized first, at an equilibrium with --trim.
+    Ends with status 5 when a number disagrees.
+    """
+    request = request_of(against or model, **given)
+
+    def job(runner: JobRunner) -> None:
+        audits = _audit_source(model, request, runner, against)
+        _deliver(audits, runner, as_json=as_json)
+
+    return request.work(job)
+
+
+def _audit_source(source: str, request: Request, runner: JobRunner, against: str | None) -> list[Audit]:
+    """Return the audits of what a file holds, or of the point and the linear model of a model."""
+    from fmilin.auditing.procedure import audit
+    from fmilin.families.family import LinearFamily
+    from fmilin.families.periodic.model import PeriodicModel
+    from fmilin.linearization.procedure import linearize_as
+    from fmilin.output.export.files import load_result
+    from fmilin.output.export.periodic_file import load_any
+    from fmilin.points.report import TrimmedPoint
+
+    if (periodic := load_any(source)) is not None:
+        refuse_points(source, request, against)
+        if not isinstance(periodic, PeriodicModel):
+            raise UsageError(f"'{source}' is a chart of many motions. Audit the file of one of them.")
+        return [audit(periodic)]
+    result = load_result(source)
+    if result is not None:
+        refuse_points(source, request, against)
+        if against is None or isinstance(result, LinearFamily):
+            return [audit(result)]
+        return [audit(result, model=open_beside(request, result, runner))]
+    if against is not None:
+        raise UsageError(f"--against goes with a file of a linear model, and '{source}' is a model. Leave it out.")
+    model, point = at_point(request, runner)
+    linear = linearize_as(model, point, request.how)
+    audits = [audit(linear, model=model)]
+    if isinstance(point, TrimmedPoint):
+        audits.insert(0, audit(point, model=model))
+    return audits
+
+
+def _deliver(audits: list[Audit], runner: JobRunner, *, as_json: bool) -> None:
+    """Print the audit, and fail where a number disagrees."""
+    from fmilin.auditing.result import Audit
+    from fmilin.output.report.audits import show_audit
+
+    last = audits[-1]
+    rows = tuple(row for each in audits for row in each.rows)
+    unchecked = tuple(text for each in audits for text in each.unchecked)
+    whole = Audit(last.kind, last.name, rows, unchecked)
+    runner.restore_directory()
+    if as_json:
+        runner.print_json(whole.to_dict())
+    else:
+        runner.print_shown(show_audit, whole)
+    if not whole.ok:
+        wrong = whole.disagreeing
+        first = "; ".join(row.quantity for row in wrong[:3])
+        raise NumericalError(
+            f"{len(wrong)} of {len(rows)} numbers disagree with their second way: {first}. The table says by how "
+            "much: trust neither number before the cause is known."
+        )
