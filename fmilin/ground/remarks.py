@@ -95,6 +95,10 @@ ROWS = (
     Kind("rank",
          "How many constraints are independent is doubtful: the singular values have no clear gap.",
          "Check the order; move away from singular configurations, and give states nominal values of their size."),
+    Kind("descriptor",
+         "The linear model and the descriptor system of the equations as they are written, which are computed "
+         "separately, do not agree.",
+         "Trust neither before you know why: look for coefficients that nearly cancel, and for a singular point."),
     Kind("conditioning",
          "The independent coordinates determine the others badly here, or others had to be taken for that reason.",
          "Name other coordinates (`--independent`), such as those that the sentence proposes, or none."),

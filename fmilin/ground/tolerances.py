@@ -88,6 +88,18 @@ models of stiff and light parts are refused; smaller: accelerations that are rou
 REFUSED: Final = 1e8
 """Condition number of a choice of coordinates beyond which it is refused. Looser: A is wrong by eps times this."""
 
+DESCRIPTOR_AGREES: Final = 1e-6
+"""Residual of the modes of a linear model in its descriptor system, relative to the terms, that is rounding.
+Looser: a wrong A is confirmed."""
+
+PENCIL_NOTHING: Final = 1e-12
+"""Singular value of a scaled block of a pencil up to which it is rounding. Looser: finite eigenvalues of stiff models
+count as infinite, and a right order is called wrong."""
+
+PENCIL_SOMETHING: Final = 1e-8
+"""The same from which on it is none; between the two the order of the pencil is not told. Smaller: rounding that
+several steps have enlarged counts as a finite eigenvalue."""
+
 DOUBTFUL: Final = 1e4
 """Condition number of a choice of coordinates that is remarked on, and for which others are looked for."""
 

@@ -83,13 +83,13 @@ class LazyDescriptor(Descriptor):
         object.__setattr__(self, "_compute", compute)
 
     @property
-    def is_computed(self) -> bool:
-        """Whether the numbers are there."""
-        return "_computed" in self.__dict__
+    def was_read(self) -> bool:
+        """Whether its numbers have been used: files hold it then."""
+        return "_was_read" in self.__dict__
 
     def computed(self) -> Descriptor:
-        """Return the descriptor system with all its numbers."""
-        if not self.is_computed:
+        """Return the descriptor system with all its numbers, which does not count as reading it."""
+        if "_computed" not in self.__dict__:
             object.__setattr__(self, "_computed", self.__dict__["_compute"]())
             object.__setattr__(self, "_compute", None)
         result: Descriptor = self.__dict__["_computed"]
@@ -97,10 +97,13 @@ class LazyDescriptor(Descriptor):
 
     def __getattribute__(self, name: str) -> Any:
         if name in _FIELDS:
-            return getattr(object.__getattribute__(self, "computed")(), name)
+            system = object.__getattribute__(self, "computed")()
+            object.__setattr__(self, "_was_read", True)
+            return getattr(system, name)
         return super().__getattribute__(name)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what is computed."""
         system = self.computed()
         return _rebuild, tuple(getattr(system, f.name) for f in fields(Descriptor))
 

@@ -254,6 +254,10 @@ def _linearized(
 
             describe = with_descriptor if request.descriptor else with_lazy_descriptor
             linear = describe(linear, model, point, frame.coordinates.R)
+            if model.has_descriptor_form:
+                from fmilin.native.formulations.descriptor_check import check_descriptor
+
+                linear = check_descriptor(linear, model, point, base.derivatives)
         if (unmoved := with_remark_on_response(linear)) is not linear:
             held = request.keep_inaccurate or request.hold_modes
             linear = unmoved if held else refuse_dead_zones(unmoved, model, point)

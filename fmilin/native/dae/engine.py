@@ -1,6 +1,6 @@
 """Reduced DAEs as an engine: an implicit system with invariants, like every native form."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
@@ -66,6 +66,14 @@ class DaeEngine(EquationsEngine):
     def autonomous(self) -> bool:
         """Whether time stands nowhere in the equations."""
         return not ca.depends_on(self.graph.residuals, self.graph.time)
+
+    @cached_property
+    def is_linear(self) -> bool:
+        """Whether the equations are linear with constant coefficients, in everything that moves."""
+        graph = self.graph
+        moving = ca.vertcat(graph.time, graph.x, graph.unknowns)
+        slopes = ca.jacobian(graph.residuals, moving)
+        return not ca.depends_on(ca.densify(ca.vertcat(ca.SX(0, 1), *slopes.nonzeros())), ca.vertcat(moving, graph.u))
 
     @cached_property
     def smooth(self) -> bool:
@@ -143,6 +151,12 @@ class DaeEngine(EquationsEngine):
         column = ca.densify(ca.vertcat(ca.SX(0, 1), *expressions))
         placed = ca.substitute([column], [self.graph.dx, self.graph.z], [form.f, form.z])[0]
         return list(placed.elements())
+
+    def made(self, key: tuple[str, ...], make: Callable[[], Any]) -> Any:
+        """Return what ``make`` made when it was first asked for under a ``key``, whatever the values of parameters."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
 
     def _numeric_of(self, quantities: Sequence[Quantity]) -> Any:
         key = tuple(quantity.signal.name for quantity in quantities)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import casadi as ca
@@ -11,12 +11,14 @@ import numpy as np
 
 from fmilin.ground import FloatArray, Signals, UnknownNameError, UsageError
 from fmilin.model.interface import DescriptorForm, ExactSlopes
+from fmilin.native.dae.coefficients import lift_graph
 from fmilin.native.dae.deficient import EXACT
 from fmilin.native.dae.engine import DaeEngine
 from fmilin.native.dae.equations import DaeGraph, graph_of
 from fmilin.native.declaration import Expr, Labels, Name
 from fmilin.native.engine import GivenSlopes
 from fmilin.native.native_model import NativeModel
+from fmilin.numerics.codegen.rounding import matrix_without_rounding
 
 
 class DaeModel(NativeModel):
@@ -141,7 +143,11 @@ class DaeModel(NativeModel):
         sizes = np.linalg.norm(H, axis=1, keepdims=True)
         rank = np.linalg.matrix_rank(H / np.where(sizes > 0, sizes, 1.0), tol=EXACT) if H.size else 0
         point = t, x, full[: len(graph.inputs)]
-        return descriptor_form(graph, self.outputs.names, self.inputs.names, point, (rates, z), n - int(rank))
+        outputs = self.outputs.names
+        if any(name not in _named(graph) for name in outputs):
+            return None
+        written = engine.made(("written", *outputs), lambda: WrittenSlopes.of(graph, outputs))
+        return descriptor_form(graph, written, self.inputs.names, point, (rates, z), n - int(rank))
 
     def kept(self, held: Collection[str]) -> Mapping[str, bool]:
         """Return the states that are fixed at the start and not ``held``."""
@@ -173,31 +179,52 @@ class DaeModel(NativeModel):
         return self._changed(self.engine.having(graph))
 
 
+@dataclass(frozen=True)
+class WrittenSlopes:
+    """Functions of the slopes of the equations as they are written, and of some outputs."""
+
+    by_u: Any  # casadi.Function: dF/du, and the slopes of the outputs by x', x, z and u
+    by_states: Any  # casadi.Function: dF/d(x', x, z), with the constants of the equations among the parameters
+    constants: FloatArray
+
+    @classmethod
+    def of(cls, graph: DaeGraph, outputs: Sequence[str]) -> WrittenSlopes:
+        """Return those of a graph, whose outputs are all in it."""
+        symbols = _named(graph)
+        seen = ca.vertcat(ca.SX(0, 1), *(symbols[name] for name in outputs))
+        by_u: Any = ca.jacobian(graph.residuals, graph.u)
+        blocks = [by_u, *(ca.jacobian(seen, s) for s in (graph.dx, graph.x, graph.z, graph.u))]
+        arguments = [graph.time, graph.x, graph.u, graph.dx, graph.z]
+        lifted, _, constants = lift_graph(graph)  # in which coefficients that are rounding can be told
+        slopes = ca.sparsify(ca.jacobian(lifted.residuals, ca.vertcat(graph.dx, graph.x, graph.z)))
+        return cls(
+            by_u=ca.Function("written", [*arguments, graph.p], blocks),
+            by_states=ca.Function("slopes", [*arguments, lifted.p], [slopes]),
+            constants=constants,
+        )
+
+
 def descriptor_form(
     graph: DaeGraph,
-    outputs: Sequence[str],
+    written: WrittenSlopes,
     inputs: Sequence[str],
     point: tuple[float, FloatArray, FloatArray],  # t, x, u as the graph has them
     solution: tuple[FloatArray, FloatArray],  # x' and z there
     order: int,
-) -> DescriptorForm | None:
-    """Return E = (F_x', 0), A = -(F_x, F_z), B = -F_u, with d = x' for outputs; None where an output is in no graph."""
-    symbols = _named(graph)
-    if any(name not in symbols for name in outputs):
-        return None
-    seen = ca.vertcat(ca.SX(0, 1), *(symbols[name] for name in outputs))
-    blocks = [ca.jacobian(e, s) for e in (graph.residuals, seen) for s in (graph.dx, graph.x, graph.z, graph.u)]
-    arguments = [graph.time, graph.x, graph.u, graph.dx, graph.z, graph.p]
-    function: Any = ca.Function("written", arguments, blocks)
-    F_dx, F_x, F_z, F_u, c_dx, c_x, c_z, c_u = (m.full() for m in function(*point, *solution, graph.values))
+) -> DescriptorForm:
+    """Return E = (F_x', 0), A = -(F_x, F_z), B = -F_u, with d = x' for outputs."""
+    F_u, c_dx, c_x, c_z, c_u = (m.full() for m in written.by_u(*point, *solution, graph.values))
+    parameters = np.concatenate((graph.values, written.constants))
+    slopes = matrix_without_rounding(written.by_states, *point, *solution, parameters)
+    F_dx, F_x, F_z = np.hsplit(slopes, np.cumsum([len(graph.states), len(graph.states)]))
     needed = np.flatnonzero(np.abs(c_dx).any(axis=0))
     n, m, k = len(graph.states), len(graph.algebraic), len(needed)
     E, A = np.zeros((n + m + k, n + m + k)), np.zeros((n + m + k, n + m + k))
     E[: n + m, :n], A[: n + m, :n], A[: n + m, n : n + m] = F_dx, -F_x, -F_z
     E[n + m + np.arange(k), needed] = A[n + m + np.arange(k), n + m + np.arange(k)] = 1.0
     f0 = E[:, :n] @ solution[0]
-    columns = [graph.inputs.names.index(name) if name in graph.inputs.names else -1 for name in inputs]
-    B, D = (np.hstack((a, np.zeros((len(a), 1))))[:, columns] for a in (-F_u, c_u))
+    places = [graph.inputs.names.index(name) if name in graph.inputs.names else -1 for name in inputs]
+    B, D = (np.hstack((a, np.zeros((len(a), 1))))[:, places] for a in (-F_u, c_u))
     return DescriptorForm(
         E=E,
         A=A,

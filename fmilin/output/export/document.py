@@ -79,7 +79,7 @@ def to_document(linear: LinearModel) -> dict[str, Any]:
     document["signals"] = {group: details_of(signals) for group, signals in groups.items()}
     document["fmilin_version"] = __version__
     # One that was not asked for is not computed for a file: those of Modelica models are large.
-    is_pending = isinstance(linear.descriptor, LazyDescriptor) and not linear.descriptor.is_computed
+    is_pending = isinstance(linear.descriptor, LazyDescriptor) and not linear.descriptor.was_read
     if linear.descriptor is not None and not is_pending:
         document["descriptor"] = to_part(linear.descriptor)
     if linear.derivatives:

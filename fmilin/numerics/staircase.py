@@ -1,0 +1,77 @@
+"""Order and index of a matrix pencil s E - A: its infinite eigenvalues are deflated by orthogonal transformations.
+
+Each step compresses E by an SVD to its rank r; the other rows of U' (s E - A) are algebraic, and a compression of their
+columns leaves a pencil of size r with the same finite eigenvalues (Van Dooren, Linear Algebra Appl. 27, 1979).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.ground import FloatArray
+from fmilin.ground.tolerances import PENCIL_NOTHING, PENCIL_SOMETHING
+
+
+@dataclass(frozen=True)
+class Deflation:
+    """The finite part of a pencil."""
+
+    E: FloatArray  # regular
+    A: FloatArray
+    index: int  # steps that were taken: the index of the pencil
+
+    @property
+    def order(self) -> int:
+        """How many finite eigenvalues there are."""
+        return len(self.A)
+
+    def eigenvalues(self) -> FloatArray:
+        """Return the finite eigenvalues, sorted by real part, then imaginary part."""
+        values = np.linalg.eigvals(np.linalg.solve(self.E, self.A)) if len(self.A) else np.zeros(0)
+        return np.asarray(values[np.lexsort((values.imag, values.real))])
+
+
+def deflate(E: FloatArray, A: FloatArray) -> Deflation | None:
+    """Return the finite part of s E - A; None where the rank of a block cannot be told, or the pencil is singular."""
+    E, A, unit = _equilibrate(E, A)
+    index = 0
+    while len(E):
+        U, sigma, _ = np.linalg.svd(E)
+        if (rank := _rank(sigma, 1.0)) is None:
+            return None
+        if rank == len(E):
+            break
+        E, A = U.T @ E, U.T @ A
+        algebraic = A[rank:]
+        _, sigma, Vt = np.linalg.svd(algebraic)
+        if _rank(sigma, 1.0) != len(E) - rank:
+            return None
+        kept = Vt[len(E) - rank :].T  # columns on which the algebraic rows say nothing
+        E, A = E[:rank] @ kept, A[:rank] @ kept
+        index += 1
+    return Deflation(unit * E, A, index)
+
+
+def _rank(sigma: FloatArray, size: float) -> int | None:
+    """Return how many singular values are not rounding; None where one is neither clearly zero nor clearly not."""
+    largest = max(size, float(sigma.max(initial=0.0)))
+    if ((sigma > PENCIL_NOTHING * largest) & (sigma < PENCIL_SOMETHING * largest)).any():
+        return None
+    return int(np.count_nonzero(sigma >= PENCIL_SOMETHING * largest))
+
+
+def _equilibrate(E: FloatArray, A: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+    """Return E / unit and A with rows and columns scaled to largest entries of about one, and the unit of 1/s."""
+    E, A, unit = E.copy(), A.copy(), 1.0
+    for _ in range(4):
+        for axis in (1, 0):
+            sizes = np.maximum(np.abs(E).max(axis=axis, initial=0.0), np.abs(A).max(axis=axis, initial=0.0))
+            scale = 1.0 / np.sqrt(np.where(sizes > 0, sizes, 1.0))
+            factors = scale[:, None] if axis == 1 else scale
+            E, A = E * factors, A * factors
+        largest = np.abs(E).max(initial=0.0)
+        if largest > 0:
+            E, unit = E / largest, unit * largest
+    return E, A, unit
