@@ -9,7 +9,8 @@ import numpy as np
 from fmilin.auditing.motions import audit_periodic_model
 from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, select_worst
 from fmilin.design.estimation.estimator import Estimator
-from fmilin.design.kalman import KalmanFilter, PeriodicGain
+from fmilin.design.kalman import KalmanFilter
+from fmilin.design.periodic_gains import PeriodicGain
 from fmilin.ground import FloatArray
 
 OF_COVARIANCE = 1e-6  # relative to the standard deviations
@@ -22,7 +23,13 @@ def audit_kalman_filter(kalman: KalmanFilter) -> Audit:
 
 
 def compare_matrices(
-    name: str, stated: FloatArray, second: FloatArray, method: str, *, names: tuple[str, ...] = ()
+    name: str,
+    stated: FloatArray,
+    second: FloatArray,
+    method: str,
+    *,
+    names: tuple[str, ...] = (),
+    relative: float = OF_COVARIANCE,
 ) -> Iterator[AuditRow]:
     """Compare two covariances entry by entry, in sizes of their standard deviations; the worst entry is a row."""
     size = np.sqrt(np.maximum(np.abs(np.diag(second)), 1e-300))
@@ -32,7 +39,7 @@ def compare_matrices(
             float(stated[i, j]),
             float(second[i, j]),
             method,
-            OF_COVARIANCE * float(size[i] * size[j]),
+            relative * float(size[i] * size[j]),
         )
         for i, j in np.ndindex(stated.shape)
     ]
@@ -43,7 +50,8 @@ def compare_matrices(
 def _compare_kalman_filter(kalman: KalmanFilter) -> Iterator[AuditRow]:
     """Compare covariances with those of the error e of the filter that runs on its own linear model.
 
-    e+ = (1 - L C) (A e + w) - L v with the covariances Q of w and R of v: its steady covariance is Lyapunov's.
+    With noise n of unit variance that moves the states through G and the measurement at once through H, and v of the
+    covariance R, e+ = (1 - L C) (A e + G n) - L (H n + v): the steady covariance solves Lyapunov's equation.
     """
     from scipy.linalg import solve_discrete_lyapunov
 
@@ -55,15 +63,20 @@ def _compare_kalman_filter(kalman: KalmanFilter) -> Iterator[AuditRow]:
     yield compare_claim("filter is stable", "eigenvalues of the error's dynamics", holds=radius < 1)
     if radius >= 1:
         return
-    noise = left @ kalman.Q @ left.T + L @ kalman.R @ L.T
+    G, H = kalman.noise, kalman.feedthrough
+    through = left @ G - L @ H
+    noise = through @ through.T + L @ kalman.R @ L.T
     second = np.asarray(solve_discrete_lyapunov(closed, noise), dtype=np.float64)
     way = "Lyapunov's equation of the error"
-    yield from compare_matrices("covariance", kalman.covariance, second, way, names=names)
-    predicted = s.A @ second @ s.A.T + kalman.Q
-    yield from compare_matrices("predicted", kalman.predicted, predicted, way, names=names)
-    S = s.C @ predicted @ s.C.T + kalman.R
+    relative = max(OF_COVARIANCE, kalman.relative_error)
+    yield from compare_matrices("covariance", kalman.covariance, second, way, names=names, relative=relative)
+    yield from compare_matrices("Q", kalman.Q, G @ G.T, "noise of a sample", names=names)
+    predicted = s.A @ second @ s.A.T + G @ G.T
+    yield from compare_matrices("predicted", kalman.predicted, predicted, way, names=names, relative=relative)
+    crossed = s.C @ G @ H.T
+    S = s.C @ predicted @ s.C.T + crossed + crossed.T + H @ H.T + kalman.R
     yield from compare_matrices("innovation covariance", kalman.innovation_covariance, S, way, names=s.outputs.names)
-    best = np.linalg.solve(S, s.C @ predicted).T
+    best = np.linalg.solve(S, s.C @ predicted + H @ G.T).T
     size = np.sqrt(np.outer(np.diag(predicted), 1 / np.diag(S)))
     comparisons = [
         compare(

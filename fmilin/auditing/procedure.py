@@ -15,8 +15,9 @@ from fmilin.auditing.points import audit_point
 from fmilin.auditing.regulators import audit_estimator_regulator, audit_kalman_regulator, audit_state_feedback
 from fmilin.auditing.result import Audit
 from fmilin.design.estimation.estimator import Estimator
-from fmilin.design.kalman import KalmanFilter, PeriodicGain
+from fmilin.design.kalman import KalmanFilter
 from fmilin.design.margins import Margins
+from fmilin.design.periodic_gains import PeriodicGain
 from fmilin.design.regulators import EstimatorRegulator, KalmanRegulator, StateFeedback
 from fmilin.families.family import LinearFamily
 from fmilin.families.periodic.model import PeriodicModel

@@ -117,18 +117,19 @@ def fact(word: str, pieces: Sequence[str], width: int, separator: str = ", ") ->
     """Return a word in bold, and beside it the pieces, broken into lines between them."""
     from rich.text import Text
 
+    label = f"{word:<{_WORDS - 1}} "  # a word as wide as the column keeps a space behind it
     lines = [""]
     for i, piece in enumerate(pieces):
         last = i == len(pieces) - 1
         text = piece if last else piece + separator.rstrip()
         gap = " " if lines[-1] else ""
-        if lines[-1] and _WORDS + len(lines[-1]) + len(gap) + len(text) > width:
+        if lines[-1] and len(label) + len(lines[-1]) + len(gap) + len(text) > width:
             lines.append(text)
         else:
             lines[-1] += gap + text
-    room = max(width - _WORDS, 20)
+    room = max(width - len(label), 20)
     fitting = [part for line in lines for part in textwrap.wrap(line, room, break_on_hyphens=False) or [""]]
-    return Text.assemble((f"{word:<{_WORDS}}", "bold"), ("\n" + " " * _WORDS).join(fitting))
+    return Text.assemble((label, "bold"), ("\n" + " " * _WORDS).join(fitting))
 
 
 def simple_table(*heads: str, columns: str = "") -> Table:
