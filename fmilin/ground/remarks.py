@@ -277,6 +277,10 @@ ROWS = (
          "that the solver inside is no better, or time was short for experiments.",
          "Give variables nominal values of their size, tighten the tolerance of solvers inside, provide exact "
          "derivatives, or allow more time (`--budget`).", scope="entry"),
+    Kind("branch",
+         "A kink depends on several variables together: all slopes are those of the branch that the remark names.",
+         "Compare with the other side (--one-sided left, right), or move the point away from the kink.",
+         scope="entry"),
     Kind("narrow",
          "A slope holds near the point only: farther away it is another one.",
          "Consider how far the motion goes before you rely on this entry.", scope="entry"),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fmilin.ground import FloatArray, FmilinError, ModelError, NumericalError, Remark, UsageError
 from fmilin.ground.errors import KinkError
 from fmilin.ground.tolerances import AGREEMENT, INACCURATE, KINK, PRECISE, ROUNDING
+from fmilin.manifold.branches import require_no_joint_kink, take_one_branch
 from fmilin.manifold.frame import Frame, with_selection
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.rank import fixed_direction
@@ -165,7 +166,11 @@ class TangentSlopes:
 def measure(nearby: Neighbourhood, derivatives: str | Differences, facts: VerifiedFacts | None = None) -> TangentSlopes:
     """Return slopes along coordinates and inputs; one direction is compared where ``facts`` of other points allow."""
     if isinstance(derivatives, Differences):
-        return _split(nearby, _differenced(nearby, derivatives), "differences", ())
+        measured = _differenced(nearby, derivatives)
+        remarks: tuple[Remark, ...] = ()
+        if derivatives.side is not None:
+            measured, remarks = take_one_branch(nearby, measured, derivatives)
+        return _split(nearby, measured, "differences", remarks)
     facts = facts or VerifiedFacts()
     if derivatives != "differences" and (exact := by_procedure(nearby)) is not None:
         if derivatives == "exact" or facts.procedure:
@@ -191,8 +196,8 @@ def measure(nearby: Neighbourhood, derivatives: str | Differences, facts: Verifi
         trusted = _compared_once(nearby, exact, facts.precision, facts.solving)
         if trusted is not None:
             return _split(nearby, trusted, "exact", ())
-    checked, is_exact, remarks = _checked(nearby, exact, finite, facts)
-    return _split(nearby, checked, "exact" if is_exact.all() else "mixed", tuple(remarks))
+    checked, is_exact, notes = _checked(nearby, exact, finite, facts)
+    return _split(nearby, checked, "exact" if is_exact.all() else "mixed", tuple(notes))
 
 
 def _verified(nearby: Neighbourhood, exact: Slopes, facts: VerifiedFacts) -> tuple[Slopes, str, tuple[Remark, ...]]:
@@ -294,6 +299,8 @@ def _checked(
                 J[rows, j], error[rows, j], is_exact[rows, j] = careful.J[rows, c], careful.error[rows, c], False
                 worst = int(np.argmax(np.where(wrong, gap, 0.0)))
                 remarks.append(_disagreement(nearby, (worst, j), exact.J[worst, j], careful, c))
+    if suspicious.any():
+        require_no_joint_kink(nearby, J)
     return Slopes(J, error, exact.jump, exact.bend), is_exact, remarks
 
 

@@ -41,7 +41,7 @@ from fmilin_mujoco.names import (
     state_signals,
     straight_places,
 )
-from fmilin_mujoco.saturation import Muscle, Saturation, muscles_of, opened, saturation_of
+from fmilin_mujoco.saturation import Muscle, Saturation, describe_branches, muscles_of, opened, saturation_of
 from fmilin_mujoco.slopes import ROUNDING, TURN, Clamps, Held, PointSlopes, clamps_at, slopes_at, without_clamps
 from fmilin_mujoco.start import Start
 
@@ -248,7 +248,8 @@ class MujocoEngine(Engine):
             other._d.mocap_pos[:], other._d.mocap_quat[:] = self._d.mocap_pos, self._d.mocap_quat
             other._last_slopes = other._free = None
             other._muscles = muscles_of(self._m, self._d, saturation.at)
-            other.notes, other.names_limits = [*self.notes, *saturation.remarks], True
+            other.notes = [*self.notes, *saturation.remarks, *describe_branches(self._m, other._muscles)]
+            other.names_limits = True
         return self._seen[saturation]
 
     def slopes(

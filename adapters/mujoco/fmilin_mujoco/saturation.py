@@ -11,7 +11,7 @@ import numpy as np
 from fmilin.native.native_engine import limit_remarks, side_of
 from fmilin_mujoco.names import ACTUATOR, JOINT, name_of
 
-__all__ = ["Muscle", "Saturation", "muscles_of", "opened", "saturation_of"]
+__all__ = ["Muscle", "Saturation", "describe_branches", "muscles_of", "opened", "saturation_of"]
 
 AT = 1e-12
 """How near a limit counts as there, relative to the range."""
@@ -76,17 +76,21 @@ def opened(model: Any, at: tuple[tuple[int, int], ...]) -> None:
 
 @dataclass(frozen=True)
 class Muscle:
-    """A muscle that rests at a limit of its control: its activation follows at one pace inwards, at another back.
+    """A muscle that rests at a limit of its control: activation and deactivation have different time constants there.
+
+    Columns of both would belong to no linear model (the gain from control to activation would be their quotient), so
+    all of them are those of the motion inwards, in which the activation follows the control away from the limit.
 
     Attributes
     ----------
-    control, activation : int
-        Their places in ``ctrl`` and ``act``.
+    actuator, control, activation : int
+        Its number, and the places of its values in ``ctrl`` and ``act``.
     limit : float
     rise, fall : float
         Time constants of activation and deactivation, before their dependence on the activation.
     """
 
+    actuator: int
     control: int
     activation: int
     limit: float
@@ -94,12 +98,26 @@ class Muscle:
     fall: float
 
     def rate(self, ctrl: Any, act: Any) -> float:
-        """Return the rate of the activation, with the slopes that it has inwards, for control and activation each."""
+        """Return the rate of the activation in the branch in which it follows the control inwards."""
         a = float(act[self.activation])
         stretch = 0.5 + 1.5 * a
-        up, down = self.rise * stretch, self.fall / stretch
-        inwards, back = (up, down) if self.limit < 0.5 else (down, up)
-        return (float(ctrl[self.control]) - self.limit) / inwards - (a - self.limit) / back
+        inwards = self.rise * stretch if self.limit < 0.5 else self.fall / stretch
+        return (float(ctrl[self.control]) - a) / inwards
+
+
+def describe_branches(model: Any, muscles: tuple[Muscle, ...]) -> list[str]:
+    """Return a note on muscles at a limit: which of their two time constants the linear model has, and the other."""
+    notes = []
+    for muscle in muscles:
+        stretch = 0.5 + 1.5 * muscle.limit
+        rise, fall = muscle.rise * stretch, muscle.fall / stretch
+        kind, constant, other = ("activation", rise, fall) if muscle.limit < 0.5 else ("deactivation", fall, rise)
+        name = name_of(model, ACTUATOR, muscle.actuator, "actuator")
+        notes.append(
+            f"The muscle '{name}' has a kink where its activation equals its control: the linear model has the branch "
+            f"of {kind}, with a time constant of {constant:.4g} s; on the way back it is {other:.4g} s."
+        )
+    return notes
 
 
 def muscles_of(model: Any, data: Any, at: tuple[tuple[int, int], ...]) -> tuple[Muscle, ...]:
@@ -111,7 +129,7 @@ def muscles_of(model: Any, data: Any, at: tuple[tuple[int, int], ...]) -> tuple[
         control, activation = _address(model, "actuator_ctrladr", i), int(model.actuator_actadr[i])
         if abs(data.act[activation] - data.ctrl[control]) <= AT and data.ctrl[control] in (0.0, 1.0):
             rise, fall = model.actuator_dynprm[i, :2]
-            muscles.append(Muscle(control, activation, float(side), float(rise), float(fall)))
+            muscles.append(Muscle(i, control, activation, float(side), float(rise), float(fall)))
     return tuple(muscles)
 
 

@@ -111,7 +111,23 @@ def test_a_muscle_at_rest_is_woken_at_its_own_pace(tmp_path: Path) -> None:
         lin = fl.linearize(model)
     places = lin.states.index_of("f.act"), lin.inputs.index_of("f")
     assert lin.B[places] == pytest.approx(1 / (0.01 * 0.5), rel=1e-8)  # MuJoCo's time constants 0.01 and 0.04
-    assert lin.A[places[0], places[0]] == pytest.approx(-0.5 / 0.04, rel=1e-8)
+    # one branch for both: the activation follows the control with the gain 1
+    assert lin.A[places[0], places[0]] == pytest.approx(-1 / (0.01 * 0.5), rel=1e-8)
+    assert any("branch of activation" in str(warning) and "0.08 s" in str(warning) for warning in lin.warnings)
+
+
+def test_a_muscle_between_its_limits_has_one_branch_on_either_side(tmp_path: Path) -> None:
+    muscle = '<muscle name="f" joint="k" lengthrange=".1 1" ctrllimited="true" ctrlrange="0 1"/>'
+    text = ARM.replace('<general name="f" joint="k" dyntype="filter" dynprm=".5" gainprm="3"/>', muscle)
+    with fl.load(f"mujoco:{write(tmp_path, text)}") as model:
+        point = fl.operating_point(model, {"f.act": 0.2, "f": 0.2})
+        for side in ("left", "right"):
+            lin = fl.linearize(model, point, one_sided=side)
+            places = lin.states.index_of("f.act"), lin.inputs.index_of("f")
+            rate = lin.B[places]
+            stretch = 0.5 + 1.5 * 0.2
+            assert min(abs(rate - 1 / (0.01 * stretch)), abs(rate - stretch / 0.04)) < 1e-6
+            assert lin.A[places[0], places[0]] == pytest.approx(-rate, rel=1e-8)
 
 
 LOOPS = """<mujoco><worldbody><body name="a" quat="1 0 0 -1"><joint name="a" axis="1 0 0"/>

@@ -1,0 +1,167 @@
+"""One-sided slopes that all belong to one branch of a model with a kink.
+
+A kink such as ``max(5 (u - a), u - a)`` depends on two variables together: to the right of ``a`` alone and to the right
+of ``u`` alone lie different branches, and columns measured one by one do not belong to any linear model. The slope
+along one generic direction through all variables shows it: in one branch slopes add up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from fmilin.ground import FloatArray, NumericalError, Remark
+from fmilin.ground.errors import KinkError
+from fmilin.ground.tolerances import KINK
+from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.numerics.differences.differences import Differences, Slopes, slopes
+
+WIDTHS = (0.5, 0.125)  # how far directions are turned towards one variable, as a part of its share
+SEEDS = (1897, 1915, 1933)  # of directions that are tried one after the other, as one may graze a further kink
+SURE = 10.0  # times its estimated error, beyond which a difference of slopes is a difference of branches
+
+
+def take_one_branch(nearby: Neighbourhood, measured: Slopes, options: Differences) -> tuple[Slopes, tuple[Remark, ...]]:
+    """Return one-sided slopes of one branch, with a remark where the columns were of several.
+
+    The branch is the one in which the model is when all variables move to that side together.
+
+    Raises
+    ------
+    KinkError
+        Where no direction leads into one branch.
+    """
+    count = len(nearby.scales)
+    if count < 2:
+        return measured, ()
+    first = _weights(SEEDS[0], count) * nearby.scales
+    try:
+        along, error = _slope_along(nearby, first[None], options)
+    except NumericalError:
+        return measured, ()  # an event beyond which the model cannot be evaluated: each column is what it was
+    mixed = _differs(nearby, measured, along[:, 0] - measured.J @ first, error[:, 0] + measured.error @ first)
+    if not mixed.any():
+        return measured, ()
+    for seed in SEEDS:
+        direction = _weights(seed, count) * nearby.scales
+        for width in WIDTHS:
+            branch = _measure_branch(nearby, measured, options, direction, width)
+            if branch is not None:
+                return branch, (_remark_on_branch(nearby, measured, branch, options),)
+    raise _no_branch(nearby, measured, along[:, 0], first, mixed)
+
+
+PATTERNS = 8  # of signs with which variables are moved together, to find kinks that no variable shows alone
+STEPS = (2.0**-17, 2.0**-21)  # in sizes of the variables: second differences of a kink shrink in proportion to them
+
+
+def require_no_joint_kink(nearby: Neighbourhood, J: FloatArray) -> None:
+    """Raise KinkError where slopes along some variables together jump, as those of ``max(0, min(x, u))`` do at zero."""
+    sizes = (np.abs(J) * nearby.scales).max(axis=1, initial=0.0)
+    count = len(nearby.scales)
+    for signs in _sign_patterns(count):
+        direction = signs * _weights(SEEDS[0], count) * nearby.scales
+        bends = []
+        for step in STEPS:
+            try:
+                ahead, behind = nearby.at(step * direction), nearby.at(-step * direction)
+            except NumericalError:
+                break
+            bends.append((ahead + behind - 2 * nearby.base) / step)
+        if len(bends) < len(STEPS):
+            continue
+        far, near = (np.abs(bend) for bend in bends)
+        rounding = 8 * np.spacing(np.abs(nearby.base)) / STEPS[-1]
+        largest = np.maximum(sizes, far)
+        bent = (far > KINK * largest) & (far > SURE * rounding) & (near > 0.5 * far) & (near < 2 * far)
+        if bent.any():
+            i = int(np.argmax(np.where(bent, far, 0.0)))
+            names = ", ".join(f"{'+' if sign > 0 else '-'}{n}" for sign, n in zip(signs, nearby.columns, strict=True))
+            raise KinkError(
+                f"The model has a kink at the point that depends on several variables together: the slope of "
+                f"{nearby.rows[i]} along ({names}) changes by {bends[-1][i]:.4g} there. There is no linear model of "
+                "both sides: ask for one with --one-sided left or right, or move the point.",
+                variable=nearby.columns[0],
+            )
+
+
+def _sign_patterns(count: int) -> FloatArray:
+    """Return signs (patterns, count), all of them up to a common factor where there are few."""
+    if count <= 4:
+        rows = np.arange(2 ** max(count - 1, 0))
+        bits = (rows[:, None] >> np.arange(count)) & 1
+        return np.asarray(1.0 - 2.0 * bits)
+    return np.random.default_rng(SEEDS[1]).choice([-1.0, 1.0], (PATTERNS, count))
+
+
+def _weights(seed: int, count: int) -> FloatArray:
+    return np.random.default_rng(seed).uniform(0.5, 1.5, count)
+
+
+def _slope_along(nearby: Neighbourhood, directions: FloatArray, options: Differences) -> tuple[FloatArray, FloatArray]:
+    """Return the one-sided slopes along directions (m, P + nu), and their errors, each (r, m)."""
+
+    def line(number: int, step: float) -> FloatArray:
+        return nearby.at(step * directions[number])
+
+    found = slopes(line, nearby.base, np.ones(len(directions)), options, nearby.terms)
+    return found.J, found.error
+
+
+def _differs(nearby: Neighbourhood, measured: Slopes, gap: FloatArray, error: FloatArray) -> FloatArray:
+    """Whether slopes along one direction differ by more than errors explain, shape (r,)."""
+    sizes = (np.abs(measured.J) * nearby.scales).max(axis=1, initial=0.0)
+    return np.asarray(np.abs(gap) > SURE * error + KINK * sizes)
+
+
+def _measure_branch(
+    nearby: Neighbourhood, measured: Slopes, options: Differences, direction: FloatArray, width: float
+) -> Slopes | None:
+    """Return slopes from directions near one, which all lead into one branch; None where they do not."""
+    count = len(direction)
+    turned = width * np.diag(direction)
+    try:
+        along, error = _slope_along(nearby, np.vstack((direction, direction + turned, direction - turned)), options)
+    except NumericalError:
+        return None
+    middle, ahead, behind = along[:, :1], along[:, 1 : count + 1], along[:, count + 1 :]
+    step = width * direction
+    J = (ahead - behind) / (2 * step)
+    errors = error[:, 1 : count + 1] + error[:, count + 1 :]
+    known_to = errors / (2 * step)
+    J = np.where(np.abs(J) <= known_to, 0.0, J)  # a difference of slopes leaves rounding where a variable has no part
+    branch = nearby.with_exact_rows(Slopes(J, known_to, np.zeros_like(J), np.zeros_like(J)))
+    gaps = np.column_stack((ahead + behind - 2 * middle, (branch.J @ direction)[:, None] - middle))
+    known = np.column_stack((errors + 2 * error[:, :1], branch.error @ direction + error[:, 0]))
+    for gap, doubt in zip(gaps.T, known.T, strict=True):
+        if _differs(nearby, branch, gap, doubt).any():
+            return None
+    return replace(branch, narrow=measured.narrow)
+
+
+def _remark_on_branch(nearby: Neighbourhood, measured: Slopes, branch: Slopes, options: Differences) -> Remark:
+    gap = np.abs(branch.J - measured.J) * nearby.scales
+    i, j = (int(k) for k in np.unravel_index(int(np.argmax(gap)), gap.shape))
+    entry = f"d {nearby.rows[i]} / d {nearby.columns[j]}"
+    return Remark(
+        "branch",
+        f"A kink at the point depends on several variables together. All slopes are those of the branch in which the "
+        f"model is when all variables move to the {options.side} together: {entry} is {branch.J[i, j]:.6g} there, and "
+        f"{measured.J[i, j]:.6g} when '{nearby.columns[j]}' moves alone. The other side has another linear model.",
+    )
+
+
+def _no_branch(
+    nearby: Neighbourhood, measured: Slopes, along: FloatArray, direction: FloatArray, mixed: FloatArray
+) -> KinkError:
+    i = int(np.argmax(np.where(mixed, np.abs(along - measured.J @ direction), 0.0)))
+    moving = np.abs(measured.J[i] * direction)
+    names = [nearby.columns[j] for j in np.argsort(-moving, kind="stable")[:3].tolist() if moving[j] > 0]
+    single = ", ".join(f"{measured.J[i, nearby.columns.index(name)]:.6g} along '{name}'" for name in names)
+    return KinkError(
+        f"The model has a kink at the point that depends on several variables together: {nearby.rows[i]} has one-sided "
+        f"slopes {single}, which do not add up along all of them ({along[i]:.6g} for {measured.J[i] @ direction:.6g}). "
+        "No direction leads into one branch: move the point away from the kink.",
+        variable=names[0] if names else None,
+    )
