@@ -25,6 +25,7 @@ from fmilin.connected.linear_member import SampledMember, at_rest, from_linear, 
 from fmilin.connected.master import base_step
 from fmilin.connected.system import ConnectedModel, Declaration
 from fmilin.ground import FloatArray, Signal, Signals, UsageError
+from fmilin.ground.kinds import kinds_checked
 from fmilin.ground.tolerances import INSEPARABLE
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
@@ -212,6 +213,7 @@ class HybridSystem(ConnectedModel, Hybrid):
         return min(times, default=None)
 
 
+@kinds_checked
 def connect(
     members: Mapping[str, Any],
     connections: Iterable[Connection | Sequence[Any]] = (),

@@ -13,6 +13,7 @@ from fmilin.connected.connect import connect
 from fmilin.connected.linear_member import TOGETHER, Actuator, HeldMember, Law, Schedule
 from fmilin.design.regulators import Regulator, regulator_of
 from fmilin.ground import FloatArray, Signal, Signals, UnknownNameError, UsageError, as_numbers, limits_by_name
+from fmilin.ground.kinds import kinds_checked
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Model, ModelInfo, OperatingPoint
 from fmilin.motion.simulation.run import simulate
@@ -22,6 +23,7 @@ from fmilin.native.ode import OdeModel
 _PLANT, _REGULATOR = "plant", "regulator"
 
 
+@kinds_checked
 def closed_loop(
     model: Model,
     regulator: Any,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fmilin.design.closed_loop import closed_loop
 from fmilin.ground import FloatArray, NumericalError, Shown, Signal, Signals, UsageError, as_numbers, perform
+from fmilin.ground.kinds import kinds_checked
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Model, OperatingPoint
@@ -53,6 +54,7 @@ class FrequencyResponse(Shown):
         return perform("FrequencyResponse.plot", self, linear)
 
 
+@kinds_checked
 def frequency_response(
     model: Model,
     point: OperatingPoint | None = None,
@@ -87,13 +89,20 @@ def frequency_response(
         Closes the loop, as in :func:`fmilin.closed_loop`.
     """
     w, sizes = as_numbers(frequencies, "One of the frequencies"), np.atleast_1d(as_numbers(amplitude, "The amplitude"))
-    if w.ndim != 1 or not len(w) or not all(np.isfinite(v).all() and (v > 0).all() for v in (w, sizes)):
+    if (
+        w.ndim != 1
+        or not len(w)
+        or not sizes.size
+        or not all(np.isfinite(v).all() and (v > 0).all() for v in (w, sizes))
+    ):
         raise UsageError("Frequencies (in rad/s) and amplitudes are positive numbers: give one at least of each.")
     if signal not in ("sine", "multisine", "chirp"):
         raise UsageError(f"'{signal}' is no signal to measure with: use sine, multisine or chirp.")
     point = operating_point(model) if point is None else point
     j = model.inputs.index_of(input, "an input of the model")
     names = tuple(model.outputs.names if outputs is None else outputs)
+    if not names:
+        raise UsageError("There is not an output to measure: name at least one in 'outputs'.")
     for name in names:
         if not (model.states.has(name) or model.inputs.has(name) or model.outputs.has(name)):
             model.outputs.index_of(name, "a state, input or output of the model")

@@ -31,10 +31,12 @@ from fmilin.design.laws import Savable, linear_law
 from fmilin.design.measurement import factor_of, measurement_covariance
 from fmilin.design.riccati import NoisySystem, solve_steady_filter
 from fmilin.ground import FloatArray, NumericalError, Shown, Signals, UsageError, as_numbers
+from fmilin.ground.kinds import kinds_checked
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.transformation import discretize
 
 
+@kinds_checked
 def noise_through(linear: LinearModel, intensities: Mapping[str, float]) -> tuple[FloatArray, FloatArray]:
     """Return how noise enters ``linear`` through inputs: columns G of B, shape (P, k), and W, shape (k, k), diagonal.
 
@@ -54,6 +56,7 @@ def require_intensities(inputs: Signals, intensities: Mapping[str, float]) -> li
     return [inputs.index_of(name, "an input of the linear model") for name in intensities]
 
 
+@kinds_checked
 def sampled_noise(A: FloatArray, G: FloatArray, W: FloatArray, sample_time: float) -> FloatArray:
     """Return the covariance that white noise adds over one sample (Van Loan): shape (P, P), positive semidefinite.
 
@@ -203,6 +206,7 @@ class KalmanFilter(Shown, Savable):
         return linear_law("Kalman filter", plant, (A, B, A, B), (named, inputs, outputs), s.sample_time, f0)
 
 
+@kinds_checked
 def kalman_filter(
     linear: LinearModel,
     sample_time: float,
@@ -262,7 +266,7 @@ def _noise_of_a_sample(
     A_error, B_error = sampled_errors(linear, sampled.sample_time)
     discrete = System(sampled.A, sampled.C, A_error, np.zeros_like(sampled.C), sampled=True)
     if not isinstance(process, Mapping):
-        Q = np.asarray(process, dtype=np.float64)
+        Q = as_numbers(process, "The covariance of the process noise")
         noise = factor_of(Q, P, "The covariance of the process noise")
         return noise, np.zeros((m, P)), discrete.transpose(Q, 1e-12 * np.abs(Q))
     columns = require_intensities(linear.inputs, process)

@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.ground.kinds import kinds_checked
 from fmilin.ground.signals import FloatArray, Signal, Signals, as_numbers, rate_unit
 from fmilin.ground.tolerances import EQUILIBRIUM
 from fmilin.linear_model.model import LinearModel
@@ -22,6 +23,7 @@ from fmilin.model import Expression, Model, parse
 from fmilin.model.constraints.functions import function_of
 
 
+@kinds_checked
 def measurement(linear: LinearModel, sensors: Sequence[str] | Mapping[str, str]) -> LinearModel:
     """Return the linear model with sensors as its outputs.
 

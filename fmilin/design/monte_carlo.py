@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fmilin.ground import FloatArray, FmilinError, NumericalError, Shown, UsageError, perform
+from fmilin.ground.kinds import kinds_checked
 from fmilin.motion.simulation.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class MonteCarlo(Shown):
         return perform("MonteCarlo.plot", self)
 
 
+@kinds_checked
 def monte_carlo(
     run: Callable[[dict[str, float], int], Trajectory],
     parameters: Mapping[str, Spread],

@@ -19,6 +19,7 @@ from fmilin.design.kalman import require_intensities
 from fmilin.design.measurement import measurement_covariance
 from fmilin.families.periodic.model import PeriodicModel
 from fmilin.ground import FloatArray, NumericalError, Shown, UsageError
+from fmilin.ground.kinds import kinds_checked
 from fmilin.motion.periodic.fourier import Interpolant
 from fmilin.motion.periodic.transition import factors
 
@@ -90,6 +91,7 @@ class PeriodicGain(Shown):
         return Interpolant(self.gain)(phase)
 
 
+@kinds_checked
 def periodic_lqr(periodic: PeriodicModel, state_cost: FloatArray, input_cost: FloatArray) -> PeriodicGain:
     """Return the state feedback along a periodic motion that costs least: the integral of y' Q y + u' R u.
 
@@ -117,6 +119,7 @@ def periodic_lqr(periodic: PeriodicModel, state_cost: FloatArray, input_cost: Fl
     return _checked(periodic, K, S, periodic.B @ K, what)
 
 
+@kinds_checked
 def periodic_kalman_filter(
     periodic: PeriodicModel, *, process: Mapping[str, float], measured: Mapping[str, float]
 ) -> PeriodicGain:

@@ -13,6 +13,7 @@ from fmilin.design.estimation.estimator import Estimator
 from fmilin.design.kalman import KalmanFilter
 from fmilin.design.laws import Savable, linear_law
 from fmilin.ground import FloatArray, Shown, Signal, Signals, UsageError
+from fmilin.ground.kinds import kinds_checked
 from fmilin.linear_model.model import LinearModel
 
 
@@ -179,6 +180,7 @@ class StateFeedback(FunctionRegulator, Savable):
         return linear_law("regulator", self._linear, matrices, signals, self.sample_time)
 
 
+@kinds_checked
 def state_feedback(
     linear: LinearModel, gain: FloatArray, sample_time: float, drives: Sequence[str] | None = None
 ) -> StateFeedback:

@@ -85,12 +85,23 @@ def _with_inputs(model: Model, points: Iterable[OperatingPoint], inputs: Sequenc
         yield OperatingPoint(point.time, point.states, point.inputs[chosen], point.parameters)
 
 
+def require_points(points: Iterable[object]) -> None:
+    """Raise UsageError where something in a list of operating points is not one."""
+    for number, point in enumerate(points, 1):
+        if not isinstance(point, OperatingPoint):
+            raise UsageError(
+                f"Point {number} is of the type '{type(point).__name__}', and should be of the type OperatingPoint: "
+                "fl.operating_point(model, {name: value}) makes one."
+            )
+
+
 class _Path:
     """The points of a path, which are walked in their order."""
 
     def __init__(self, model: Model, request: Request, points: list[OperatingPoint]) -> None:
         if not points:
             raise UsageError("A family of linear models needs at least one of them.")
+        require_points(points)
         self._model, self._request, self._points = model, request, points
         times = [point.time for point in points]
         moves = len(set(times)) == len(times) > 1

@@ -73,7 +73,7 @@ def grid_over(vary: Mapping[str, Sequence[float] | FloatArray], *, zipped: bool 
     for name, given in vary.items():
         try:
             values = np.atleast_1d(np.asarray(given, dtype=np.float64))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise UsageError(f"The values of '{name}' are no numbers. Give a list of them.") from None
         if values.ndim != 1 or not len(values):
             raise UsageError(f"The values of '{name}' make no axis: give at least one number, in one row.")

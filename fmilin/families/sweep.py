@@ -15,6 +15,7 @@ from fmilin.families.grid import Grid, grid_over
 from fmilin.families.plan import Engine, Plan, Report, Task
 from fmilin.families.solver import Solver
 from fmilin.ground import FloatArray, UsageError
+from fmilin.ground.kinds import kinds_checked
 from fmilin.ground.sandbox.isolation import can_isolate
 from fmilin.ground.sandbox.limits import Limits
 from fmilin.linearization.request import Request
@@ -142,6 +143,7 @@ def _needed(runs: dict[int, tuple[int | None, tuple[int, ...]]], finished: set[i
     return needed
 
 
+@kinds_checked
 def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by keyword
     source: Model | str | Path,
     vary: Mapping[str, Sequence[float] | FloatArray],

@@ -33,6 +33,7 @@ class UnknownNameError(UsageError):
     @classmethod
     def among(cls, name: str, names: Iterable[str], what: str) -> UnknownNameError:
         """Return the error for ``name``, which should have been ``what`` (``"an input"``) out of ``names``."""
+        name = str(name)  # keys of a mapping may be anything
         names = list(names)
         suggestions = nearest_names(name, names)
         if suggestions:

@@ -21,6 +21,14 @@ from fmilin.ground.errors import UsageError
 _NAME = re.compile(r"\.?fmilin-([0-9a-f]{8})-([0-9a-f]{8})-(\d+)-(\d+)-[0-9a-f]{16}(\.tmp)?")
 
 
+def path_exists(path: Path) -> bool:
+    """Whether a path leads to something; a name that the system does not allow, as one of 300 letters, does not."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
 def new_folder() -> Path:
     """Return a new folder that only this user can read, for the caller to remove; those of ended processes go now."""
     try:

@@ -1,9 +1,17 @@
-"""Arguments of another kind than a function declares are refused in words."""
+"""Arguments whose type a function does not declare are rejected with a sentence that names the argument.
 
+The annotations are the one description: their text is parsed once, and values are compared with it. Names of types
+that are neither builtin nor listed in ``_CLASSES`` accept everything; functions check such values themselves.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, ParamSpec, SupportsFloat, TypeVar
 
 from fmilin.ground.errors import UsageError
@@ -11,47 +19,36 @@ from fmilin.ground.errors import UsageError
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_CLASSES = {"LinearFamily", "LinearModel", "OperatingPoint", "PeriodicOrbit"}
-_KINDS: dict[str, Any] = {
-    "Box": Mapping,
-    "Mapping": Mapping,
-    "Iterable": Iterable,
-    "None": type(None),
-    "Path": os.PathLike,
-    "Sequence": Iterable,
-    "float": SupportsFloat,
-    "str": str,
+_CLASSES = frozenset(
+    {"Differences", "Formulation", "Limits", "LinearFamily", "LinearModel", "Method", "Model", "OperatingPoint"}
+    | {"FmuOptions", "PeriodicOrbit", "Stabilization", "Stepping", "TrimRequest"}
+)
+"""Classes of fmilin that are compared by name: their modules need not be imported for the check."""
+
+_UNIONS = {"Formulation": {"MCS", "RCS", "UCS"}}
+"""Names of annotations that stand for several classes."""
+
+_HINTS = {
+    "Model": ": fl.load opens a file, and fl.connect({'plant': linear}, []) makes a model of a linear one",
+    "OperatingPoint": ": fl.operating_point(model, {name: value}) makes one",
 }
+"""How an object of a class is made, for the message where another one was given."""
 
-
-def _require_kind(name: str, value: object, declared: str) -> None:
-    """Refuse an argument of another kind than its annotation says, as far as that is one of those above or float."""
-    while declared != (shorter := re.sub(r"\[[^\[\]]*\]", "", declared)):
-        declared = shorter
-    kinds = set(declared.split(" | "))
-    if kinds <= {"float", "None"} and value is not None:
-        from fmilin.ground.signals import as_numbers
-
-        as_numbers(value, f"'{name}'")
-    fits = kinds & {one.__name__ for one in type(value).__mro__} or any(
-        isinstance(value, kind) for key, kind in _KINDS.items() if key in kinds
-    )
-    if kinds <= _CLASSES | _KINDS.keys() and not fits:
-        point = ": fl.operating_point(model, {name: value}) makes one" if "OperatingPoint" in kinds else ""
-        raise UsageError(
-            f"'{name}' is of the type '{type(value).__name__}', and should be of the type "
-            f"{' or '.join(sorted(kinds - {'None'}))}{point}."
-        )
+_ITERABLES = frozenset({"Iterable", "Sequence", "tuple", "list"})
+_LARGEST_INTEGER = 2**63 - 1  # that numpy represents
+_LONGEST_SHOWN = 60  # characters of a rejected value
 
 
 def require_kinds(declared: Mapping[str, str], arguments: Sequence[object], options: Mapping[str, object]) -> None:
-    """Refuse arguments of other kinds than their annotations say: texts, in the order of the arguments."""
+    """Raise UsageError for arguments of other types than their annotations: texts, in the order of the arguments."""
     for name, value in (*zip(declared, arguments, strict=False), *options.items()):
-        _require_kind(name, value, declared.get(name, ""))
+        annotation = declared.get(name, "")
+        if annotation and name != "return":
+            _require(name, value, _parse(annotation))
 
 
 def kinds_checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Refuse arguments of other kinds than a function declares."""
+    """Check the arguments of each call of a function with :func:`require_kinds`."""
 
     @wraps(function)
     def checked(*arguments: P.args, **options: P.kwargs) -> R:
@@ -59,3 +56,160 @@ def kinds_checked(function: Callable[P, R]) -> Callable[P, R]:
         return function(*arguments, **options)
 
     return checked
+
+
+def require_field_kinds(instance: object) -> None:
+    """Check the fields of a data class, whose ``__post_init__`` calls this, with :func:`require_kinds`."""
+    declared = type(instance).__annotations__
+    values = {name: getattr(instance, name) for name in declared if hasattr(instance, name)}
+    require_kinds({name: str(annotation) for name, annotation in declared.items()}, (), values)
+
+
+@cache
+def _parse(annotation: str) -> tuple[ast.expr, ...]:
+    """Return the members of the union that an annotation's text is."""
+    return tuple(_members(ast.parse(annotation, mode="eval").body))
+
+
+def _members(node: ast.expr) -> Iterable[ast.expr]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        yield from _members(node.left)
+        yield from _members(node.right)
+    else:
+        yield node
+
+
+def _require(name: str, value: object, declared: tuple[ast.expr, ...]) -> None:
+    names = [_name(member) for member in declared]
+    if any(_has_type(value, type_name) for type_name in names):
+        fitting = [member for member in declared if _has_type(value, _name(member))]
+        if len(fitting) == 1:
+            _require_contents(name, value, fitting[0])
+        return
+    raise _error(f"'{name}'", value, names)
+
+
+def _name(node: ast.expr) -> str:
+    """Return the name of a type without its parameters and module."""
+    if isinstance(node, ast.Subscript):
+        return _name(node.value)
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.Name):
+        return node.id
+    return "None" if isinstance(node, ast.Constant) and node.value is None else ""
+
+
+def _has_type(value: object, name: str) -> bool:
+    """Whether a value is of the type with this name; its contents are not looked at."""
+    if name in _PREDICATES:
+        return _PREDICATES[name](value)
+    if name in _CLASSES:
+        names = _UNIONS.get(name, {name})
+        return any(base.__name__ in names for base in type(value).__mro__)
+    return True
+
+
+def _is_integer(value: object) -> bool:
+    try:
+        operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return not getattr(value, "ndim", 0)
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value is a real number; texts that look like one are not."""
+    if isinstance(value, str | bytes) or not isinstance(value, SupportsFloat):
+        return False
+    if getattr(value, "ndim", 0):
+        return False
+    dtype: Any = getattr(value, "dtype", None)
+    return dtype is None or dtype.kind in "biufO"
+
+
+def _is_bool(value: object) -> bool:
+    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")  # of numpy
+
+
+def _is_listing(value: object) -> bool:
+    """Whether a value can be iterated for its entries. A text or a mapping in place of a list is a mistake."""
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+
+
+_PREDICATES: Mapping[str, Callable[[object], bool]] = {
+    "None": lambda value: value is None,
+    "str": lambda value: isinstance(value, str),
+    "Path": lambda value: isinstance(value, os.PathLike),
+    "PathLike": lambda value: isinstance(value, os.PathLike),
+    "bool": _is_bool,
+    "int": _is_integer,
+    "float": _is_number,
+    "Literal": lambda value: value is None or isinstance(value, str | int),
+    "Mapping": lambda value: isinstance(value, Mapping),
+    "Box": lambda value: isinstance(value, Mapping),
+    "Callable": callable,
+    "FloatArray": lambda value: _is_listing(value) or _is_number(value),
+    "Inputs": lambda value: callable(value) or isinstance(value, Mapping) or type(value).__name__ == "InputTable",
+    **dict.fromkeys(_ITERABLES, _is_listing),
+}
+
+
+def _require_contents(name: str, value: object, declared: ast.expr) -> None:
+    """Check a number for what no number may be, and the entries of a container, unless looking would use them up."""
+    type_name = _name(declared)
+    if type_name in ("float", "int"):
+        _require_representable(f"'{name}'", value)
+    if not isinstance(declared, ast.Subscript):
+        return
+    parameters = declared.slice.elts if isinstance(declared.slice, ast.Tuple) else [declared.slice]
+    if isinstance(value, Mapping) and len(parameters) == 2:
+        for key, entry in value.items():
+            _require_entry(f"A key of '{name}'", key, parameters[0])
+            _require_entry(f"'{key}'", entry, parameters[1])
+    elif type_name == "Sequence" and len(parameters) == 1:
+        if not isinstance(value, Sequence):
+            if (
+                _name(parameters[0]) == "str"
+            ):  # an array of names has no truth value, and names are looked up one by one
+                raise _error(f"'{name}'", value, ["Sequence"])
+            return
+        for entry in value:
+            _require_entry(f"An entry of '{name}'", entry, parameters[0])
+
+
+def _require_entry(what: str, value: object, declared: ast.expr) -> None:
+    members = list(_members(declared))
+    names = [_name(member) for member in members]
+    if not any(_has_type(value, name) for name in names):
+        raise _error(what, value, names)
+    if "float" in names and _is_number(value):
+        _require_representable(what, value)
+
+
+def _require_representable(what: str, value: object) -> None:
+    """Raise UsageError for a number that is not a double: NaN, or an integer with hundreds of digits."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        raise UsageError(f"{what} is too large for a floating-point number.") from None
+    if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
+        raise UsageError(f"{what} is too large for an integer: write it as a floating-point number.")
+    if math.isnan(number):
+        raise UsageError(f"{what} is not a number (NaN): give a number.")
+
+
+def _error(what: str, value: object, names: Sequence[str]) -> UsageError:
+    """Return the error for a value that has none of the types with these names."""
+    numbers_only = set(names) <= {"float", "int", "None"} and value is not None
+    if numbers_only:
+        kind = "an integer" if "float" not in names else "a number"
+        shown = repr(value)
+        if len(shown) > _LONGEST_SHOWN:
+            shown = f"{shown[:_LONGEST_SHOWN]}..."
+        return UsageError(f"{what} is {' '.join(shown.split())}: {kind} is needed.")
+    if isinstance(value, str) and set(names) & _ITERABLES:
+        return UsageError(f"{what} is the text '{value[:_LONGEST_SHOWN]}', and should be a list: write ['...'].")
+    hint = "".join(text for type_name, text in _HINTS.items() if type_name in names)
+    wanted = " or ".join(sorted({name for name in names if name and name != "None"}))
+    return UsageError(f"{what} is of the type '{type(value).__name__}', and should be of the type {wanted}{hint}.")

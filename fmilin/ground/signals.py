@@ -156,6 +156,8 @@ def as_numbers(given: Any, what: str) -> FloatArray:
         other = array.dtype.kind in "USc"  # "0.1" would be converted, and so would None
         if not other and not (array.dtype.kind == "O" and None in array.ravel().tolist()):
             return array.astype(np.float64)
+    except OverflowError:
+        raise UsageError(f"{what} is too large for a floating-point number.") from None
     except (TypeError, ValueError):
         pass
     raise UsageError(f"{what} is {given!r}: a number is needed.")

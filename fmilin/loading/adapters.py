@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fmilin.ground.errors import FmilinError, ModelError, UsageError, missing_file
+from fmilin.ground.files import path_exists
 from fmilin.model.interface import Model
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def chosen_adapter(text: str) -> tuple[Installed, Path] | None:
     for published in PUBLISHED:
         if published.name == name:
             raise UsageError(f"The adapter '{name}' is not installed: pip install {published.distribution}")
-    if Path(file).is_file():  # module:name has none
+    if path_exists(Path(file)) and Path(file).is_file():  # module:name has none
         raise UsageError(f"There is no adapter '{name}' for '{file}'; 'fmilin adapters' lists those installed.")
     return None
 
@@ -142,7 +143,7 @@ def member_of(path: Path) -> tuple[Path, str]:
 def adapter_for(path: Path) -> Installed | None:
     """Return the installed adapter that reads a file, or None."""
     path, _ = member_of(path)
-    if not path.is_file():
+    if not (path_exists(path) and path.is_file()):
         if any(path.suffix.lower() in installed.adapter().suffixes for installed in installed_adapters()):
             raise missing_file(path)
         return None

@@ -11,6 +11,8 @@ from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.model import FmuModel
 from fmilin.fmi.read.printed import absolute, process_state
 from fmilin.ground.errors import ConstraintError, UnknownNameError, UsageError, nearest_names
+from fmilin.ground.files import path_exists
+from fmilin.ground.kinds import kinds_checked
 from fmilin.loading.adapters import adapter_for, chosen_adapter, load_with, member_of, suggestion_for
 from fmilin.loading.python_objects import model_in_python, names_python
 from fmilin.loading.request import LoadRequest, Value, is_fmu, is_system
@@ -33,6 +35,7 @@ _OPTIONS = ("fix_joint", "floating_base", "hold", "keyframe", "library")  # what
 INTERFACES = {"me": "ModelExchange", "cs": "CoSimulation"}  # what a user calls the interfaces of an FMU
 
 
+@kinds_checked
 def load(
     source: str | Path,
     *,
@@ -91,15 +94,13 @@ def load(
 def load_as(source: str | Path, request: LoadRequest, at: PointRequest | None = None) -> Model:
     """Return the model behind ``source``, with what is set at loading of a completed request for a point."""
     at = at or PointRequest()
-    if isinstance(request.constraints, str):
-        raise UsageError("'constraints' is a sequence: write constraints=['...'] even for a single one.")
     if request.interface is not None and request.interface not in INTERFACES:
         raise UsageError(
             f"'{request.interface}' is no interface of an FMU: use me (model exchange) or cs (co-simulation)."
         )
-    if not isinstance(source, str | Path):
-        raise UsageError(f"fmilin.load takes a path or a name, not something of the type '{type(source).__name__}'.")
     text = str(source)
+    if "\0" in text:
+        raise UsageError("The path contains a character with the code 0, which no file name has.")
     _require_options(text, request)
     if _is_python(text) and chosen_adapter(text) is None:
         return _as_requested(lambda: model_in_python(text), request, at)
@@ -154,7 +155,7 @@ def _from_file(text: str, request: LoadRequest, at: PointRequest) -> Model:
         raise UsageError(suggestion)
     if suffix == ".py":
         raise UsageError(f"'{text}' may hold several models: say which one, as in '{text}:name'.")
-    if Path(text).exists() or not suffix:
+    if path_exists(Path(text)) or not suffix:
         what = f"of the suffix '{suffix}'" if suffix else "without a suffix"
         raise UsageError(f"'{text}' is no model that fmilin knows, {what}. Understood are {_UNDERSTOOD}.")
     raise UsageError(f"Nothing reads models with the suffix '{suffix}' ('{text}'). Understood are {_UNDERSTOOD}.")
@@ -220,7 +221,7 @@ def constraints_with(fmu: FmuFile) -> tuple[ConstraintsFile | None, str]:
 
     neighbour = fmu.path.with_name(f"{fmu.path.stem}.fmilin.toml")
     path = fmu.absolute.with_name(neighbour.name)
-    if path.is_file():
+    if path_exists(path) and path.is_file():
         return read_constraints(path, str(neighbour)), str(neighbour)
     inside = fmu.constraints
     if inside is None:

@@ -58,6 +58,8 @@ def operating_point(
     """
     values = values or {}
     t = model.start.time if time is None else float(time)
+    if not np.isfinite(t):
+        raise UsageError(f"The time of an operating point must be finite, not {t:g} s.")
     x, u = model.start.states.copy(), model.start.inputs.copy()
     held: list[int] = []
     for name, value in values.items():

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import InitVar, dataclass
 
 from fmilin.ground import FloatArray, UsageError
+from fmilin.ground.kinds import require_field_kinds
 from fmilin.model.interface import OperatingPoint
 
 METHODS = ("auto", "direct", "step", "response", "multisine")
@@ -98,6 +99,7 @@ class Stepping:
     def __post_init__(self, way: str | None) -> None:
         if way is not None:
             object.__setattr__(self, "method", way)
+        require_field_kinds(self)
         if self.method not in METHODS:
             raise UsageError(f"'{self.method}' is no method to linearize a stepped model: use {', '.join(METHODS)}.")
         if self.step is not None and not 0 < self.step < float("inf"):

@@ -16,6 +16,7 @@ import casadi as ca
 import numpy as np
 
 from fmilin.ground import Signals, UsageError
+from fmilin.ground.kinds import kinds_checked
 from fmilin.model.interface import Model, OperatingPoint
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class IndependentForm:
     psi: Function  # (y, u, t) -> ``x`` (N,): all states
 
 
+@kinds_checked
 def to_casadi(model: Model) -> CasadiModel:
     """Return a model with a symbolic form as ``casadi.Function`` objects, parameters as numbers in them.
 

@@ -144,6 +144,8 @@ def operating_points(
         return points_with(model, values, time=time)
     if starts < 1:
         raise UsageError(f"The number of starts is {starts}: give at least one.")
+    if seed < 0:
+        raise UsageError(f"The seed of the random starts is {seed}, and must not be negative.")
     request = TrimRequest(fixed or {}, (), free or (), bounds or {}, time).checked(model)
     model = RememberingModel(model_that_shows(model, [*request.targets, *request.bounds]))
     candidate, _ = start_of(model, request, {}, anywhere=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from fmilin.ground.errors import UnknownNameError, UsageError
+from fmilin.ground.kinds import require_field_kinds
 
 if TYPE_CHECKING:
     from fmilin.model.files import SavedPoint
@@ -44,6 +45,9 @@ class TrimRequest:
     near: Mapping[str, float] = field(default_factory=dict)
     stable: bool = False
     targets: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require_field_kinds(self)
 
     @property
     def is_plain(self) -> bool:

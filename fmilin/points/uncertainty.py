@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 
 from fmilin.ground import FloatArray, NumericalError, Shown, Signal, Signals, UnknownNameError, UsageError, perform
+from fmilin.ground.signals import as_numbers
 from fmilin.linear_model.builder import with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
@@ -38,7 +39,8 @@ class VariedModel:
 
     def __init__(self, model: Model, point: OperatingPoint | None, box: Box) -> None:
         for name, limits in box.items():
-            if len(limits) != 2 or not np.isfinite(limits).all() or not limits[0] < limits[1]:
+            pair = as_numbers(limits, f"The range of '{name}'").ravel()
+            if len(pair) != 2 or not np.isfinite(pair).all() or not pair[0] < pair[1]:
                 raise UsageError(f"The range of '{name}' is {limits}: give its lowest and its highest value.")
         if not box:
             raise UsageError("No parameter may vary: give a mapping of names to (lowest, highest).")

@@ -140,7 +140,7 @@ def test_a_constraint_that_is_neither_text_nor_constraint(pendulum: Path) -> Non
 
 
 def test_a_single_text_is_no_sequence_of_constraints(pendulum: Path) -> None:
-    with pytest.raises(UsageError, match="'constraints' is a sequence"):
+    with pytest.raises(UsageError, match=r"'constraints' is the text .* and should be a list: write"):
         load(pendulum, constraints=ROD)
 
 

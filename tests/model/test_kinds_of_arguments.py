@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -32,7 +34,7 @@ fit: Any = fl  # what types would refuse is called here
             lambda: fit.verify(MODEL, "plant.mat"),
             "'linear' is of the type 'str', and should be of the type LinearModel",
         ),
-        (lambda: fit.sweep(MODEL, ["L"]), "give at least one name with its values"),
+        (lambda: fit.sweep(MODEL, ["L"]), "'vary' is of the type 'list', and should be of the type Mapping"),
         (lambda: fit.uncertain(MODEL, None, ["L"]), "'box' is of the type 'list'"),
         (
             lambda: fit.linearize(MODEL, independent=3),
@@ -50,7 +52,7 @@ fit: Any = fl  # what types would refuse is called here
         (lambda: fit.linearize(MODEL).save(3), "'path' is of the type 'int'"),
         (lambda: cast(Any, save)("x", "y.mat"), "Something of the type 'str' is no result that a file can hold"),
         (lambda: fit.loop_transfer(fl.connect({"m": MODEL}), "m.x", {"x": 1.0}), "'point' is of the type 'dict', and"),
-        (lambda: fit.load(MODEL), "fmilin.load takes a path or a name"),
+        (lambda: fit.load(MODEL), "'source' is of the type 'LagrangeModel', and should be of the type Path or str"),
     ],
 )
 def test_another_kind_is_refused_in_words(call: Callable[[], object], words: str) -> None:
@@ -64,3 +66,54 @@ def test_kinds_that_serve_are_taken() -> None:
     point = fl.operating_point(MODEL, {"x": np.float64(0.1)})
     assert len(fl.linearize(MODEL, point=point, independent=("x", "vx")).states) == 2
     assert fl.simulate(MODEL, point, stop_time=np.float64(0.01)).times[-1] == pytest.approx(0.01)
+
+
+WRONG_VALUES: list[Any] = [
+    None, 1, -1, 2.5, "0", b"x", float("nan"), float("inf"), 10**400, 1 << 70, 1j, object(), [], [1], ["no such"],
+    [None], {}, {"x": "a"}, {"x": None}, {"x": float("nan")}, {"x": 10**400}, {1: 2}, {"x": (2, 1)}, np.zeros((2, 2)),
+    np.array(["a"]), "", "\0", "a" * 300, [["x"]], set(), MODEL,
+]  # fmt: skip
+CALLS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
+    "linearize": (fl.linearize, {"model": MODEL}),
+    "operating_point": (fl.operating_point, {"model": MODEL, "values": {"x": 0.1}}),
+    "load": (fl.load, {"source": "missing.fmu"}),
+    "sweep": (fl.sweep, {"source": MODEL, "vary": {"x": [0.1]}}),
+    "Limits": (fl.Limits, {}),
+    "Stepping": (fl.Stepping, {}),
+    "Differences": (fl.Differences, {}),
+    "TrimRequest": (fl.TrimRequest, {}),
+}
+NOT_TRIED = {("linearize", "model"), ("sweep", "progress"), ("sweep", "scheduler")}  # connects to a cluster
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_wrong_values_of_any_argument_raise_errors_in_words(name: str) -> None:
+    """Each argument gets each wrong value: the call works or raises an error of fmilin, never another one."""
+    function, arguments = CALLS[name]
+    for parameter in inspect.signature(function).parameters:
+        if (name, parameter) in NOT_TRIED:
+            continue
+        for value in WRONG_VALUES:
+            with contextlib.suppress(fl.FmilinError):
+                function(**{**arguments, parameter: value})
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: fit.linearize(MODEL, outputs=[1]), "An entry of 'outputs' is of the type 'int'"),
+        (lambda: fit.linearize(MODEL, outputs="x"), "'outputs' is the text 'x', and should be a list: write ['...']"),
+        (lambda: fit.operating_point(MODEL, time="0"), "'time' is '0': a number is needed"),
+        (lambda: fit.operating_point(MODEL, time=float("nan")), "'time' is not a number (NaN)"),
+        (lambda: fit.operating_point(MODEL, time=float("inf")), "must be finite"),
+        (lambda: fit.operating_point(MODEL, {"x": 10**400}), "'x' is too large for a floating-point number"),
+        (lambda: fit.sweep(MODEL, {"x": [0.1]}, jobs=None), "'jobs' is of the type 'NoneType'"),
+        (lambda: fit.sweep(MODEL, {"x": [0.1]}, jobs=1.5), "'jobs' is 1.5: an integer is needed"),
+        (lambda: fit.Limits(seconds=-1), "must be positive, or None"),
+        (lambda: fit.Differences(order=3), "A difference of order 3 is not available"),
+    ],
+)
+def test_wrong_entries_and_numbers_are_named(call: Callable[[], object], words: str) -> None:
+    with pytest.raises(fl.UsageError) as caught:
+        call()
+    assert words in str(caught.value)

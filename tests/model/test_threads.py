@@ -80,5 +80,5 @@ def test_what_is_no_model_is_refused_by_its_type(function: Callable[..., object]
     linear = fl.linearize(four_bar())
     with pytest.raises(fl.UsageError, match=rf"{function.__name__}\(\) takes a model, .* 'LinearModel'.*fl\.connect"):
         function(linear)
-    with pytest.raises(fl.UsageError, match=r"sweep\(\) takes a model, .* 'LinearModel'"):
+    with pytest.raises(fl.UsageError, match=r"'source' is of the type 'LinearModel', .*fl\.connect"):
         fl.sweep(linear, {"phi": [1.0]})  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from fmilin.design.estimation.estimator import KINDS, Estimator, Settings
 from fmilin.design.estimation.motion import Chart, Motion, chosen, visits_of
 from fmilin.design.measurement import initial_factor, measurement_covariance, process_directions
 from fmilin.ground import FloatArray, NumericalError, Remark, Signals, UsageError, as_numbers, limits_by_name
+from fmilin.ground.kinds import kinds_checked
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model import Hybrid, Model, OperatingPoint, Stepped
@@ -22,6 +23,7 @@ MOST_SUBSTEPS = 1000
 AGREE = 1e-6  # how much halving the steps may change a sample, in sizes of the states
 
 
+@kinds_checked
 def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is made
     model: Model,
     *,

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fmilin.ground.errors import UsageError
+from fmilin.ground.kinds import require_field_kinds
 from fmilin.ground.sandbox import kernel, landlock, seccomp
 from fmilin.ground.sandbox.guard import Guard
 
@@ -31,6 +32,13 @@ class Limits:
     def __post_init__(self) -> None:
         if isinstance(self.read, str | os.PathLike) or isinstance(self.environment, str):
             raise UsageError("'read' and 'environment' are sequences: write ['...'] even for a single one.")
+        require_field_kinds(self)
+        if self.seconds is not None and not self.seconds > 0:
+            raise UsageError(f"A limit of {self.seconds:g} seconds for a call must be positive, or None for no limit.")
+        if self.memory is not None and not self.memory > 0:
+            raise UsageError(f"A limit of {self.memory:g} bytes of memory must be positive, or None for no limit.")
+        if self.processes < 0:
+            raise UsageError(f"A limit of {self.processes} processes must not be negative.")
 
 
 logger = logging.getLogger("fmilin.sandbox")

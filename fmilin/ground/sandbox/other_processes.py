@@ -20,6 +20,7 @@ from typing import IO, Any, NoReturn, TypeVar
 
 from fmilin.ground.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.ground.files import temporary_folder
+from fmilin.ground.kinds import kinds_checked
 from fmilin.ground.sandbox import cage, watchdog
 from fmilin.ground.sandbox.guard import Ending, Guard, fork
 from fmilin.ground.sandbox.isolation import can_isolate, how_it_ended, in_a_child
@@ -30,6 +31,7 @@ Result = TypeVar("Result")
 Opened = TypeVar("Opened")
 
 
+@kinds_checked
 def isolated(opener: Callable[[], Opened], use: Callable[[Opened], Result], limits: Limits | None = None) -> Result:
     """Open a model in a child process, use it there, and return the result.
 

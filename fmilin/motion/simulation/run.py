@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fmilin.ground import FloatArray, NumericalError, Remark, UsageError
+from fmilin.ground import FloatArray, NumericalError, Remark, UsageError, as_numbers
 from fmilin.ground.tolerances import CONSISTENT
 from fmilin.manifold.operating_points import operating_point
 from fmilin.manifold.projection import require_on_manifold
@@ -153,7 +153,7 @@ def snapshots(
         As for :func:`simulate`.
     """
     start = _started(model, point, None)
-    wanted = np.array(times, dtype=np.float64)
+    wanted = as_numbers(times, "One of the times of the snapshots")
     grid = wanted if until is None else _waiting(wanted, start.time, stop_time)
     request = RunRequest(inputs, formulation or stabilization, method, progress=progress, until=until)
     run = _prepared(model.compiled_for(len(grid)), start, request)
@@ -243,6 +243,8 @@ def _started(model: Model, point: OperatingPoint | None, start_time: float | Non
         return operating_point(model, time=start_time)
     if start_time is None or start_time == point.time:
         return point
+    if not np.isfinite(start_time):
+        raise UsageError(f"The simulation cannot start at {start_time:g} s: give a finite time.")
     return OperatingPoint(float(start_time), point.states, point.inputs, point.parameters, point.adjusted)
 
 

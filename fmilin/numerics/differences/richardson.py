@@ -12,7 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import ROUNDING, FloatArray, ModelError, NumericalError
+from fmilin.ground import ROUNDING, FloatArray, ModelError, NumericalError, UsageError
+from fmilin.ground.kinds import require_field_kinds
 from fmilin.numerics.differences.plateau import CONTRADICTS
 from fmilin.numerics.differences.sweep import SMALLEST, are_numbers, power_of_two
 
@@ -45,6 +46,17 @@ class Differences:
     relative_step: float | None = None
     retries: int = 5
     side: Literal["left", "right"] | None = None
+
+    def __post_init__(self) -> None:
+        require_field_kinds(self)
+        if self.order not in (2, 4):
+            raise UsageError(f"A difference of order {self.order} is not available: give 2 or 4.")
+        if self.relative_step is not None and not 0 < self.relative_step < float("inf"):
+            raise UsageError(f"A relative step of {self.relative_step:g} must be positive and finite.")
+        if self.retries < 0:
+            raise UsageError(f"{self.retries} retries of a column must not be negative.")
+        if self.side not in ("left", "right", None):
+            raise UsageError(f"'{self.side}' is not a side of a difference: give 'left', 'right' or None.")
 
 
 @dataclass(frozen=True, slots=True)
