@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.auditing.loops import compare_margins
-from fmilin.auditing.result import Audit, AuditRow, compare, select_worst
+from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, select_worst
 from fmilin.design.margins import margins
 from fmilin.ground import FloatArray, FmilinError
 from fmilin.linear_model.model import LinearModel
@@ -22,6 +22,7 @@ EPS = float(np.finfo(np.float64).eps)
 STEP = 1e-4  # of central differences, in sizes of the variables; again with half of it
 OF_DIFFERENCES = 1e-6  # of the largest entry of a row: the accuracy that plain differences are granted
 OF_TRANSFER = 1e-7  # of the sizes of its terms: the accuracy of a transfer matrix by another realization
+REST = 1e-6  # rates, in sizes of the coordinates per second, up to which the point may be called an equilibrium
 ROUNDING = 100.0  # times eps |A|
 MOST_STATES = 400  # of eigenvalues and transfer matrices
 
@@ -33,6 +34,10 @@ def audit_linear_model(linear: LinearModel, model: Model | None) -> Audit:
     unchecked = []
     if any(remark.kind == "loop" for remark in linear.warnings):
         rows += compare_margins(margins(linear))
+    if linear.is_equilibrium:
+        moves = np.abs(linear.f0) / linear.states.scales(linear.y0)
+        holds = float(moves.max(initial=0.0)) <= REST or linear.sample_time > 0
+        rows.append(compare_claim("point is an equilibrium", "size of f0", holds=holds))
     if model is None:
         unchecked.append("A, B, C, D, T and f0 against the model: give it (model=)")
     elif linear.sample_time:
@@ -45,32 +50,49 @@ def audit_linear_model(linear: LinearModel, model: Model | None) -> Audit:
 # -- eigenvalues -------------------------------------------------------------------------------------------------------
 
 
-def _compare_eigenvalues(linear: LinearModel) -> Iterator[AuditRow]:
-    """Compare eigenvalues with those of the transposed matrix without balancing, and A with each of them.
+def compare_spectrum(
+    linear: LinearModel, stated: NDArray[np.complex128], way: str, *, location: str = ""
+) -> list[AuditRow]:
+    """Compare eigenvalues with those of A by the Schur form of the transposed matrix, in which order they come.
 
-    A computed eigenvalue is exact for a matrix within rounding of A: the smallest singular value of A - lambda tells.
-    Multiple eigenvalues scatter by far more than that, which is no disagreement.
+    A computed eigenvalue is exact for a matrix within rounding of A, and as far off as the errors of A allow: multiple
+    eigenvalues scatter by far more than rounding, which is no disagreement.
     """
-    if not 0 < len(linear.A) <= MOST_STATES:
-        return
     from scipy.linalg import matrix_balance, schur
     from scipy.optimize import linear_sum_assignment
 
-    stated = linear.eigenvalues()
+    if len(stated) != len(linear.A):
+        return [compare(f"number of eigenvalues{location}", float(len(stated)), float(len(linear.A)), way, 0.0)]
+    if not 0 < len(linear.A) <= MOST_STATES:
+        return []
     A = np.asarray(matrix_balance(linear.A, permute=False)[0], dtype=np.float64)
     second = np.diag(schur(A.T[::-1, ::-1].astype(np.complex128), output="complex")[0])
-    distances = np.abs(stated[:, None] - second)
-    rows, columns = linear_sum_assignment(distances)
-    size = float(np.linalg.norm(A)) or 1.0
-    rounding = ROUNDING * EPS * size
-    comparisons = []
-    for i, j in zip(rows, columns, strict=True):
-        tolerance = _estimate_scatter(A, complex(second[j]), rounding)
-        comparisons.append(
-            compare(f"eigenvalue {i + 1}", stated[i], second[j], "Schur form of A transposed", tolerance)
+    pairs = linear_sum_assignment(np.abs(stated[:, None] - second))
+    rounding = ROUNDING * EPS * (float(np.linalg.norm(A)) or 1.0)
+    return [
+        compare(
+            f"eigenvalue {i + 1}{location}",
+            complex(stated[i]),
+            complex(second[j]),
+            way,
+            _estimate_scatter(A, complex(second[j]), rounding),
         )
-    if (worst := select_worst(comparisons)) is not None:
+        for i, j in zip(*pairs, strict=True)
+    ]
+
+
+def _compare_eigenvalues(linear: LinearModel) -> Iterator[AuditRow]:
+    """Compare eigenvalues with another algorithm, A with each of them, their sum with the trace, and the verdict."""
+    if not 0 < len(linear.A) <= MOST_STATES:
+        return
+    from scipy.linalg import matrix_balance
+
+    stated = linear.eigenvalues()
+    rows = compare_spectrum(linear, stated, "Schur form of A transposed")
+    if (worst := select_worst(rows)) is not None:
         yield worst
+    A = np.asarray(matrix_balance(linear.A, permute=False)[0], dtype=np.float64)
+    rounding = ROUNDING * EPS * (float(np.linalg.norm(A)) or 1.0)
     smallest = [np.linalg.svd(A - value * np.eye(len(A)), compute_uv=False)[-1] for value in stated]
     k = int(np.argmax(smallest))
     yield compare(
@@ -78,6 +100,26 @@ def _compare_eigenvalues(linear: LinearModel) -> Iterator[AuditRow]:
     )
     total = complex(stated.sum())
     yield compare("sum of the eigenvalues", total, float(np.trace(linear.A)), "trace of A", len(A) * rounding)
+    yield from _compare_stability(linear, rows)
+
+
+def _compare_stability(linear: LinearModel, rows: list[AuditRow]) -> Iterator[AuditRow]:
+    """Compare the verdict on stability with the second way's eigenvalues, where these are clear of the limit."""
+    verdict = linear.stability().stable
+    if verdict is None:
+        return
+    errors = linear.eigenvalue_errors()
+    reach = 3 * float(errors.max(initial=0.0))
+    excess = []
+    for row in rows:
+        value = complex(row.second_way)
+        beyond = abs(value) - 1 if linear.sample_time else value.real
+        excess.append((beyond - row.tolerance - reach, beyond + row.tolerance + reach))
+    way = "Schur form of A transposed"
+    if any(low > 0 for low, _ in excess):
+        yield compare_claim("deviations do not grow", way, stated=verdict, holds=False)
+    elif all(high < 0 for _, high in excess):
+        yield compare_claim("deviations do not grow", way, stated=verdict, holds=True)
 
 
 def _estimate_scatter(A: FloatArray, value: complex, rounding: float) -> float:
@@ -196,7 +238,7 @@ def _compare_descriptor(linear: LinearModel) -> Iterator[AuditRow]:
                     stated[i],
                     second[j],
                     "pencil of the descriptor system",
-                    _estimate_scatter(A, complex(stated[i]), rounding),
+                    _estimate_scatter(A, complex(stated[i]), rounding) + 3 * float(linear.eigenvalue_errors()[i]),
                 )
                 for i, j in zip(rows, columns, strict=True)
             ]

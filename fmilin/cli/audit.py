@@ -49,6 +49,7 @@ def command(model: str, against: str | None, *, as_json: bool, **given: Any) -> 
 
 def _audit_source(source: str, request: Request, runner: JobRunner, against: str | None) -> list[Audit]:
     """Return the audits of what a file holds, or of the point and the linear model of a model."""
+    from fmilin.auditing.files import audit_stored_spectra
     from fmilin.auditing.procedure import audit
     from fmilin.families.family import LinearFamily
     from fmilin.families.periodic.model import PeriodicModel
@@ -65,9 +66,10 @@ def _audit_source(source: str, request: Request, runner: JobRunner, against: str
     result = load_result(source)
     if result is not None:
         refuse_points(source, request, against)
+        stored = audit_stored_spectra(source, result)
         if against is None or isinstance(result, LinearFamily):
-            return [audit(result)]
-        return [audit(result, model=open_beside(request, result, runner))]
+            return [stored, audit(result)]
+        return [stored, audit(result, model=open_beside(request, result, runner))]
     if against is not None:
         raise UsageError(f"--against goes with a file of a linear model, and '{source}' is a model. Leave it out.")
     model, point = at_point(request, runner)

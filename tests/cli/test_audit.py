@@ -45,6 +45,30 @@ def test_a_spoiled_file_ends_with_status_5(run: Run) -> None:
     assert "disagree with their second way" in done.err
 
 
+@pytest.mark.parametrize("kind", ["linear model", "family"])
+def test_a_file_whose_matrix_was_changed_by_hand_is_caught_by_its_eigenvalues(run: Run, kind: str) -> None:
+    if kind == "family":
+        fl.sweep(four_bar(), {"phi": [1.0, 1.2]}).save("plant.json")
+    else:
+        save_linear_model("plant.json")
+    document = json.loads(Path("plant.json").read_text())
+    part = document["points"][1] if kind == "family" else document
+    part["A"][1][0] *= 1.001
+    Path("plant.json").write_text(json.dumps(document))
+    done = run("audit", "plant.json", "--json")
+    assert done.status == 5
+    wrong = [row["quantity"] for row in json.loads(done.out)["rows"] if not row["agrees"]]
+    assert any("in the file" in quantity for quantity in wrong)
+
+
+@pytest.mark.parametrize("suffix", ["npz", "mat", "json", "nc"])
+def test_every_format_of_a_family_is_audited(run: Run, suffix: str) -> None:
+    fl.sweep(four_bar(), {"phi": [1.0, 1.2], "w": [0.0, 0.1]}).save(f"family.{suffix}")
+    done = run("audit", f"family.{suffix}", "--json")
+    assert done.status == 0, done.out
+    assert len(json.loads(done.out)["rows"]) > 5
+
+
 def test_a_model_is_trimmed_linearized_and_audited(run: Run) -> None:
     done = run("audit", FOUR_BAR, "--trim")
     assert done.status == 0, done.err
