@@ -22,24 +22,24 @@ def main() -> None:
     with contextlib.suppress(Exception):  # Linux only; elsewhere the process ends when the model is compiled
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    Path(sys.argv[2]).write_text(json.dumps(compile_model(request)), encoding="utf-8")
+    Path(sys.argv[2]).write_text(compile_model(request), encoding="utf-8")
 
 
-def compile_model(request: dict[str, Any]) -> dict[str, Any]:
-    """Return the flattened model and its equations, or the words of the error with its kind."""
+def compile_model(request: dict[str, Any]) -> str:
+    """Return the flattened model and its equations as JSON, or the words of the error with its kind."""
     import rumoca
 
     try:
         session = rumoca.Session(roots=request["roots"])
         compiled = session.loads(request["text"], model=request["model"], filename=request["filename"])
-        flat = json.loads(compiled.to_json("flat", pretty=False))
-        return {"name": compiled.name, "dae": json.loads(compiled.to_json("dae", pretty=False)), "flat": flat}
+        flat, dae = (compiled.to_json(stage, pretty=False) for stage in ("flat", "dae"))
+        return f'{{"name": {json.dumps(compiled.name)}, "flat": {flat}, "dae": {dae}}}'
     except Exception as error:  # noqa: BLE001 - whatever the front end raises is explained by the parent
-        return {"error": str(error)}
+        return json.dumps({"error": str(error)})
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
-        return {"crash": str(error)}
+        return json.dumps({"crash": str(error)})
 
 
 if __name__ == "__main__":

@@ -6,11 +6,12 @@ flattened table, one step before the equations, has both, with the place in the 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["LIBRARY_RANK", "declarations_of"]
+__all__ = ["LIBRARY_RANK", "declarations_of", "functions_of"]
 
 LIBRARY_RANK = 1000  # rank of a start value that a library writes inside its own classes
 _IDENTIFIER = re.compile(rb"([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)?$")
@@ -41,6 +42,15 @@ def declarations_of(flat: Mapping[str, Any], texts: Texts) -> dict[str, dict[str
         if said:
             declarations[name] = said
     return declarations
+
+
+def functions_of(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the functions of a flattened model, where the default of an input calls one: nothing else may do so."""
+    bindings = [v["binding"] for v in flat["variables"].values() if "Input" in v["causality"]]
+    if not any("FunctionCall" in json.dumps(binding) for binding in bindings if binding is not None):
+        return {}
+    kept = ("inputs", "outputs", "locals", "body")
+    return {name: {key: function[key] for key in kept} for name, function in flat["functions"].items()}
 
 
 def _span(node: Any) -> dict[str, int] | None:

@@ -113,7 +113,7 @@ class Equations(ParameterWalker):
         tree = self.flat["declarations"].get(variable.name, {}).get("binding")
         if tree is None or variable.role != "input":
             return None
-        evaluator = TreeEvaluator(self._number_at_start, self._function_by_name)
+        evaluator = TreeEvaluator(self._number_at_start, self.flat["tree_functions"])
         try:
             values = self._flattened(evaluator.evaluate(tree))
             values = values * count if len(values) == 1 else values
@@ -138,12 +138,6 @@ class Equations(ParameterWalker):
             self._underway.discard(variable.number)
             return np.array(numbers, object).reshape(variable.shape) if variable.shape else numbers[0]
         raise UnsupportedError(f"'{name}', which moves")
-
-    def _function_by_name(self, name: str, arguments: Sequence[Value]) -> Value:
-        for number, described in enumerate(self.flat["functions"]):
-            if described["name"] == name:
-                return self.called(number, arguments)[0]
-        raise UnsupportedError(f"the function '{name}'")
 
     def _output_values(self) -> list[tuple[str, Variable, Any]]:
         """Return name, declaration and expression of each output of the whole model, in the order of the text."""

@@ -22,13 +22,13 @@ from fmilin.ground.errors import ModelError
 from fmilin.numerics.codegen.compiler import cache_folder, cache_library, cached_library
 from fmilin_modelica import compiler_process
 from fmilin_modelica.compiler_cache import private_cache
-from fmilin_modelica.declarations import declarations_of
+from fmilin_modelica.declarations import declarations_of, functions_of
 from fmilin_modelica.libraries import library_name
 from fmilin_modelica.sources import Source, names_of_libraries
 
 __all__ = ["flattened", "fresh"]
 
-FORMAT = 3
+FORMAT = 4
 WRAPPER = "FmilinModel"
 BLOCKS = """package Modelica package Blocks package Interfaces
 connector RealInput = input Real; connector RealOutput = output Real;
@@ -96,6 +96,7 @@ def _compiled(source: Source, text: str, model: str | None) -> tuple[dict[str, A
     flat["name"] = source.model or (flattened(source)["name"] if model == WRAPPER else answer["name"])
     flat["places"] = _places(content["storage"], texts)
     flat["declarations"] = _without_places(declarations_of(answer["flat"], texts))
+    flat["tree_functions"] = _without_places(functions_of(answer["flat"]))
     flat["tool"] = f"rumoca {rumoca.version()}"
     read = {path: _digest(path) for _, path, _ in files if Path(path).is_file() and path != str(source.file)}
     return flat, read
@@ -111,7 +112,9 @@ def _answer(source: Source, text: str, model: str | None) -> dict[str, Any]:
     with private_cache(cache_folder().parent / f"modelica-{rumoca.version()}") as folder:
         (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
         environment = {**os.environ, "XDG_CACHE_HOME": str(folder), "PYTHONPATH": path}
-        done = subprocess.run(script, cwd=folder, env=environment, capture_output=True, check=False)  # noqa: S603 - this Python and its own script
+        done = subprocess.run(  # noqa: S603 - this Python and its own script
+            script, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
         if done.returncode:
             words = done.stderr.decode("utf-8", "replace").strip().splitlines()
             return {"crash": words[-1] if words else f"it ended with the status {done.returncode}"}

@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from fmilin.ground import ConstraintError, FloatArray, ModelError, NumericalError, Remark, Signal, Signals, UsageError
-from fmilin.model.interface import ModelInfo, OperatingPoint
+from fmilin.model.interface import Evaluation, ModelInfo, OperatingPoint
 from fmilin.native.dae.engine import DaeEngine
 from fmilin.native.dae.equations import DaeGraph
 from fmilin.native.dae.model import DaeModel
@@ -61,7 +61,8 @@ class ModelicaEngine(DaeEngine):
         preferred = sorted(range(len(states)), key=lambda i: _advice_on_coordinate(states[i]))
         chosen = chosen_rows(T, preferred)
         sizes = _sizes(graph.states, T, chosen)
-        self.independent = tuple(graph.states.names[i] for i in sorted(chosen))
+        is_complete = len(chosen) == T.shape[1]
+        self.independent = tuple(graph.states.names[i] for i in sorted(chosen)) if is_complete else ()
         free = dict(zip(equations.free, point.free.tolist(), strict=True))
         said = self.equations.assertions()
         fails = starting.holds(point, [condition for condition, _ in said])
@@ -95,7 +96,8 @@ class ModelicaEngine(DaeEngine):
     def _take(self, graph: DaeGraph) -> None:
         super()._take(graph)
         self.info = ModelInfo(graph.name, tool=self.equations.flat["tool"])
-        self.parameters = {**self.equations.numbers, **self.parameters}
+        missing = dict.fromkeys(self.equations.missing, float("nan"))
+        self.parameters = {**self.equations.numbers, **self.parameters, **missing}
 
     def with_parameters(self, values: Mapping[str, float]) -> ModelicaEngine:
         """Return the same engine with other values."""
@@ -135,6 +137,10 @@ class ModelicaModel(DaeModel):
             f"The {what} {named} of '{self.info.name}' {'has' if len(missing) == 1 else 'have'} no value in the "
             f"model: give each one (parameters={{'{missing[0]}': VALUE}}, --set {missing[0]}=VALUE)."
         )
+
+    def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
+        """Return exact directional derivatives; None while parameters have no values."""
+        return None if self.engine.missing else super().products(t, x, u, dx, du)
 
     def in_graph(self) -> ImplicitSystem | None:
         """Return the equations as a graph."""

@@ -169,6 +169,8 @@ class ParameterWalker(TableWalker):
         if name in self.changed:
             given = self.changed[name]
             value = given if variable.is_real else type(value)(given) if isinstance(value, (bool, int)) else given
+        if variable.is_free and adjustable and not self._listing:  # its start value may follow from other parameters
+            value = self.number(value, freeze=True)
         if not adjustable or isinstance(value, (str, tuple)) or is_symbolic(value):
             return value
         if self._listing:

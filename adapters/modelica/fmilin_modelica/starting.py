@@ -22,7 +22,10 @@ ITERATIONS = 60
 CONSISTENT = 1e-9  # residuals, in sizes of their slopes and of the unknowns
 STANDSTILL = 1e-8  # a step, in sizes of the unknowns, that leads nowhere
 CHEAP = 1e3  # how much rather an algebraic unknown moves than a state, in their sizes
+PARAMETER_STEP = 0.5  # of its start value, by which a parameter moves in one step. Looser: solutions without meaning
 RANK = 1e-10  # singular values below this part of the largest count as zero
+SINGULAR_UNKNOWNS = 1e13  # condition number above which equations do not determine the unknowns
+ROUNDED = 1e-13  # of the terms of a sum: what is left below it counts as zero. Looser: slopes are lost
 WELL = 0.02  # of a row of the null space: what is left of it beside the rows that were chosen before
 
 
@@ -61,13 +64,15 @@ class Starting:
         rows = ca.vertcat(ca.SX(0, 1), *(row.value for row in own), *written)
         self._names = [*(row.name for row in own), *names]
         self._own = len(own)
+        self._solved = len(system.solved)
         unknowns = ca.vertcat(graph.x, system.unknowns)
         slopes = ca.jacobian(rows, ca.vertcat(unknowns, *(graph.p[k] for k in places)))
         of_unknowns = ca.jacobian_sparsity(rows, ca.vertcat(system.unknowns, *(graph.p[k] for k in places)))
         self._of_states = np.setdiff1d(np.arange(rows.numel()), of_unknowns.get_triplet()[0])
         self._function = ca.Function("start", [graph.time, system.u, graph.p, unknowns], [rows, slopes])
         sizes = [max(s.nominal or 0.0, abs(s.start), 1.0) for s in graph.states]
-        of_parameters = np.maximum(np.abs(self._p[self._free]), 1.0)
+        start = np.abs(self._p[self._free])
+        of_parameters = np.where(start > 0.0, start, 1.0)
         self._sizes = np.concatenate((sizes, system.sizes * CHEAP, of_parameters * CHEAP))
 
     def first(self) -> Point:
@@ -95,7 +100,19 @@ class Starting:
         return self.solved(begin, [*held, *range(self.count, self._sizes.size)], self._of_states)
 
     def solved(self, begin: Point, held: Sequence[int], rows: Any = slice(None)) -> Point:
-        """Return the nearest point at which everything (``rows``) holds, the states ``held`` where they are."""
+        """Return the nearest point at which everything (``rows``) holds, the states ``held`` where they are.
+
+        Parameters first go in short steps: the curve of a lightning impulse has solutions for its time constants that
+        a long step reaches and that mean nothing. Others are far from their start values.
+        """
+        if self._free.size:
+            point = self._iterate(begin, held, rows, PARAMETER_STEP)
+            if point.worst <= CONSISTENT:
+                return point
+        return self._iterate(begin, held, rows, CHEAP)
+
+    def _iterate(self, begin: Point, held: Sequence[int], rows: Any, parameter_step: float) -> Point:
+        """Return where Newton's iteration ends; parameters move by parts of their sizes in one step."""
         free = np.setdiff1d(np.arange(self._sizes.size), np.asarray(held, dtype=int))
         names = np.array(self._names, dtype=object)[rows]
         y, best = np.concatenate((begin.x, begin.w, begin.free)), replace(begin, worst=np.inf)
@@ -107,8 +124,12 @@ class Starting:
             now = self._point(y, np.abs(r) / np.maximum(scales, 1e-12), names)
             best = min(best, now, key=lambda point: point.worst)
             step = np.linalg.lstsq(J[:, free] / scales[:, None], -r / scales, rcond=RANK)[0]
-            size = float(np.abs(step).max(initial=0.0))
-            longest = max(float(np.abs(step[free < self.count]).max(initial=0.0)), size / CHEAP)
+            is_state, is_parameter = free < self.count, free >= self._sizes.size - self._free.size
+            of_states = float(np.abs(step[is_state]).max(initial=0.0))
+            of_parameters = float(np.abs(step[is_parameter]).max(initial=0.0)) * CHEAP
+            of_unknowns = float(np.abs(step[~is_state & ~is_parameter]).max(initial=0.0))
+            size = max(of_states, of_unknowns, of_parameters)
+            longest = max(of_states, of_unknowns / CHEAP, of_parameters / parameter_step)
             if size <= STANDSTILL and now.worst > CONSISTENT:
                 break
             if now.worst <= CONSISTENT and size <= 1e-6:
@@ -134,10 +155,30 @@ class Starting:
         _, J = self._values(np.concatenate((point.x, point.w, point.free)))
         J = J if conditions else J[: self._own, : self._sizes.size - self._free.size]
         scales = np.maximum(np.abs(J).max(axis=1, initial=0.0), 1e-300)
+        J = self._without_unknowns(J / scales[:, None])
+        scales = np.maximum(np.abs(J).max(axis=1, initial=0.0), 1e-300)
         _, s, V = np.linalg.svd(J / scales[:, None])
         rank = int((s > RANK * s.max(initial=0.0)).sum())
         T: FloatArray = V[rank:].T[: self.count]
         return T
+
+    def _without_unknowns(self, J: FloatArray) -> FloatArray:
+        """Return the slopes by states and parameters of what holds when the unknowns have followed.
+
+        Unknowns may be larger than states by many powers of ten, currents of diodes beside their voltages: the states
+        would be lost in a null space of both. Where the unknowns are not determined, the slopes by all.
+        """
+        n, solved = self.count, self._solved
+        unknowns = slice(n, n + solved)
+        W = J[:solved, unknowns]
+        sizes = np.maximum(np.abs(W).max(axis=0, initial=0.0), 1e-300)
+        if solved and np.linalg.cond(W / sizes) > SINGULAR_UNKNOWNS:
+            return J
+        others = np.delete(J, np.arange(n, n + solved), axis=1)
+        followed = np.linalg.solve(W / sizes, others[:solved])
+        reduced: FloatArray = others[solved:] - (J[solved:, unknowns] / sizes) @ followed
+        rounding = ROUNDED * (np.abs(others[solved:]) + np.abs(J[solved:, unknowns] / sizes) @ np.abs(followed))
+        return np.where(np.abs(reduced) > rounding, reduced, 0.0)
 
     def consistent(self, order: Sequence[Sequence[int]]) -> Point:
         """Return the start: fixed states held, then as many others as possible.

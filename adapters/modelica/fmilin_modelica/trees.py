@@ -28,12 +28,12 @@ class TreeEvaluator:
     ----------
     value_of : callable
         The value of a variable or parameter by its name.
-    called : callable
-        The value of a function by its name, for its arguments.
+    functions : mapping
+        Functions by name, with ``inputs``, ``outputs``, ``locals`` and ``body``.
     """
 
-    def __init__(self, value_of: Callable[[str], Value], called: Callable[[str, Sequence[Value]], Value]) -> None:
-        self._value_of, self._called = value_of, called
+    def __init__(self, value_of: Callable[[str], Value], functions: Mapping[str, Any]) -> None:
+        self._value_of, self._functions = value_of, functions
 
     def evaluate(self, tree: Mapping[str, Any]) -> Value:
         """Return the value of a tree.
@@ -97,4 +97,35 @@ class TreeEvaluator:
             raise UnsupportedError(f"the function '{name}'") from None
 
     def _functioncall(self, content: Any) -> Value:
-        return self._called(content["name"]["name"], [self.evaluate(argument) for argument in content["args"]])
+        name = content["name"]["name"]
+        function = self._functions.get(name)
+        if function is None:
+            raise UnsupportedError(f"the function '{name}'")
+        return self._run(function, [self.evaluate(argument) for argument in content["args"]], name)
+
+    def _run(self, function: Mapping[str, Any], arguments: Sequence[Value], name: str) -> Value:
+        """Return the first output of a function whose statements are assignments."""
+        values: dict[str, Value] = {}
+
+        def value_of(wanted: str) -> Value:
+            if wanted not in values:
+                raise UnsupportedError(f"'{wanted}' in the function '{name}'")
+            return values[wanted]
+
+        inner = TreeEvaluator(value_of, self._functions)
+        for place, declared in enumerate(function["inputs"]):
+            default = declared.get("default")
+            if place < len(arguments):
+                values[declared["name"]] = arguments[place]
+            elif default is not None:
+                values[declared["name"]] = inner.evaluate(default)
+        for declared in [*function["locals"], *function["outputs"]]:
+            if declared.get("default") is not None:
+                values[declared["name"]] = inner.evaluate(declared["default"])
+        for statement in function["body"]:
+            kind, content = next(iter(statement.items()))
+            parts = content["comp"]["parts"] if kind == "Assignment" else []
+            if len(parts) != 1 or parts[0]["subs"]:
+                raise UnsupportedError(f"a statement of the function '{name}'")
+            values[parts[0]["ident"]] = inner.evaluate(content["value"])
+        return value_of(function["outputs"][0]["name"])

@@ -67,3 +67,28 @@ def test_a_start_value_that_cannot_be_kept_is_reported():
     assert "x = " not in text
     elsewhere = fl.operating_point(model, {"x": 0.1})
     assert not moved(fl.linearize(model, elsewhere))
+
+
+def test_free_parameters_are_found_near_start_values_that_follow_from_others():
+    model = load("FreeParameter")
+    assert model.parameters["b"] == pytest.approx(2.0, rel=1e-12)
+    assert model.parameters["far"] == pytest.approx(1e6, rel=1e-12)
+    np.testing.assert_allclose(fl.linearize(model).A, [[-2]], rtol=1e-12)
+    np.testing.assert_allclose(fl.linearize(load("FreeParameter", parameters={"a": 9.0})).A, [[-3]], rtol=1e-12)
+
+
+def test_the_time_constants_of_a_lightning_impulse_are_the_published_ones():
+    """10/350 us: 470.1 us and 4.064 us; the curve has its half value where the model wants it."""
+    parameters = load("Impulse").parameters
+    slow, fast = parameters["tau1"], parameters["tau2"]
+    assert slow == pytest.approx(470.1e-6, rel=1e-4)
+    assert fast == pytest.approx(4.064e-6, rel=1e-4)
+    peak = np.log(slow / fast) * slow * fast / (slow - fast)
+    curve = [np.exp(-t / slow) - np.exp(-t / fast) for t in (peak, parameters["T10"] - 1e-6 + 350e-6)]
+    assert curve[1] == pytest.approx(0.5 * curve[0], rel=1e-9)
+
+
+def test_coordinates_are_found_where_currents_are_far_larger_than_voltages():
+    """(1 + 1) v' = -g v."""
+    linear = fl.linearize(load("Conducting"))
+    np.testing.assert_allclose(linear.A, [[-5e11]], rtol=1e-12)

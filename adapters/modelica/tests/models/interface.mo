@@ -158,4 +158,43 @@ package Interface "what a model shows: outputs, inputs, start values, parameters
     end when;
     der(x) = -x + (if time < begun + 1 then 2 else 0);
   end Periodic;
+
+  model FreeParameter "its start value follows from another parameter"
+    parameter Real a = 4;
+    parameter Real b(fixed = false, start = a/2.5);
+    parameter Real far(fixed = false);
+    Real x(start = 1, fixed = true);
+  initial equation
+    b^2 = a;
+    far = 1e6*x;
+  equation
+    der(x) = -b*x + 0*far;
+  end FreeParameter;
+
+  model Impulse "a double exponential with 10 us to its peak and 350 us to half of it"
+    parameter Real T1 = 10e-6, T2 = 350e-6;
+    parameter Real T0 = T2*T1/(T2 - T1)*log(T2/T1);
+    parameter Real eta(fixed = false, start = 1);
+    parameter Real T(fixed = false, start = T0), T10(fixed = false, start = 0.01*T0);
+    parameter Real tau1(fixed = false, start = T2), tau2(fixed = false, start = T1);
+    Real x(start = 0, fixed = true);
+  initial equation
+    exp(-T/tau1)/tau1 = exp(-T/tau2)/tau2;
+    eta = exp(-T/tau1) - exp(-T/tau2);
+    0.1*eta = exp(-T10/tau1) - exp(-T10/tau2);
+    0.9*eta = exp(-(T10 + 0.8*T1)/tau1) - exp(-(T10 + 0.8*T1)/tau2);
+    0.5*eta = exp(-(T10 - 0.1*T1 + T2)/tau1) - exp(-(T10 - 0.1*T1 + T2)/tau2);
+  equation
+    der(x) = -x/tau1 + 2/eta*(exp(-time/tau1) - exp(-time/tau2));
+  end Impulse;
+
+  model Conducting "currents are larger than voltages by twelve powers of ten"
+    parameter Real g = 1e12;
+    Real v1, v2, i1, i2;
+  equation
+    der(v1) = i1;
+    der(v2) = i2;
+    v1 = v2;
+    i1 + i2 = -g*v1;
+  end Conducting;
 end Interface;
