@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from scipy.linalg import expm
 
 from fmilin.auditing.motions import audit_periodic_model
 from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, select_worst
+from fmilin.design.estimation.corrections import Linearized, Measured
 from fmilin.design.estimation.estimator import Estimator
-from fmilin.design.kalman import KalmanFilter
+from fmilin.design.kalman import KalmanFilter, sampled_noise
 from fmilin.design.periodic_gains import PeriodicGain
-from fmilin.ground import FloatArray
+from fmilin.ground import FloatArray, FmilinError
+from fmilin.linearization.procedure import linearize
+from fmilin.model import OperatingPoint
 
 OF_COVARIANCE = 1e-6  # relative to the standard deviations
+OF_SAMPLE = 1e-3  # the same of a sample of an estimator, along whose motion A changes by as much as SMALL_MOTION
+SMALL_MOTION = 1e-5  # of the sizes of the states
 
 
 def audit_kalman_filter(kalman: KalmanFilter) -> Audit:
@@ -101,11 +107,59 @@ def audit_periodic_gain(gain: PeriodicGain) -> Audit:
 
 
 def audit_estimator(estimator: Estimator) -> Audit:
-    """Return the audit of an estimator: its present covariance and estimate."""
+    """Return the audit of an estimator: its present covariance, and a sample beside that of its linear model."""
     P = np.asarray(estimator.covariance)
-    symmetric = float(np.abs(P - P.T).max(initial=0.0))
+    asymmetry = float(np.abs(P - P.T).max(initial=0.0))
     size = float(np.abs(P).max(initial=0.0))
-    rows = [compare("asymmetry of the covariance", 0.0, symmetric, "transpose", 1e-9 * size)]
+    rows = [compare("asymmetry of the covariance", 0.0, asymmetry, "transpose", 1e-9 * size)]
     smallest = float(np.linalg.eigvalsh((P + P.T) / 2).min(initial=0.0))
     rows.append(compare_claim("covariance is positive", "eigenvalues", holds=smallest >= -1e-9 * size))
-    return Audit("estimator", estimator.model.info.name, tuple(rows))
+    unchecked = []
+    if not isinstance(estimator.settings.filter, Linearized):
+        unchecked.append(f"the covariance of a sample: {estimator.kind} is not linearized")
+    else:
+        try:
+            rows += _compare_sample(estimator)
+        except FmilinError as error:
+            unchecked.append(f"the covariance of a sample: {error}")
+    return Audit("estimator", estimator.model.info.name, tuple(rows), tuple(unchecked))
+
+
+def _compare_sample(estimator: Estimator) -> Iterator[AuditRow]:
+    """Compare the first sample's covariances with Kalman's equations on the linear model at the start.
+
+    The state is taken to stay at the start for a sample: where it moves, A changes on the way, and the comparison is
+    made over a part of the sample in which that is small.
+    """
+    start, motion, settings = estimator.start, estimator.motion, estimator.settings
+    model = estimator.model
+    point = OperatingPoint(start.time, start.x, settings.inputs, model.start.parameters)
+    names = estimator.states.names
+    linear = linearize(model, point, independent=names, keep_inaccurate=True)
+    if linear.states.names != names:
+        return
+    chart, switches = motion.chart, motion.switches  # a correction may choose other coordinates
+    moved = float((np.abs(linear.f0) / linear.states.scales(linear.y0)).max(initial=0.0)) * settings.sample_time
+    part = min(1.0, SMALL_MOTION / moved) if moved > 0 else 1.0
+    step = settings.sample_time * part
+    directions, inputs = motion.noise
+    G = directions[motion.chart.kept] + linear.B @ inputs
+    transition = expm(linear.A * step)
+    Q = sampled_noise(linear.A, G, np.eye(G.shape[1]), step)
+    before = start.S @ start.S.T
+    second = transition @ before @ transition.T + Q
+    belief = settings.filter.predicted(motion, start, settings.inputs, step)
+    motion.chart = chart
+    stated = belief.S @ belief.S.T
+    way = "linear model at the start"
+    yield from compare_matrices("covariance predicted", stated, second, way, names=names, relative=OF_SAMPLE)
+    C, m = linear.C, len(linear.outputs)
+    measured = Measured(list(range(m)), linear.g0, np.linalg.cholesky(settings.R))
+    after = settings.filter.corrected(motion, start, settings.inputs, measured).belief
+    motion.chart, motion.switches = chart, switches
+    S = C @ before @ C.T + settings.R
+    L = np.linalg.solve(S, C @ before).T
+    left = np.eye(len(before)) - L @ C
+    second = left @ before @ left.T + L @ settings.R @ L.T
+    stated = after.S @ after.S.T
+    yield from compare_matrices("covariance corrected", stated, second, way, names=names, relative=OF_SAMPLE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import control
 import numpy as np
@@ -134,7 +135,7 @@ def test_a_kalman_filter_is_compared_with_the_covariance_of_its_error(kalman: fl
 def test_a_regulator_is_compared_with_what_it_answers(lqg: fl.design.KalmanRegulator) -> None:
     assert fl.audit(lqg).ok
     answered = lqg.answer
-    lqg.answer = lambda t, read: answered(t, read) * 1.001  # type: ignore[method-assign]
+    lqg.answer = lambda t, read: answered(t, read) * 1.001
     assert "sample" in quantities(fl.audit(lqg))
     del lqg.answer
     unstable = fl.design.KalmanRegulator(lqg.filter, -lqg.gain)
@@ -184,12 +185,34 @@ def test_a_trimmed_point_is_compared_with_the_model() -> None:
         fl.audit(point)
 
 
-def test_an_estimator_with_a_covariance_that_is_none_is_caught() -> None:
-    model = OdeModel("m", {"x": "v", "v": "-x + u"}, inputs=["u"], outputs={"y": "x"})
+@pytest.mark.parametrize("kind", ["ekf", "iekf", "ukf"])
+def test_an_estimator_is_compared_with_its_linear_model(kind: str) -> None:
+    """Upright, so that A matters; a start that moves is compared over a part of the sample."""
+    for start in ({"x": 0.3}, {"x": 0.3, "v": 1.0}):
+        model = OdeModel("m", {"x": "v", "v": "sin(x) - 0.3*v + u"}, inputs=["u"], outputs={"y": "x"}, start=start)
+        noise = {"process_noise": {"u": 0.1}, "measurement_noise": {"y": 1e-2}, "sample_time": 0.1}
+        kf = fl.design.estimator(model, kind=kind, initial_covariance={"x": 0.01, "v": 0.02}, **noise)
+        for _ in range(5):
+            kf.step([0.0], [0.1])
+        audit = fl.audit(kf)
+        assert audit.ok
+        assert any("predicted" in row.quantity for row in audit.rows) == (kind != "ukf")
+
+
+def test_an_estimator_with_spoiled_noise_is_caught() -> None:
+    model = OdeModel("m", {"x": "v", "v": "sin(x) - 0.3*v + u"}, inputs=["u"], outputs={"y": "x"})
     kf = fl.design.estimator(model, process_noise={"u": 0.1}, measurement_noise={"y": 1e-2}, sample_time=0.1)
-    for _ in range(5):
-        kf.step([0.0], [0.1])
-    assert fl.audit(kf).ok
+    predicted = kf.settings.filter.predicted
+
+    def predict_wrongly(*arguments: Any) -> Any:
+        belief = predicted(*arguments)
+        return replace(belief, S=belief.S * 1.01)
+
+    kf.settings.filter.predicted = predict_wrongly
+    try:
+        assert "predicted" in quantities(fl.audit(kf))
+    finally:
+        del kf.settings.filter.predicted
 
 
 def test_an_object_without_an_audit_is_refused_in_words() -> None:
