@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fmilin.ground import FloatArray, ModelError, NumericalError, Remark
+from fmilin.manifold.angles import CLOSE, AngleUnwrapper
 from fmilin.manifold.frame import Frame
 from fmilin.model import Evaluation, Model, OperatingPoint, RememberingModel
 from fmilin.numerics.differences.coloring import column_groups, tangent_pattern
@@ -44,6 +45,7 @@ class Neighbourhood:
         self.base_evaluation = base
         self.base = np.concatenate((base.derivatives, base.outputs))
         self.n, self.p, self.k = len(model.states), len(frame.y0), len(point.inputs)
+        self._angles = AngleUnwrapper(model.outputs, base.outputs)
         self.scales = np.concatenate((frame.y_scales, model.inputs.scales(point.inputs)))
         self._fastest, self._border = 0.0, np.inf
         self._row_sizes = model.states.scales(point.states), model.outputs.scales(self.base[self.n :])
@@ -135,8 +137,11 @@ class Neighbourhood:
         """What is seen."""
         return (*(f"der({name})" for name in self.model.states.names), *self.model.outputs.names)
 
-    def at(self, displacement: FloatArray, *, again: bool = False) -> FloatArray:
-        """Return rates and outputs at a displacement (P + nu,) on the manifold; ``again`` visits the model anew."""
+    def at(self, displacement: FloatArray, *, again: bool = False, unwrapped: bool = True) -> FloatArray:
+        """Return rates and outputs at a displacement (P + nu,) on the manifold; ``again`` visits the model anew.
+
+        Outputs that are angles and wrap at the point are continued beyond it where ``unwrapped``.
+        """
         if self._border < np.inf and self._sizes(displacement).max() >= self._border:
             raise ModelError("The model is not asked so far from the point: it could not be evaluated there before.")
         try:
@@ -154,7 +159,12 @@ class Neighbourhood:
                     self._crossed.update(crossed)
                 else:
                     raise EventCrossingError(f"event indicator {crossed[0] + 1} changes sign")
-            return np.concatenate((visit.derivatives, visit.outputs))
+            outputs = visit.outputs
+            if unwrapped:
+                part = min(CLOSE / max(float(self._sizes(displacement).max(initial=0.0)), CLOSE), 1.0)
+                close = partial(self.at, part * displacement, unwrapped=False)
+                outputs = self._angles.unwrap(outputs.copy(), lambda: close()[self.n :])
+            return np.concatenate((visit.derivatives, outputs))
         except ModelError as error:
             if error.costs_start and (size := float(self._sizes(displacement).max())) >= FAR_ALONE:
                 self._border = min(self._border, size)

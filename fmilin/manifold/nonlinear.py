@@ -7,7 +7,7 @@ it, and rates in axes of the body; where both are, in Euler's angles and what bo
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from os.path import commonprefix
 from typing import NamedTuple
@@ -37,6 +37,8 @@ def has_expressions(named: Sequence[str]) -> bool:
 def select_expressions(manifold: Manifold, named: Sequence[str], parameters: Mapping[str, float]) -> Selection:
     """Take P coordinates, or those of positions (eq. 2.26), as states or ``name = expression`` with ``parameters``."""
     chosen = [_coordinate(text, manifold.states, parameters) for text in named]
+    values = dict(parameters) | dict(zip(manifold.states.names, manifold.x0.tolist(), strict=True))
+    chosen = [replace(c, expression=c.expression.center_angles(values)) for c in chosen]
     names = [c.name for c in chosen]
     if len(set(names)) != len(names):
         raise UsageError(f"A coordinate is named twice in {', '.join(names)}.")

@@ -165,6 +165,29 @@ class Expression:
         steps = (*self.steps, Step("number", value=number), Step("-", (last - 1, last)))
         return Expression(f"({self.text}) - ({number!r})", self.names, steps)
 
+    def center_angles(self, values: Mapping[str, float]) -> Expression:
+        """Return the expression with each ``atan2`` continued beyond the half turn, around its value at these values.
+
+        Only those are changed that are beyond a quarter of a turn there: the others stay as they are written.
+        """
+        if not any(step.operation == "atan2" for step in self.steps):
+            return self
+        import sympy
+
+        numbers = {name: sympy.Float(value) for name, value in values.items() if name in self.names}
+        steps: list[Step] = []
+        places: list[int] = []  # where the values of the old steps are
+        for number, step in enumerate(self.steps):
+            moved = step._replace(operands=tuple(places[i] for i in step.operands))
+            steps.append(moved)
+            if step.operation == "atan2":
+                angle = float(replace(self, steps=self.steps[: number + 1]).to_sympy(numbers))
+                if abs(angle) > math.pi / 2:
+                    steps.pop()
+                    _add_centered_angle(steps, moved.operands, angle)
+            places.append(len(steps) - 1)
+        return replace(self, steps=tuple(steps))
+
     def rate(self, rates: Mapping[str, str]) -> Expression:
         """Return the time derivative: ``rates`` names the derivative of every variable that moves."""
         moving = {name: rates[name] for name in self.names if name in rates}
@@ -192,6 +215,21 @@ def parse(text: str) -> Expression:
     steps = _Steps(text, names)
     steps.add(tree)
     return Expression(text, tuple(dict.fromkeys(names)), tuple(steps.steps))
+
+
+def _add_centered_angle(steps: list[Step], operands: tuple[int, ...], angle: float) -> None:
+    """Add the steps of ``angle + atan2(y cos - x sin, x cos + y sin)`` with the cosine and the sine of the angle."""
+    y, x = operands
+    cosine = len(steps)
+    steps += [Step("number", value=math.cos(angle)), Step("number", value=math.sin(angle))]
+    sine = cosine + 1
+    products = len(steps)
+    steps += [Step("*", (y, cosine)), Step("*", (x, sine)), Step("*", (x, cosine)), Step("*", (y, sine))]
+    sums = len(steps)
+    steps += [Step("-", (products, products + 1)), Step("+", (products + 2, products + 3))]
+    steps.append(Step("atan2", (sums, sums + 1)))
+    steps.append(Step("number", value=angle))
+    steps.append(Step("+", (len(steps) - 2, len(steps) - 1)))
 
 
 def _renamed(step: Step, new: Callable[[str], str]) -> Step:

@@ -13,6 +13,7 @@ from scipy import linalg
 
 from fmilin.ground import REFUSED, FloatArray, NumericalError, Remark, UsageError
 from fmilin.linear_model.model import LinearModel
+from fmilin.manifold.angles import CLOSE, AngleUnwrapper
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, LocalParametrization
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.operating_points import model_at
@@ -34,6 +35,7 @@ class Reduced:
         self.y_sizes = np.abs(psi.coordinates.R) @ psi.scales
         self.u_sizes = model.inputs.scales(self.u0)
         self.out_sizes = model.outputs.scales(self.out0)
+        self._angles = AngleUnwrapper(model.outputs, self.out0)
         if not (np.isfinite(base.derivatives).all() and np.isfinite(base.outputs).all()):
             raise NumericalError("The nonlinear model returns no numbers at the point of the linear one.")
 
@@ -59,7 +61,16 @@ class Reduced:
         """Return the frozen y', all x, where ``near`` may be a guess of them, and the outputs from one visit."""
         x = self.psi.psi(y, inputs=u, near=near)
         values = self.model.evaluate(self.point.time, x, u)
-        return self.psi.coordinates.jacobian(x) @ values.derivatives - self.f0, x, values.outputs
+        outputs = self._angles.unwrap(values.outputs.copy(), lambda: self._outputs_close_to_point(y, u))
+        return self.psi.coordinates.jacobian(x) @ values.derivatives - self.f0, x, outputs
+
+    def _outputs_close_to_point(self, y: FloatArray, u: FloatArray) -> FloatArray:
+        """Return the outputs very close to the point on the way to y and u: an angle that wraps there has done so."""
+        parts = np.concatenate(((y - self.y0) / self.y_sizes, (u - self.u0) / self.u_sizes))
+        part = min(CLOSE / max(float(np.abs(parts).max(initial=0.0)), CLOSE), 1.0)
+        near = self.u0 + part * (u - self.u0)
+        x = self.psi.psi(self.y0 + part * (y - self.y0), inputs=near)
+        return self.model.evaluate(self.point.time, x, near).outputs
 
 
 def reduced_model(model: Model, linear: LinearModel) -> Reduced:

@@ -1,0 +1,66 @@
+"""Angles that wrap: ``atan2(x, -y)`` changes by one turn at the upright position, and has a derivative there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fmilin.ground import FloatArray, Signals
+
+TURNS_OF_UNITS = {"rad": (2 * np.pi,), "deg": (360.0,), "°": (360.0,), "rev": (1.0,)}
+TURNS_WITHOUT_UNIT = (2 * np.pi, 360.0)
+# 2 atan2(...) changes by two turns. Multiples of 2 pi are hardly met by chance, those of 360 are.
+MOST_TURNS = {2 * np.pi: 64, 360.0: 2, 1.0: 2}
+LEAST_CHANGE = 0.75  # of the smallest turn, 1 revolution
+NEAR_TURN = 0.25  # part of a turn by which a change may miss a turn and still ask for a look close to the point
+# Displacement, in sizes of the variables, at which a wrapped angle still changes by one turn, and a smooth function by
+# nothing that counts. Looser: steep functions count as angles.
+CLOSE = 2.0**-40
+EXACT_TURN = 1e-6  # part of a turn by which the change may miss it there
+MOST_LOOKS = 4  # at one row: a function that changes by a turn by chance does so rarely
+
+
+def list_turns(unit: str) -> tuple[float, ...]:
+    """Return by how much an angle in this unit may jump without having moved; nothing for what is not an angle."""
+    return TURNS_WITHOUT_UNIT if unit in ("", "1") else TURNS_OF_UNITS.get(unit, ())
+
+
+class AngleUnwrapper:
+    """Takes whole turns out of outputs that wrap exactly at the point."""
+
+    def __init__(self, outputs: Signals, base: FloatArray) -> None:
+        self._base = base  # (ny,), at the point
+        self._turns = [list_turns(unit) for unit in outputs.units]
+        self._wrapping: dict[int, float] = {}  # rows that wrap, and their turn
+        self._looks = np.zeros(len(base), dtype=np.intp)
+        self._watches = any(self._turns)
+
+    def unwrap(self, values: FloatArray, look_closer: Callable[[], FloatArray]) -> FloatArray:
+        """Return outputs without the turns; ``look_closer`` gives them in the same direction at :data:`CLOSE`."""
+        if not self._watches:
+            return values
+        change = values - self._base
+        candidates = {
+            i: turn
+            for i in np.flatnonzero(np.abs(change) > LEAST_CHANGE).tolist()
+            for turn in self._turns[i]
+            if _is_near_turns(float(change[i]), turn, NEAR_TURN)
+        }
+        unknown = [i for i in candidates if i not in self._wrapping and self._looks[i] < MOST_LOOKS]
+        if unknown:
+            close = look_closer() - self._base
+            for i in unknown:
+                self._looks[i] += 1
+                for turn in self._turns[i]:
+                    if _is_near_turns(float(close[i]), turn, EXACT_TURN):
+                        self._wrapping[i] = turn
+        for i, turn in self._wrapping.items():
+            if i in candidates:
+                values[i] -= turn * round(float(change[i]) / turn)
+        return values
+
+
+def _is_near_turns(change: float, turn: float, tolerance: float) -> bool:
+    count = round(change / turn) if np.isfinite(change) else 0
+    return 0 < abs(count) <= MOST_TURNS[turn] and abs(change - count * turn) <= tolerance * turn

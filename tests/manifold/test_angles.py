@@ -1,0 +1,90 @@
+"""Angles that wrap exactly at the point: they have derivatives there, and what looks like a jump is one turn."""
+
+from __future__ import annotations
+
+from math import pi
+
+import numpy as np
+import pytest
+from fmilin.errors import KinkError
+from fmilin.models import LagrangeModel, OdeModel
+
+import fmilin as fl
+from fmilin.fmi.write import build_fmu
+from fmilin.ground import FloatArray
+from fmilin.native.function import FunctionModel
+from tests.shared import shared
+
+LENGTH, GRAVITY = 0.5, 9.81
+
+
+def upright(angle: str = "atan2(x, -y)") -> LagrangeModel:
+    return LagrangeModel(
+        "pendulum", {"x": "vx", "y": "vy"}, [["m", 0], [0, "m"]], ["F", "-m*g"], constraints=["x^2 + y^2 - L^2"],
+        inputs=["F"], parameters={"m": 2.0, "g": GRAVITY, "L": LENGTH}, outputs={"angle": angle},
+        start={"x": 0.0, "y": LENGTH},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("angle", "slope"),
+    [
+        ("atan2(x, -y)", -2.0),
+        ("2*atan2(x, -y)", -4.0),
+        ("atan2(x, -y)*180/pi", -360 / pi),
+        ("1 + 3*atan2(-x, -y)", 6.0),
+        ("atan2(x, -y) - pi", -2.0),
+    ],
+)
+@pytest.mark.parametrize("derivatives", ["auto", "differences"])
+def test_an_angle_of_an_upright_pendulum_has_its_slope(angle: str, slope: float, derivatives: str) -> None:
+    linear = fl.linearize(upright(angle), derivatives=derivatives)
+    assert pytest.approx(np.array([[slope, 0.0]]), rel=1e-8, abs=1e-8) == linear.C
+    assert linear.eigenvalues().real == pytest.approx([-np.sqrt(GRAVITY / LENGTH), np.sqrt(GRAVITY / LENGTH)])
+
+
+@pytest.mark.parametrize("text", ["theta=atan2(x,-y)", "theta=2*atan2(x,-y)", "theta=1-atan2(x,-y)"])
+@pytest.mark.parametrize("off", [0.0, 1e-12, 1e-6, -1e-9])
+def test_an_angle_is_a_coordinate_of_an_upright_pendulum(text: str, off: float) -> None:
+    point = fl.operating_point(upright(), {"x": LENGTH * np.sin(off), "y": LENGTH * np.cos(off)})
+    linear = fl.linearize(upright(), point, independent=[text])
+    assert linear.eigenvalues().real == pytest.approx([-np.sqrt(19.62), np.sqrt(19.62)], rel=1e-6)
+
+
+def test_of_an_fmu_as_well() -> None:
+    path = shared("upright_pendulum.fmu", lambda path: build_fmu(upright(), path))
+    with fl.load(str(path)) as model:
+        for derivatives in ("auto", "differences"):
+            assert pytest.approx(np.array([[-2.0, 0.0]]), abs=1e-7) == fl.linearize(model, derivatives=derivatives).C
+
+
+def test_a_heading_in_degrees_that_wraps_in_a_black_box() -> None:
+    def rates(_time: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        return np.array([u[0] - 0.1 * x[0]])
+
+    def course(_time: float, x: FloatArray, _u: FloatArray) -> float:
+        return float((np.degrees(x[0]) + 180.0) % 360.0 - 180.0)
+
+    model = FunctionModel("ship", {"heading": pi}, rates, inputs=["rudder"], outputs={"course": course})
+    assert fl.linearize(model).C[0, 0] == pytest.approx(180 / pi, rel=1e-6)
+
+
+def test_other_jumps_stay_jumps() -> None:
+    for height in ("6", "2*pi + 0.001", "1"):
+        switch = OdeModel("switch", {"x": "-x"}, outputs={"y": f"{height}*abs(x)/(2*x + 1e-300) + x"})
+        with pytest.raises(KinkError):
+            fl.linearize(switch)
+
+
+def test_a_steep_output_that_changes_by_a_turn_is_not_an_angle() -> None:
+    model = OdeModel("steep", {"x": "-x"}, outputs={"y": "1000*sin(x)", "z": "6.283*x"})
+    assert fl.linearize(model, derivatives="differences").C[:, 0] == pytest.approx([1000.0, 6.283], rel=1e-9)
+
+
+def test_a_verification_follows_the_angle_through_the_upright_position() -> None:
+    model = upright()
+    verification = fl.verify(model, fl.linearize(model))
+    offset = next(channel for channel in verification.channels if channel.kind == "offset")
+    assert verification.passed
+    assert offset.validity is not None
+    assert offset.validity.limit > 1e-3
