@@ -19,6 +19,7 @@ from fmilin.model import Constraint, Constraints, Evaluation, Model, OperatingPo
 from fmilin.model.interface import UNCHANGED, Changes, Copy, TangentStack
 from fmilin.native.contacts import contact_remarks, feet_from
 from fmilin.native.native_engine import AdjustableEngine, CompiledVisits, NativeEngine, Quantity, compiled_visits
+from fmilin.numerics.codegen.library_errors import explain_library_errors
 
 if TYPE_CHECKING:
     from fmilin.native.discrete import DiscreteModels
@@ -62,7 +63,8 @@ class NativeModel(Model):
         self._chosen = [self._quantity(name) for name in names]
         self.outputs = Signals(quantity.signal for quantity in self._chosen)
         self._last: tuple[float, bytes, bytes, FloatArray] | None = None
-        self._require_right()
+        with explain_library_errors(f"the equations of '{engine.info.name}'"):
+            self._require_right()
 
     def _require_right(self) -> None:
         """Bind the constraints and make the functions, so that what is wrong is said now."""

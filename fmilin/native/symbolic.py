@@ -15,6 +15,7 @@ from fmilin.ground import FloatArray, Signal, Signals, UnknownNameError
 from fmilin.model import Expression, ModelInfo, SecondOrderForm, SymbolicSystem
 from fmilin.native.native_engine import AdjustableEngine, Quantity, QuantityEvaluator, offered
 from fmilin.native.native_model import NativeModel
+from fmilin.numerics.codegen.library_errors import LIBRARY_ERRORS, describe_library_error
 from fmilin.numerics.null_space import NullSpaceFactors
 
 if TYPE_CHECKING:
@@ -195,14 +196,20 @@ class SymbolicEvaluator(QuantityEvaluator):
 
     def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return rates, outputs and observed quantities."""
-        rates, values = self.numeric.values(t, x, u, self._p)
+        try:
+            rates, values = self.numeric.values(t, x, u, self._p)
+        except LIBRARY_ERRORS as error:
+            raise describe_library_error(error, f"the equations at time {t:g}") from error
         return rates, values[: self._outputs], values[self._outputs :]
 
     def slopes(
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the exact derivatives of all three."""
-        rates, values = self.numeric.products((t, x, u, self._p), dx, du)
+        try:
+            rates, values = self.numeric.products((t, x, u, self._p), dx, du)
+        except LIBRARY_ERRORS as error:
+            raise describe_library_error(error, f"the slopes of the equations at time {t:g}") from error
         return rates, values[: self._outputs], values[self._outputs :]
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:

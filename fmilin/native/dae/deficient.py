@@ -220,6 +220,7 @@ class Rows:
         )
 
 
+DISTANCES = (1e-3, 1e-1, 0.7)  # sizes of the variables, beside a point at which slopes are not defined
 ROUNDS = 8  # one for each index above that of the structure
 DISPLACEMENT = 1e-2  # sizes of the states: how far from the start the rank is looked at
 
@@ -270,9 +271,27 @@ def _jacobian(
     numbers = Rows(form, motion, [row.value for row in rows], unknowns)
     points = [consistent_point(form, motion, rows, unknowns, moved=moved) for moved in (DISPLACEMENT, 0.0)]
     best = min((p for p in points if p is not None), key=lambda p: p.zero, default=Point(numbers.x, numbers.w, SLOW))
-    J = numbers.matrix_without_rounding(best.x, best.w)
-    full: FloatArray = J if isinstance(J, np.ndarray) else J.toarray()
-    return _scaled(full * numbers.sizes[1]), best
+    J = _finite_slopes(numbers, best, [row.name for row in rows], [motion.name(*key) for key in unknowns])
+    return _scaled(J * numbers.sizes[1]), best
+
+
+def _finite_slopes(numbers: Rows, at: Point, equations: Sequence[str], unknowns: Sequence[str]) -> FloatArray:
+    """Return dr/dw at a point, or beside it where it is not defined there, as that of sqrt at 0."""
+    rng = np.random.default_rng(18)
+    J: FloatArray = np.zeros((0, 0))
+    for distance in (0.0, *DISTANCES):
+        x, w = (v + distance * size * rng.uniform(0.5, 1.0, len(v)) for v, size in
+                zip((at.x, at.w), numbers.sizes, strict=True))  # fmt: skip
+        slopes = numbers.matrix_without_rounding(x, w)
+        J = slopes if isinstance(slopes, np.ndarray) else slopes.toarray()
+        if np.isfinite(J).all():
+            return J
+    i, j = np.argwhere(~np.isfinite(J))[0].tolist()
+    raise NumericalError(
+        f"The slope of '{equations[i]}' by '{unknowns[j]}' in '{numbers.name}' is infinite or not a number at the "
+        "start values and beside them. Give start values at which it is defined (start=...), of algebraic variables, "
+        "too."
+    )
 
 
 def _scaled(J: FloatArray) -> FloatArray:

@@ -20,6 +20,7 @@ from fmilin.native.native_engine import Quantity, offered
 from fmilin.native.symbolic import EquationsEngine, functions_of
 from fmilin.numerics.codegen.functions import has_kinks
 from fmilin.numerics.codegen.implicit import Guess, ImplicitSystem, jacobian
+from fmilin.numerics.codegen.library_errors import explain_library_errors
 
 SX = Any
 
@@ -31,9 +32,10 @@ class DaeEngine(EquationsEngine):
     independent_by_default = True
 
     def __init__(self, graph: DaeGraph) -> None:
-        self.reduced = reduce_graph(graph)
-        self.constraints = tuple(_constraints(self.reduced))
-        self.base = _implicit(self.reduced)
+        with explain_library_errors(f"the equations of '{graph.name}'"):
+            self.reduced = reduce_graph(graph)
+            self.constraints = tuple(_constraints(self.reduced))
+            self.base = _implicit(self.reduced)
         self.notes = (*graph.notes, *self.reduced.notes, *self.reduced.remarks)
         super().__init__(graph)
         self.independent = self._wished(graph) if graph.preferred and self.constraints else ()

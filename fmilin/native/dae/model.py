@@ -18,6 +18,7 @@ from fmilin.native.dae.equations import DaeGraph, graph_of
 from fmilin.native.declaration import Expr, Labels, Name
 from fmilin.native.engine import GivenSlopes
 from fmilin.native.native_model import NativeModel
+from fmilin.numerics.codegen.library_errors import explain_library_errors
 from fmilin.numerics.codegen.rounding import matrix_without_rounding
 
 
@@ -81,17 +82,18 @@ class DaeModel(NativeModel):
         start: Mapping[Name, float] | None = None,
         labels: Labels | None = None,
     ) -> None:
-        graph = graph_of(
-            name,
-            equations,
-            states=states,
-            algebraic=algebraic,
-            inputs=inputs,
-            parameters=parameters or {},
-            outputs=outputs or {},
-            start=start or {},
-            labels=labels or Labels(),
-        )
+        with explain_library_errors(f"the equations of '{name}'"):
+            graph = graph_of(
+                name,
+                equations,
+                states=states,
+                algebraic=algebraic,
+                inputs=inputs,
+                parameters=parameters or {},
+                outputs=outputs or {},
+                start=start or {},
+                labels=labels or Labels(),
+            )
         super().__init__(DaeEngine(graph))
 
     @classmethod

@@ -348,6 +348,8 @@ def _driving(
     at = next((p for p in points if p is not None), Point(rows.x, rows.w, SLOW))
     _, by_w, by_u = rows.gradients(at.x, at.w)
     n = len(solved)
+    if not (np.isfinite(by_w).all() and np.isfinite(by_u).all()):
+        return np.ones((len(invariants) + 1, count), dtype=bool)
     try:
         inverse = np.linalg.inv(by_w[:n])
     except np.linalg.LinAlgError:
