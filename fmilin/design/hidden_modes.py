@@ -206,17 +206,25 @@ def continuous_errors(linear: LinearModel) -> tuple[FloatArray, FloatArray, Floa
 
 
 def sampled_errors(linear: LinearModel, sample_time: float) -> tuple[FloatArray, FloatArray]:
-    """Return the errors of the entries of Phi = exp(A h) and Gamma = int exp(A s) B ds, inputs held.
+    """Return the errors of the entries of Phi = exp(A h) and Gamma = int exp(A s) B ds, inputs held."""
+    A_error, B_error, _ = continuous_errors(linear)
+    return exponential_errors((linear.A, linear.B), (A_error, B_error), sample_time)
+
+
+def exponential_errors(
+    matrices: tuple[FloatArray, FloatArray], errors: tuple[FloatArray, FloatArray], sample_time: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the errors of the entries of exp(A h) and int exp(A s) B ds for A, B and the errors of their entries.
 
     They are those of the sum of the moduli of the terms, through as many squarings as the exponential takes.
     """
-    P, nu = linear.B.shape
-    A_error, B_error, _ = continuous_errors(linear)
+    A, B = matrices
+    P, nu = B.shape
     M, E = (np.zeros((P + nu, P + nu)) for _ in range(2))
-    M[:P, :P], M[:P, P:] = linear.A, linear.B
-    E[:P, :P], E[:P, P:] = A_error, B_error
-    scales = np.concatenate((balancing_scales(linear.A), np.ones(nu)))
-    size = float(np.linalg.norm(linear.A * scales[:P] / scales[:P, None], 1)) * sample_time
+    M[:P, :P], M[:P, P:] = A, B
+    E[:P, :P], E[:P, P:] = errors
+    scales = balancing_scales(A)
+    size = float(np.linalg.norm(A * scales / scales[:, None], 1)) * sample_time
     squarings = max(0, int(np.ceil(np.log2(max(size, 1.0)))))
     h = sample_time / 2**squarings
     terms = expm(np.abs(M) * h)

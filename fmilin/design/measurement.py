@@ -156,21 +156,28 @@ def factor_of(matrix: FloatArray, shape: int, what: str) -> FloatArray:
 
 
 def process_directions(
-    model: Model, noise: Mapping[str, float] | FloatArray, augmented: Sequence[str]
+    model: Model, noise: Mapping[str, float] | FloatArray, augmented: Sequence[str], *, held: bool = False
 ) -> tuple[FloatArray, FloatArray]:
-    """Return directions of the states' rates (N, k) and of inputs (nu, k), times roots of spectral densities."""
+    """Return directions of the states' rates (N, k) and of inputs (nu, k), times roots of spectral densities.
+
+    With ``held`` those of inputs are times roots of variances, and stand first.
+    """
     N, nu = len(model.states), len(model.inputs)
+    what = "variance" if held else "spectral density"
     if not isinstance(noise, Mapping):
-        U = factor_of(noise, nu, "The spectral density of the process noise")
+        U = factor_of(noise, nu, f"The {what} of the process noise")
         return np.zeros((N, nu)), U
-    X, U = np.zeros((N, len(noise))), np.zeros((nu, len(noise)))
-    for k, (name, value) in enumerate(noise.items()):
+    for name, value in noise.items():
         if not (np.isfinite(as_numbers(value, f"The process noise of '{name}'")) and value >= 0):
-            raise UsageError(f"The process noise of '{name}' is {value:g}: a spectral density is finite and 0 or more.")
+            raise UsageError(f"The process noise of '{name}' is {value:g}: a {what} is finite and 0 or more.")
+    names = sorted(noise, key=lambda name: name in augmented)
+    X, U = np.zeros((N, len(noise))), np.zeros((nu, len(noise)))
+    for k, name in enumerate(names):
+        root = np.sqrt(noise[name])
         if name in augmented:
-            X[model.states.index_of(name), k] = np.sqrt(value)
+            X[model.states.index_of(name), k] = root
         else:
-            U[model.inputs.index_of(name, "an input, or a parameter or bias that is estimated"), k] = np.sqrt(value)
+            U[model.inputs.index_of(name, "an input, or a parameter or bias that is estimated"), k] = root
     return X, U
 
 

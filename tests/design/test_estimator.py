@@ -185,7 +185,7 @@ def test_an_fmu_gives_what_its_equations_give(tmp_path: Path) -> None:
         ({"augment": ["mass"]}, fl.UnknownNameError, "'mass' is not a parameter of 'cartesian_pendulum'"),
         ({"augment": ["vy.bias"]}, fl.UnknownNameError, "'vy' is not a measured output, which could have a bias"),
         ({"augment": ["m", "m"]}, fl.UsageError, "named twice"),
-        ({"augment": ["m"], "initial_covariance": None}, fl.UsageError, "No steady covariance exists"),
+        ({"augment": ["m"], "initial_covariance": None}, fl.NumericalError, "No steady covariance exists"),
     ],
 )
 def test_what_makes_no_filter(choices: dict[str, object], error: type[Exception], words: str) -> None:

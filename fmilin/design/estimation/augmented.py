@@ -1,6 +1,8 @@
-"""A model with parameters and biases of sensors as further states, which only noise moves.
+"""A model with parameters, biases of sensors and noise of inputs as further states, which only noise moves.
 
-Equations with a graph are differentiated by them exactly; an FMU's parameters become inputs of it.
+Equations with a graph are differentiated by them exactly; an FMU's parameters become inputs of it. Noise that is held
+over each sample is a state that is added to its input, and that a filter renews at the beginning of each sample: so it
+reaches rates and outputs as the input does, with its correlation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,6 +43,11 @@ def augmented(model: Model, names: Sequence[str]) -> Model:
     return NativeModel(_AugmentedEngine(model, values, outputs))
 
 
+def add_noise_states(model: Model, inputs: Sequence[str]) -> Model:
+    """Return the model with ``INPUT.noise`` as further states, the last ones, which are added to the inputs."""
+    return NativeModel(_AugmentedEngine(model, {}, (), inputs)) if inputs else model
+
+
 def _values(model: Model, names: Sequence[str]) -> dict[str, float]:
     """Return the parameters' values."""
     if names and not model.compilable:
@@ -53,10 +60,13 @@ def _values(model: Model, names: Sequence[str]) -> dict[str, float]:
 
 
 class _AugmentedEngine(NativeEngine):
-    """The states of a model, then parameters, then biases."""
+    """The states of a model, then parameters, then biases, then noise of inputs."""
 
-    def __init__(self, model: Model, parameters: Mapping[str, float], biased: Sequence[str]) -> None:
+    def __init__(
+        self, model: Model, parameters: Mapping[str, float], biased: Sequence[str], noisy: Sequence[str] = ()
+    ) -> None:
         self.model, self.moved, self.info = model, list(parameters), model.info
+        self.noisy = [model.inputs.index_of(name, "an input of the model") for name in noisy]
         self.biased = [model.outputs.index_of(name) for name in biased]
         graph = model.in_graph() if model.compilable else None
         signals = (
@@ -66,6 +76,7 @@ class _AugmentedEngine(NativeEngine):
         )
         further = [replace(signals[signals.index_of(name)], start=value) for name, value in parameters.items()]
         further += [Signal(f"{model.outputs[i].name}{BIAS}", model.outputs[i].unit) for i in self.biased]
+        further += [Signal(f"{model.inputs[i].name}.noise", model.inputs[i].unit) for i in self.noisy]
         starts = zip(model.states, model.start.states.tolist(), strict=True)
         self.states = Signals([*(replace(s, start=x) for s, x in starts), *further])
         self.inputs, self.outputs = model.inputs, model.outputs.names
@@ -96,12 +107,28 @@ class _AugmentedEngine(NativeEngine):
         outputs = ca.vertcat(ca.SX(0, 1), *(graph.further[name] for name in observed), graph.outputs)
         for k, i in enumerate(self.biased):
             outputs[len(observed) + i] += bias[k]
+        noise = ca.SX.sym("noise", len(self.noisy))
+        matrix, right_hand_side, derivatives = graph.matrix, graph.right_hand_side, graph.derivatives
+        if self.noisy:
+            applied = ca.SX(graph.inputs)
+            for k, i in enumerate(self.noisy):
+                applied[i] += noise[k]
+            parts = [matrix, right_hand_side, derivatives, outputs]
+            matrix, right_hand_side, derivatives, outputs = ca.substitute(parts, [graph.inputs], [applied])
+        count = n + len(self.biased) + len(self.noisy)
+        guess = graph.guess
+        if guess is not None:
+            further = [guess.parameters[taken], np.zeros(count - n)]
+            guess = replace(guess, states=np.concatenate((guess.states, *further)), parameters=guess.parameters[left])
         return replace(
             graph,
-            states=ca.vertcat(graph.states, *(graph.parameters[i] for i in taken), bias),
+            states=ca.vertcat(graph.states, *(graph.parameters[i] for i in taken), bias, noise),
             parameters=ca.vertcat(ca.SX(0, 1), *(graph.parameters[i] for i in left)),
-            derivatives=ca.vertcat(graph.derivatives, ca.SX(n + len(self.biased), 1)),
+            matrix=matrix,
+            right_hand_side=right_hand_side,
+            derivatives=ca.vertcat(derivatives, ca.SX(count, 1)),
             outputs=outputs,
+            guess=guess,
             state_signals=self.states,
             parameter_signals=graph.parameter_signals.select(left),
             parameter_values=graph.parameter_values[left],
@@ -128,7 +155,7 @@ class _Evaluator(QuantityEvaluator):
     def __init__(self, engine: _AugmentedEngine, outputs: list[int], observed: list[int]) -> None:
         self._engine, self._rows, self._count = engine, [*outputs, *observed], len(outputs)
         model, names = engine.model, [*engine.model.constraints.observed, *engine.outputs]
-        self._sizes = np.cumsum([len(model.states), len(engine.moved)])
+        self._sizes = np.cumsum([len(model.states), len(engine.moved), len(engine.biased)])
         self._biased = [len(names) - len(engine.outputs) + i for i in engine.biased]
         if engine.system is None:
             inputs = [*model.inputs.names, *engine.moved] if engine.moved else None
@@ -143,8 +170,10 @@ class _Evaluator(QuantityEvaluator):
         if self._engine.system is not None:
             rates, z = self._functions.values(t, x, u, self._engine.system.parameter_values)
         else:
-            states, parameters, bias = np.split(x, self._sizes)
-            at = self._model.evaluate(t, states, np.concatenate((u, parameters)))
+            states, parameters, bias, noise = np.split(x, self._sizes)
+            applied = u.copy()
+            applied[self._engine.noisy] += noise
+            at = self._model.evaluate(t, states, np.concatenate((applied, parameters)))
             rates, z = np.concatenate((at.derivatives, np.zeros(len(x) - len(states)))), at.outputs.copy()
             z[self._biased] += bias
         return rates, z[self._rows[: self._count]], z[self._rows[self._count :]]
@@ -156,8 +185,12 @@ class _Evaluator(QuantityEvaluator):
         if self._engine.system is not None:
             rates, z = self._functions.products((t, x, u, self._engine.system.parameter_values), dx, du)
         else:
-            (states, parameters, _), (ds, dp, db) = np.split(x, self._sizes), np.split(dx, self._sizes)
-            at = self._model.products(t, states, np.concatenate((u, parameters)), ds, np.concatenate((du, dp)))
+            states, parameters, _, noise = np.split(x, self._sizes)
+            ds, dp, db, dn = np.split(dx, self._sizes)
+            applied, moved = u.copy(), du.copy()
+            applied[self._engine.noisy] += noise
+            moved[self._engine.noisy] += dn
+            at = self._model.products(t, states, np.concatenate((applied, parameters)), ds, np.concatenate((moved, dp)))
             if at is None:
                 return None
             nothing = np.zeros((len(x) - len(states), dx.shape[1]))

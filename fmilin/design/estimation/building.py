@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy.linalg import solve_discrete_are
 
-from fmilin.design.estimation.augmented import augmented
+from fmilin.design.estimation.augmented import add_noise_states, augmented
+from fmilin.design.estimation.charts import Chart, RowTerms, choose_chart
 from fmilin.design.estimation.corrections import Belief, MovingHorizon
 from fmilin.design.estimation.estimator import KINDS, Estimator, Settings
-from fmilin.design.estimation.motion import Chart, Motion, chosen, visits_of
-from fmilin.design.measurement import initial_factor, measurement_covariance, process_directions
-from fmilin.ground import FloatArray, NumericalError, Remark, Signals, UsageError, as_numbers, limits_by_name
+from fmilin.design.estimation.motion import Motion, triangular
+from fmilin.design.estimation.slopes import visits_of
+from fmilin.design.estimation.steady_start import refuse_white_feedthrough, steady_factor
+from fmilin.design.measurement import factor_of, initial_factor, measurement_covariance, process_directions
+from fmilin.ground import (
+    FloatArray,
+    NumericalError,
+    Remark,
+    Signals,
+    UsageError,
+    as_numbers,
+    limits_by_name,
+)
 from fmilin.ground.kinds import kinds_checked
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.operating_points import model_at, operating_point
@@ -40,11 +50,13 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     horizon: int = 10,
     bounds: Mapping[str, tuple[float, float]] | None = None,
     substeps: int | None = None,
+    held: bool = False,
 ) -> Estimator:
     """Return a filter on a nonlinear model, whose estimates lie on the manifold of its constraints.
 
-    Raises UsageError or UnknownNameError when a name is unknown, noise is not positive, or a sample is too long for the
-    model's fastest mode; ConstraintError or NumericalError when the point is not on the manifold, or singular.
+    Raises UsageError or UnknownNameError when a name is unknown, noise is not positive, a sample is too long for the
+    model's fastest mode, or white noise reaches a measured output at once; ConstraintError or NumericalError when the
+    point is not on the manifold, or singular, or no steady covariance exists to begin with.
 
     Parameters
     ----------
@@ -53,7 +65,8 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     outputs : sequence of str, optional
         What is measured; all outputs by default. Any continuous variable may be measured.
     process_noise : mapping of str to float, or array of shape (nu, nu)
-        By input: the spectral density of white noise that enters through it (unit squared times seconds).
+        By input: the spectral density of white noise that enters through it (unit squared times seconds), or, with
+        ``held``, the variance of noise that is constant over each sample (unit squared).
     measurement_noise : mapping of str to float, or array of shape (m, m)
         By output: the variance of a sample's noise. Every output needs one.
     sample_time : float, in seconds
@@ -77,6 +90,11 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
         Of states, for moving-horizon estimation.
     substeps : int, optional
         Steps of Runge and Kutta's method in a sample; as many as the motion takes by default.
+    held : bool
+        Whether noise of inputs is held over each sample. An output that depends on the input itself, as an
+        accelerometer, sees the noise of the sample that ends with the measurement, as it sees ``u`` of
+        :meth:`Estimator.step`; the correlation is taken into account. The noise of parameters and biases is a random
+        walk all the same.
 
     Examples
     --------
@@ -109,18 +127,43 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     model = augmented(model, augment)
     point = point.with_states(np.concatenate((point.states, model.states.starts[further:])))
     R = measurement_covariance(model.outputs, measurement_noise)
-    noise = process_directions(model, process_noise, augment)
-    motion = _motion(model, point, noise, substeps, sample_time, range(further, len(model.states)))
+    noise = process_directions(model, process_noise, augment, held=held)
+    motion = _motion(
+        model, point, (noise[0], 0 * noise[1] if held else noise[1]), substeps, sample_time, (further, None)
+    )
     T = motion.tangent(point.time, point.states, point.inputs)
+    if not held:
+        refuse_white_feedthrough(motion, model, point, R)
+    filtered_model, renewed = model, np.zeros((0, 0))
+    if held:
+        filtered_model, renewed = _with_held_noise(model, noise[1])
     if initial_covariance is None:
-        S = _steady_factor(motion, point, R, sample_time)
+        S = steady_factor(motion, model, point, R, (sample_time, noise[1], held))
     else:
         S = initial_factor(model.states, T, motion.chart.kept, initial_covariance)
-    start = Belief(point.time, point.states, S)
     remarks = (*remarks, *unobserved(motion, model, point, R))
-    method = MovingHorizon(model, horizon, bounds or {}) if kind == "mhe" else KINDS[kind]
-    settings = Settings(float(sample_time), R, _ends(model.outputs, limits or {}), lag, point.inputs, method)
+    states, k = point.states, len(renewed)
+    if k:
+        states = np.concatenate((states, np.zeros(k)))
+        S = np.block([[S, np.zeros((len(S), k))], [np.zeros((k, len(S))), renewed]])
+        X_w = np.vstack((noise[0], np.zeros((k, noise[0].shape[1]))))
+        moving = X_w.any(axis=0)
+        noise = X_w[:, moving], np.zeros((len(model.inputs), int(moving.sum())))
+        further_point = point.with_states(states)
+        motion = _motion(filtered_model, further_point, noise, motion.substeps, sample_time, (further, renewed))
+    start = Belief(point.time, states, S)
+    method = MovingHorizon(filtered_model, horizon, bounds or {}) if kind == "mhe" else KINDS[kind]
+    ends = _ends(model.outputs, limits or {})
+    settings = Settings(float(sample_time), R, ends, lag, point.inputs, method, filtered_model)
     return Estimator(model, kind, motion, start, settings, remarks)
+
+
+def _with_held_noise(model: Model, directions: FloatArray) -> tuple[Model, FloatArray]:
+    """Return the model with the noise of inputs as states, and a factor of the covariance of this noise."""
+    noisy = np.flatnonzero(directions.any(axis=1))
+    covariance = directions @ directions.T
+    factor = factor_of(covariance[np.ix_(noisy, noisy)], len(noisy), "The variance of the process noise")
+    return add_noise_states(model, [model.inputs.names[i] for i in noisy]), triangular(factor.T)
 
 
 def _require_rates(model: Model) -> tuple[Remark, ...]:
@@ -157,36 +200,30 @@ def _motion(
     noise: tuple[FloatArray, FloatArray],
     substeps: int | None,
     sample_time: float,
-    augmenting: Sequence[int],
+    last: tuple[int, FloatArray | None],
 ) -> Motion:
-    """Return the model on its manifold, checked at a point, in states as coordinates, augmenting ones always."""
+    """Return the model on its manifold, checked at a point, in states as coordinates.
+
+    ``last``: from which number on states are always coordinates, and the factor of the noise that the last of them are.
+    """
+    further, renewed = last
+    augmenting = range(further, len(model.states))
     frame = frame_at(model, point)
     kept = sorted(frame.selection.kept or ())
     others = [i for i in range(len(model.states)) if i not in kept]
     chart = Chart(kept, others, list(frame.parametrization.rows))
     visits, scales = visits_of(model, frame.invariants), frame.invariants.scales
+    row_terms = RowTerms(frame.invariants, point.time, point.states, point.inputs)
     if set(augmenting) & set(others):
-        chart = chosen(visits.surface(point.time, point.states, point.inputs)[1], scales, len(others), augmenting)
-    motion = Motion(visits, chart, scales, noise=noise, substeps=substeps or 1, held=augmenting)
+        at = point.time, point.states, point.inputs
+        chart = choose_chart(visits.surface(*at)[1], scales, len(others), row_terms.at(*at), augmenting)
+    motion = Motion(
+        visits, chart, scales,
+        noise=noise, substeps=substeps or 1, row_terms=row_terms, held=augmenting, renewed=renewed,
+    )  # fmt: skip
     if substeps is None:
         motion.substeps = _substeps(motion, point, sample_time)
     return motion
-
-
-def _steady_factor(motion: Motion, point: OperatingPoint, R: FloatArray, sample_time: float) -> FloatArray:
-    """Return the factor of the steady covariance at the point, after a measurement."""
-    t, x, u = point.time, point.states, point.inputs
-    Phi, Q = motion.transition(t, x, u, sample_time)
-    C = motion.visits.along(t, x, u, motion.tangent(t, x, u))[3]
-    try:
-        predicted: FloatArray = np.real(solve_discrete_are(Phi.T, C.T, Q @ Q.T, R))
-        S = C @ predicted @ C.T + R
-        return np.asarray(np.linalg.cholesky(predicted - predicted @ C.T @ np.linalg.solve(S, C @ predicted)))
-    except (np.linalg.LinAlgError, ValueError):
-        raise UsageError(
-            "No steady covariance exists at the point to begin with: something that does not decay is not seen, or no "
-            "noise reaches it. Give initial_covariance=, variances by the names of states or a matrix."
-        ) from None
 
 
 def _substeps(motion: Motion, point: OperatingPoint, sample_time: float) -> int:

@@ -109,7 +109,7 @@ def nees(kf: Estimator, x: FloatArray) -> float:
             f"The true states are of the shape {true.shape}, or no numbers; the filter has {len(kf.x)}: "
             f"{', '.join(kf.model.states.names)}."
         )
-    e = (true - kf.x)[kf.motion.chart.kept]
+    e = (true - kf.x)[kf.kept]
     try:
         return float(e @ np.linalg.solve(kf.covariance, e))
     except np.linalg.LinAlgError:

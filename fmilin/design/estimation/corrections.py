@@ -28,6 +28,7 @@ import casadi as ca
 import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
+from fmilin.design.estimation.charts import Chart
 from fmilin.design.estimation.motion import SETTLED, Motion, triangular
 from fmilin.ground import FloatArray, NumericalError, UsageError
 from fmilin.model.interface import Model
@@ -71,7 +72,8 @@ class Filter(ABC):
 
     def predicted(self, motion: Motion, at: Belief, u: FloatArray, sample_time: float) -> Belief:
         """Return the estimate a sample later."""
-        return Belief(at.time + sample_time, *motion.predicted(at.time, at.x, u, at.S, sample_time))
+        x, S = motion.renew(at.x, at.S)
+        return Belief(at.time + sample_time, *motion.predicted(at.time, x, u, S, sample_time))
 
     @abstractmethod
     def corrected(self, motion: Motion, at: Belief, u: FloatArray, measured: Measured) -> Corrected:
@@ -128,6 +130,7 @@ class SigmaPoints(Filter):
 
     def predicted(self, motion: Motion, at: Belief, u: FloatArray, sample_time: float) -> Belief:
         """Return the estimate a sample later, from where the points arrive."""
+        at = Belief(at.time, *motion.renew(at.x, at.S))
         points, weights = self._points(motion, at, u)
         noise = motion.transition(at.time, at.x, u, sample_time)[1]
         later = np.array([motion.later(at.time, x, u, sample_time) for x in points])
@@ -172,6 +175,8 @@ def _solved(lower: FloatArray, right: FloatArray, t: float) -> FloatArray:
     return np.asarray(solution)
 
 
+ROUNDING_ENDS_IT = "Search_Direction_Becomes_Too_Small"
+NEARLY_FEASIBLE, NEARLY_OPTIMAL = 1e-8, 1e-6  # violations of constraints and of optimality that are rounding
 DONE = ("Solve_Succeeded", "Solved_To_Acceptable_Level")
 
 
@@ -206,16 +211,20 @@ class MovingHorizon(Filter):
         """Forget the window."""
         self._window: deque[_Sample] = deque()
         self._arrival: Belief | None = None
+        self._arrival_chart: Chart | None = None  # whose coordinates the arrival's covariance is of
 
     def predicted(self, motion: Motion, at: Belief, u: FloatArray, sample_time: float) -> Belief:
         """Return the estimate a sample later."""
-        if self._arrival is None:
-            self._arrival = at
+        if self._arrival is None or self._arrival_chart is None:
+            self._arrival, self._arrival_chart = at, motion.chart
+        # The window's beginning has coordinates of its own: they change there, and not where the window ends.
+        present, motion.chart = motion.chart, self._arrival_chart
         while len(self._window) >= self._horizon:
             first = self._window.popleft()
             self._arrival = super().predicted(motion, self._arrival, first.u, sample_time)
             if first.measured is not None:
                 self._arrival = self._ekf.corrected(motion, self._arrival, first.u, first.measured).belief
+        self._arrival_chart, motion.chart = motion.chart, present
         later = super().predicted(motion, at, u, sample_time)
         self._window.append(_Sample(u, None, later.x))
         self._sample_time = sample_time
@@ -234,6 +243,20 @@ class MovingHorizon(Filter):
         belief = Belief(at.time, x, linear.belief.S)
         return Corrected(belief, linear.innovations, linear.whitened, linear.log_determinant)
 
+    def _arrival_weight(self, motion: Motion, arrival: Belief, u: FloatArray) -> FloatArray:
+        """Return the inverse factor (P, P) of the arrival's covariance for an error in the present coordinates.
+
+        An error e in the arrival's own coordinates is R_new T e in the present ones, so S becomes R_new T S.
+        """
+        present, own = motion.chart, self._arrival_chart
+        assert own is not None  # noqa: S101 - it is set with the arrival
+        S = arrival.S
+        if own.kept != present.kept:
+            motion.chart = own
+            S = motion.tangent(arrival.time, arrival.x, u)[present.kept] @ S
+            motion.chart = present
+        return np.asarray(np.linalg.pinv(S, rcond=1e-12))
+
     def _solved(self, motion: Motion, t: float) -> FloatArray:
         """Return the states at the samples, shape (K, N); what the window lacks is padded with samples of no length."""
         arrival, window = self._arrival, list(self._window)
@@ -248,7 +271,7 @@ class MovingHorizon(Filter):
                 y[rows, k] = sample.measured.values
                 weights[np.ix_(rows, [m * k + row for row in rows])] = inverse
         chart = motion.chart
-        root = np.linalg.pinv(arrival.S, rcond=1e-12)
+        root = self._arrival_weight(motion, arrival, u[:, missing])
         guess = np.array([arrival.x] * (missing + 1) + [sample.x for sample in window])
         key = tuple(chart.kept)
         if key not in self._solvers:
@@ -265,14 +288,26 @@ class MovingHorizon(Filter):
             lbg=0.0,
             ubg=0.0,
         )
-        status = solver.function.stats()["return_status"]
-        if status not in DONE:
+        statistics = solver.function.stats()
+        status = statistics["return_status"]
+        if status not in DONE and not _has_converged(statistics):
             raise NumericalError(
                 f"The moving horizon finds no motion that fits at t = {t:.6g} s ({status}): bounds and measurements "
                 "contradict each other, or the estimate is far off. Widen the bounds, or begin again with reset()."
             )
         states = np.asarray(answer["x"]).ravel()[: (K + 1) * len(chart.kept + chart.others)]
         return np.asarray(states.reshape(K + 1, -1)[1:], dtype=np.float64)
+
+
+def _has_converged(statistics: Mapping[str, Any]) -> bool:
+    """Return whether the search ended where its conditions hold to rounding, which is less than it asks for."""
+    steps = statistics.get("iterations", {})
+    return bool(
+        statistics["return_status"] == ROUNDING_ENDS_IT
+        and steps
+        and steps["inf_pr"][-1] <= NEARLY_FEASIBLE
+        and steps["inf_du"][-1] <= NEARLY_OPTIMAL
+    )
 
 
 class _Solver:
@@ -285,7 +320,8 @@ class _Solver:
         step: Any = runge_kutta_step  # of symbols
         N, m, nu, P = len(model.states), len(model.outputs), len(model.inputs), len(chart.kept)
         X_w, U_w = motion.noise
-        self.noise = X_w.shape[1]
+        k = len(motion.renewed)
+        self.noise = X_w.shape[1] + k
         h_of = nonlinear.invariants(chart.rows)
         X, w = ca.MX.sym("X", N, K + 1), ca.MX.sym("w", self.noise, K)
         x_f, root, u = ca.MX.sym("x_f", N), ca.MX.sym("root", P, P), ca.MX.sym("u", nu, K)
@@ -293,18 +329,21 @@ class _Solver:
         h, t0 = ca.MX.sym("h", K), ca.MX.sym("t0")
         cost = ca.sumsqr(ca.mtimes(root, X[chart.kept, 0] - x_f[chart.kept])) + ca.sumsqr(w)
         equations, t = [h_of(X[:, 0], u[:, 0], t0)], t0
-        for k in range(K):
-            x, s, scale = X[:, k], h[k] / motion.substeps, 1 / ca.sqrt(ca.fmax(h[k], 1e-12))
-            force, drift = u[:, k] + ca.mtimes(ca.DM(U_w), w[:, k]) * scale, ca.mtimes(ca.DM(X_w), w[:, k]) * scale
+        for j in range(K):
+            x, s, scale = X[:, j], h[j] / motion.substeps, 1 / ca.sqrt(ca.fmax(h[j], 1e-12))
+            white, renewed = w[: X_w.shape[1], j], w[X_w.shape[1] :, j]
+            force, drift = u[:, j] + ca.mtimes(ca.DM(U_w), white) * scale, ca.mtimes(ca.DM(X_w), white) * scale
+            if k:  # the noise of a sample is independent of that of the sample before
+                x = ca.vertcat(x[: N - k], ca.mtimes(ca.DM(motion.renewed), renewed))
 
             def rates(t: Any, x: Any, force: Any = force, drift: Any = drift) -> Any:
                 return nonlinear.f(x, force, t) + drift
 
             for _ in range(motion.substeps):
                 x, t = step(rates, t, x, s, rates(t, x)), t + s
-            equations += [X[chart.kept, k + 1] - x[chart.kept], h_of(X[:, k + 1], u[:, k], t)]
-            residual = y[:, k] - nonlinear.c(X[:, k + 1], u[:, k], t)
-            cost += ca.sumsqr(ca.mtimes(weights[:, m * k : m * (k + 1)], residual))
+            equations += [X[chart.kept, j + 1] - x[chart.kept], h_of(X[:, j + 1], u[:, j], t)]
+            residual = y[:, j] - nonlinear.c(X[:, j + 1], u[:, j], t)
+            cost += ca.sumsqr(ca.mtimes(weights[:, m * j : m * (j + 1)], residual))
         problem: Any = {
             "x": ca.veccat(X, w), "f": cost, "g": ca.vertcat(*equations),
             "p": ca.veccat(x_f, root, u, y, weights, h, t0),

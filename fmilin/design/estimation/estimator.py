@@ -11,8 +11,9 @@ from typing import Any, Literal
 import numpy as np
 from scipy import stats
 
+from fmilin.design.estimation.charts import Chart
 from fmilin.design.estimation.corrections import Belief, Filter, Linearized, Measured, SigmaPoints
-from fmilin.design.estimation.motion import Chart, Motion
+from fmilin.design.estimation.motion import Motion
 from fmilin.ground import FloatArray, Remark, Shown, Signals, UsageError, perform
 from fmilin.model.interface import Model, OperatingPoint
 
@@ -35,6 +36,7 @@ class Settings:
     lag: int  # samples that are remembered
     inputs: FloatArray  # at the start, shape (nu,)
     filter: Filter
+    model: Model  # with the noise that is held over each sample among its states
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Estimator(Shown):
     kind : str
     sample_time : float, in seconds
     R : array, shape (m, m)
-        Covariance of the measurements.
+        Covariance of the measurements, without process noise that reaches them at once.
     """
 
     def __init__(
@@ -83,23 +85,30 @@ class Estimator(Shown):
     @property
     def x(self) -> FloatArray:
         """The estimate of all states, on the manifold, shape (N,)."""
-        return self._at.x
+        x, N = self._at.x, len(self.model.states)
+        return x if len(x) == N else x[:N]
+
+    @property
+    def kept(self) -> list[int]:
+        """Which states are the coordinates; P of them."""
+        return [k for k in self.motion.chart.kept if k < len(self.model.states)]
 
     @property
     def states(self) -> Signals:
         """The independent coordinates, whose errors :attr:`covariance` is about; P of the states."""
-        return self.model.states.select(self.motion.chart.kept)
+        return self.model.states.select(self.kept)
 
     @property
     def covariance(self) -> FloatArray:
         """Of the error of the independent coordinates, shape (P, P)."""
-        return np.asarray(self._at.S @ self._at.S.T)
+        rows = self._at.S[: len(self.kept)]
+        return np.asarray(rows @ rows.T)
 
     @property
     def deviations(self) -> FloatArray:
         """Standard deviations of all states, dependent ones too, shape (N,)."""
         T = self.motion.tangent(self._at.time, self._at.x, self._u)
-        return np.asarray(np.linalg.norm(T @ self._at.S, axis=1))
+        return np.asarray(np.linalg.norm(T @ self._at.S, axis=1)[: len(self.model.states)])
 
     @property
     def nis(self) -> float:
@@ -171,18 +180,18 @@ class Estimator(Shown):
             self._passed.append(Passed(self._at, self.motion.chart, inputs, measured))
         self.predict(inputs)
         self._correct(measured)
-        return self._at.x
+        return self.x
 
     def predict(self, u: Inputs = None) -> FloatArray:
         """Predict a sample ahead with ``u`` held, as in :meth:`step`; return the states, shape (N,)."""
         self._u = self._inputs(u)
         self._at = self._filter.predicted(self.motion, self._at, self._u, self.sample_time)
-        return self._at.x
+        return self.x
 
     def correct(self, y: Measurements) -> FloatArray:
         """Correct the present estimate by ``y``, as in :meth:`step`; return the states, shape (N,)."""
         self._correct(self._measured(y))
-        return self._at.x
+        return self.x
 
     def late(self, samples: int, y: Measurements) -> FloatArray:
         """Take ``y`` of a number of ``samples`` ago, and repeat what came since; return the states, shape (N,).
@@ -202,7 +211,7 @@ class Estimator(Shown):
             self._passed.append(Passed(self._at, self.motion.chart, sample.u, merged))
             self.predict(sample.u)
             self._correct(merged, again=k > 0 or not np.isnan(sample.y).all())
-        return self._at.x
+        return self.x
 
     def save(
         self, path: str | Path, *, precision: Literal["double", "single"] = "double", fmi: Literal["2.0", "3.0"] = "2.0"

@@ -14,156 +14,22 @@ determine the others badly, the best ones are chosen by elimination with complet
 R_new T_old.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 from scipy.linalg.lapack import dgeqrf, dgesv
 
+from fmilin.design.estimation.charts import NO_PIVOT, NO_ROW, Chart, RowTerms, choose_chart
+from fmilin.design.estimation.slopes import Visits
 from fmilin.ground import FloatArray, NumericalError
-from fmilin.manifold.invariants import Invariants
-from fmilin.model.interface import Model
-from fmilin.native.batch_graph import BatchGraph, batch_graph
 from fmilin.numerics.steps import runge_kutta_step
-
-STEP = float(np.cbrt(np.finfo(np.float64).eps))  # of central differences, in sizes of what is moved
-
-Slopes = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
-"""Rates (N,), outputs (ny,), and their slopes (N, k), (ny, k) along k directions."""
-
-
-class GraphVisits:
-    """By compiled code of the model's graph: everything in one call, remembered for the point."""
-
-    def __init__(self, graph: BatchGraph, N: int, nu: int) -> None:
-        self._graph, self._p, self._N, self._nu, self._key = graph, graph.parameters(1, {}), N, nu, b""
-        self._code = graph.stacks.at_one_point()
-        self._ends = N, int(graph.ends[1])
-        if self._code is not None:
-            self._code[0][1 + N + nu :] = self._p[0]
-
-    def _at(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return z = (f, c, h) and its slopes along (x, u)."""
-        key = x.tobytes() + u.tobytes()
-        if t != self._time or key != self._key:
-            self._last, self._key, self._time = self._computed(t, x, u), key, t
-        return self._last
-
-    _time = float("nan")
-
-    def _computed(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        if self._code is not None:
-            s, z, J, fill = self._code
-            s[0], s[1 : 1 + self._N], s[1 + self._N : 1 + self._N + self._nu] = t, x, u
-            if fill():
-                return z.copy(), J.copy()
-        try:
-            z, J = self._graph.stacks(t, x[None], u[None], self._p)
-        except np.linalg.LinAlgError:
-            raise NumericalError(
-                f"The rates are not determined at t = {t:.6g} s: the matrix that multiplies accelerations and "
-                "multipliers is singular at the estimate.",
-                condition_number=float("inf"),
-            ) from None
-        return z[0], J[0]
-
-    def values(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return rates and outputs."""
-        z, (n, m) = self._at(t, x, u)[0], self._ends
-        return z[:n], z[n:m]
-
-    def along(self, t: float, x: FloatArray, u: FloatArray, X: FloatArray, U: FloatArray | None = None) -> Slopes:
-        """Return values and slopes."""
-        (z, J), (n, m) = self._at(t, x, u), self._ends
-        moved = J[:m, :n] @ X
-        if U is not None and len(U):
-            moved += J[:m, n:] @ U
-        return z[:n], z[n:m], moved[:n], moved[n:]
-
-    def surface(
-        self, t: float, x: FloatArray, u: FloatArray, columns: Sequence[int] | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return h and H."""
-        (z, J), m = self._at(t, x, u), self._ends[1]
-        return z[m:], J[m:, : self._N]
-
-
-class SourceVisits:
-    """By the model itself: its exact products where it has them, central differences where not."""
-
-    def __init__(self, model: Model, invariants: Invariants) -> None:
-        self._model, self._invariants = model.compiled_for(10_000), invariants
-        self._last: tuple[tuple[float, bytes, bytes] | None, FloatArray] = None, np.zeros((0, 0))
-
-    def values(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return rates (N,) and outputs (ny,)."""
-        at = self._model.evaluate(t, x, u)
-        return at.derivatives, at.outputs
-
-    def along(self, t: float, x: FloatArray, u: FloatArray, X: FloatArray, U: FloatArray | None = None) -> Slopes:
-        """Return values and slopes along the columns of X (N, k) and U (nu, k), zero without."""
-        f, c = self.values(t, x, u)
-        U = np.zeros((len(u), X.shape[1])) if U is None else U
-        exact = self._model.products(t, x, u, X, U)
-        given = None if exact is None else np.concatenate((exact.derivatives, exact.outputs))
-        slopes = self._filled(given, lambda x, u: np.concatenate(self.values(t, x, u)), (x, u), (X, U))
-        return f, c, *np.split(slopes, [len(f)])  # type: ignore[return-value]
-
-    def surface(
-        self, t: float, x: FloatArray, u: FloatArray, columns: Sequence[int] | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the invariants h (m,) and their gradient H (m, N), of which ``columns`` may be all that counts."""
-        h, invariants = self._invariants.values(t, x, u), self._invariants
-        if invariants.connections is not None or invariants.hidden:  # formulas, or rates that need more care
-            return h, invariants.gradient(t, x, u).H
-        key = t, x.tobytes(), u.tobytes()
-        if self._last[0] != key:
-            N = len(x)
-            kept = list(range(N)) if columns is None else list(columns)
-            X, U, H = np.eye(N)[:, kept], np.zeros((len(u), len(kept))), np.full((len(h), N), np.nan)
-            exact = self._model.products(t, x, u, X, U)
-            given = None if exact is None else exact.residuals
-            H[:, kept] = self._filled(given, lambda x, u: invariants.values(t, x, u), (x, u), (X, U))
-            if columns is not None:
-                return h, H
-            self._last = key, H
-        return h, self._last[1]
-
-    def _filled(
-        self,
-        given: FloatArray | None,
-        function: Callable[[FloatArray, FloatArray], FloatArray],
-        at: tuple[FloatArray, FloatArray],
-        along: tuple[FloatArray, FloatArray],
-    ) -> FloatArray:
-        """Return slopes along columns, those that are not given by central differences."""
-        (x, u), (X, U), k = at, along, along[0].shape[1]
-        slopes = np.full((len(function(x, u)), k), np.nan) if given is None else given.copy()
-        scales = np.concatenate((self._invariants.scales, self._model.inputs.scales(u)))
-        for j in np.flatnonzero(~np.isfinite(slopes).all(axis=0)):
-            size = float(np.max(np.abs(np.concatenate((X[:, j], U[:, j]))) / scales, initial=0.0))
-            h = STEP / max(size, 1e-300) if size else 1.0
-            ahead, behind = (function(x + s * X[:, j], u + s * U[:, j]) for s in (h, -h))
-            slopes[:, j] = (ahead - behind) / (2 * h)
-        return slopes
-
-
-Visits = GraphVisits | SourceVisits
-
-
-def visits_of(model: Model, invariants: Invariants) -> Visits:
-    """Return the quickest visits that there are for a model."""
-    graph, N, nu = batch_graph(model, ()), len(model.states), len(model.inputs)
-    return SourceVisits(model, invariants) if graph is None else GraphVisits(graph, N, nu)
-
 
 TERMS = 4  # powers of A in the integral of the noise: as exact as Runge and Kutta's method
 BENT = 4.0  # slopes of dependent states, in sizes of the states, above which other coordinates are looked for
 ITERATIONS = 12  # Newton's steps back to the manifold
 QUADRATIC = 1e-9  # a step of Newton's method, in sizes of the states, after which the next would be rounding
 SETTLED = 1e-8  # of a change of the estimate, in standard deviations: the iteration of the IEKF ends
-NO_PIVOT = 1e-9  # a pivot of the normalized gradient below this is none
 _POWERS = np.arange(TERMS + 1)
 _FACTORIAL = np.cumprod([1.0, *range(1, TERMS + 1)])
 HILBERT = np.linalg.cholesky(1.0 / (_POWERS[:, None] + _POWERS + 1.0))
@@ -178,23 +44,12 @@ def triangular(rows: FloatArray) -> FloatArray:
     return np.asarray(np.tril(factored.T))
 
 
-@dataclass
-class Chart:
-    """Which states are coordinates, and which rows of h determine the others."""
-
-    kept: list[int]
-    others: list[int]
-    rows: list[int]
-
-    def __post_init__(self) -> None:
-        self.square, self.opposite = np.ix_(self.rows, self.others), np.ix_(self.rows, self.kept)
-
-
 class Motion:
     """A model on its manifold, from sample to sample; N states, P coordinates."""
 
     limits: ClassVar = {
-        "ITERATIONS": ITERATIONS, "QUADRATIC": QUADRATIC, "BENT": BENT, "NO_PIVOT": NO_PIVOT, "SETTLED": SETTLED
+        "ITERATIONS": ITERATIONS, "QUADRATIC": QUADRATIC, "BENT": BENT, "NO_PIVOT": NO_PIVOT, "SETTLED": SETTLED,
+        "NO_ROW": NO_ROW,
     }  # fmt: skip
     weights = HILBERT
 
@@ -206,12 +61,16 @@ class Motion:
         *,
         noise: tuple[FloatArray, FloatArray],
         substeps: int,
+        row_terms: RowTerms,
         held: Sequence[int] = (),
+        renewed: FloatArray | None = None,
     ) -> None:
-        self.visits, self.chart, self.scales = visits, chart, scales
+        self.visits, self.chart, self.scales, self.row_terms = visits, chart, scales, row_terms
         self.noise = noise  # (N, k) and (nu, k): directions of states and inputs, times the root of the density
         self.substeps = substeps
         self.held = list(held)  # states that are always coordinates
+        # (k, k): factor of the covariance of noise that is held over each sample; the last k states are this noise
+        self.renewed = np.zeros((0, 0)) if renewed is None else renewed
         self.switches = 0
 
     def on_manifold(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
@@ -251,11 +110,27 @@ class Motion:
         T = self.tangent(t, x, u)
         if np.max(np.abs(T[chart.others]) * self.scales[chart.kept] / self.scales[chart.others][:, None]) <= BENT:
             return S
-        other = chosen(self.visits.surface(t, x, u)[1], self.scales, len(chart.others), self.held)
+        H = self.visits.surface(t, x, u)[1]
+        other = choose_chart(H, self.scales, len(chart.others), self.row_terms.at(t, x, u), self.held)
         if other.kept == chart.kept:
             return S
         self.chart, self.switches = other, self.switches + 1
         return triangular((T[other.kept] @ S).T)
+
+    def renew(self, x: FloatArray, S: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return an estimate with the noise of the next sample in place of that of the last one.
+
+        The noise states are the last coordinates and S is lower triangular, so its leading block is the factor of the
+        others' covariance. The noise of a sample is independent of all before.
+        """
+        k = len(self.renewed)
+        if not k:
+            return x, S
+        x, S = x.copy(), S.copy()
+        x[-k:] = 0.0
+        S[-k:] = 0.0
+        S[-k:, -k:] = self.renewed
+        return x, S
 
     def predicted(
         self, t: float, x: FloatArray, u: FloatArray, S: FloatArray, sample_time: float
@@ -315,25 +190,3 @@ def noise_factor(A: FloatArray, G: FloatArray, s: float) -> FloatArray:
         terms.append(A @ terms[-1] * (s / i))
     V = np.stack(terms)  # (TERMS + 1, P, k)
     return np.concatenate(list(np.tensordot(HILBERT.T, V, axes=1)), axis=1)
-
-
-def chosen(H: FloatArray, scales: FloatArray, count: int, held: Sequence[int] = ()) -> Chart:
-    """Return the best chart by elimination with complete pivoting of H (m, N), of rank ``count``."""
-    A = H * scales
-    sizes = np.linalg.norm(A, axis=1)
-    A = A / np.where(sizes > 0, sizes, 1.0)[:, None]
-    A[:, list(held)] = 0.0
-    rows, others = [], []
-    for _ in range(count):
-        i, j = np.unravel_index(int(np.argmax(np.abs(A))), A.shape)
-        if not abs(A[i, j]) > NO_PIVOT:
-            raise NumericalError(
-                "The estimate is at a singular configuration: no choice of coordinates is regular there. Begin again "
-                "elsewhere with reset()."
-            )
-        A = A - np.outer(A[:, j] / A[i, j], A[i])
-        A[i], A[:, j] = 0.0, 0.0
-        rows.append(int(i))
-        others.append(int(j))
-    kept = [k for k in range(H.shape[1]) if k not in others]
-    return Chart(kept, sorted(others), sorted(rows))

@@ -58,7 +58,7 @@ def save(kf: Any, path: str | Path, precision: Precision, fmi: Literal["2.0", "3
 def dumps_fmu(kf: Any, path: Path, precision: Precision = "double", fmi: Literal["2.0", "3.0"] = "2.0") -> bytes:
     """Return the content of an FMU around the C code."""
     made, model, start = component(kf, NAME, precision), kf.model, kf.start
-    measured = model.evaluate(start.time, start.x, kf.settings.inputs).outputs
+    measured = model.evaluate(start.time, start.x[: len(model.states)], kf.settings.inputs).outputs
     inputs = [s.starting_at(v) for s, v in zip(model.inputs, kf.settings.inputs, strict=True)]
     for s, value in zip(model.outputs, measured, strict=True):
         name = f"measured.{s.name}" if model.inputs.has(s.name) else s.name
@@ -72,6 +72,7 @@ def component(kf: Any, name: str, precision: Precision) -> CComponent:
     system, h = _equations(kf)
     motion, start, limits = kf.motion, kf.start, dict(kf.motion.limits)
     N, P, M, NU = len(start.x), len(start.S), len(start.x) - len(start.S), system.inputs.numel()
+    RENEWED = len(motion.renewed)
     U_w = motion.noise[1] if motion.noise[1].shape[1] else np.zeros((NU, 1))
     X_w = motion.noise[0] if motion.noise[0].shape[1] else np.zeros((N, 1))
     K, NY, H, terms = U_w.shape[1], system.outputs.numel(), h.numel(), len(motion.weights)
@@ -83,9 +84,10 @@ def component(kf: Any, name: str, precision: Precision) -> CComponent:
         parts.append(_surface(system, h))
     most = float(np.finfo(np.float32 if precision == "single" else np.float64).max)
     if precision == "single":
-        limits |= {"QUADRATIC": 3e-4, "NO_PIVOT": 1e-5}
+        limits |= {"QUADRATIC": 3e-4, "NO_PIVOT": 1e-5, "NO_ROW": 1e-5}
     sizes = {
-        "N": N, "P": P, "M": M, "H": H, "NU": NU, "NY": NY, "K": K, "W": P + K, "D": N + NU, "TERMS": terms,
+        "N": N, "P": P, "M": M, "RENEWED": RENEWED, "SHOWN": N - RENEWED,
+        "H": H, "NU": NU, "NY": NY, "K": K, "W": P + K, "D": N + NU, "TERMS": terms,
         "WIDE": P + K * terms, "LONGEST": P + NY, "TANGENTS": 1 + (kf.kind == "iekf"),
         "CORRECTIONS": kf.settings.filter.iterations if not sigma else 0, "KAPPA": kappa,
         "FIRST": repr(kappa / (P + kappa)), "OTHERS": repr(0.5 / (P + kappa)),
@@ -96,18 +98,25 @@ def component(kf: Any, name: str, precision: Precision) -> CComponent:
     outputs, inputs, states = kf.model.outputs, kf.model.inputs, kf.model.states
     free = np.ones(N)
     free[list(motion.held)] = 0.0
+    sizes_of_rows = np.maximum(motion.row_terms.usual, 0.0)
+    usual = (
+        [Constant("usual", sizes_of_rows, "usual norms of the gradients of constraints, 0 for rounding")] if M else []
+    )
+    text = "factor of the covariance of noise that is held over each sample, by rows"
+    renewed = [Constant("renewed", motion.renewed.ravel(), text)] if RENEWED else []
     chart = [*kf.chart.kept, *kf.chart.others, *kf.chart.rows]
     return CComponent(
         name=name,
         about=[
-            f"{NAMES[kf.kind]} on {kf.model.info.name}: {P} independent coordinates of {N} states, in square roots.",
+            f"{NAMES[kf.kind]} on {kf.model.info.name}: {P - RENEWED} independent coordinates of {N - RENEWED} states, "
+            "in square roots.",
             "in holds the inputs over the sample that ends, then what is measured at its end, or NAN. "
             "out[failed] is 1 where a step could not be computed: the estimate before it stays.",
         ],
         inputs=[*(described(s) for s in inputs), *(described(s) for s in outputs)],
         outputs=[*(described(s) for s in states), "normalized innovation squared", "failed"],
         memory=[
-            Memory("x", start.x, [f"estimate of {described(s)}" for s in states]),
+            Memory("x", start.x, [f"estimate of {described(s)}" for s in kf.settings.model.states]),
             Memory("S", start.S.ravel(), ["factor of the covariance S S', by rows"]),
             Memory(
                 "chart", np.array(chart, dtype=np.float64), ["states: coordinates, others; then rows that give these"]
@@ -117,6 +126,8 @@ def component(kf: Any, name: str, precision: Precision) -> CComponent:
         constants=[
             Constant("scales", motion.scales, "sizes of the states"),
             Constant("free", free, "0 for states that are always coordinates"),
+            *usual,
+            *renewed,
             Constant("through", U_w if NU else np.zeros(1), "noise through inputs, by rows"),
             Constant("walk", X_w, "noise of rates, by rows"),
             Constant("weights", motion.weights, "factor of the matrix of 1/(i + j + 1), by rows"),
@@ -133,6 +144,7 @@ def component(kf: Any, name: str, precision: Precision) -> CComponent:
                 *(f for part in parts for f in part.functions),
                 *_runtime("constrained" if M else "free", sizes),
                 *_runtime("always", sizes),
+                *_runtime("renewed" if RENEWED else "lasting", sizes),
                 *_runtime("unscented" if sigma else "extended", sizes),
             )
         ],
@@ -148,14 +160,14 @@ def _equations(kf: Any) -> tuple[ImplicitSystem, SX]:
     """Return the model's graph with numbers for its parameters, and the invariants h."""
     from fmilin.native.batch_graph import invariants_in
 
-    graph = kf.model.in_graph() if kf.kind in NAMES and kf.model.compilable else None
+    graph = kf.settings.model.in_graph() if kf.kind in NAMES and kf.settings.model.compilable else None
     if graph is None:
         raise UsageError(
             f"C code is written of filters of a bounded time (ekf, iekf, ukf) on models of equations; this is the "
             f"{kf.kind.upper()} on '{kf.model.info.name}'. Take such a kind and a native model, or linearize: "
             "fl.design.kalman_filter(...).save('filter.c')."
         )
-    h = invariants_in(kf.model, graph)
+    h = invariants_in(kf.settings.model, graph)
     parts = [graph.matrix, graph.right_hand_side, graph.derivatives, graph.outputs, h]
     if graph.parameters.numel():
         parts = ca.substitute(parts, [graph.parameters], [ca.SX(ca.DM(graph.parameter_values))])

@@ -53,6 +53,30 @@ def at_rest(kind: str, method: str = "ekf") -> tuple[fl.design.Estimator, FloatA
     return kf, rows
 
 
+def felt(kind: str) -> tuple[fl.design.Estimator, FloatArray]:
+    """A pendulum with an accelerometer, which sees the noise of the force of each sample at once."""
+    model = cartesian_pendulum(angle=2.5)
+    kf = fl.design.estimator(
+        model,
+        outputs=["x", "der(vx)"],
+        process_noise={"F": 0.2},
+        measurement_noise={"x": 1e-4, "der(vx)": 1e-3},
+        sample_time=0.02,
+        kind=kind,
+        initial_covariance={"x": 1e-2, "vx": 1e-2},
+        held=True,
+    )
+    random, x = np.random.default_rng(5), model.start.states
+    rows = []
+    for _ in range(100):
+        force = np.array([0.3 * random.standard_normal()])
+        x = kf.motion.later(0.0, np.append(x, 0.0), force, 0.02)[:-1]
+        y = kf.model.evaluate(0.0, x, force).outputs + [1e-2, 3e-2] * random.standard_normal(2)
+        rows.append([0.0, *y])
+    rows[3][2] = np.nan
+    return kf, np.array(rows)
+
+
 def by_python(kf: fl.design.Estimator, rows: FloatArray) -> FloatArray:
     nu, steps = len(kf.model.inputs), []
     for row in rows:
@@ -77,6 +101,17 @@ def test_a_filter_in_c_gives_the_numbers_of_python(plant: str, kind: str, tmp_pa
         assert any(r.kind == "skipped" for r in kf.remarks)
 
 
+@pytest.mark.parametrize("kind", ["ekf", "iekf", "ukf"])
+def test_noise_that_a_sensor_sees_at_once_is_the_same_in_c(kind: str, tmp_path: Path) -> None:
+    kf, rows = felt(kind)
+    kf.save(tmp_path / "filter.c")
+    code = CCode(tmp_path / "filter.c")
+    expected = by_python(kf, rows)
+    np.testing.assert_allclose(code.run(rows), expected, rtol=1e-12, atol=1e-12)
+    assert expected.shape[1] == 4 + 2
+    assert kf.covariance.shape == (2, 2)
+
+
 @pytest.mark.parametrize("place", sorted(PLACES))
 @pytest.mark.parametrize("kind", ["ekf", "ukf"])
 def test_machines_of_32_bits_give_the_same_numbers(kind: str, place: str, tmp_path: Path) -> None:
@@ -98,9 +133,10 @@ def test_single_precision_follows_as_far_as_it_goes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("precision", ["double", "single"])
 def test_compilers_have_nothing_to_say(tmp_path: Path, compiler: tuple[str, ...], precision: str) -> None:
     kinds = {"swinging": swinging(), "sigma": swinging("ukf")}
+    kinds |= {"felt": felt("ekf"), "felt sigma": felt("ukf")}
     kinds |= {"free": at_rest("free", "iekf")} if precision == "double" else {}
     for name, (kf, _) in kinds.items():
-        file = tmp_path / f"{name}.c"
+        file = tmp_path / f"{name.replace(' ', '_')}.c"
         kf.save(file, precision=precision)
         compiled(file, "-O3", compiler=compiler)
 

@@ -231,7 +231,9 @@ static int @choose(@real *H, int *chart)
         }
         size = sqrt(size);
         for (int j = 0; j < $N; j++) {
-            H[(i * $N) + j] = ((size > 0.0) && (@free[j] > 0.0)) ? (H[(i * $N) + j] / size) : 0.0;
+            /* a row that is rounding, here or everywhere, is not a constraint */
+            H[(i * $N) + j] = ((@usual[i] > 0.0) && (size > ($NO_ROW * @usual[i])) && (@free[j] > 0.0))
+                                  ? (H[(i * $N) + j] / size) : 0.0;
         }
     }
     for (int j = 0; j < $N; j++) {
@@ -419,6 +421,27 @@ static int @select(const @real *y, int *rows, @real *noise)
         }
     }
     return m;
+}
+
+//// renewed
+/* the noise of the next sample, the last states, in place of that of the last one: independent of all before */
+static void @renew(@real *x, @real *S)
+{
+    for (int i = 0; i < $RENEWED; i++) {
+        x[$SHOWN + i] = 0.0;
+        for (int j = 0; j < $P; j++) {
+            const int column = j - ($P - $RENEWED);
+
+            S[(($P - $RENEWED + i) * $P) + j] = (column < 0) ? 0.0 : @renewed[(i * $RENEWED) + column];
+        }
+    }
+}
+
+//// lasting
+static void @renew(@real *x, @real *S)
+{
+    (void)x;
+    (void)S;
 }
 
 //// extended
@@ -897,6 +920,7 @@ static void @surface(@real t, const @real *x, @real *h, @real *H)
     for (int i = 0; i < $N + $M; i++) {
         chart[i] = (int)self->chart[i];
     }
+    @renew(x, S);
     for (int k = 0; (k < $ADVANCES) && (failed == 0); k++) {
         failed = @advance(self->t[0] + ((@real)k * $STEP), $STEP, x, in, chart, S);
     }
@@ -918,8 +942,8 @@ static void @surface(@real t, const @real *x, @real *h, @real *H)
     else {
         failed = 1;
     }
-    for (int i = 0; i < $N; i++) {
+    for (int i = 0; i < $SHOWN; i++) {
         out[i] = self->x[i];
     }
-    out[$N] = nis;
-    out[$N + 1] = (@real)failed;
+    out[$SHOWN] = nis;
+    out[$SHOWN + 1] = (@real)failed;
