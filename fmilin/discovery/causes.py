@@ -18,6 +18,7 @@ Answer = tuple[str, tuple[str, ...], str, bool]
 SMALL = (1e-3, 1e-2)  # pushes, in sizes of the input, that a dead zone or a limit swallows
 NEAR, FAR = 1e-3, (1e-3, 1.0, 30.0)  # how far another point is, in sizes of what moves; a factor shows at once
 BROKEN = 0.1  # of a parameter that breaks a symmetry, relative
+MOST_PARAMETERS = 40  # that are changed one by one
 MOST_WIRES = 60  # tried between members that nothing joins
 
 
@@ -126,6 +127,39 @@ def zero_parameters(channel: Channel) -> Answer | None:
     return "parameter", needed, text, True
 
 
+def cancelling(channel: Channel) -> Answer | None:
+    """Parameters with values at which the gain of a path is zero, such as a and b in ``(a - b) u`` where they agree."""
+    model = channel.model
+    values = _generic_values(channel)
+
+    def answers(names: Sequence[str]) -> bool:
+        try:
+            return channel.answers(model.with_parameters({name: values[name] for name in names}))
+        except FmilinError:
+            return False
+
+    needed = _needed(list(values), answers)
+    if not needed:
+        return None
+    count = len(needed)
+    needed = _with_alternatives(needed, list(values), answers)
+    shown = ", ".join(f"{name} = {model.parameters[name]:g}" for name in needed[:6])
+    change = "that" if len(needed) == 1 else f"{count} of them together" if count > 1 else "one of them"
+    text = (
+        f"A path leads from '{channel.input}' to '{channel.output}', and its gain is zero at these values of "
+        f"parameters ({shown}). Change {change}, and the channel answers."
+    )
+    return "parameter", needed, text, True
+
+
+def _generic_values(channel: Channel) -> dict[str, float]:
+    """Return other values of all parameters, each changed by another part, so that nothing cancels by chance."""
+    return {
+        name: value * (1.1 + 0.037 * (i % 11)) if value else 1.0 + 0.1 * (i % 7)
+        for i, (name, value) in enumerate(channel.model.parameters.items())
+    }
+
+
 def vanishing(channel: Channel) -> Answer | None:
     """Look for a factor that is zero at the point: states, other inputs, the time."""
     model, point = channel.model, channel.point
@@ -155,21 +189,28 @@ def vanishing(channel: Channel) -> Answer | None:
 
 
 def together(channel: Channel) -> Answer | None:
-    """Look for factors that are zero at the point beside parameters that are zero, too."""
+    """Look for factors that are zero at the point beside parameters that are zero or cancel, too."""
+    values = _generic_values(channel)
     zeros = [name for name, value in channel.model.parameters.items() if value == 0.0]
 
     def at_another_point(names: Sequence[str]) -> Answer | None:
         try:
-            return vanishing(replace(channel, model=channel.model.with_parameters(dict.fromkeys(names, 1.0))))
+            return vanishing(replace(channel, model=channel.model.with_parameters({n: values[n] for n in names})))
         except FmilinError:
             return None
 
     needed = _needed(zeros, lambda names: at_another_point(names) is not None)
+    if not needed and len(values) <= MOST_PARAMETERS:
+        needed = _needed(list(values), lambda names: at_another_point(names) is not None)
     answer = at_another_point(needed) if needed else None
     if answer is None:
         return None
     kind, culprits, text, confirmed = answer
-    text = f"The parameter {_listed(needed)} is zero, and with another value: {text}"
+    needed = _with_alternatives(needed, list(values), lambda names: at_another_point(names) is not None)
+    where = "is zero" if set(needed) <= set(zeros) else "makes the gain of a path zero"
+    which = "parameter" if len(needed) == 1 else "parameters"
+    where = where if len(needed) == 1 else where.replace("is", "are").replace("makes", "make")
+    text = f"The {which} {_listed(needed)} {where}, and with another value: {text}"
     return kind, (*needed, *culprits), text, confirmed
 
 
@@ -304,11 +345,26 @@ def _needed(names: Sequence[str], answers: Callable[[Sequence[str]], bool]) -> t
     return tuple(left)
 
 
+def _with_alternatives(
+    needed: Sequence[str], names: Sequence[str], answers: Callable[[Sequence[str]], bool]
+) -> tuple[str, ...]:
+    """Return also those names that do the same in the place of one of the needed ones, in the order of all names."""
+    if len(names) > MOST_PARAMETERS:
+        return tuple(needed)
+    found = set(needed)
+    for name in needed:
+        others = [other for other in needed if other != name]
+        found |= {other for other in names if other not in needed and answers([*others, other])}
+    return tuple(name for name in names if name in found)
+
+
 def _listed(names: Sequence[str]) -> str:
     shown = [f"'{name}'" for name in names[:6]]
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown) or "nothing"
 
 
 Cause = Callable[[Channel], Answer | None]
-CAUSES: tuple[Cause, ...] = (held, swallowed, symmetric, zero_parameters, vanishing, together, constrained, unconnected)
+CAUSES: tuple[Cause, ...] = (
+    held, swallowed, symmetric, zero_parameters, cancelling, vanishing, together, constrained, unconnected,
+)  # fmt: skip
 """In the order in which they are asked for; the last one always answers."""
