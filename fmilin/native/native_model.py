@@ -79,6 +79,11 @@ class NativeModel(Model):
     def _changed(self, engine: NativeEngine | None = None, **choice: Any) -> Self:
         return self._of(self.engine if engine is None else engine, replace(self._choice, **choice))
 
+    def chosen_as(self, other: NativeModel) -> Self:
+        """Return the same model with the inputs, outputs and changed parameters of another one of its equations."""
+        choice = other._choice
+        return self._changed(inputs=choice.inputs, outputs=choice.outputs, parameters=choice.parameters)
+
     @cached_property
     def _has_own_constraints(self) -> bool:
         """Whether the constraints are those that came with the equations, even if declared again."""

@@ -6,14 +6,17 @@ of Peterson et al. are of the second form. With algebraic variables, or a singul
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy
 
 from fmilin.ground import RANK, FmilinError, UsageError
+from fmilin.ground.tolerances import ROUNDED_COEFFICIENT
 from fmilin.model import Constraint, parse
 from fmilin.native.declaration import (
     Declaration,
@@ -110,6 +113,35 @@ class OdeModel(SymbolicModel):
         driven = {declaration.symbols[str(u)] for u in inputs} | set(solved.unknowns)
         named = [c if isinstance(c, Constraint) else _with_rate(declaration, c, solved, driven) for c in constraints]
         super().__init__(assembled(declaration, solved, named, given))
+        if mass_matrix is not None and not constraints:
+            written: dict[str, Any] = {
+                "inputs": inputs,
+                "parameters": parameters or {},
+                "outputs": outputs or {},
+                "start": start or {},
+            }
+            written |= {"labels": labels or Labels(), "mass_matrix": mass_matrix}
+            self.engine.as_written = AsWritten(name, equations, written)
+
+    def with_parameters(self, values: Mapping[str, float]) -> Any:
+        """Return the same model with other parameter values, a DaeModel where these make the mass matrix singular."""
+        changed = super().with_parameters(values)
+        written = changed.engine.as_written
+        if not (values and isinstance(written, AsWritten)):
+            return changed
+        given = {**written.given, "parameters": changed.parameters}
+        given["start"] = {signal.name: signal.start for signal in (*changed.states, *changed.engine.inputs)}
+        dae = as_dae(written.name, written.equations, given)
+        return changed if dae is None else dae.chosen_as(changed)
+
+
+@dataclass(frozen=True)
+class AsWritten:
+    """What an OdeModel with a mass matrix was made of: with other parameters it may be a DAE."""
+
+    name: str
+    equations: Mapping[Name, Expr]
+    given: Mapping[str, Any]
 
 
 def _separated(states: Sequence[Symbol], E: Entries, F: Sequence[Any]) -> Equations:
@@ -145,6 +177,7 @@ def _with_rate(
     return named_constraint(constraint, g, None if rate.free_symbols & driven or vanishes(rate) else rate)
 
 
+EPS = float(np.finfo(np.float64).eps)
 Written = Any  # text, sympy.Expr or a number
 
 
@@ -190,6 +223,27 @@ def _rows(source: Any) -> list[list[Any]]:
     return [list(row) for row in (source.tolist() if hasattr(source, "tolist") else source)]
 
 
+def _value_without_rounding(entry: Any, values: Mapping[str, float]) -> float:
+    """Return the value of an entry of E; 0 where it is rounding of its terms, or a number that may be what is left."""
+    numbers = {s: sympy.Float(values[str(s)]) for s in entry.free_symbols}
+    value = float(entry.xreplace(numbers))
+    if abs(value) <= ROUNDED_COEFFICIENT * EPS * _sum_of_moduli(entry, numbers):
+        return 0.0
+    # Such a number makes a DaeModel, which says so where it decides.
+    return 0.0 if abs(value) <= ROUNDED_COEFFICIENT * EPS and math.frexp(value)[0] * 2**12 % 1 == 0 else value
+
+
+def _sum_of_moduli(entry: Any, numbers: Mapping[Any, Any]) -> float:
+    """Return what the terms of an expression add up to without their signs; 0 for what is not a sum."""
+    if entry.is_Add:
+        return float(sum(abs(float(term.xreplace(numbers))) + _sum_of_moduli(term, numbers) for term in entry.args))
+    if entry.is_Mul:
+        sums = [_sum_of_moduli(factor, numbers) for factor in entry.args]
+        sizes = [abs(float(factor.xreplace(numbers))) for factor in entry.args]
+        return float(math.prod(map(max, sums, sizes))) if any(sums) else 0.0
+    return 0.0
+
+
 def _is_singular(equations: Mapping[Any, Written], mass_matrix: Any, given: Mapping[str, Any]) -> bool:
     """Whether E is singular at the start; what cannot be read is for the OdeModel to refuse."""
     values = {str(k): 0.0 for k in [*equations, *given.get("inputs", ()), "time"]}
@@ -200,7 +254,7 @@ def _is_singular(equations: Mapping[Any, Written], mass_matrix: Any, given: Mapp
         return False
     with suppress(FmilinError, KeyError, IndexError, TypeError, ValueError, sympy.SympifyError):
         for position, e in _entries(mass_matrix).items():
-            E[position] = float(e.xreplace({s: sympy.Float(values[str(s)]) for s in e.free_symbols}))
+            E[position] = _value_without_rounding(e, values)
         sizes = np.abs(E).max(axis=1, initial=0.0)
         return bool((sizes == 0).any() or np.linalg.matrix_rank(E / sizes[:, None], tol=RANK) < len(E))
     return False

@@ -122,6 +122,8 @@ def functions_of(system: ImplicitSystem) -> SystemFunctions:
 class SymbolicEngine(EquationsEngine):
     """A :class:`SymbolicSystem` as it was declared, as an engine."""
 
+    as_written: object | None = None  # what the model was made of, where other parameters may make it another kind
+
     def _take(self, system: SymbolicSystem) -> None:
         self.system = self.base = system
         self.info = ModelInfo(system.name)
