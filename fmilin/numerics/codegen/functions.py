@@ -12,14 +12,16 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from fmilin.ground import FloatArray, ModelError
+from fmilin.ground import FloatArray, ModelError, NumericalError
 from fmilin.numerics.codegen.compiler import PRINTING, CompilationBudget, compiler_seconds
 from fmilin.numerics.codegen.evaluator import Backend, Evaluator
 from fmilin.numerics.codegen.implicit import ImplicitSystem, Point, jacobian, solved
+from fmilin.numerics.codegen.rounding import compute_bounds, find_rounding
 from fmilin.numerics.codegen.vectorized import VectorizedCode, VectorizedSource
 from fmilin.numerics.factors import DenseFactors, Factors, require_regular
 
 SX = Any  # casadi.SX: casadi ships no types
+MOST_JUDGED = 20_000  # instructions of W up to which its entries are judged: some hundredths of a second
 _NOTHING = DenseFactors(np.empty((0, 0))), np.empty(0)
 
 _KINKED = {
@@ -69,6 +71,7 @@ class SystemFunctions:
     ) -> tuple[FloatArray, FloatArray]:
         """Return the derivatives of x' (N, k) and outputs (ny, k) along the columns of dx (N, k) and du (nu, k)."""
         W, w = self._solved(*point)
+        self._require_no_rounding(point, w)
         e_s, f_s, f_w, c_s, c_w = self._partials(*point, w)
         ds = np.concatenate((dx, du))
         dw = W.solve(e_s @ ds)
@@ -89,6 +92,48 @@ class SystemFunctions:
         factors = self._factors(W)
         require_regular(factors, f"The equations of '{self.system.name}'", self.system.unknown_names, f"at time {t:g}")
         return factors
+
+    def _require_no_rounding(self, point: Point, w: FloatArray) -> None:
+        """Refuse W where only entries that are rounding of their terms make it regular, as a mass a + b - c.
+
+        Scaled rows and columns hide such an entry from the condition number. It is looked at once for each set of
+        parameters, as it costs some evaluations.
+        """
+        if (key := point[3].tobytes()) in self._without_rounding or not self.system.unknown_names:
+            return
+        self._without_rounding.add(key)
+        matrix = self._matrix
+        if matrix.n_instructions() > MOST_JUDGED:
+            return
+        arguments: list[FloatArray | float] = [*point]
+        arguments += [] if self.system.guess is None else [w]
+        values, bounds = compute_bounds(matrix, *arguments)
+        rounding = find_rounding(values, bounds) & (values != 0.0)
+        if not rounding.any():
+            return
+        rows, columns = matrix.sparsity_out(0).get_triplet()
+        W: FloatArray = np.zeros(matrix.size_out(0))
+        W[rows, columns] = np.where(rounding, 0.0, values)
+        if not DenseFactors(W).is_singular:
+            return
+        k = int(np.flatnonzero(rounding)[0])
+        name = self.system.unknown_names[columns[k]]
+        raise NumericalError(
+            f"Rounding decides about '{self.system.name}': the coefficient of '{name}' in row {rows[k] + 1} of its "
+            f"linear equations is {values[k]:.2g}, which is rounding of terms of size {bounds[k]:.2g}, and without it "
+            f"nothing determines the motion. Change the parameters, or write a model without '{name}' (DaeModel).",
+            variable=name,
+        )
+
+    @cached_property
+    def _without_rounding(self) -> set[bytes]:
+        """Parameters for which W has been looked at."""
+        return set()
+
+    @cached_property
+    def _matrix(self) -> Any:
+        """W alone, as a function of CasADi."""
+        return ca.Function("W", self._arguments, [ca.sparsify(self.system.matrix)])
 
     def _linearized(self, point: Point, w: FloatArray) -> tuple[Factors, FloatArray]:
         W, r = self._equations(*point, w)
