@@ -208,8 +208,9 @@ def block_fmu(
     """Return an FMU for co-simulation that runs a component: a step every ``sample_time``, the first at the start.
 
     ``inputs`` and ``outputs`` name ``in`` and ``out``; inputs of one name are one, and begin at their start values.
-    Outputs at a sample follow the inputs there, and are held until the next one. An output with the name of an input is
-    ``output.NAME``.
+    After a step from a sample the outputs are those that the component gives for the inputs that were set there; they
+    are held until the next sample, where setting an input shows the outputs of that sample at once. Every sample is
+    taken once. An output with the name of an input is ``output.NAME``.
     """
     if not component.sample_time > 0:
         raise UsageError(f"'{path}' needs a sample time, at which the FMU takes its steps. Give one: sample_time=0.01.")

@@ -210,6 +210,19 @@ def test_a_sampled_model_follows_its_recursion(tmp_path: Path, version: str) -> 
             assert_allclose(states(fmu), x, rtol=1e-12)
 
 
+def test_outputs_after_a_step_answer_the_inputs_set_before_it(tmp_path: Path, version: str) -> None:
+    linear = sampled(0.1)
+    rng = np.random.default_rng(2)
+    with Running(written(linear, tmp_path, version), co_simulation=True).start_stepping() as fmu:
+        x = linear.y0
+        for k in range(30):
+            u = rng.standard_normal(2)
+            set_inputs(fmu, u)
+            fmu.step(0.1 * k, 0.1)
+            assert_allclose(outputs(fmu), outputs_at(linear, x, u), rtol=1e-12, atol=1e-13)
+            x = recursion(linear, x, u)
+
+
 def test_between_samples_nothing_moves_and_inputs_do_not_count(tmp_path: Path, version: str) -> None:
     linear = sampled(1.0)
     with Running(written(linear, tmp_path, version), co_simulation=True).start_stepping() as fmu:
@@ -222,6 +235,8 @@ def test_between_samples_nothing_moves_and_inputs_do_not_count(tmp_path: Path, v
         fmu.step(0.25, 0.75)
         x = recursion(linear, linear.y0, U)
         assert_allclose(states(fmu), x, rtol=1e-13)
+        assert_array_equal(outputs(fmu), first)
+        set_inputs(fmu, 100 * U)
         assert_allclose(outputs(fmu), outputs_at(linear, x, 100 * U), rtol=1e-13)
         assert fmu.product(["out[1]"], ["u[1]"], [1.0]) == [linear.D[0, 0]]
         fmu.step(1.0, 2.5)  # two samples in one step

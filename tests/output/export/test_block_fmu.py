@@ -17,6 +17,7 @@ from fmpy.validation import validate_fmu
 
 import fmilin as fl
 from fmilin.design.schedule import Schedule, schedule
+from fmilin.fmi.write import build_fmu
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray
 from tests.design.scheduled import SAMPLE, answers, every_kind, family_over, lqr, steps
@@ -96,6 +97,87 @@ def outputs_of(path: Path, names: Sequence[str], rows: FloatArray, h: float, sta
             assert running.read(outputs) == said[-1] or np.isnan(said[-1]).any()
             running.step(0.75 * h)
     return np.array(said)
+
+
+def run_plain_loop(path: Path, names: Sequence[str], rows: FloatArray, h: float) -> FloatArray:
+    """Set inputs, do a step, get outputs, again and again: the loop of nearly every importer."""
+    read = []
+    with Running(path) as running:
+        outputs = [v.name for v in running.description.modelVariables if v.causality == "output"]
+        for row in rows:
+            running.give(dict(zip(names, row, strict=True)))
+            running.step(h)
+            read.append(running.read(outputs))
+    return np.array(read)
+
+
+@pytest.mark.parametrize("fmi", VERSIONS)
+@pytest.mark.parametrize("make", [swinging, lambda: at_rest("free")])
+def test_a_plain_loop_with_a_filter_equals_the_steps_of_python(make: Any, fmi: Any, tmp_path: Path) -> None:
+    kf, rows = make()
+    kf.save(tmp_path / "filter.fmu", fmi=fmi)
+    names = (*kf.model.inputs.names, *kf.model.outputs.names)
+    read = run_plain_loop(tmp_path / "filter.fmu", names, rows, kf.sample_time)
+    np.testing.assert_allclose(read, by_python(kf, rows), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("fmi", VERSIONS)
+def test_a_plain_loop_with_a_schedule_equals_the_steps_of_python(fmi: Any, tmp_path: Path) -> None:
+    made: Schedule = every_kind()["lqg"]
+    rows = steps(made, 60)
+    names = [*made.over, *made.measured.names]
+    for i, name in enumerate(names):
+        rows[:, i] = rows[:, names.index(name)]
+    first = [names.index(name) for name in made.reads]
+    made.save(tmp_path / "schedule.fmu", fmi=fmi)
+    read = run_plain_loop(tmp_path / "schedule.fmu", made.reads, rows[:, first], SAMPLE)
+    np.testing.assert_allclose(read, answers(made, rows), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("fmi", VERSIONS)
+def test_a_plain_loop_takes_every_sample_of_a_kalman_filter_once(fmi: Any, tmp_path: Path) -> None:
+    """The steady filter, written out: x = A x + B u, then x = x + L (y - C x - D u)."""
+    cart = fl.models.OdeModel("cart", {"s": "v", "v": "F - 0.5*v"}, inputs=["F"])
+    lin = fl.linearize(cart, outputs=["s"])
+    kf = fl.design.kalman_filter(lin, SAMPLE, process={"F": 1.0}, measured={"s": 1e-4})
+    law = fl.design.KalmanRegulator(kf, np.array([[3.0, 2.0]]))
+    law.save(tmp_path / "lqg.fmu", fmi=fmi)
+    rows = np.random.default_rng(4).uniform(-0.2, 0.2, (40, 1))
+    x, u = np.zeros(2), np.zeros(1)
+    expected = []
+    for k, y in enumerate(rows):
+        if k > 0:
+            x = kf.sampled.A @ x + kf.sampled.B @ u
+        x = x + kf.gain @ (y - kf.sampled.C @ x)
+        u = -law.gain @ x
+        expected.append(u)
+    read = run_plain_loop(tmp_path / "lqg.fmu", ["s"], rows, SAMPLE)
+    np.testing.assert_allclose(read, expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("fmi", VERSIONS)
+@pytest.mark.parametrize("order", ["read before the step", "read after the step"])
+def test_two_fmus_in_a_loop_equal_the_closed_loop(order: str, fmi: Any, tmp_path: Path) -> None:
+    cart = fl.models.OdeModel("cart", {"s": "v", "v": "F - 0.5*v - sin(s)"}, inputs=["F"], start={"s": 0.3})
+    lin = fl.linearize(cart, fl.operating_point(cart, {"s": 0.0}), outputs=["s"])
+    kf = fl.design.kalman_filter(lin, SAMPLE, process={"F": 1.0}, measured={"s": 1e-4})
+    law = fl.design.KalmanRegulator(kf, np.array([[3.0, 2.0]]))
+    law.save(tmp_path / "lqg.fmu", fmi=fmi)
+    build_fmu(cart, tmp_path / "cart.fmu", fmi_version=fmi)
+    expected = fl.closed_loop(cart, law, stop_time=60 * SAMPLE, step=SAMPLE)
+    s = []
+    with Running(tmp_path / "cart.fmu") as plant, Running(tmp_path / "lqg.fmu") as controller:
+        for _ in range(61):
+            s.append(plant.read(["s"])[0])
+            controller.give({"s": s[-1]})
+            if order == "read after the step":
+                controller.step(SAMPLE)
+            plant.give({"F": controller.read(["F"])[0]})
+            if order == "read before the step":
+                controller.step(SAMPLE)
+            plant.step(SAMPLE)
+    samples = np.searchsorted(expected.times, SAMPLE * np.arange(61) - 1e-9)  # a jump of an input is a time of its own
+    np.testing.assert_allclose(s, expected.states[samples, 0], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("fmi", VERSIONS)

@@ -1,7 +1,7 @@
 /* A step in C as an Instance: see block.h and instance.h.
  *
- * Outputs are those of a step on a copy of the memory, so that they follow the inputs at a sample; the memory itself
- * moves when time does.
+ * Outputs that follow the inputs at a sample are those of a step on a copy of the memory; the memory itself moves when
+ * time does.
  */
 #include "component.c"
 #include "samples.c"
@@ -47,8 +47,12 @@ static Status kind_evaluate(Instance *instance, size_t row, const char *function
     (void)row, (void)function; /* all rows are evaluated together */
     Kind *k = &instance->kind;
     if (k->is_known) return STATUS_OK;
-    component copy = k->kept.memory;
-    step_with(&copy, sees_inputs(instance) ? k->u : k->kept.held, k->z);
+    if (shows_last_sample(instance)) {
+        memcpy(k->z, k->kept.shown, sizeof k->z);
+    } else {
+        component copy = k->kept.memory;
+        step_with(&copy, sees_inputs(instance) ? k->u : k->kept.held, k->z);
+    }
     k->is_known = 1;
     return STATUS_OK;
 }
@@ -57,8 +61,7 @@ static Status take_sample(Instance *instance, const char *function)
 {
     (void)function;
     Kind *k = &instance->kind;
-    double out[component_OUTPUTS + 1];
-    step_with(&k->kept.memory, k->kept.held, out);
+    step_with(&k->kept.memory, k->kept.held, k->kept.shown);
     return STATUS_OK;
 }
 

@@ -15,8 +15,9 @@
 
 /* What a saved state has: doubles all of it. Arrays have one number at least. */
 typedef struct {
-    double held[N_READ + 1]; /* inputs of the last sample */
-    component memory;        /* before the step of that sample */
+    double held[N_READ + 1];             /* inputs of the last sample */
+    double shown[component_OUTPUTS + 1]; /* outputs of the last sample that was taken */
+    component memory;                    /* before the step of the next one */
 } Kept;
 
 typedef struct {

@@ -63,6 +63,7 @@ static void instance_reset(Instance *instance)
     kind_forget(instance);
     instance->start_time = 0.0;
     instance->tolerance = 0.0;
+    instance->was_set = 1;
     instance->mode = INSTANTIATED;
 }
 

@@ -46,6 +46,7 @@ typedef struct Instance {
     const char *token; /* which model this is; belongs to the kind */
     int mode;
     int co_simulation;
+    int was_set; /* whether a variable was set, or the instance restored or reset, since the last step */
     double start_time;
     double tolerance; /* asked for by the importer, or 0 */
     char *name;

@@ -96,7 +96,7 @@ static int read_rest(Instance *instance, const Header *h, Source *source)
     Values *v = &instance->v;
     v->nx = h->nx, v->nu = h->nu, v->ny = v->nd = h->n_outputs + h->n_others;
     v->nf = h->sample_time > 0.0 ? 0 : v->nx;
-    v->n_extra = h->sample_time > 0.0 ? v->nu : 0;
+    v->n_extra = h->sample_time > 0.0 ? v->nu + v->ny : 0; /* inputs of the last sample, and outputs */
     instance->kind.n_outputs = h->n_outputs;
     instance->kind.sample_time = h->sample_time;
     uint64_t wanted = h->token_size + sizeof(double) * count_numbers(h);
@@ -174,7 +174,7 @@ static void kind_start(Instance *instance)
     const Values *v = &instance->v;
     for (size_t i = 0; i < v->nx; i++) v->x[i] = k->x_start[i];
     for (size_t i = 0; i < v->nu; i++) v->u[i] = k->u_start[i];
-    for (size_t i = 0; i < v->n_extra; i++) v->extra[i] = k->u_start[i];
+    for (size_t i = 0; i < v->n_extra; i++) v->extra[i] = i < v->nu ? k->u_start[i] : 0.0;
 }
 
 static void kind_forget(Instance *instance)
@@ -203,6 +203,11 @@ static Status kind_evaluate(Instance *instance, size_t row, const char *function
     const Values *v = &instance->v;
     int *known = row < v->nf ? &k->rates_known : row - v->nf < k->n_outputs ? &k->outputs_known : &k->others_known;
     if (*known) return STATUS_OK;
+    if (shows_last_sample(instance)) { /* a sampled model has no derivatives: z begins with the outputs */
+        memcpy(v->z, v->extra + v->nu, sizeof(double) * v->ny);
+        k->outputs_known = k->others_known = 1;
+        return STATUS_OK;
+    }
     subtract(v->nx, v->x, k->x0, k->dx);
     subtract(v->nu, sees_inputs(instance) ? v->u : v->extra, k->u0, k->du);
     size_t first = known == &k->others_known ? k->n_outputs : 0;

@@ -2,8 +2,8 @@
  *
  *     x' = f0 + A (x - x0) + B (u - u0),  z = g0 + C (x - x0) + D (u - u0),
  *
- * or, sampled, x[k+1] = x0 + f0 + A (x[k] - x0) + B (u[k] - u0), z of the last sample in between. The code is the same
- * for every linear model: a binary of it serves them all.
+ * or, sampled, x[k+1] = x0 + f0 + A (x[k] - x0) + B (u[k] - u0), z of the last sample until the next one, as samples.c
+ * tells. The code is the same for every linear model: a binary of it serves them all.
  */
 #ifndef LINEAR_H
 #define LINEAR_H

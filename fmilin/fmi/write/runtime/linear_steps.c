@@ -96,18 +96,19 @@ static Status settle(Instance *instance, const double *next, const char *functio
     return STATUS_OK;
 }
 
-/* x[k+1] = x0 + f0 + A (x[k] - x0) + B (held - u0) */
+/* z[k] = g0 + C (x[k] - x0) + D (held - u0), x[k+1] = x0 + f0 + A (x[k] - x0) + B (held - u0) */
 static Status take_sample(Instance *instance, const char *function)
 {
     Kind *k = &instance->kind;
     const Values *v = &instance->v;
     subtract(v->nx, v->x, k->x0, k->dx);
     subtract(v->nu, v->extra, k->u0, k->du);
+    affine(instance, v->ny, k->g0, k->C, k->D, v->extra + v->nu);
     affine(instance, v->nx, k->f0, k->A, k->B, k->next);
     return settle(instance, k->next, function);
 }
 
-/* A step that fails changes no state. */
+/* A step that fails changes no state. The outputs that it would have kept count only where time has moved on. */
 static Status all_samples(Instance *instance, double h, const char *function)
 {
     const Values *v = &instance->v;

@@ -1,6 +1,11 @@
-/* Models that move at samples only: they take over their inputs there, at the one at the beginning, too. */
+/* Models that move at samples only, every sample once, the one at the start time included.
+ *
+ * A step that leaves a sample takes it with the inputs that are set there, and outputs are those of that sample until
+ * the next one, its instant included: `set inputs; do step; get outputs` answers the inputs that were set. Inputs that
+ * are set at the instant of a sample show that sample's outputs at once, before it is taken.
+ */
 
-/* The states at the next sample, with the inputs that v.extra begins with. */
+/* Take the sample with the inputs that v.extra begins with: keep its outputs, and move on to the next one. */
 static Status take_sample(Instance *instance, const char *function);
 
 /* How many samples were taken until now, as a real number: whole at a sample. */
@@ -17,10 +22,16 @@ static int is_at_sample(const Instance *instance)
     return fabs(samples - floor(samples + 0.5)) <= LATE;
 }
 
-/* Whether outputs see the inputs: between samples they see those of the last one. */
+/* Whether inputs that are set now reach the outputs: between samples those of the last sample count. */
 static int sees_inputs(const Instance *instance)
 {
     return !KIND_IS_SAMPLED(instance) || is_at_sample(instance);
+}
+
+/* Whether the outputs are those of the sample before: its end was reached, and no variable was set since. */
+static int shows_last_sample(const Instance *instance)
+{
+    return KIND_IS_SAMPLED(instance) && !instance->was_set && is_at_sample(instance);
 }
 
 static Status sampled_step(Instance *instance, double h, const char *function)

@@ -6,7 +6,7 @@ typedef struct {
     size_t count;
 } Part;
 
-enum { N_PARTS = 6, N_FIRST = 2 };
+enum { N_PARTS = 6, N_FIRST = 3 };
 
 /* What a state consists of, besides the mode and the start time. */
 static void parts_of(const Values *v, Part parts[N_PARTS])
@@ -42,6 +42,7 @@ static Status save(const Instance *instance, void **saved, const char *function)
     parts_of(&instance->v, parts);
     *next++ = instance->mode;
     *next++ = instance->start_time;
+    *next++ = instance->was_set;
     for (int k = 0; k < N_PARTS; k++)
         for (size_t i = 0; i < parts[k].count; i++) *next++ = parts[k].numbers[i];
     return STATUS_OK;
@@ -56,6 +57,7 @@ static Status restore(Instance *instance, const void *saved, const char *functio
     parts_of(&instance->v, parts);
     instance->mode = (int)*next++;
     instance->start_time = *next++;
+    instance->was_set = *next++ != 0.0;
     for (int k = 0; k < N_PARTS; k++)
         for (size_t i = 0; i < parts[k].count; i++) parts[k].numbers[i] = *next++;
     kind_forget(instance);

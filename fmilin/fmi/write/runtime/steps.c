@@ -23,6 +23,7 @@ static Status do_step(Instance *instance, double time, double step, const char *
     if (status != STATUS_OK) return status;
     for (size_t i = 0; i < v->nu; i++) v->u[i] += step * v->slope[i];
     *v->time = time + step;
+    if (step > 0.0) instance->was_set = 0;
     kind_forget(instance);
     return STATUS_OK;
 }

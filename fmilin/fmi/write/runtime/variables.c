@@ -90,7 +90,9 @@ static Status set_values(Instance *instance, const unsigned references[], size_t
         return STATUS_ERROR;
     }
     for (size_t k = 0; k < n; k++) *place_of(v, variable_of(v, references[k])) = values[k];
-    if (n > 0) kind_forget(instance);
+    if (n == 0) return STATUS_OK;
+    instance->was_set = 1;
+    kind_forget(instance);
     return STATUS_OK;
 }
 
