@@ -167,7 +167,7 @@ def _eigenvalues_of_block(
     block, uncertain = block * ratio, uncertain * ratio
     values, left, right = eig(block, left=True, right=True)  # type: ignore[misc]
     product = np.einsum("ik,ik->k", left.conj(), right)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         condition = 1.0 / np.abs(product)
         # d lambda = sum_ij conj(y_i) x_j dA_ij / (y' x)
         moved = np.nan_to_num(np.sum(np.abs(left) * (uncertain @ np.abs(right)), axis=0) * condition, nan=np.inf)

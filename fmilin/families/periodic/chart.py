@@ -35,10 +35,17 @@ class FloquetChart(Shown):
     multipliers: ComplexArray  #: shape (\*shape, P); a column is one mode, followed along the last axis
     exponents: ComplexArray  #: shape (\*shape, P); a column is one mode, followed along the last axis
     frequencies: FloatArray  #: shape (\*shape, P); at which each mode is mostly seen, in rad/s
-    stable: NDArray[np.bool_]  #: shape (\*shape)
+    stable: NDArray[np.bool_]  #: shape (\*shape); where no deviation grows for certain
     margin: FloatArray  #: shape (\*shape); the largest real part of an exponent in 1/s, symmetries left out
     reasons: NDArray[np.object_]  #: shape (\*shape); why there is nothing; empty where there is something
     name: str = ""  #: of the model
+    undecided: NDArray[np.bool_] | None = None  #: shape (\*shape); where the errors of the multipliers leave it open
+
+    @property
+    def unstable(self) -> NDArray[np.bool_]:
+        r"""Where a deviation grows for certain, shape (\*shape)."""
+        grows = self.ok & ~self.stable
+        return np.asarray(grows if self.undecided is None else grows & ~self.undecided)
 
     @property
     def ok(self) -> NDArray[np.bool_]:
@@ -141,6 +148,7 @@ def _chart(grid: Grid, results: Mapping[int, Floquet], reasons: NDArray[np.objec
     count, order = grid.size, max(len(result.exponents) for result in results.values())
     values = np.full((3, count, order), np.nan, dtype=np.complex128)
     scalars, stable = np.full((2, count), np.nan), np.zeros(count, dtype=bool)
+    undecided = np.zeros(count, dtype=bool)
     shapes: dict[int, ComplexArray] = {}
     for number, result in results.items():
         if len(result.exponents) != order:
@@ -154,13 +162,15 @@ def _chart(grid: Grid, results: Mapping[int, Floquet], reasons: NDArray[np.objec
         for part, row in zip(values, rows, strict=True):
             part[number] = row[sort]
         shapes[number] = result.modes[0][:, sort]
-        scalars[:, number], stable[number] = (result.period, result.margin), result.stable
+        scalars[:, number] = result.period, result.margin
+        stable[number] = result.stable is True
+        undecided[number] = result.stable is None
     name = next(iter(results.values())).name
     multipliers, exponents, frequencies = (part.reshape(*grid.shape, order) for part in values)
     period, margin = (row.reshape(grid.shape) for row in scalars)
     return FloquetChart(
         grid.axes, period, multipliers, exponents, frequencies.real, stable.reshape(grid.shape), margin,
-        reasons.reshape(grid.shape), name,
+        reasons.reshape(grid.shape), name, undecided.reshape(grid.shape),
     )  # fmt: skip
 
 

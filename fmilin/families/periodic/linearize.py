@@ -91,7 +91,15 @@ def linearize_periodic_as(model: Model, orbit: PeriodicOrbit, request: Request, 
         inputs=slopes.inputs, outputs=slopes.outputs,
         error=slopes.error[:-1], jump=jump, info=own.info, closure=orbit.closure,
         symmetries=symmetries, remarks=orbit.remarks, f0=slopes.f0[:-1], transitions=transitions,
+        monodromy_error=_monodromy_error(orbit, slopes),
     )  # fmt: skip
+
+
+def _monodromy_error(orbit: PeriodicOrbit, slopes: PathSlopes) -> FloatArray | None:
+    """Return what the distance of the true orbit may change in the monodromy matrix, in the coordinates at time 0."""
+    if orbit.monodromy_error is None:
+        return None
+    return np.asarray(np.abs(slopes.R[0]) @ orbit.monodromy_error @ np.abs(slopes.T[0]))
 
 
 def _closed(slopes: PathSlopes, period: float) -> tuple[PathSlopes, FloatArray]:

@@ -56,6 +56,8 @@ class PeriodicModel(Shown):
     #: shape (m, P, P), or None; what becomes of y from each time to the next, where A does not say it: past events
     #: (their saltation matrices are in it), in co-simulation, of which A has means alone, and where A changes too fast
     transitions: FloatArray | None = None
+    #: shape (P, P), or None; what the distance of the true orbit may change in the monodromy matrix
+    monodromy_error: FloatArray | None = None
 
     @property
     def phases(self) -> FloatArray:
@@ -78,7 +80,9 @@ class PeriodicModel(Shown):
 
     @cached_property
     def _floquet(self) -> Floquet:
-        periodic = Periodic(self.A, self.period, self.jump, self.error, dict(self.symmetries), self.transitions)
+        periodic = Periodic(
+            self.A, self.period, self.jump, self.error, dict(self.symmetries), self.transitions, self.monodromy_error
+        )
         return floquet(periodic, self.states, self.remarks, name=self.info.name)
 
     def family(self) -> LinearFamily:
@@ -227,6 +231,8 @@ class PeriodicModel(Shown):
             D=seen @ self.D @ u.L, T=self.T @ y.L, error=np.abs(inverse) @ self.error @ np.abs(y.L),
             states=y.signals, inputs=u.signals, outputs=z.signals, f0=None, points=tuple(points),
             symmetries={name: inverse[0] @ vector for name, vector in self.symmetries.items()},
+            monodromy_error=None if self.monodromy_error is None
+            else np.abs(inverse[0]) @ self.monodromy_error @ np.abs(y.L[0]),
         )  # fmt: skip
 
     def _rates(self) -> dict[int, int]:

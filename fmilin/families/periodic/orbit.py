@@ -36,6 +36,13 @@ class PeriodicOrbit(Shown):
     run: RunRequest = field(default_factory=RunRequest)  #: how it was integrated: inputs over time, the integrator
     nodes: tuple[OperatingPoint, ...] = ()  #: where the stretches begin that were integrated one by one
     events: tuple[EventRecord, ...] = ()  #: what the motion passes on its way: impacts, switches
+    #: how far the periodic motion may be from this one, for each state at the start, the period and what is free
+    distance: Mapping[str, float] = field(default_factory=dict)
+    #: the smallest singular value of the equilibrated shooting Jacobian over the largest: near zero where two orbits
+    #: meet, and inside a family
+    regularity: float = np.nan
+    #: shape (N, N), or None; what that distance may change in the deviations of all states after a period
+    monodromy_error: FloatArray | None = None
 
     @property
     def measured(self) -> bool:

@@ -25,6 +25,9 @@ SECOND_ERROR = 4.0  # errors of the other run by so many times this ratio: they 
 LEAST_NOISE = 1e-13  # relative, of the integration
 PROBE = 1e-5  # how far aside, at least, the monodromy is taken again, in sizes of the unknowns
 SHORTEST_PERIOD, LONGEST_PERIOD = 0.2, 3.0  # of the period of the shot: beyond that the equations are not looked at
+RESOLVED = 1e-9  # relative error of transitions with which a singular value below the limit of rank is zero
+BLURRED = 1e-8  # from which the Jacobian counts as measured
+MOST_POINTS = 768  # of a period
 SIDES = 2  # random directions in which that is done
 
 
@@ -58,12 +61,25 @@ class ShootingEquations:
 
     def __init__(self, shooting: Shooting, shot: Shot) -> None:
         self.shooting, self.shot = shooting, shot
-        self.arcs = [shooting.arc_of(shot, points) for points in shooting.ends(shot)]
+        self.arcs = self._resolved_arcs()
         self.column_sizes, self.row_sizes = shooting.sizes(shot, self.arcs)
         self.conditions = self._conditions()
         self.unknowns = _Displacements(len(self.column_sizes))
-        self.J = self._scaled(self.arcs, shot)
+        ends, following = shooting.terms(shot, self.arcs, self.arcs)
+        self.J = self._in_sizes(ends - following)
+        # Where a deviation comes back almost as it was, what is left of the entries is a difference of these.
+        self.sizes = self._in_sizes(np.abs(ends) + np.abs(following))
         self.first_order = np.zeros(len(self.J), dtype=bool)
+
+    def _resolved_arcs(self) -> list[Arc]:
+        """Return the arcs with so many points that their transitions are exact enough to tell a singular Jacobian."""
+        shooting = self.shooting
+        while True:
+            arcs = [shooting.arc_of(self.shot, points) for points in shooting.ends(self.shot)]
+            self.blur = max(arc.transition_error for arc in arcs)
+            if self.blur <= RESOLVED or shooting.points >= MOST_POINTS:
+                return arcs
+            shooting.points *= 2
 
     @property
     def order(self) -> int:
@@ -89,9 +105,13 @@ class ShootingEquations:
         rows = np.vstack((rows, fixed_period))
         return np.asarray(rows[np.abs(rows).max(axis=1, initial=0.0) > 0])
 
-    def _scaled(self, arcs: list[Arc], shot: Shot) -> FloatArray:
-        J = self.shooting.jacobian(shot, arcs, self.arcs) * self.column_sizes / self.row_sizes[:, None]
-        return np.vstack((J, self.conditions))
+    def _in_sizes(self, slopes: FloatArray) -> FloatArray:
+        return np.vstack((slopes * self.column_sizes / self.row_sizes[:, None], self.conditions))
+
+    @property
+    def regularity(self) -> float:
+        """The smallest singular value of the Jacobian over the largest, rows and columns in comparable sizes."""
+        return balanced(self.J, self.sizes).regularity
 
     def shot_at(self, z: FloatArray) -> Shot:
         """Return the shot at displacements z (n,)."""
@@ -117,7 +137,8 @@ class ShootingEquations:
         """Return the slopes of :meth:`values` at z (n,), and whether they are exact."""
         if not z.any():
             return self.J, exact
-        return self._scaled(*self.arcs_at(z)), exact
+        arcs, shot = self.arcs_at(z)
+        return self._in_sizes(self.shooting.jacobian(shot, arcs, self.arcs)), exact
 
     def arcs_at(self, z: FloatArray) -> tuple[list[Arc], Shot]:
         """Return the arcs of the shot at z (n,), and the shot."""
@@ -126,7 +147,7 @@ class ShootingEquations:
 
     def entry_sizes(self, z: FloatArray) -> FloatArray:
         """Return how large the entries of the Jacobian are near z (n,)."""
-        return np.abs(self.J)
+        return np.abs(self.sizes)
 
     def monodromy(self, arcs: list[Arc]) -> FloatArray:
         """Return what becomes of deviations after a period, in the coordinates of the start, (P, P)."""
@@ -144,10 +165,10 @@ def certify_orbit(problem: OrbitProblem, shot: Shot) -> OrbitCertificate:
     equations = ShootingEquations(shooting, shot)
     n = len(equations.column_sizes)
     noise = _integration_error(problem, equations)
-    exact = not shooting.measured
+    exact = not shooting.measured and equations.blur <= BLURRED
     certificate = certify(equations, np.zeros(n), equations.J, noise, exact=exact)
     sizes = equations.unknowns.sizes(certificate.z)
-    regularity = balanced(equations.J, np.abs(equations.J)).regularity
+    regularity = equations.regularity
     if not certificate.is_near(sizes):
         raise NumericalError(_no_orbit(problem, equations, certificate.step, certificate.distance, regularity))
     certified = equations.shot_at(certificate.z) if certificate.z.any() else shot
@@ -240,7 +261,7 @@ def _is_family(equations: ShootingEquations, multiple: tuple[int, ...], *, exact
     """Whether a null space of the equations is left that does not come from motions that meet."""
     from fmilin.ground.tolerances import RANK, RANK_MEASURED
 
-    form = balanced(equations.J, np.abs(equations.J))
+    form = balanced(equations.J, equations.sizes)
     return not multiple and form.rank(RANK if exact else RANK_MEASURED) < equations.J.shape[1]
 
 
@@ -255,7 +276,7 @@ def _monodromy_error(equations: ShootingEquations, z: FloatArray, distance: Floa
     M: FloatArray = equations.monodromy(equations.arcs_at(z)[0] if z.any() else base)
     random = np.random.default_rng(1883)
     worst = np.zeros_like(M)
-    for _ in range(SIDES):
+    for _ in range(1 if equations.shooting.measured else SIDES):  # measured slopes take many runs
         aside = magnified * distance * random.choice((-1.0, 1.0), len(distance))
         other = _monodromy_at(equations, z + aside)
         if other is None:

@@ -18,6 +18,7 @@ from fmilin.families.periodic.orbit import (
     samples_of,
     simulated,
 )
+from fmilin.families.periodic.orbit_certificate import OrbitCertificate, certify_orbit
 from fmilin.families.periodic.resolved import require_repeating
 from fmilin.families.periodic.shooting import ORBIT_CLOSED, Shooting, Shot
 from fmilin.ground import ConstraintError, FloatArray, NumericalError, Remark
@@ -110,8 +111,7 @@ def orbit_as(model: Model, request: OrbitRequest, points: int = 64) -> PeriodicO
     """Return the periodic motion that a request describes; see :func:`periodic_orbit`."""
     problem = orbit_problem(model, request)
     problem, shot = _first(problem)
-    shot, closure = _closed(problem, shot)
-    return _orbit(problem, shot, closure, points)
+    return _orbit(problem, _closed(problem, shot), points)
 
 
 # -- the first guess -----------------------------------------------------------------------------------------------
@@ -210,8 +210,9 @@ def _returned(gone: FloatArray, rate: FloatArray) -> float | None:
 # -- closing it ----------------------------------------------------------------------------------------------------
 
 
-def _closed(problem: OrbitProblem, first: Shot) -> tuple[Shot, float]:
+def _closed(problem: OrbitProblem, first: Shot) -> OrbitCertificate:
     """Return the orbit by single shooting, from a start that has settled, by multiple shooting: what closes first."""
+    doubt: NumericalError | None = None
     reached: list[tuple[float, Shot, FloatArray]] = []
     trouble: NumericalError | ConstraintError | None = None
     for attempt in _attempts(problem, first):
@@ -223,8 +224,15 @@ def _closed(problem: OrbitProblem, first: Shot) -> tuple[Shot, float]:
             trouble = trouble or error
             continue
         if gap <= ORBIT_CLOSED and not _has_come_to_rest(problem, shot):
-            return shot, gap
+            try:
+                with np.errstate(over="ignore", invalid="ignore"):
+                    return certify_orbit(problem, shot)
+            except NumericalError as error:
+                doubt = doubt or error
+                continue
         reached.append((gap, shot, shooting.gap))
+    if doubt is not None:
+        raise doubt
     if not reached:
         raise NumericalError(
             f"No periodic motion was reached. {trouble} Where deviations grow that much within a period, cut it into "
@@ -339,19 +347,38 @@ def _why_open(problem: OrbitProblem, gap: float, shot: Shot, gaps: FloatArray) -
 # -- the result ----------------------------------------------------------------------------------------------------
 
 
-def _orbit(problem: OrbitProblem, shot: Shot, closure: float, points: int) -> PeriodicOrbit:
+def _orbit(problem: OrbitProblem, certificate: OrbitCertificate, points: int) -> PeriodicOrbit:
+    shot = certificate.shot
     model, names, run = shot.model, problem.model.inputs.names, problem.request.run
     samples, events = samples_of(model, shot.nodes, shot.period, run, points)
     shift = Shooting(problem).shift(shot, samples[-1].states)
     free = {names[j]: float(shot.nodes[0].inputs[j]) for j in problem.free_inputs}
     free |= {name: float(model.parameters[name]) for name in problem.free_parameters}
     orbit = PeriodicOrbit(
-        model, float(shot.period), np.array([p.time for p in samples]), samples, closure, shift, free,
-        run=run, nodes=shot.nodes, events=events,
+        model, float(shot.period), np.array([p.time for p in samples]), samples, certificate.gap, shift, free,
+        run=run, nodes=shot.nodes, events=events, distance=certificate.distance, regularity=certificate.regularity,
+        monodromy_error=certificate.monodromy_error,
     )  # fmt: skip
     if problem.request.period is not None and not orbit.measured:
         require_repeating(orbit)
-    return replace(orbit, remarks=_remarks(orbit))
+    return replace(orbit, remarks=(*_certificate_remarks(certificate), *_remarks(orbit)))
+
+
+def _certificate_remarks(certificate: OrbitCertificate) -> tuple[Remark, ...]:
+    """Say where the periodic motion is one of many, or several meet."""
+    if certificate.is_multiple:
+        far = max(certificate.distance, key=lambda name: certificate.distance[name])
+        return (
+            Remark(
+                "multiple",
+                f"Several periodic motions meet here, or nearly: '{far}' is known to "
+                f"+- {certificate.distance[far]:.2g} alone.",
+            ),
+        )
+    if certificate.is_family:
+        text = "The periodic motion is one of a family: the one nearest to the start was taken."
+        return (Remark("family", text),)
+    return ()
 
 
 def _remarks(orbit: PeriodicOrbit) -> tuple[Remark, ...]:

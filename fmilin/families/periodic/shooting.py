@@ -25,6 +25,7 @@ from fmilin.motion.periodic.transition import factors, product
 POINTS = 48  # of a period at which slopes are taken for a step of Newton's method
 ITERATIONS = 25
 ENOUGH = 1e-9  # precision of the sensitivities
+HALVING_GAINS = 20.0  # how much nearer a spline of degree 5 is, at least, with twice as many points
 ORBIT_CLOSED = 1e-9  # in sizes of the states: what is left of the gaps
 REFINED = 1e-12  # as long as steps help, they go on to here
 EASILY = 1e3  # so many times rather than the start the period moves, and what is free: a start on an orbit stays
@@ -46,11 +47,23 @@ class Arc:
         """(y, u) at the end, in carried coordinates, on those at the start: shape (P, P + nu)."""
         if self.measured is not None:
             return self.measured
+        return self._interpolated(1)
+
+    @property
+    def transition_error(self) -> float:
+        """The largest error of the transition between the points, relative: from every second one of them."""
+        if self.measured is not None:
+            return 0.0
+        apart = float(np.abs(self._interpolated(2) - self.transition).max(initial=0.0))
+        return apart / HALVING_GAINS / max(float(np.abs(self.transition).max(initial=0.0)), 1.0)
+
+    def _interpolated(self, stride: int) -> FloatArray:
+        """Return the transition by a spline through every so many points."""
         slopes = self.slopes
-        B = slopes.B
-        (m, order, inputs), times = B.shape, slopes.times
+        B, moving, times = slopes.B[::stride], slopes.moving[::stride], slopes.times[::stride]
+        m, order, inputs = B.shape
         system = np.zeros((m, order + inputs, order + inputs))
-        system[:, :order, :order], system[:, :order, order:] = slopes.moving, B
+        system[:, :order, :order], system[:, :order, order:] = moving, B
         spline = make_interp_spline(times, system, k=min(5, m - 1), axis=0)
         length = times[-1] - times[0]
         steps = factors(lambda at: np.asarray(spline(times[0] + length * at)), length, m, precision=ENOUGH)
@@ -74,20 +87,22 @@ class Shooting:
         self.problem = problem
         model = problem.model
         self._pairs = kinematic_pairs(model, problem.start) if len(model.constraints) else {}
-        self._scales = model.states.scales(problem.start.states)
+        self.scales = model.states.scales(problem.start.states)
         self._request = Request(keep_inaccurate=True)
-        self.gap: FloatArray = np.zeros(len(self._scales))  # the largest that was left
-        self.measured = isinstance(model, Stepped)  # whether deviations are measured beside the motion, as past events
+        self.gap: FloatArray = np.zeros(len(self.scales))  # the largest that was left
+        self.points = POINTS  # of a period at which slopes are taken
+        self.is_stepped = isinstance(model, Stepped)
+        self.measured = self.is_stepped  # whether deviations are measured beside the motion, as past events
 
     def solve(self, shot: Shot) -> tuple[Shot, float]:
         """Return where the gaps are smallest, and the largest of them, in sizes of the states."""
-        ends = self._ends(shot)
-        gaps = self._gaps(shot, ends)
+        ends = self.ends(shot)
+        gaps = self.gaps_of(shot, ends)
         best = self._size(gaps)
         for _ in range(ITERATIONS):
             if best <= REFINED:
                 break
-            arcs = [self._arc(shot, points) for points in ends]
+            arcs = [self.arc_of(shot, points) for points in ends]
             step = self._step(shot, arcs, gaps)
             improved = self._searched(shot, arcs, step, best)
             if improved is None:
@@ -105,15 +120,16 @@ class Shooting:
         """Return where a step leads, shortened until the gaps are smaller; None where no part of it helps."""
         for part in (1.0, 0.5, 0.25, 0.1, 0.02):
             try:
-                trial = self._moved(shot, arcs, part * step)
-                gaps = self._gaps(trial, ends := self._ends(trial))
+                trial = self.moved(shot, arcs, part * step)
+                gaps = self.gaps_of(trial, ends := self.ends(trial))
                 if self._size(gaps) < best:
                     return trial, ends, gaps
             except (NumericalError, ConstraintError):
                 continue
         return None
 
-    def _arc(self, shot: Shot, points: tuple[OperatingPoint, ...]) -> Arc:
+    def arc_of(self, shot: Shot, points: tuple[OperatingPoint, ...]) -> Arc:
+        """Return a stretch with its slopes, from points along it."""
         if not self.measured:
             return Arc(slopes_along(shot.model, points, self._request))
         problem = self.problem
@@ -125,8 +141,9 @@ class Shooting:
         transition[:, columns] = slopes.R[-1] @ neighbours.sensitivities(times, columns)[0][-1]
         return Arc(slopes, transition)
 
-    def _ends(self, shot: Shot) -> list[tuple[OperatingPoint, ...]]:
-        count = max(8, POINTS // len(shot.nodes))
+    def ends(self, shot: Shot) -> list[tuple[OperatingPoint, ...]]:
+        """Return points along each stretch, integrated from its node to its end."""
+        count = max(8, self.points // len(shot.nodes))
         length = shot.period / len(shot.nodes)
         stretches = []
         for node in shot.nodes:
@@ -141,7 +158,7 @@ class Shooting:
             )
         return stretches
 
-    def _gaps(self, shot: Shot, stretches: list[tuple[OperatingPoint, ...]]) -> list[FloatArray]:
+    def gaps_of(self, shot: Shot, stretches: list[tuple[OperatingPoint, ...]]) -> list[FloatArray]:
         """Return what the end of each stretch is beyond the next node, each (N,)."""
         ends = [points[-1].states for points in stretches]
         starts = [*(node.states for node in shot.nodes[1:]), shot.nodes[0].states + self.shift(shot, ends[-1])]
@@ -149,7 +166,7 @@ class Shooting:
 
     def shift(self, shot: Shot, end: FloatArray) -> FloatArray:
         """Return what the states gain in a period, shape (N,): angles those whole turns that are nearest to ``end``."""
-        problem, shift = self.problem, np.zeros(len(self._scales))
+        problem, shift = self.problem, np.zeros(len(self.scales))
         for i, turn in problem.angles.items():
             shift[i] = turn * np.round((end[i] - shot.nodes[0].states[i]) / turn)
         if problem.turn is not None:
@@ -158,35 +175,57 @@ class Shooting:
         return shift
 
     def _size(self, gaps: list[FloatArray]) -> float:
-        return float(np.max([np.max(np.abs(gap) / self._scales, initial=0.0) for gap in gaps]))
+        return float(np.max([np.max(np.abs(gap) / self.scales, initial=0.0) for gap in gaps]))
 
     def _step(self, shot: Shot, arcs: list[Arc], gaps: list[FloatArray]) -> FloatArray:
         """Return the least step of (y at all nodes, period, free inputs, free parameters, drift)."""
+        J = self.jacobian(shot, arcs, arcs)
+        sizes, row_sizes = self.sizes(shot, arcs)
+        r = self.residual(arcs, gaps) / row_sizes
+        easily = np.where(np.arange(len(sizes)) < len(row_sizes), 1.0, EASILY)
+        return self._least(J * sizes / row_sizes[:, None], -r, arcs[0], sizes, easily) * sizes
+
+    def residual(self, arcs: list[Arc], gaps: list[FloatArray]) -> FloatArray:
+        """Return the gaps in the coordinates of the nodes that follow, (K P,)."""
+        return np.concatenate([arcs[(k + 1) % len(arcs)].slopes.R[0] @ gap for k, gap in enumerate(gaps)])
+
+    def jacobian(self, shot: Shot, arcs: list[Arc], base: list[Arc]) -> FloatArray:
+        """Return the slopes of the residual, in the coordinates of the arcs ``base``, from those of arcs near them."""
+        return np.asarray(np.subtract(*self.terms(shot, arcs, base)))
+
+    def terms(self, shot: Shot, arcs: list[Arc], base: list[Arc]) -> tuple[FloatArray, FloatArray]:
+        """Return the slopes of the ends and those of the nodes that follow, the difference of which is the Jacobian."""
         problem, K = self.problem, len(arcs)
-        order = arcs[0].slopes.A.shape[1]
+        order = base[0].slopes.A.shape[1]
         free = len(problem.free_inputs) + len(problem.free_parameters)
         J = np.zeros((K * order, K * order + 1 + free + len(problem.drifting)))
-        r, rows = np.zeros(K * order), [slice(k * order, (k + 1) * order) for k in range(K)]
+        following_nodes = np.zeros_like(J)
+        rows = [slice(k * order, (k + 1) * order) for k in range(K)]
         column = K * order
+        # How the coordinates at the nodes of the arcs, and their states, follow from those of the base.
+        starts = [arc.slopes.R[0] @ own.slopes.T[0] for arc, own in zip(arcs, base, strict=True)]
         for k, arc in enumerate(arcs):
-            following = arcs[(k + 1) % K].slopes.R[0]
+            then = (k + 1) % K
+            following = base[then].slopes.R[0]
             carried = following @ arc.slopes.T[-1] @ arc.transition
-            r[rows[k]] = following @ gaps[k]
-            J[rows[k], rows[k]] += carried[:, :order]
-            J[rows[k], rows[(k + 1) % K]] -= np.eye(order)
+            J[rows[k], rows[k]] += carried[:, :order] @ starts[k]
+            following_nodes[rows[k], rows[then]] = following @ arcs[then].slopes.T[0] @ starts[then]
             J[rows[k], column] = following @ (arc.slopes.T[-1] @ arc.slopes.f0[-1]) / K if problem.finds_period else 0.0
             inputs = [order + j for j in problem.free_inputs]
             J[rows[k], column + 1 : column + 1 + len(inputs)] = carried[:, inputs]
-        first = arcs[0].slopes.R[0]
         for j, name in enumerate(problem.free_parameters, start=column + 1 + len(problem.free_inputs)):
-            J[:, j] = self._along_parameter(shot, name, arcs)
+            J[:, j] = self._along_parameter(shot, name, base)
         if problem.drifting:
-            J[rows[-1], -len(problem.drifting) :] = -first[:, list(problem.drifting)]
-        y_scales = np.concatenate([np.abs(arc.slopes.R[0]) @ self._scales for arc in arcs])
-        sizes = np.concatenate((y_scales, [shot.period], self._free_sizes(shot), self._scales[list(problem.drifting)]))
-        following_scales = np.roll(y_scales.reshape(K, order), -1, axis=0).ravel()
-        easily = np.where(np.arange(len(sizes)) < K * order, 1.0, EASILY)
-        return self._least(J * sizes / following_scales[:, None], -r / following_scales, arcs[0], sizes, easily) * sizes
+            following_nodes[rows[-1], -len(problem.drifting) :] = base[0].slopes.R[0][:, list(problem.drifting)]
+        return J, following_nodes
+
+    def sizes(self, shot: Shot, arcs: list[Arc]) -> tuple[FloatArray, FloatArray]:
+        """Return the sizes of the unknowns, (n,), and those of the residual, (K P,)."""
+        K, order = len(arcs), arcs[0].slopes.A.shape[1]
+        y_scales = np.concatenate([np.abs(arc.slopes.R[0]) @ self.scales for arc in arcs])
+        drifts = self.scales[list(self.problem.drifting)]
+        sizes = np.concatenate((y_scales, [shot.period], self._free_sizes(shot), drifts))
+        return sizes, np.roll(y_scales.reshape(K, order), -1, axis=0).ravel()
 
     def _least(self, J: FloatArray, r: FloatArray, first: Arc, sizes: FloatArray, easily: FloatArray) -> FloatArray:
         """Return the least z/easily with J z = r whose states that are held do not move, all in their sizes."""
@@ -195,7 +234,7 @@ class Shooting:
         V = np.eye(J.shape[1])
         if held:
             F = np.zeros((len(held), J.shape[1]))
-            F[:, :order] = first.slopes.T[0][held] * sizes[:order] / self._scales[held, None]
+            F[:, :order] = first.slopes.T[0][held] * sizes[:order] / self.scales[held, None]
             values, V = np.linalg.svd(F * easily)[1:]
             V = V[int(np.count_nonzero(values > 1e-9 * values.max(initial=1.0))) :].T
         z = easily * (V @ np.linalg.lstsq(J * easily @ V, r, rcond=RANK)[0])
@@ -214,11 +253,11 @@ class Shooting:
         value = shot.model.parameters[name]
         amount = DIFFERENCE * (abs(value) or 1.0)
         models = [shot.model.with_parameters({name: value + sign * amount}) for sign in (1, -1)]
-        ends = zip(*(self._ends(replace(shot, model=model)) for model in models), strict=True)
+        ends = zip(*(self.ends(replace(shot, model=model)) for model in models), strict=True)
         gaps = [(ahead[-1].states - behind[-1].states) / (2 * amount) for ahead, behind in ends]
         return np.concatenate([arcs[(k + 1) % len(arcs)].slopes.R[0] @ gap for k, gap in enumerate(gaps)])
 
-    def _moved(self, shot: Shot, arcs: list[Arc], step: FloatArray) -> Shot:
+    def moved(self, shot: Shot, arcs: list[Arc], step: FloatArray) -> Shot:
         """Return nodes, period and free quantities after a step."""
         problem, K = self.problem, len(shot.nodes)
         order = (len(step) - 1 - len(self._free_sizes(shot)) - len(problem.drifting)) // K
@@ -235,7 +274,7 @@ class Shooting:
             u[list(problem.free_inputs)] += rest[1 : 1 + inputs]
             time = problem.start.time + period * k / K
             moved = node.states + arcs[k].slopes.T[0] @ step[k * order : (k + 1) * order]
-            invariants = Invariants(model, u, self._pairs, self._scales)
+            invariants = Invariants(model, u, self._pairs, self.scales)
             states = project(invariants, time, moved, problem.held if k == 0 else ())
             nodes.append(OperatingPoint(time, states, u, model.start.parameters))
         return Shot(model, tuple(nodes), period, shot.drift + rest[len(rest) - len(problem.drifting) :])

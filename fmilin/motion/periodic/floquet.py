@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,11 +13,12 @@ from scipy.optimize import linear_sum_assignment
 
 from fmilin.ground import FloatArray, Remark, Shown, Signals
 from fmilin.motion.periodic.fourier import ComplexArray, Interpolant, harmonics, with_upper_harmonics_mistaken
-from fmilin.motion.periodic.transition import condensed, factors, logarithms_of_multipliers, product
+from fmilin.motion.periodic.transition import CONVERGED, condensed, factors, logarithms_of_multipliers, product
+from fmilin.motion.periodic.verdict import Verdict, judge_multipliers
 
 EPS = float(np.finfo(np.float64).eps)
-NEUTRAL = 1e-9  # beyond its error a multiplier may be this much larger than 1 and be called neutral
-UNTOLD = 1e-3  # error of the multipliers from which neutral ones are not called that
+INTEGRATED = 4.0  # times the convergence of the transition matrix: what its integration may be off
+SPREAD = 0.3  # of the largest change in its row, or column: what any entry of the monodromy matrix may be off
 FAST = 1e8  # modes that decay by more than this in a period are carried backwards
 RETURNS = 1e-5  # relative: how well a direction must come back to itself to have a multiplier 1
 
@@ -31,6 +33,7 @@ class Periodic:
     error: FloatArray  # (m, P, P), of the entries of A
     symmetries: dict[str, FloatArray] = field(default_factory=dict)  # deviations (P,) at time 0 that come back
     transitions: FloatArray | None = None  # (m, P, P), from each sample to the next, where A does not say it
+    monodromy_error: FloatArray | None = None  # (P, P), what the error of the orbit itself changes after a period
 
     def balanced(self) -> tuple[Periodic, FloatArray]:
         """Return the same in coordinates of comparable sizes, y = D z, and the diagonal of D, shape (P,)."""
@@ -39,7 +42,11 @@ class Periodic:
         ratio = D / D[:, None]
         symmetries = {name: vector / D for name, vector in self.symmetries.items()}
         measured = None if self.transitions is None else self.transitions * ratio
-        return Periodic(self.A * ratio, self.period, self.jump * ratio, self.error * ratio, symmetries, measured), D
+        off = None if self.monodromy_error is None else self.monodromy_error * ratio
+        balanced = Periodic(
+            self.A * ratio, self.period, self.jump * ratio, self.error * ratio, symmetries, measured, off
+        )
+        return balanced, D
 
     def steps(self) -> FloatArray:
         """Return factors of the transition matrix from 0 to T, shape (n, P, P), the jump left out; n as they need."""
@@ -75,22 +82,18 @@ class Floquet(Shown):
     unit: dict[str, int] = field(default_factory=dict)  #: which multiplier 1 belongs to which symmetry
     remarks: tuple[Remark, ...] = ()  #: of the motion
     name: str = ""  #: of the model
+    #: Whether no deviation grows; neutral ones may stay. None: the errors leave it open. A multiplier of modulus 1 with
+    #: fewer directions than its multiplicity makes deviations grow in proportion to time, and is False.
+    stable: bool | None = None
+    verdict: str = "cannot be told"  #: the same in words
+    #: Whether the distance from the path, wherever on it, does not grow: neighbouring motions may have other periods.
+    orbitally_stable: bool | None = None
 
     @cached_property
     def margin(self) -> float:
         """Largest real part of the exponents in 1/s, those of symmetries left out: negative where deviations die."""
         own = [k for k in range(len(self.exponents)) if k not in self.unit.values()]
         return float(self.exponents.real[own].max(initial=-np.inf))
-
-    @property
-    def _neutral(self) -> float:
-        """The margin of what is neutral, as far as rounding tells, in 1/s."""
-        return float(np.log1p(NEUTRAL + 10 * self.accuracy["multipliers"])) / self.period
-
-    @property
-    def stable(self) -> bool:
-        """Whether no deviation grows: no multiplier is larger than 1 by more than its error; neutral ones may be 1."""
-        return self.margin <= self._neutral
 
     @cached_property
     def participation(self) -> FloatArray:
@@ -114,22 +117,6 @@ class Floquet(Shown):
         """At which each mode is mostly seen, in rad/s: that of its exponent and its largest harmonic, shape (P,)."""
         return np.asarray(np.abs(self.exponents.imag + 2 * np.pi / self.period * self.largest_harmonics))
 
-    @property
-    def verdict(self) -> str:
-        """Whether the motion is stable, in words."""
-        own = [k for k in range(len(self.multipliers)) if k not in self.unit.values()]
-        if not own:
-            return "stable: nothing but its symmetries is left"
-        largest = own[int(np.argmax(np.abs(self.multipliers[own])))]
-        size = float(np.abs(self.multipliers[largest]))
-        if not self.stable:
-            return f"unstable: a deviation grows by the factor {size:.6g} every period"
-        if self.margin > -self._neutral and self.accuracy["multipliers"] > UNTOLD:
-            return f"not told: the multipliers are known to {self.accuracy['multipliers']:.1g} alone (more points)"
-        if self.margin > -self._neutral:
-            return "neutral: no deviation grows, and some do not die out"
-        return f"stable: deviations die out by the factor {size:.6g} a period at least"
-
 
 def floquet(periodic: Periodic, states: Signals, remarks: tuple[Remark, ...] = (), *, name: str = "") -> Floquet:
     """Return multipliers, exponents and modes of a system with periodic coefficients."""
@@ -142,11 +129,16 @@ def floquet(periodic: Periodic, states: Signals, remarks: tuple[Remark, ...] = (
     with np.errstate(under="ignore"):
         multipliers = np.exp(logarithms)
     error, relative = _errors(periodic, logarithms, steps)
+    judged = _judge(periodic, steps, logarithms)
+    error, relative = max(error, judged.error), max(relative, judged.error_of_logarithms)
     imaginary = np.where(logarithms.imag <= -np.pi + 1e-12, logarithms.imag + 2 * np.pi, logarithms.imag)
     exponents = (logarithms.real + 1j * imaginary) / periodic.period
     modes, unit = D[:, None] * _modes(periodic, steps, exponents), {text: ranks[k] for text, k in unit.items()}
     accuracy = {"multipliers": error, "exponents": relative / periodic.period}
-    return Floquet(multipliers, exponents, modes, periodic.period, states, accuracy, unit, remarks, name)
+    return Floquet(
+        multipliers, exponents, modes, periodic.period, states, accuracy, unit, remarks, name,
+        stable=judged.stable, verdict=judged.text, orbitally_stable=judged.orbitally_stable,
+    )  # fmt: skip
 
 
 def mismatch(eigenvalues: ComplexArray, exponents: ComplexArray, period: float) -> float:
@@ -163,17 +155,8 @@ def _logarithms(periodic: Periodic, steps: FloatArray) -> tuple[ComplexArray, di
     """Return log(mu) of all multipliers, and which of them belong to symmetries."""
     # A symmetry leads to a multiplier 1, often in a Jordan block with another one, and rounding splits such a pair by
     # the root of itself. Taken out with its own direction, neither of them suffers.
-    few = condensed(steps)
-    kept: dict[str, FloatArray] = {}
-    for text, direction in periodic.symmetries.items():
-        length = float(np.linalg.norm(direction))
-        S = np.array([*kept.values(), direction / (length or 1.0)]).T
-        end = S[:, -1]
-        for step in (*few, periodic.jump):
-            end = step @ end
-        size = np.linalg.norm(few[0], 2) if len(few) == 1 else 1.0
-        if np.linalg.norm(end - S[:, -1]) <= RETURNS * size and np.linalg.svd(S, compute_uv=False)[-1] > RETURNS:
-            kept[text] = S[:, -1]
+    few: FloatArray = condensed(steps)
+    kept = _returning(periodic, few)
     if not kept or len(few) > 1:
         logarithms = logarithms_of_multipliers(few, periodic.jump)
         nearest = np.argsort(np.abs(logarithms))[: len(kept)]
@@ -186,12 +169,58 @@ def _logarithms(periodic: Periodic, steps: FloatArray) -> tuple[ComplexArray, di
         return np.concatenate((np.zeros(k, dtype=np.complex128), np.log(rest))), {t: i for i, t in enumerate(kept)}
 
 
+def _returning(periodic: Periodic, few: FloatArray) -> dict[str, FloatArray]:
+    """Return the directions of the symmetries that come back as they are."""
+    kept: dict[str, FloatArray] = {}
+    for text, direction in periodic.symmetries.items():
+        length = float(np.linalg.norm(direction))
+        S = np.array([*kept.values(), direction / (length or 1.0)]).T
+        end = S[:, -1]
+        for step in (*few, periodic.jump):
+            end = step @ end
+        size = np.linalg.norm(few[0], 2) if len(few) == 1 else 1.0
+        if np.linalg.norm(end - S[:, -1]) <= RETURNS * size and np.linalg.svd(S, compute_uv=False)[-1] > RETURNS:
+            kept[text] = S[:, -1]
+    return kept
+
+
+def _judge(periodic: Periodic, steps: FloatArray, logarithms: ComplexArray) -> Verdict:
+    """Return the verdict on the multipliers, with all errors that are known."""
+    few = condensed(steps)
+    with np.errstate(over="ignore", invalid="ignore"):
+        M = periodic.jump @ product(few)
+        # The steps of the integration are halved until the product stays within this part of it.
+        part = EPS * len(M) + INTEGRATED * CONVERGED
+        error = part * (np.linalg.norm(M) + np.prod(np.linalg.norm(few, axis=(1, 2))))
+        off = np.full(M.shape, float(np.nan_to_num(error, nan=np.inf)))
+        for samples in _mistaken(periodic):
+            changed = periodic.jump @ product(periodic.moved(steps, samples - periodic.A))
+            off += _spread(np.nan_to_num(np.abs(changed - M), nan=np.inf))
+    if periodic.monodromy_error is not None:
+        off = off + periodic.monodromy_error
+    return judge_multipliers(M, off, list(_returning(periodic, few).values()), logarithms)
+
+
+def _spread(change: FloatArray) -> FloatArray:
+    """Return the change of a matrix by random errors, with what other signs of theirs could make of an entry."""
+    rows, columns = change.max(axis=1, initial=0.0), change.max(axis=0, initial=0.0)
+    return np.asarray(np.maximum(change, SPREAD * np.minimum(rows[:, None], columns)))
+
+
+def _mistaken(periodic: Periodic) -> Iterator[FloatArray]:
+    """Yield A with the upper harmonics mistaken, and with errors of its entries."""
+    random = np.random.default_rng(1883)
+    signs = np.sign(random.uniform(-1, 1, periodic.error.shape))
+    if periodic.transitions is None:
+        yield with_upper_harmonics_mistaken(periodic.A, signs[0])
+    if periodic.error.any():
+        yield periodic.A + periodic.error * signs
+
+
 def _errors(periodic: Periodic, logarithms: ComplexArray, steps: FloatArray) -> tuple[float, float]:
     """Return by what multipliers and their logarithms may be off: upper harmonics, and errors of the entries of A."""
-    signs = np.sign(np.random.default_rng(1883).uniform(-1, 1, periodic.error.shape))
     error, relative = 0.0, 0.0
-    mistaken = with_upper_harmonics_mistaken(periodic.A, signs[0]) if periodic.transitions is None else periodic.A
-    for samples in (mistaken, periodic.A + periodic.error * signs):
+    for samples in _mistaken(periodic):
         if np.array_equal(samples, periodic.A):
             continue
         other = _logarithms(periodic, periodic.moved(steps, samples - periodic.A))[0]

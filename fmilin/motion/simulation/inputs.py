@@ -25,14 +25,23 @@ class InputTable:
 
 
 Inputs = Mapping[str, float | Callable[[float], float]] | InputTable | Course
-"""By name: a constant or a function of time each; or a table; or one function for all inputs, in their order."""
+"""By name: a constant or a function of time each; or a table; or one function for all inputs, in their order.
+
+A function may declare as ``function.knots`` the times at which it jumps, bends or pulses: integrators stop there.
+"""
 
 
 class InputCourse:
     """All inputs of a model over time, in pieces on which they are smooth: here one."""
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, course: Course, knots: Sequence[float] | None = ()) -> None:
         self._course = course
+        self._knots = None if knots is None else np.unique(np.asarray(knots, dtype=np.float64))
+
+    @property
+    def is_opaque(self) -> bool:
+        """Whether it is a function that does not declare where it jumps or pulses (``function.knots = [...]``)."""
+        return self._knots is None
 
     def piece(self, start: float, end: float) -> Course:
         """Return the inputs on [start, end], which has no break inside; the values at its ends are those inside."""
@@ -40,7 +49,9 @@ class InputCourse:
 
     def breaks(self, start: float, end: float) -> FloatArray:
         """Return the times strictly inside where the inputs jump or have a kink, in order."""
-        return np.empty(0)
+        if self._knots is None:
+            return np.empty(0)
+        return np.asarray(self._knots[(self._knots > start) & (self._knots < end)])
 
     def jumps_at(self, t: float) -> bool:
         """Whether the inputs jump at ``t``."""
@@ -64,6 +75,7 @@ def _checked(course: Course, count: int) -> Course:
 
 class _Tabulated(InputCourse):
     def __init__(self, table: InputTable, columns: Sequence[int], held: FloatArray) -> None:
+        super().__init__(lambda _: held)
         self._table, self._columns, self._held = table, list(columns), held
         times = table.times
         self._jump_times = np.unique(times[np.flatnonzero(np.diff(times) == 0)])
@@ -101,7 +113,7 @@ def input_course(signals: Signals, held: FloatArray, given: Inputs | None) -> In
         columns = [signals.index_of(name, "an input of the model") for name in given.names]
         return _Tabulated(given, columns, held)
     if callable(given):
-        return InputCourse(_checked(given, len(signals)))
+        return InputCourse(_checked(given, len(signals)), _declared_knots([given]))
     values = held.copy()
     moving: dict[int, Callable[[float], float]] = {}
     for name, value in given.items():
@@ -121,7 +133,18 @@ def input_course(signals: Signals, held: FloatArray, given: Inputs | None) -> In
             u[i] = function(t)
         return u
 
-    return InputCourse(course)
+    return InputCourse(course, _declared_knots(list(moving.values())))
+
+
+def _declared_knots(functions: Sequence[object]) -> list[float] | None:
+    """Return the times that functions declare as their ``knots``; None where one of them declares none."""
+    knots: list[float] = []
+    for function in functions:
+        declared = getattr(function, "knots", None)
+        if declared is None:
+            return None
+        knots += [float(time) for time in declared]
+    return knots
 
 
 def _kinks(times: FloatArray, values: FloatArray) -> FloatArray:

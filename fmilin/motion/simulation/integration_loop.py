@@ -4,7 +4,7 @@ A piece ends where an event indicator changes sign.
 """
 
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -35,6 +35,7 @@ class Plan:
     progress: Callable[[float], None]  # is told the time after each step
     until: Callable[[float, FloatArray], float] | None = None  # positive where a condition holds, which ends the motion
     until_event: bool = False  # whether the first event ends it
+    breaks: FloatArray = field(default_factory=lambda: np.empty(0))  # times past which no step goes
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -79,11 +80,11 @@ class Integration:
         self._has_indicators = bool(self._plant.indicators(t, x).size)
         while not self.ended:
             end, why = self._end_of_piece(t, stop)
-            self._plant.enter(t, end)
+            self._plant.enter(t, end, before_end=self._is_break(end))
             if cause or (t == start and self._leaves_start(t, x)):
                 x = self._passed(t, x, cause)
                 end, why = self._end_of_piece(t, stop)  # an event schedules the next one
-                self._plant.enter(t, end)
+                self._plant.enter(t, end, before_end=self._is_break(end))
             z = self._integrated.begin(t, x)
             if cause:
                 self.met = self._plan.until_event
@@ -111,10 +112,18 @@ class Integration:
         if breaks.size:
             end = float(breaks[0])
             why = "input" if self._plant.course.jumps_at(end) else ""
+        later = self._plan.breaks[np.searchsorted(self._plan.breaks, t, side="right") :]
+        if later.size and later[0] < end:
+            end, why = float(later[0]), ""
         due = self._plan.hybrid.next_event_time() if self._plan.hybrid is not None else None
         if due is not None and t < due <= end and due < stop:
             end, why = due, "time"
         return end, why
+
+    def _is_break(self, t: float) -> bool:
+        """Whether what acts on the model jumps or bends at a time that is no event."""
+        k = int(np.searchsorted(self._plan.breaks, t))
+        return k < len(self._plan.breaks) and self._plan.breaks[k] == t
 
     def _leaves_start(self, t: float, x: FloatArray) -> bool:
         """Whether a hybrid model has to find its mode, because the motion does not begin where the model does."""

@@ -20,6 +20,7 @@ from fmilin.motion.simulation.method import Method
 from fmilin.motion.simulation.projector import require_invariance
 from fmilin.motion.simulation.stabilization import Clocked, Energy, IntegratedCoordinates, Plant, Stabilization
 from fmilin.motion.simulation.stabilizations import Underlying, stabilization_named
+from fmilin.motion.simulation.time_breaks import TimeBreaks, find_time_breaks
 from fmilin.motion.simulation.trajectory import Statistics, Trajectory
 
 EVENT = "event"  # instead of a comparison
@@ -110,14 +111,16 @@ class RunRequest:
 def simulate_at(model: Model, start: OperatingPoint, times: FloatArray, request: RunRequest) -> Trajectory:
     """Integrate as :func:`simulate` does, with samples at ``times`` (K,), which increase from that of ``start``."""
     run = _prepared(model.compiled_for(len(times)), start, request)
-    integration = run.integration(times)
+    breaks = find_time_breaks(model, run.start, run.plant.course, float(times[-1]))
+    integration = run.integration(times, breaks)
     recorder = _Recorder(run.plant)
     for sample in integration.samples(run.start.time, run.start.states):
         recorder.take(sample)
         if request.stop():
             remark = Remark("interrupted", f"The simulation was interrupted at t = {sample.time:.9g} s.")
-            return replace(_trajectory(run, integration, recorder), remarks=(remark,))
-    return _trajectory(run, integration, recorder)
+            return replace(_trajectory(run, integration, recorder), remarks=(remark, *breaks.remarks))
+    motion = _trajectory(run, integration, recorder)
+    return replace(motion, remarks=(*motion.remarks, *breaks.remarks))
 
 
 @one_at_a_time
@@ -162,7 +165,8 @@ def snapshots(
             f"The times of the snapshots must be finite numbers that increase, none before the start at "
             f"{run.start.time:g} s."
         )
-    integration = run.integration(grid)
+    breaks = find_time_breaks(model, run.start, run.plant.course, float(grid[-1]))
+    integration = run.integration(grid, breaks)
     for sample in integration.samples(run.start.time, run.start.states):
         if sample.is_wanted and (integration.met or until is None or sample.time in wanted):
             yield run.plant.point(sample.time, sample.states)
@@ -194,8 +198,9 @@ class _Run:
     progress: Callable[[float], None]
     until: str | None = None
 
-    def integration(self, grid: FloatArray) -> Integration:
+    def integration(self, grid: FloatArray, breaks: TimeBreaks) -> Integration:
         plan = Plan(self.method, grid, self.hybrid, self.progress, _condition(self.plant, self.start, self.until))
+        plan = replace(plan, breaks=breaks.times)
         return Integration(self.plant, self.integrated, replace(plan, until_event=self.until == EVENT))
 
 

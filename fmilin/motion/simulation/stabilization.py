@@ -65,6 +65,9 @@ class Energy:
         return row
 
 
+SPACINGS = 16.0  # of floats, before a jump, at which the rates of the step that ends there are looked at
+
+
 class Plant:
     """What the stabilizations integrate; ``pairs`` are states whose derivative is another state, ``scales`` (N,)."""
 
@@ -80,6 +83,7 @@ class Plant:
         self._dynamics = self.model
         self._visited = [self.model, *([self.energy.model] if self.energy else [])]
         self._inputs: Callable[[float], FloatArray] = course.piece(start.time, start.time)
+        self._latest = np.inf  # the last time at which rates are looked at in this piece
 
     @property
     def evaluations(self) -> int:
@@ -91,8 +95,10 @@ class Plant:
         self._dynamics = CountedModel(model.compiled_for(0))
         self._visited.append(self._dynamics)
 
-    def enter(self, start: float, end: float) -> None:
-        """Take the inputs of the piece [start, end]."""
+    def enter(self, start: float, end: float, *, before_end: bool = False) -> None:
+        """Take the inputs of the piece [start, end]; with ``before_end`` the rates at its end are those before it."""
+        # At the first time after a jump the model is on its other side already, and the step that ends there is not.
+        self._latest = end - SPACINGS * float(np.spacing(max(abs(end), end - start))) if before_end else np.inf
         self._inputs = self.course.piece(start, end)
         if self.invariants.prescribing and end > start:
             for part in (0.25, 0.5, 0.75):
@@ -123,7 +129,7 @@ class Plant:
         if not np.isfinite(x).all():
             return np.full(len(x), np.nan)  # a stage of a step that has failed already
         try:
-            rates = self.evaluate(t, x).derivatives
+            rates = self.evaluate(min(t, self._latest), x).derivatives
         except (ModelError, NumericalError) as error:
             source = self._dynamics.source
             if isinstance(source, Hybrid) and not source.remembers_mode:

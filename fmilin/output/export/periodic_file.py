@@ -23,7 +23,7 @@ from fmilin.output.formats import format_of
 
 FORMAT = "fmilin-floquet/1"
 CHART = "fmilin-floquet-chart/1"
-MATRICES = ("A", "B", "C", "D", "T", "error", "transitions", "jump", "times", "f0")
+MATRICES = ("A", "B", "C", "D", "T", "error", "transitions", "jump", "times", "f0", "monodromy_error")
 PAGES = MATRICES[:7]  # (m, ., .) each
 GROUPS = ("states", "full_states", "inputs", "outputs")
 DIMENSIONS = {
@@ -32,6 +32,7 @@ DIMENSIONS = {
     "jump": ("state", "state_"), "times": ("phase",), "f0": ("phase", "state"), "x": ("phase", "full_state"),
     "u": ("phase", "input_"), "multipliers": ("mode", "part"), "exponents": ("mode", "part"),
     "participation": ("harmonic", "mode"), "transitions": ("phase", "state", "state_"),
+    "monodromy_error": ("state", "state_"),
 }  # fmt: skip
 
 
@@ -46,6 +47,8 @@ def summary_of(periodic: PeriodicModel, floquet: Floquet) -> dict[str, Any]:
         "exponents": floquet.exponents,
         "accuracy": {**{k: float(v) for k, v in floquet.accuracy.items()}, "closure": float(periodic.closure)},
         "stable": floquet.stable,
+        "verdict": floquet.verdict,
+        "orbitally_stable": floquet.orbitally_stable,
         "margin": float(floquet.margin),
         "frequencies": floquet.frequencies,
         "harmonics": [int(k) for k in floquet.largest_harmonics],
@@ -77,6 +80,13 @@ def _document(periodic: PeriodicModel) -> tuple[dict[str, Any], dict[str, np.nda
     return texts, arrays
 
 
+def _stable_at(chart: FloquetChart, i: tuple[int, ...]) -> bool | None:
+    """Return the verdict at a point of a chart; None where there is none, or it cannot be told."""
+    if chart.stable[i]:
+        return True
+    return False if chart.unstable[i] else None
+
+
 def chart_document(chart: FloquetChart) -> dict[str, Any]:
     """Return a chart as ``fmilin floquet --vary --json`` prints it."""
     numbers = np.ndindex(chart.period.shape)
@@ -84,7 +94,7 @@ def chart_document(chart: FloquetChart) -> dict[str, Any]:
         {
             "index": list(i), "ok": bool(chart.ok[i]), "reason": str(chart.reasons[i]),
             "period": float(chart.period[i]),
-            "stable": bool(chart.stable[i]), "margin": float(chart.margin[i]), "multipliers": chart.multipliers[i],
+            "stable": _stable_at(chart, i), "margin": float(chart.margin[i]), "multipliers": chart.multipliers[i],
             "exponents": chart.exponents[i], "frequencies": chart.frequencies[i],
         }
         for i in numbers
@@ -108,9 +118,12 @@ def load_chart(path: Path) -> FloquetChart:
         rows = {n: np.array([p[n] for p in points], dtype=np.float64) for n in ("period", "margin", "frequencies")}
         grid = {n: (v[..., 0] + 1j * v[..., 1]).reshape(*shape, -1) for n, v in pairs.items()}
         grid |= {n: v.reshape(*shape, *v.shape[1:]) for n, v in rows.items()}
-        stable = np.array([p["stable"] for p in points], dtype=bool).reshape(shape)
+        stable, undecided = (
+            np.array([p["ok"] and p["stable"] is value for p in points], dtype=bool).reshape(shape)
+            for value in (True, None)
+        )
         reasons = np.array([p["reason"] for p in points], dtype=object).reshape(shape)
-        return FloquetChart(axes, **grid, stable=stable, reasons=reasons, name=document["model"])
+        return FloquetChart(axes, **grid, stable=stable, reasons=reasons, name=document["model"], undecided=undecided)
 
 
 def dumps_json(periodic: PeriodicModel) -> bytes:

@@ -59,6 +59,15 @@ def show_gain(gain: Any, page: Sheet) -> None:  # of the room beside this one
     show_floquet(gain.closed.floquet(), page)
 
 
+def _verdict(chart: FloquetChart, i: tuple[int, ...]) -> str:
+    """Return what a chart says of a point, in words."""
+    if not chart.ok[i]:
+        return "no periodic motion"
+    if chart.stable[i]:
+        return "stable"
+    return "unstable" if chart.unstable[i] else "cannot be told"
+
+
 def show_chart(chart: FloquetChart, page: Sheet) -> None:
     """Print where over its axes a motion is stable."""
     good, size = int(chart.ok.sum()), chart.ok.size
@@ -67,7 +76,7 @@ def show_chart(chart: FloquetChart, page: Sheet) -> None:
     rows = []
     for i in np.ndindex(chart.ok.shape):
         values = [f"{axis[k]:.6g}" for axis, k in zip(chart.axes.values(), i, strict=True)]
-        verdict = "stable" if chart.stable[i] else "unstable" if chart.ok[i] else "no periodic motion"
+        verdict = _verdict(chart, i)
         figures = [f"{chart.period[i]:.6g}", f"{chart.margin[i]:.6g}"] if chart.ok[i] else ["", ""]
         rows.append((*values, *figures, verdict))
     page.print(table_of((*chart.axes, "Period [s]", "Growth [1/s]", ""), rows, most=ROWS))
@@ -187,13 +196,13 @@ def campbell_figure(chart: FloquetChart) -> Figure:
         frequency.plot(axis, chart.frequencies[:, k], **line_style(drawn))
         growth.plot(axis, chart.exponents[:, k].real, **line_style(drawn))
         grows = chart.exponents[:, k].real > tolerance
-        frequency.plot(axis[grows & ~chart.stable], chart.frequencies[grows & ~chart.stable, k], "o", color=COLORS[1],
+        frequency.plot(axis[grows & chart.unstable], chart.frequencies[grows & chart.unstable, k], "o", color=COLORS[1],
                        markerfacecolor="white", markersize=5)  # fmt: skip
     top = 1.1 * float(np.nanmax(chart.frequencies[:, visible], initial=1e-300))
     rays_of_orders(frequency, axis, 2 * np.pi / chart.period, range(1, 7), top)
     middle = np.concatenate((axis[:1], (axis[1:] + axis[:-1]) / 2, axis[-1:]))
     for axes in (frequency, growth):
-        for k in np.flatnonzero(chart.ok & ~chart.stable).tolist():  # and half a step beyond
+        for k in np.flatnonzero(chart.unstable).tolist():  # and half a step beyond
             axes.axvspan(middle[k], middle[k + 1], color=UNSTABLE, zorder=0)
     frequency.set(ylim=(0, top), ylabel="seen at [rad/s]")
     growth.axhline(0, color=QUIET, linewidth=0.8)
@@ -218,10 +227,10 @@ def stability_figure(chart: FloquetChart) -> Figure:
     (first, x), (second, y) = chart.axes.items()
     figure = titled_figure(f"{shortened(chart.name)}: stability chart", 8.0, 6.0)
     axes = figure.add_subplot()
-    growth = np.where(chart.ok & ~chart.stable, chart.margin, np.nan)
+    growth = np.where(chart.unstable, chart.margin, np.nan)
     axes.set_facecolor("white")
     mesh = axes.pcolormesh(x, y, growth.T, cmap="OrRd", shading="nearest", vmin=0.0, rasterized=True)
-    if chart.stable.any() and (chart.ok & ~chart.stable).any() and min(chart.stable.shape) > 1:
+    if chart.stable.any() and chart.unstable.any() and min(chart.stable.shape) > 1:
         axes.contour(x, y, np.where(chart.stable, 0.0, 1.0).T, levels=[0.5], colors=[COLORS[0]], linewidths=1.2)
     if not chart.ok.all():
         i, j = np.nonzero(~chart.ok)

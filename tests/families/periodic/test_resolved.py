@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 import fmilin as fl
+from fmilin.motion.periodic.verdict import judge_multipliers
 from fmilin.native import LagrangeModel, OdeModel
 from tests.by_hand import FunctionModel, Parts
 
@@ -58,8 +57,9 @@ def test_a_relaxation_oscillation_is_stable_by_its_mean_divergence() -> None:
     end = solve_ivp(rates, (0, orbit.period), [*orbit.start.states, 0.0], "DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
     assert floquet.exponents.real == pytest.approx([0.0, end[2] / orbit.period], abs=1e-7)
     assert (floquet.stable, list(floquet.unit)) == (True, ["the motion itself"])
-    unsure = replace(floquet, accuracy={"multipliers": 0.4, "exponents": 0.1}, unit={})
-    assert unsure.verdict == "not told: the multipliers are known to 0.4 alone (more points)"
+    unsure = judge_multipliers(np.eye(1), np.full((1, 1), 0.4), [], np.zeros(1, dtype=np.complex128))
+    assert unsure.stable is None
+    assert unsure.text.startswith("cannot be told: the multiplier")
     with pytest.raises(fl.UsageError, match=r"changes too fast for 64 phases"):
         periodic.harmonic(3)
 

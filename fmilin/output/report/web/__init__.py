@@ -33,7 +33,7 @@ def periodic_report(periodic: PeriodicModel) -> str:
     accuracy = ", ".join(f"{name} {value:.2g}" for name, value in floquet.accuracy.items())
     closing = f"Accuracy: {accuracy}; the motion closes to {periodic.closure:.2g} of the sizes of the states."
     sections = [
-        Section("Stability", [text(f"{floquet.verdict.capitalize()}.", closing, alarm=not floquet.stable),
+        Section("Stability", [text(f"{floquet.verdict.capitalize()}.", closing, alarm=floquet.stable is not True),
                               table("Multipliers of a period", heads, rows)]),
         Section("Pictures", [picture("Multipliers", partial(motions.multiplier_figure, floquet)),
                              picture("Modes over the period", partial(motions.floquet_mode_figure, floquet))]),
@@ -49,7 +49,7 @@ def chart_report(chart: FloquetChart) -> str:
     axes = list(chart.axes.values())
     rows = [
         [*(number(float(axis[k])) for axis, k in zip(axes, i, strict=True)), number(float(chart.period[i])),
-         number(float(chart.margin[i]), alarm=bool(chart.ok[i] and not chart.stable[i])), str(chart.reasons[i])]
+         number(float(chart.margin[i]), alarm=bool(chart.unstable[i])), str(chart.reasons[i])]
         for i in np.ndindex(chart.ok.shape)
     ]  # fmt: skip
     heads = [*chart.axes, "Period [s]", "Growth [1/s]", "Why there is nothing"]

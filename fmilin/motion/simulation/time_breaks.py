@@ -1,0 +1,160 @@
+"""Times at which what acts on a model jumps, bends or pulses, whatever its states are: no step goes past one.
+
+A graph tells them exactly (:mod:`fmilin.numerics.codegen.time_tape`). Functions of inputs that declare no knots, and
+models that are black boxes, are looked at on many times: what is shorter than their distance cannot be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from fmilin.ground import REFUSALS, FloatArray, Remark
+from fmilin.model import Hybrid, Model, OperatingPoint
+from fmilin.motion.simulation.inputs import InputCourse
+
+if TYPE_CHECKING:
+    from fmilin.numerics.codegen.time_tape import TimeTape
+
+LOOKS = 2400  # of a black box over the duration of a run
+MOST_STATES = 400  # of a model the graph of which is looked at
+SETTLED = 60  # bisections of a jump
+SUDDEN = 0.2  # of the range of a quantity: a change between two looks
+ALONE = 5.0  # so many times larger than the changes before and after it
+REUSED = 1.25  # so much longer than asked for is the span that is looked at: shooting asks for many that are alike
+ROUNDING = 1e-12  # relative: differences that are none
+
+_tapes: WeakKeyDictionary[Model, TimeTape | None] = WeakKeyDictionary()
+_looks: WeakKeyDictionary[Model, _Looks] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class TimeBreaks:
+    """Where steps end, and what could not be told of others."""
+
+    times: FloatArray  # (K,), rising; the first times at which a jump is over
+    remarks: tuple[Remark, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Looks:
+    start: float
+    end: float
+    times: FloatArray  # (K,), of sudden changes
+    depends_on_time: bool
+
+
+def find_time_breaks(model: Model, start: OperatingPoint, course: InputCourse, end: float) -> TimeBreaks:
+    """Return the times between the start and ``end`` at which no step should go past what acts on the model."""
+    begin = start.time
+    if not end > begin:
+        return TimeBreaks(np.empty(0))
+    times, remarks = [course.breaks(begin, end)], []
+    if course.is_opaque:
+        times.append(_sudden_changes(course.piece(begin, end), begin, end))
+        remarks.append(_remark("A function of an input", "Declare them (function.knots = [...]), or give", begin, end))
+    tape = _tape_of(model)
+    if tape is not None:
+        times.append(tape.breaks(begin, end))
+    elif not _announces_times(model):
+        looks = _looks_at(model, start, end)
+        times.append(looks.times)
+        if looks.depends_on_time:
+            who = f"'{model.info.name}', a black box,"
+            remarks.append(_remark(who, "Limit the step (Method(longest_step=)), or give", begin, end))
+    found = np.unique(np.concatenate(times))
+    return TimeBreaks(found[(found > begin) & (found < end)], tuple(remarks))
+
+
+def _remark(who: str, remedy: str, begin: float, end: float) -> Remark:
+    shortest = (end - begin) / LOOKS
+    return Remark(
+        "pulses",
+        f"{who} changes with time, and pulses shorter than {shortest:.2g} s may be stepped over. {remedy} inputs as a "
+        "table.",
+    )
+
+
+def _announces_times(model: Model) -> bool:
+    """Whether a model says itself when the next event is due that depends on time alone."""
+    return isinstance(model, Hybrid) and model.next_event_time() is not None
+
+
+def _tape_of(model: Model) -> TimeTape | None:
+    """Return what of the graph of a model depends on time alone; None where it has no graph."""
+    if model in _tapes:
+        return _tapes[model]
+    tape = None
+    if model.compilable and len(model.states) <= MOST_STATES:
+        from fmilin.numerics.codegen.time_tape import TimeTape
+
+        system = model.in_graph()
+        if system is not None:
+            results = [system.derivatives, system.matrix, system.right_hand_side]
+            others = [system.states, system.inputs, system.unknowns]
+            tape = TimeTape(system.time, others, system.parameters, system.parameter_values, results)
+    _tapes[model] = tape
+    return tape
+
+
+def _looks_at(model: Model, start: OperatingPoint, end: float) -> _Looks:
+    """Return where the rates of a black box change suddenly with time, its states held."""
+    known = _looks.get(model)
+    if known is not None and known.start == start.time and end <= known.end:
+        return known
+    last = start.time + REUSED * (end - start.time)
+
+    def rates(t: float) -> FloatArray:
+        try:
+            return model.evaluate(t, start.states, start.inputs).derivatives
+        except REFUSALS:
+            return np.full(len(start.states), np.nan)
+
+    values = [rates(t) for t in np.linspace(start.time, last, 8)]
+    looks = _Looks(start.time, last, _sudden_changes(rates, start.time, last), _vary(np.array(values)))
+    looks = _Looks(looks.start, looks.end, looks.times, looks.depends_on_time or bool(looks.times.size))
+    _looks[model] = looks
+    return looks
+
+
+def _vary(values: FloatArray) -> bool:
+    size = np.nanmax(np.abs(values), initial=0.0)
+    return bool((np.ptp(np.nan_to_num(values), axis=0) > ROUNDING * max(size, 1e-300)).any())
+
+
+def _sudden_changes(function: Callable[[float], FloatArray], begin: float, end: float) -> FloatArray:
+    """Return the times at which a function jumps, and the ends of what it does within a moment."""
+    times = np.linspace(begin, end, LOOKS + 1)
+    values = np.array([function(float(t)) for t in times]).reshape(len(times), -1)
+    found: list[float] = []
+    for column in np.flatnonzero(np.ptp(values, axis=0) > 0):
+        value = values[:, column]
+        changes = np.abs(np.diff(value))
+        before, after = np.append(0.0, changes[:-1]), np.append(changes[1:], 0.0)
+        sudden = (changes > SUDDEN * np.ptp(value)) & (changes > ALONE * np.minimum(before, after))
+        found += [
+            _bisect(function, int(column), float(times[k]), float(times[k + 1]), (value[k], value[k + 1]))
+            for k in np.flatnonzero(sudden)[: LOOKS // 4]
+        ]
+    return np.unique(found)
+
+
+def _bisect(
+    function: Callable[[float], FloatArray], column: int, low: float, high: float, ends: tuple[float, float]
+) -> float:
+    """Return the first time at which the larger part of a change is over."""
+    middle_value = 0.5 * (ends[0] + ends[1])
+    is_above = ends[0] > middle_value
+    for _ in range(SETTLED):
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        if (function(middle)[column] > middle_value) == is_above:
+            low = middle
+        else:
+            high = middle
+    return high
