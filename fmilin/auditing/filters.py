@@ -154,7 +154,7 @@ def _compare_sample(estimator: Estimator) -> Iterator[AuditRow]:
     way = "linear model at the start"
     yield from compare_matrices("covariance predicted", stated, second, way, names=names, relative=OF_SAMPLE)
     C, m = linear.C, len(linear.outputs)
-    measured = Measured(list(range(m)), linear.g0, np.linalg.cholesky(settings.R))
+    measured = Measured(list(range(m)), linear.g0, np.asarray(np.linalg.cholesky(settings.R), dtype=np.float64))
     after = settings.filter.corrected(motion, start, settings.inputs, measured).belief
     motion.chart, motion.switches = chart, switches
     S = C @ before @ C.T + settings.R

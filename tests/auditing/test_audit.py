@@ -83,6 +83,18 @@ def test_a_dae_is_compared_with_its_descriptor_system() -> None:
         assert "transfer" in quantities(fl.audit(replace(linear, **{name: matrix}))), name
 
 
+def test_prescribed_motions_count_with_their_derivatives() -> None:
+    """F = k p + m p'': an input der(der(p)) of the linear model stands for s^2 in the descriptor system."""
+    values = {"m": 2.0, "k": 3.0}
+    equations = ["der(x) = v", "m*der(v) = F - k*x", "x = p"]
+    model = DaeModel("m", equations, inputs=["p"], outputs={"F": "F"}, parameters=values)
+    linear = fl.linearize(model)
+    assert fl.audit(linear).ok
+    D = linear.D.copy()
+    D[0, -1] += 1e-3
+    assert "transfer" in quantities(fl.audit(replace(linear, D=D)))
+
+
 def test_defective_and_clustered_eigenvalues_are_no_disagreement() -> None:
     chain = OdeModel("chain", {"a": "b - a", "b": "c - b", "c": "d - c", "d": "u - d"}, inputs=["u"])
     assert fl.audit(fl.linearize(chain), model=chain).ok
