@@ -22,8 +22,16 @@ def fresh_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def standard_library() -> Path:
-    """Return the folder with the Modelica Standard Library."""
+def cache_of_session(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder for caches that is empty when the tests begin."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def standard_library(monkeypatch: pytest.MonkeyPatch, cache_of_session: Path) -> Path:
+    """Return the folder with the Modelica Standard Library, to be passed on: MODELICAPATH is not set any more."""
+    monkeypatch.delenv("MODELICAPATH", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_of_session))
     for folder in LIBRARY_FOLDERS:
         if (folder / "Modelica" / "package.mo").is_file():
             return folder

@@ -142,9 +142,9 @@ class Coefficients:
         elements = column.elements()
         for i, without_slope in zeros.items():
             deciding = find_jumping(elements[i], variables)
-            places = [j for j in without_slope if j not in deciding]
-            if places:
-                elements[i] = ca.substitute(elements[i], variables[places], ca.SX.zeros(len(places)))
+            absent = [j for j in without_slope if j not in deciding]
+            if absent:
+                elements[i] = ca.substitute(elements[i], variables[absent], ca.SX.zeros(len(absent)))
         return ca.densify(ca.vertcat(ca.SX(0, 1), *elements))
 
     def find_suspects(self, column: SX) -> list[Suspect]:

@@ -18,3 +18,18 @@ equation
   connect(p.frame_b,sl.frame_a);
   connect(p.frame_b,r3.frame_b);
 end SliderCrank;
+
+model GantryCrane "A trolley on a rail, and a load on a rope that hangs"
+  parameter Real l = 2.5;
+  inner Modelica.Mechanics.MultiBody.World world(n = {0, 0, -1});
+  Modelica.Mechanics.MultiBody.Joints.Prismatic rail(n = {1, 0, 0});
+  Modelica.Mechanics.MultiBody.Parts.Body trolley(m = 8, r_CM = {0, 0, 0});
+  Modelica.Mechanics.MultiBody.Joints.SphericalSpherical rope(rodLength = l);
+  Modelica.Mechanics.MultiBody.Parts.Body load(m = 3, r_CM = {0, 0, 0}, r_0(start = {0, 0, -l}), enforceStates = true,
+    useQuaternions = false);
+equation
+  connect(world.frame_b, rail.frame_a);
+  connect(rail.frame_b, trolley.frame_a);
+  connect(rail.frame_b, rope.frame_a);
+  connect(rope.frame_b, load.frame_a);
+end GantryCrane;
