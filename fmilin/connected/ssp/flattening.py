@@ -1,6 +1,6 @@
 """From nested systems to components, and to what finally feeds each of their inputs."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from fmilin.connected.declaration import AbsoluteUnit, Affine, Value, conversion
@@ -74,6 +74,16 @@ class Flat:
         """Return where such a value comes from, and all connections on its way: target, connection, place in a file."""
         here, chain = self._chain(node, self.held)
         return here, [(target, driver.wire, driver.where) for target, driver in chain]
+
+    def hold(self, sources: Collection[Node]) -> None:
+        """Hold what these variables of components feed, through all connections on the way: they change at events."""
+        reached, todo = set(sources), True
+        while todo:
+            found = [end for end, driver in self.drivers.items() if driver.source in reached]
+            for end in found:
+                self.held[end] = self.drivers.pop(end)
+            reached.update(end for end in found if end[0] not in self.placed)
+            todo = bool(found)
 
     def _chain(self, node: Node, drivers: Mapping[Node, _Driver]) -> tuple[Node, list[tuple[Node, _Driver]]]:
         """Return where a value comes from, and what drives each node on its way."""

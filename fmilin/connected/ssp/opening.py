@@ -219,6 +219,7 @@ def open_ssp(
         for placed in flat.placed.values():
             fmu = file.file_of(placed.component)
             cage.may_read(fmu, fmu.with_name(f"{fmu.stem}.fmilin.toml"))
+        flat.hold(_discrete_numbers(flat, file, options))
         settings_of = _by_component(flat, settings or {})
         for name, own in settings_of.items():
             described = read_description(file.file_of(flat.placed[name].component), options)
@@ -244,6 +245,18 @@ def open_ssp(
         raise
     weakref.finalize(system, file.close)
     return system
+
+
+def _discrete_numbers(flat: Flat, file: SspFile, options: FmuOptions | None) -> set[Node]:
+    """Return the real numbers that components hold between events: no slopes lead through them, as for an FMU alone."""
+    found: set[Node] = set()
+    for path, placed in flat.placed.items():
+        description = read_description(file.file_of(placed.component), options)
+        if description.interface == "CoSimulation":  # it is stepped, and its discrete-time numbers are outputs
+            continue
+        discrete = {v.name for v in description.looked_through() if v.is_float and v.variability == "discrete"}
+        found |= {(path, name) for name in discrete}
+    return found
 
 
 def _present(members: Mapping[str, Model], node: Node) -> Value | None:

@@ -72,7 +72,8 @@ class _Wiring:
         """Return the inputs of the system: its connectors, or all that nothing feeds where it has none."""
         own = [c for (path, _), c in self.flat.connectors.items() if path == "" and c.kind == "input"]
         if not own:
-            return inputs_of(self.members, self.links, None)
+            every = inputs_of(self.members, self.links, None)
+            return [feed for feed in every if not any(target in self.flat.held for target, _ in feed.targets)]
         feeds = []
         for connector in own:
             targets = self.fed.get(connector.name, [])
@@ -96,6 +97,13 @@ class _Wiring:
         wanted = []
         for connector in own:
             origin = self.flat.origin(("", connector.name), self.unit_of)
+            if ("", connector.name) in self.flat.held:
+                source, _ = self.flat.held_chain(("", connector.name))
+                self.notes.append(
+                    f"The output '{connector.name}' of the system is left out: '{named(source)}' changes at "
+                    "events only, and is held."
+                )
+                continue
             if origin is None or origin[0][0] not in self.members:
                 self.notes.append(f"The output '{connector.name}' of the system is left out: no component feeds it.")
                 continue
@@ -114,6 +122,7 @@ def _scalars(model: Model, name: str) -> list[str]:
 ValueOf = Callable[[Node], Value | None]
 """From a connector of a component that is open to its present value; None where the component cannot tell."""
 
+_DISCRETE = "discrete value"
 _UNREADABLE = {"String", "Binary", "Clock"}
 
 
@@ -139,7 +148,10 @@ def held_values(flat: Flat, path: str, value_of: ValueOf) -> tuple[dict[str, Val
         source, wires = flat.held_chain(node)
         kind = _kind(flat, [source, node])
         value = None if kind in _UNREADABLE else _source_value(flat, source, value_of)
-        connection = f"The connection '{named(source)}' -> '{named(node)}' carries a {kind}, no real number"
+        carries = f"carries a {kind}, no real number"
+        if kind == _DISCRETE:
+            carries = "carries a discrete-time number, which changes at events only"
+        connection = f"The connection '{named(source)}' -> '{named(node)}' {carries}"
         if value is None:
             notes.append(f"{connection}. '{named(node)}' keeps its start value.")
             continue
@@ -154,7 +166,7 @@ def held_values(flat: Flat, path: str, value_of: ValueOf) -> tuple[dict[str, Val
 
 def _kind(flat: Flat, nodes: list[Node]) -> str:
     types = [flat.connectors[n].type for n in nodes if n in flat.connectors]
-    return next((t for t in types if t and t != "Real"), "discrete value")
+    return next((t for t in types if t and t != "Real"), _DISCRETE)
 
 
 def _source_value(flat: Flat, source: Node, value_of: ValueOf) -> Value | None:
