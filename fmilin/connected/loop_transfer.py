@@ -317,7 +317,7 @@ def _closed(L: LinearModel) -> LinearModel:
     matrices: dict[str, Any] = {"A": L.A + BM @ L.C, "B": BM, "C": MC, "D": np.asarray(M, dtype=np.float64)}
     accuracy = replace(L.accuracy, **{n: relative_error(getattr(errors, n), m) for n, m in matrices.items()})
     matrices |= {"T": L.T + L.T_u @ MC, "T_u": L.T_u @ M}
-    return replace(L, **matrices, errors=errors, accuracy=accuracy, descriptor=None, derivatives={})
+    return replace(L, **matrices, errors=errors, accuracy=accuracy, descriptor=None, derivatives={}, discrete=None)
 
 
 def _named(linear: LinearModel, names: Sequence[str]) -> LinearModel:

@@ -79,7 +79,7 @@ def with_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
         linear,
         A=linear.A[np.ix_(kept, kept)], B=linear.B[kept], C=linear.C[:, kept], T=linear.T[:, kept],
         f0=linear.f0[kept], y0=linear.y0[kept], states=linear.states.select(kept), descriptor=None, derivatives={},
-        errors=EntryErrors(E.A[np.ix_(kept, kept)], E.B[kept], E.C[:, kept], E.D, E.T[:, kept]),
+        discrete=None, errors=EntryErrors(E.A[np.ix_(kept, kept)], E.B[kept], E.C[:, kept], E.D, E.T[:, kept]),
     )  # fmt: skip
 
 
@@ -105,5 +105,5 @@ def linear_law(
         accuracy=Accuracy(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0),
         errors=EntryErrors(*(np.zeros_like(m) for m in (A, B, C, D, A))),
         method=Method("exact", "named", 0), model=ModelInfo(name), sample_time=float(sample_time),
-        descriptor=None, derivatives={},
+        descriptor=None, derivatives={}, discrete=None,
     )  # fmt: skip

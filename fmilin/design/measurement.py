@@ -63,7 +63,9 @@ def measurement(linear: LinearModel, sensors: Sequence[str] | Mapping[str, str])
     values = {name: row[4] for name, row in zip(named, rows, strict=True)}
     outputs = Signals(variables.signal(name, text, values[name]) for name, text in named.items())
     point = replace(linear.point, outputs=values)
-    return replace(linear, C=C, D=D, errors=errors, outputs=outputs, point=point, descriptor=None, derivatives={})
+    return replace(
+        linear, C=C, D=D, errors=errors, outputs=outputs, point=point, descriptor=None, derivatives={}, discrete=None
+    )
 
 
 _SensorRow = tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]

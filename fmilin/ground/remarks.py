@@ -214,6 +214,14 @@ ROWS = (
     Kind("short-record",
          "The runs were far shorter than motions that were found: these, or slower ones, may be wrong or missing.",
          "Take a longer `--step`, or leave it out."),
+    Kind("unrepeatable",
+         "Outputs that differ between equal runs from the same state were left out: clocks of the computer, counters, "
+         "random numbers.",
+         "Nothing, where that is what they are; name the outputs that you want with `--outputs`."),
+    Kind("integrator",
+         "The solver inside has a fixed step: which integrator it uses, how that was told, and that A and B are those "
+         "of the plant behind it. `lin.discrete` is the discrete model over one of its steps.",
+         "Nothing; `--lifted` returns the discrete model.", severity="information"),
     Kind("solver",
          "The model's own solver is coarse, or stands still between steps of its own: derivatives that can be read "
          "were trusted; else the model is that of its steps.",

@@ -202,6 +202,22 @@ VANISHED: Final = 1e-9
 NEAR_NYQUIST: Final = 0.9
 """Largest angle of an eigenvalue over one step, in parts of pi. Looser: a frequency that may be its alias."""
 
+RELATION_HOLDS: Final = 3e-10
+"""An exact relation of a plant (C B = 0, a rate that is an output) holds to this part of its terms, or to ten times
+what the best integrator leaves. Looser: integrators that differ by less are told apart by noise."""
+
+RELATION_MISSED: Final = 1e-5
+"""The best integrator leaves this part of what the worst leaves, where a relation tells integrators apart. Looser:
+chance decides which it is."""
+
+AGREES_IN_STEPS: Final = 0.05
+"""Part of the logarithm's error in half steps that another integrator may leave, to be taken instead. Looser: noise
+decides."""
+
+UNREPEATABLE: Final = 0.3
+"""Difference between equal runs, in parts of what inputs change, from which an output is a clock or a random number.
+Smaller: noisy outputs disappear."""
+
 FAITHFUL: Final = 1e-6
 """exp(log(M)) must be M to this, relative to M. Looser: A is no logarithm."""
 

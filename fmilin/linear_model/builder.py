@@ -167,4 +167,5 @@ def with_inputs(linear: LinearModel, chosen: Sequence[int]) -> LinearModel:
         accuracy=replace(linear.accuracy, B=relative_error(errors.B, B), D=relative_error(errors.D, D)),
         descriptor=descriptor and descriptor.with_interface(selected.names, linear.outputs.names),
         derivatives={},
+        discrete=None,
     )

@@ -116,6 +116,8 @@ class LinearModel(Shown):
     #: By parameter, where they were asked for: ``linearize(..., parameters=["m"])``, ``lin.derivatives["m"].A``. In the
     #: coordinates of the linear model, so that what changes these (reductions, samples) leaves them out.
     derivatives: Mapping[str, Derivative] = field(default_factory=dict, repr=False, compare=False)
+    #: Of a co-simulation FMU with a fixed step inside: the discrete model over that step, in the same coordinates.
+    discrete: LinearModel | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.T_u.size == 0:
@@ -231,6 +233,7 @@ class LinearModel(Shown):
             ),
             descriptor=None,
             derivatives={},
+            discrete=None,
         )
 
     def verify(self, model: Model, *, horizon: float | None = None) -> Verification:

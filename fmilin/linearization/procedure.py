@@ -224,13 +224,20 @@ def _by_steps(model: Model, point: OperatingPoint, request: Request, general: Pr
 
         model = SampledModel(model)
 
+    stepping = request.stepping or Stepping()
+    left_out: tuple[Remark, ...] = ()
+    if stepping.method != "direct":
+        from fmilin.linearization.identification.unrepeatable import leave_out_unrepeatable
+
+        model, point, left_out = leave_out_unrepeatable(model, point, stepping)
+
     def direct(derivatives: str | None) -> LinearModel:
         return general(model, point, request if derivatives is None else replace(request, derivatives=derivatives))
 
-    stepping = request.stepping or Stepping()
-    return linearize_stepped(
+    linear = linearize_stepped(
         Task(model, point, stepping, request.independent, request.coordinates, direct, request.keep_inaccurate)
     )
+    return replace(linear, warnings=(*left_out, *linear.warnings))
 
 
 def _linearized(

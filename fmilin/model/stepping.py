@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import InitVar, dataclass
 
-from fmilin.ground import FloatArray, UsageError
+import numpy as np
+
+from fmilin.ground import FloatArray, NumericalError, UsageError
 from fmilin.ground.kinds import require_field_kinds
 from fmilin.model.interface import OperatingPoint
+
+WHOLE = 1e-6  # of a step, by which a multiple of the solver's own steps may differ from it
 
 METHODS = ("auto", "direct", "step", "response", "multisine")
 """How a linear model of a stepped model is made; ``auto`` takes the first that works."""
@@ -30,6 +35,7 @@ class Cadence:
     period: float | None = None  # the base period of its sampled parts, in seconds, where it is declared
     internal: float | None = None  # a fixed step of its own solver: steps are multiples of it
     sampled: tuple[str, ...] = ()  # why it looks sampled, one sentence each: clocks, discrete-time numbers, time events
+    declared: float | None = None  # the step that the description states itself, in seconds
 
 
 class Stepped(ABC):
@@ -37,6 +43,7 @@ class Stepped(ABC):
 
     cadence: Cadence
     steps: int = 0  # steps taken so far
+    repeats: bool = True  # whether equal runs were equal when :meth:`make_repeatable` looked
 
     @abstractmethod
     def respond(self, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
@@ -78,6 +85,25 @@ class Stepped(ABC):
     def make_repeatable(self, point: OperatingPoint, step: float) -> str:
         """Make equal runs give equal answers, and say what that took or what is left; empty when they do anyway."""
         return ""
+
+
+def respond_in_whole_steps(
+    respond: Callable[[OperatingPoint, FloatArray, float], Response],
+    point: OperatingPoint,
+    inputs: FloatArray,
+    step: float,
+    internal: float,
+) -> Response:
+    """Run a model that takes steps of ``internal`` seconds whatever it is told, as one with steps of ``step`` would."""
+    count = round(step / internal)
+    if count < 1 or abs(count * internal - step) > WHOLE * step:
+        raise NumericalError(
+            f"The model takes whole steps of {internal:g} s only, whatever it is told. A step of {step:g} s is not a "
+            "multiple of that: take another --step."
+        )
+    response = respond(point, np.repeat(inputs, count, axis=0), internal)
+    ends = slice(count - 1, None, count)
+    return Response(response.at_once[::count], response.after[ends], response.states[ends])
 
 
 @dataclass(frozen=True, slots=True)

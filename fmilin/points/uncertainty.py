@@ -125,7 +125,7 @@ class Uncertain(Shown):
             for part in moved:
                 moved[part] += (value - sum(self.box[name]) / 2) * getattr(self.nominal.derivatives[name], part)
         point = replace(self.nominal.point, parameters={**self.nominal.point.parameters, **parameters})
-        return replace(self.nominal, **moved, point=point, derivatives={}, descriptor=None)
+        return replace(self.nominal, **moved, point=point, derivatives={}, descriptor=None, discrete=None)
 
     def sample(self, n: int, seed: int = 0) -> list[LinearModel]:
         """Return ``n`` affine linear models at parameters that are equally likely in the box, by a ``seed``."""

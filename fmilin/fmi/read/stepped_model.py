@@ -21,6 +21,7 @@ def cadence_of(description: Description) -> Cadence:
     """Return what the description says, if it does: FMI 2.0.4, 2.2.6 and 4.3.1; FMI 3.0.1, 2.4.4, 2.4.6 and 4.2."""
     capabilities = description.capabilities
     internal = _positive(capabilities, "fixedInternalStepSize")
+    declared = internal or _positive(description.experiment, "stepSize")
     suggested = _positive(description.experiment, "stepSize") or internal or _part(description.experiment)
     variables = list(description.looked_through())
     clocks = [v for v in variables if v.type == "Clock"]
@@ -34,7 +35,7 @@ def cadence_of(description: Description) -> Cadence:
     if discrete:
         sampled.append(f"It has discrete-time numbers: {shortened(v.name for v in discrete)}.")
     periods = sorted({v.interval for v in clocks if v.interval and v.interval > 0})
-    return Cadence(suggested, base_period(periods), internal, tuple(sampled))
+    return Cadence(suggested, base_period(periods), internal, tuple(sampled), declared)
 
 
 def base_period(periods: list[float]) -> float | None:
@@ -240,6 +241,7 @@ class SteppedFmu(FmuModel, Stepped):
                 session.trust_restoring(trusted=True)
                 how = ""
             difference = fresh
+        self.repeats = not difference
         if difference:
             how = (
                 f"{how} The model does not repeat itself: equal runs differ by up to {difference:.1e} of the sizes of "

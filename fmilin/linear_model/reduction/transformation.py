@@ -51,6 +51,7 @@ def transformed(
         warnings=(*linear.warnings, *remarks),
         descriptor=linear.descriptor if V.shape[0] == V.shape[1] else None,  # has the modes of all states
         derivatives={},
+        discrete=None,
     )
     errors = EntryErrors(
         A=carried(E.A, linear.A, W_, V_),

@@ -4,17 +4,16 @@ An identified model fits the solver, not the plant. So the same experiment is ru
 smaller tolerance; what the responses differ by is put into the accuracy.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import linalg
 
 from fmilin.ground import FloatArray, FmilinError, Remark
-from fmilin.ground.tolerances import CONFIRMED, INACCURATE, PREDICTED, QUIET, ROUNDING
+from fmilin.ground.tolerances import CONFIRMED, INACCURATE, PREDICTED, QUIET
 from fmilin.linear_model.builder import with_errors
-from fmilin.linear_model.model import LinearModel, relative_error
-from fmilin.linearization.assembly import matrix_and_errors, require_parts
+from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.assembly import comparable_sizes, matrix_and_errors, require_parts
 from fmilin.linearization.identification.impulse_response import Runner, relative_change
 from fmilin.linearization.identification.steps import PART as REDUCED
 from fmilin.numerics.steps import runge_kutta_step
@@ -116,93 +115,17 @@ def with_accuracy_required(linear: LinearModel, *, keep: bool) -> LinearModel:
     sizes = np.abs(np.concatenate((linear.states.scales(linear.y0), linear.inputs.scales())))
     J, E = (M * sizes for M in matrix_and_errors(linear))
     largest = np.abs(J).max(axis=1, keepdims=True, initial=0.0)
+    n = len(linear.states)
+    if n:  # a rate that nothing moves has a row of rounding, too: it counts beside what moves as fast as the others
+        fastest = max(1.0, float(np.max(largest[:n, 0] / sizes[:n])))
+        worst = E[:n].max(axis=1, initial=0.0)
+        largest[:n, 0] = comparable_sizes(largest[:n, 0], worst, sizes[:n] * fastest)
     shown = largest[len(linear.states) :]  # an output that nothing moves has a row of rounding
     np.maximum(shown, QUIET * np.max(shown[np.isfinite(shown)], initial=0.0), out=shown)
     part = np.where(largest > 0, E / np.where(largest > 0, largest, 1.0), 0.0)
     reasons = " ".join(str(w) for w in linear.warnings if w.kind == "accuracy")
     ask = f" {reasons} Ask the solver inside for a smaller tolerance (--solver-tolerance), or take another --step."
     return require_parts(linear, part, lambda *_: ask, keep=keep, said=bool(reasons))
-
-
-# Between its solver's own steps a model may stand still. It is discrete over its own step then: communication steps
-# move nothing while others do, at equal distances, the inputs displaced once and held.
-
-LOOKS = tuple(8.0**k for k in range(-4, 2))  # lengths of communication steps, in suggested ones, of the looks
-LOOKED, LONG = 128, 200  # communication steps of a look, and of what confirms a step
-FEWEST = 4  # moves that show a rhythm
-DISPLACED = 1e-2  # by which inputs are displaced, in their sizes; times OTHER where a rhythm is confirmed
-OTHER = 3.0
-
-
-def own_step(runner: Runner, suggested: float) -> float | None:
-    """Return the solver's own step, in seconds, where the model stands still between two; None where it does not."""
-    still = np.zeros((FEWEST, len(runner.scales)))
-    once, again = (runner.run(still, suggested).after for _ in range(2))
-    runner.is_noisy = not np.array_equal(once, again, equal_nan=True)
-    if runner.is_noisy:  # noise moves it always
-        return None
-    for part in LOOKS:
-        try:
-            step = part * suggested
-            moves = _moves(runner, step, LOOKED, DISPLACED)
-            gaps = np.diff(moves)
-            if len(moves) >= LOOKED - 1:  # it always moves, in longer steps the more
-                return None
-            if len(moves) >= FEWEST and gaps.max() >= 2 and gaps.max() - gaps.min() <= 1:
-                own = next((own for own in _candidates(runner, moves, step) if _is_confirmed(runner, own)), None)
-                if own is not None:
-                    return own
-        except FmilinError:  # it takes no such steps
-            continue
-    return None
-
-
-def _moves(runner: Runner, step: float, count: int, part: float) -> np.ndarray:
-    """Return the numbers of the communication steps in which an output or a state moves, beyond rounding."""
-    seen = runner.run(np.tile(part * runner.scales, (count, 1)), step)
-    shown = np.hstack((seen.after, seen.states))
-    size = ROUNDING * np.max(np.abs(shown), axis=0, initial=0.0)
-    return 1 + np.flatnonzero((np.abs(np.diff(shown, axis=0)) > size).any(axis=1))
-
-
-def _candidates(runner: Runner, moves: np.ndarray, step: float) -> Iterator[float]:
-    """Yield steps of this rhythm: what the model suggests, the roundest numbers, whole fractions of a second."""
-    count, span = len(moves) - 1, float(moves[-1] - moves[0])
-    least, most, mean = (step * (span + late) / count for late in (-1.0, 1.0, 0.0))
-    cadence = runner.stepped.cadence
-    rounded = (float(f"{mean:.{digits}g}") for digits in range(1, 7))
-    for own in (cadence.internal, cadence.step, *rounded, 1.0 / round(1.0 / mean) if mean < 1.0 else None):
-        if own and least <= own <= most:
-            yield own
-
-
-def _is_confirmed(runner: Runner, own: float) -> bool:
-    """Whether every such step moves the model, and every second of half its length, whatever the inputs' size."""
-    for parts in (1, 2):
-        gaps = np.diff(_moves(runner, own / parts, LONG, OTHER * DISPLACED))
-        if len(gaps) < FEWEST - 1 or (gaps != parts).any():
-            return False
-    return True
-
-
-def with_own_step(linear: LinearModel, own: float, *, stands: bool) -> LinearModel:
-    """Return the model with what its solver's own step leaves open: what Euler's methods would make of one step."""
-    # (exp(A h) - 1)/h and (1 - exp(-A h))/h are the plants of which the explicit and the implicit one make this model.
-    n, k = linear.B.shape
-    M = np.zeros((n + k, n + k))
-    M[:n, :n], M[:n, n:] = linear.A, linear.B
-    ahead, back = (sign * (linalg.expm(sign * own * M) - np.eye(n + k)) / own for sign in (1.0, -1.0))
-    off: FloatArray = np.maximum(np.abs(ahead - M), np.abs(back - M))[:n]
-    new = replace(linear.errors, A=np.maximum(linear.errors.A, off[:, :n]), B=np.maximum(linear.errors.B, off[:, n:]))
-    A, B = relative_error(new.A, linear.A), relative_error(new.B, linear.B)
-    what = "stands still between its own steps of" if stands else "takes no shorter steps than"
-    text = (
-        f"The model {what} {own:.6g} s: it is discrete, and was identified so; the continuous model agrees with it at "
-        f"these steps, inputs held over each. The plant behind the solver may differ by {max(A, B):.1e}, as it does "
-        "with Euler's method: which method is inside cannot be told."
-    )
-    remark = Remark("accuracy" if max(A, B) > INACCURATE else "solver", text)
-    return with_errors(replace(linear, warnings=(remark, *linear.warnings)), new)
 
 
 # Whether responses that disagree with derivatives are those of a coarse solver alone: where they are no farther from

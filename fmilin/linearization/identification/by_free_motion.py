@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.ground import FloatArray, FmilinError, NumericalError, Remark
-from fmilin.ground.tolerances import CONFIRMED, MISSES, MOVES, PREDICTED, VANISHED
+from fmilin.ground.tolerances import CONFIRMED, MOVES, PREDICTED, TOO_INACCURATE, VANISHED
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.identification.by_response import LONG, SHORT, ByResponse, before_growth
 from fmilin.linearization.identification.impulse_response import Markov
@@ -89,9 +89,11 @@ class ByFreeMotion(ByResponse):
         tried = [self._seen(step, LONG, n) for n in tries]
         off = np.array([self._misfit(r.model, h, seen) for r in tried])
         best = float(np.min(off))
-        if not best <= MISSES:
-            raise self._refusal(f"its motion is missed by {100 * best:.3g}%")
-        chosen = tried[int(np.flatnonzero(off <= max(2.0 * best, PREDICTED))[0])]
+        if not best <= TOO_INACCURATE:
+            raise self._refusal(f"its motion in half steps is missed by {100 * best:.3g}%")
+        number = int(np.flatnonzero(off <= max(2.0 * best, PREDICTED))[0])
+        chosen = tried[number]
+        self.findings.half_error = float(off[number])
         self._require_linear(chosen.model, step)
         return chosen
 

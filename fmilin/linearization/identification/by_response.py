@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.ground import FloatArray, FmilinError, NumericalError, Remark, Signal, Signals, UsageError, off_equilibrium
 from fmilin.ground.remarks import equilibrium_not_tested
@@ -13,6 +14,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import is_at_rest
 from fmilin.linearization.identification.findings import Findings
 from fmilin.linearization.identification.impulse_response import Markov, Runner, measured, relative_change
+from fmilin.linearization.identification.integrators import EXACT, continuous_by
 from fmilin.linearization.identification.realize import Realized, named_coordinates, realize
 from fmilin.linearization.identification.sampled import Continuous, Sampled, apart, continuous_of
 from fmilin.linearization.identification.steps import HeldOut, confirmed, fitting_step, given_step, held_out
@@ -21,6 +23,8 @@ from fmilin.model import Model, OperatingPoint, Stepping
 SHORT, LONG = 60, 200  # steps of a run: while a step is searched for, and at last
 SHORTEST = 20
 GROWTH = 1e4  # A record ends where responses exceed the largest of its first steps by this
+REDUCTIONS, REDUCED = 4, 1 / 30  # of pulses that lead an unstable plant far away
+GROWN, NOT_HALF = 3.0, 1e-6  # or by this, and answers to half a pulse are off their half by that part
 MOST_NUMBERS = 1_000_000  # of the Hankel matrix
 SEEN = 3.0  # radians of a motion that runs must show, to tell it where the model errs
 GLIMPSE = 0.1  # radians of the fastest motion: a record that is shorter shows but the beginning of any motion
@@ -75,9 +79,16 @@ class Identification:
 
     def confirmed(self, sampled: Sampled) -> Continuous:
         """Return the continuous model, confirmed at half the step, with the findings of that."""
-        model, self.findings.half_error = confirmed(sampled, self.runner, self.findings.error)
-        self.findings.nyquist = model.nyquist
-        return model
+        found = confirmed(sampled, self.runner, self.findings.error)
+        self.findings.half_error, self.findings.integrator = found.error, found.integrator
+        self.findings.nyquist = found.model.nyquist
+        return found.model
+
+    def continuous_like(self, sampled: Sampled) -> Continuous:
+        """Return the continuous model of another discrete one, for the integrator that was confirmed."""
+        exact = continuous_of(sampled)
+        integrator = self.findings.integrator
+        return exact if integrator is EXACT else continuous_by(integrator, sampled, exact)
 
 
 class ByResponse(Identification):
@@ -131,6 +142,13 @@ class ByResponse(Identification):
         rows = max(1, (len(self.model.outputs) + len(self.model.states)) * max(1, len(self.runner.scales)))
         count = max(SHORTEST, min(count, int(2 * np.sqrt(MOST_NUMBERS / rows))))
         markov = measured(self.runner, step, count, halves=halves)
+        for _ in range(REDUCTIONS if halves and not self.runner.is_noisy else 0):
+            if not _leaves_the_point(markov) or not self.runner.reduce_amplitudes(step, REDUCED):
+                break
+            smaller = measured(self.runner, step, count, halves=halves)
+            if not _bent(smaller).sum() < _bent(markov).sum():
+                break
+            markov = smaller
         if not np.isfinite(markov.Y).all():
             raise NumericalError(
                 f"The model answers pulses of its inputs with NaN within {count} steps of {step:g} s. Choose another "
@@ -219,7 +237,7 @@ class ByResponse(Identification):
 
     def _continuous_errors(self, model: Continuous, half: Sampled) -> Continuous:
         try:
-            other = continuous_of(half)
+            other = self.continuous_like(half)
         except FmilinError:
             other = replace(model, A=np.zeros_like(model.A), B=np.zeros_like(model.B))
         return replace(apart(model, other), f0=np.abs(model.f0 - other.f0))
@@ -247,11 +265,25 @@ class ByResponse(Identification):
             self.findings.extra.append(Remark("short-record", text))
 
 
+def _bent(markov: Markov) -> NDArray[np.bool_]:
+    """Return at which steps of the record a response that has grown is not twice that to half a pulse, shape (K,)."""
+    sizes = np.max(np.abs(markov.Y), axis=(1, 2), initial=0.0)
+    early = float(np.max(sizes[:SHORTEST], initial=0.0))
+    off = np.max(markov.errors, axis=(1, 2), initial=0.0)
+    return np.asarray((off > NOT_HALF * sizes) & (sizes > GROWN * early))
+
+
+def _leaves_the_point(markov: Markov) -> bool:
+    """Whether pulses move an unstable plant so far that it is not linear."""
+    return bool(_bent(markov).any())
+
+
 def before_growth(markov: Markov) -> Markov:
     """Return the part of the record before an unstable motion drowns all others."""
     sizes = np.max(np.abs(markov.Y), axis=(1, 2), initial=0.0)
     early = float(np.max(sizes[:SHORTEST], initial=0.0))
-    late = np.flatnonzero(sizes[SHORTEST:] > GROWTH * early)
+    # an unstable plant leaves the neighbourhood of the point before that: answers to half a pulse are no longer half
+    late = np.flatnonzero((sizes > GROWTH * early)[SHORTEST:] | _bent(markov)[SHORTEST:])
     if not late.size or early == 0:
         return markov
     count = SHORTEST + int(late[0])

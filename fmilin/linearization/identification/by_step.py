@@ -10,12 +10,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.ground import EQUILIBRIUM, FloatArray, FmilinError, Signals, UsageError
+from fmilin.ground import EQUILIBRIUM, FloatArray, FmilinError, NumericalError, Signals, UsageError
+from fmilin.ground.tolerances import AGREES_IN_STEPS, INACCURATE, PREDICTED, ROUNDING, TOO_INACCURATE
 from fmilin.linear_model.builder import IndependentCoordinates
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.identification.by_response import Identification
+from fmilin.linearization.identification.integrators import EXACT, step_matrix_of, stepped_by
 from fmilin.linearization.identification.sampled import Continuous, Sampled, apart, continuous_of
 from fmilin.linearization.identification.steps import fitting_step, given_step, has_halves, held_out
+from fmilin.linearization.identification.which_integrator import find_candidates
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.nonlinear import has_expressions
@@ -76,7 +79,7 @@ class ByStep(Identification):
         if self.stepping.lifted:
             linear = self.named(sampled, errors, coordinates, "steps", step)
         else:
-            model = self.confirmed(sampled)
+            model = self._confirmed_by_half(frame, sampled, self.confirmed(sampled), visits)
             doubts = self._errors(model, errors, frame, step, visits)
             linear = self.named(settled(model, doubts, frame.y_scales), doubts, coordinates, "steps", step)
         return replace(linear, warnings=(*frame.remarks, *linear.warnings))
@@ -119,9 +122,47 @@ class ByStep(Identification):
         C, D = slopes.c_y_error[half], slopes.c_u_error[half]
         return sampled, Sampled(A, B, C, D, step, reading, frame.parametrization.derivative_error, np.zeros(p))
 
+    def _confirmed_by_half(self, frame: Frame, sampled: Sampled, model: Continuous, visits: int) -> Continuous:
+        """Return the continuous model of which half a step is what was measured; refuse a step with an event in it."""
+        h = sampled.step / 2
+        affords = has_halves(sampled.step, self.runner.cadence) and self.runner.affords(
+            "one step of half the length", visits, visits, h
+        )
+        if not affords:
+            return model
+        try:
+            half = self._sampled(frame, h)[0]
+        except NumericalError:  # it takes no such steps
+            return model
+        sizes = np.concatenate((frame.y_scales, self.runner.scales, np.ones(1)))
+        integrator = self.findings.integrator
+        miss = _missed(stepped_by(integrator, model, h, sampled.reading), half, sizes)
+        if miss <= PREDICTED:
+            return model
+        tried = [
+            (_missed(stepped_by(c.integrator, c.plant, h, sampled.reading), half, sizes), c)
+            for c in find_candidates(sampled, model)
+            if c.integrator is not EXACT
+        ]
+        best, candidate = min(tried, key=lambda pair: pair[0], default=(miss, None))
+        if candidate is not None and best <= AGREES_IN_STEPS * miss and best <= INACCURATE:
+            self.findings.integrator = candidate.integrator
+            self.findings.half_error = best
+            return candidate.plant
+        if miss > TOO_INACCURATE:
+            raise NumericalError(
+                f"A step of {sampled.step:g} s is not what two steps of {h:g} s make: its map differs from theirs by "
+                f"{100 * miss:.3g}%. An event lies within the step, or the motion is not linear over it. Take a "
+                "smaller --step, or move the point."
+            )
+        return model
+
     def _step(self, frame: Frame, visits: int) -> float:
         def attempt(step: float) -> tuple[Sampled, float]:
             sampled, _ = self._sampled(frame, step)
+            if not self.stepping.lifted:
+                self._confirmed_by_half(frame, sampled, continuous_of(sampled), visits)
+                self.findings.integrator = EXACT
             held = held_out(self.runner, step)
             return sampled, float("nan") if held is None else held.error(sampled)
 
@@ -132,13 +173,27 @@ class ByStep(Identification):
         try:
             halves = has_halves(step, self.runner.cadence)
             halves = halves and self.runner.affords("one step of half the length", visits, visits, step / 2)
-            other = continuous_of(self._sampled(frame, step / 2)[0]) if halves else model
+            other = self.continuous_like(self._sampled(frame, step / 2)[0]) if halves else model
         except FmilinError:
             other = model
         off = apart(model, other)
         A, B = np.maximum(off.A, errors.A / step), np.maximum(off.B, errors.B / step)
         C, D = np.maximum(off.C, errors.C), np.maximum(off.D, errors.D)
         return Continuous(A, B, C, D, np.zeros_like(model.f0), errors.T, 0.0)
+
+
+def _missed(predicted: Sampled, measured: Sampled, sizes: FloatArray) -> float:
+    """Return how far the motion over a step is from the measured one, relative to the largest part of each row."""
+    one, other = (step_matrix_of(model) for model in (predicted, measured))
+    n = measured.order
+    scaled = np.abs(one - other)[:n] * sizes / sizes[:n, None]
+    motion = np.abs(other - np.eye(len(other)))[:n] * sizes / sizes[:n, None]
+    largest = np.max(motion, axis=1, initial=0.0)
+    off = np.max(scaled, axis=1, initial=0.0)
+    moving = largest > ROUNDING
+    part = np.where(moving, off / np.where(moving, largest, 1.0), 0.0)
+    worst = float(np.max(part, initial=0.0))
+    return worst if np.isfinite(worst) else float("inf")
 
 
 def settled(model: Continuous, errors: Continuous, y_scales: FloatArray) -> Continuous:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from fmilin.ground import FloatArray, Remark
-from fmilin.ground.tolerances import PREDICTED
+from fmilin.ground.tolerances import MISSES, PREDICTED
+from fmilin.linearization.identification.integrators import EXACT
 from fmilin.model.stepping import Cadence
 
 _METHODS = {
@@ -59,6 +60,7 @@ class Findings:
         self.singular_values: FloatArray = np.empty(0)
         self.order = 0
         self.lifted = False
+        self.integrator = EXACT  # the one that responses in half steps confirm
         self.nyquist = 0.0
         self.extra: list[Remark] = []
         self._worst = ""
@@ -75,7 +77,10 @@ class Findings:
     def doubt(self) -> float:
         """The error on held-out responses beyond noise, in whole steps or in halves, whichever is larger."""
         half = 0.0 if np.isnan(self.half_error) else self.half_error
-        return max(self.excess, float(np.sqrt(max(half**2 - (2 * self.noise) ** 2, 0.0))))
+        doubt = max(self.excess, float(np.sqrt(max(half**2 - (2 * self.noise) ** 2, 0.0))))
+        missed = 0.0 if np.isnan(self.error) else self.error
+        # noise of that size explains every miss, and then nothing was confirmed
+        return max(doubt, missed) if missed > MISSES else doubt
 
     def remarks(self) -> list[Remark]:
         """Return all findings as remarks."""

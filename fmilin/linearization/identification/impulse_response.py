@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 from time import process_time
 from typing import Any, TypeVar
@@ -19,6 +20,7 @@ from fmilin.ground import FloatArray, FmilinError, NumericalError
 from fmilin.ground.tolerances import QUIET
 from fmilin.linear_model.no_response import PUSHES
 from fmilin.model import Model, OperatingPoint, Response, Stepped
+from fmilin.model.stepping import respond_in_whole_steps
 
 T = TypeVar("T")
 
@@ -55,6 +57,7 @@ class Runner:
         self._smooth = False
         self.looked = True  # whether it is known if the model stands still between steps of its own
         self.is_noisy = False  # whether equal runs were seen to differ
+        self.takes_whole_steps = False  # each call takes steps of cadence.internal, whatever length it is told
         self.reduced = 0.0  # to which part of their sizes inputs were held, for the sake of proportion
         self.unresponsive: set[int] = set()  # inputs that moved nothing, however hard pushed
         self.in_dead_zone: list[str] = []  # inputs that move nothing unless pushed more
@@ -119,9 +122,12 @@ class Runner:
 
     def run(self, deviations: FloatArray, step: float, tolerance: float | None = None) -> Response:
         """Run with inputs at the point's values plus ``deviations`` (K, nu), with another tolerance if one is given."""
+        inputs, respond = self.point.inputs + deviations, self.stepped.respond
         if tolerance is not None:
-            return self.stepped.respond_within(tolerance, self.point, self.point.inputs + deviations, step)
-        return self.stepped.respond(self.point, self.point.inputs + deviations, step)
+            respond = partial(self.stepped.respond_within, tolerance)
+        if self.takes_whole_steps and self.cadence.internal:
+            return respond_in_whole_steps(respond, self.point, inputs, step, self.cadence.internal)
+        return respond(self.point, inputs, step)
 
     def odd(self, deviations: FloatArray, step: float, size: float = 1.0) -> Response:
         """Return half the difference of the runs with ``deviations`` and their opposites, per ``size``."""
@@ -155,6 +161,14 @@ class Runner:
                 self._require_smooth(self._amplitudes[step], step)
                 self._smooth = True
         return self._amplitudes[step]
+
+    def reduce_amplitudes(self, step: float, part: float) -> bool:
+        """Take a part of the amplitudes for this step; False where the user has said how far inputs are moved."""
+        if self._given is not None:
+            return False
+        self._amplitudes[step] = part * self.choose_amplitudes(step)
+        self._made.pop(("held out", step), None)
+        return True
 
     def _suitable(self, step: float) -> FloatArray:
         chosen = [self._amplitude(j, step) for j in range(len(self.scales))]

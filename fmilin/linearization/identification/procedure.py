@@ -18,16 +18,16 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import dead_zone_error, dead_zone_text, has_no_response, with_remark_on_response
 from fmilin.linearization.identification.accuracy import (
     is_coarse_solver,
-    own_step,
     solver_error,
     with_accuracy_required,
-    with_own_step,
     with_solver_error,
 )
 from fmilin.linearization.identification.by_response import ByResponse
 from fmilin.linearization.identification.by_step import ByStep
 from fmilin.linearization.identification.findings import Findings
 from fmilin.linearization.identification.impulse_response import Runner
+from fmilin.linearization.identification.integrators import EXACT
+from fmilin.linearization.identification.own_step import own_step, whole_step, with_integrator, with_own_step
 from fmilin.linearization.identification.sampled import Continuous, sampled_from
 from fmilin.linearization.identification.steps import COUNT, IDEAL, held_out, rounded, solver_noise, usable_step
 from fmilin.model import Cadence, Model, OperatingPoint, Stepped, Stepping
@@ -72,10 +72,10 @@ def _linearized(task: Task, runner: Runner) -> LinearModel:
     model, stepped = task.model, runner.stepped
     begin = task.stepping.step or usable_step(runner)
     repetition = stepped.make_repeatable(task.point, begin)
-    runner.cadence, stands = _with_own_step(runner, begin)
+    runner.cadence, how_steps = _with_own_step(runner, begin)
     begin = task.stepping.step or usable_step(runner)
     findings = Findings(runner.cadence, model.inputs.names, model.outputs.names, stepped.how_it_solves())
-    findings.repetition, findings.stands_between = repetition, stands
+    findings.repetition, findings.stands_between = repetition, bool(how_steps)
     methods = _Methods(task, runner, findings, begin)
     linear = methods.chosen()
     if findings.method in ("direct", "step") and (how := stepped.how_states_are_set()):
@@ -107,7 +107,7 @@ def _linearized(task: Task, runner: Runner) -> LinearModel:
         )
     linear = _with_errors_of_responses(linear, runner, findings, task)
     if findings.method not in ("direct", "products") and runner.cadence.internal and not task.stepping.lifted:
-        linear = with_own_step(linear, runner.cadence.internal, stands=stands)
+        linear = with_own_step(linear, runner.cadence.internal, what=how_steps or "takes no shorter steps than")
     stated = {str(warning) for warning in linear.warnings}
     own = [*discrete_states_remarks({} if task.stepping.lifted else model.discrete_states())]
     own += model_remarks(model.notes)
@@ -118,32 +118,38 @@ def _linearized(task: Task, runner: Runner) -> LinearModel:
 def _with_errors_of_responses(linear: LinearModel, runner: Runner, findings: Findings, task: Task) -> LinearModel:
     """Return the linear model with its solver's error, and what was left out; refuse what is too inaccurate."""
     sampled = task.stepping.lifted or bool(runner.stepped.cadence.sampled)
-    responds = findings.method in ("step", "response", "multisine") and not sampled
-    difference = solver_error(runner, findings.step) if responds else None
+    responds = findings.method in ("step", "response", "multisine", "free motion") and not sampled
+    if responds and findings.integrator is not EXACT:
+        linear = with_integrator(linear, runner, findings)
+    difference = solver_error(runner, findings.step) if responds and findings.integrator is EXACT else None
     if difference is not None and difference.change > findings.doubt:
         linear = with_solver_error(linear, difference)
-    if responds and findings.method != "step":  # a step's own estimates hold what it takes for noise
+    if responds:
         linear = with_accuracy_required(linear, keep=task.keep_inaccurate)
     if runner.left_out:
         findings.extra.append(Remark("accuracy", f"This is a first answer. {runner.remark}"))
     return linear
 
 
-def _with_own_step(runner: Runner, begin: float) -> tuple[Cadence, bool]:
-    """Return what is known of the model's steps with its solver's own step, and whether it stands still in between."""
+def _with_own_step(runner: Runner, begin: float) -> tuple[Cadence, str]:
+    """Return what is known of the model's steps with its solver's own step, and how it takes others than that."""
     cadence = runner.cadence
     if cadence.sampled or cadence.period:
-        return cadence, False
+        return cadence, ""
+    first = cadence.declared or begin
     try:
-        runner.run(np.zeros((1, len(runner.scales))), begin / 2)
+        runner.run(np.zeros((1, len(runner.scales))), first / 2)
     except FmilinError:
-        return replace(cadence, internal=cadence.internal or begin), False
+        return replace(cadence, internal=cadence.internal or first), ""
     runner.looked = False
     if not runner.affords("responses", *runner.attempt, begin):
-        return cadence, False
+        return cadence, ""
     runner.looked = True
+    if len(runner.scales) and (own := whole_step(runner, first)):
+        runner.takes_whole_steps = True
+        return replace(cadence, internal=own), "takes whole steps, whatever length it is told, of"
     own = own_step(runner, begin)
-    return (replace(cadence, internal=own), True) if own else (cadence, False)
+    return (replace(cadence, internal=own), "stands still between its own steps of") if own else (cadence, "")
 
 
 @dataclass(frozen=True)

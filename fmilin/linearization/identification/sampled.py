@@ -97,7 +97,7 @@ def continuous_of(model: Sampled) -> Continuous:
         )
     M = np.eye(n + k + 1)
     M[:n, :n], M[:n, n : n + k], M[:n, -1] = model.A, model.B, model.drift
-    L = _logarithm(M) / model.step
+    L = matrix_logarithm(M) / model.step
     C, D = model.C, model.D
     if model.reading == "end of step":  # y[k] = Cc x[k+1] + Dc u[k]
         C = np.asarray(np.linalg.solve(model.A.T, model.C.T).T, dtype=np.float64) if n else model.C
@@ -121,7 +121,8 @@ def sampled_from(model: Continuous, step: float, reading: str) -> Sampled:
     return Sampled(A, B, C, D, step, reading, model.T, E[:n, -1])
 
 
-def _logarithm(M: FloatArray) -> FloatArray:
+def matrix_logarithm(M: FloatArray) -> FloatArray:
+    """Return the real logarithm, confirmed by its exponential."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scipy's own doubts: the exponential below is the test
         try:

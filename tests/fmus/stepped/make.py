@@ -40,6 +40,8 @@ PLANTS = {
         (*(f"q[{i}]" for i in range(1, 7)), *(f"v[{i}]" for i in range(1, 7))), ("u1", "u2"), ("y1", "y2")
     ),
     "wide": Plant(_numbered("x"), _numbered("u"), _numbered("y")),
+    "ball": Plant(("h", "v"), ("u",), ("y",), {"h": 1.0}),
+    "relay": Plant(("x",), ("u",), ("y",)),
     "friction": Plant(("x", "v"), ("u",), ("y",)),
     "dead_zone": Plant(("x",), ("u",), ("y",)),
     "controller": Plant((), ("u1", "u2"), ("y",), variability="discrete"),

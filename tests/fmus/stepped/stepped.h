@@ -18,6 +18,8 @@
      EVER_ONCE        a second instance in the same process ends it, whichever library it is in
      LOOSE            without a tolerance the solver takes one explicit Euler step per communication step
      INEXACT=k        the solver makes an error of k roots of the tolerance per second, whatever the step
+     EVENTS           after_substep(m) is called after each step of the solver
+     CLOCK=i          output i is a number that no restoring repeats
      SLOW=n           a step takes n nanoseconds more
      RETURNS_EARLY    (FMI 3.0) ticks are the FMU's own: it returns early from the step when one is due, and ticks in the
                       event mode that it asks for; it must be allowed to
@@ -58,6 +60,9 @@ typedef struct {
 static void rates(const double *x, const double *z, const double *u, double *dx);
 static void outputs(const double *x, const double *z, const double *u, double *y);
 static void begin(Model *m);
+#ifdef EVENTS
+static void after_substep(Model *m); /* state events, once in a substep */
+#endif
 #ifdef PERIOD
 static void tick(Model *m);
 #endif
@@ -68,9 +73,15 @@ static double noise(void) {
     return NOISE * (state / 4294967296.0 - 0.5) * 3.4641016;
 }
 
+static unsigned looks; /* of all instances, which no state restores */
+
 static void look(Model *m) {
     rates(m->x, m->z, m->u, m->dx);
     outputs(m->x, m->z, m->u, m->y);
+#ifdef CLOCK
+    looks = looks * 1664525u + 1013904223u;
+    m->y[CLOCK] = looks / 4294967296.0; /* as good as a clock, or a random number */
+#endif
     for (int i = 0; i < NY; i++) m->y[i] += noise();
 }
 
@@ -102,7 +113,12 @@ static void integrate(Model *m, double h) {
         h -= h / n, n--;
     }
 #endif
-    for (int i = 0; i < n; i++) runge_kutta(m, h / n);
+    for (int i = 0; i < n; i++) {
+        runge_kutta(m, h / n);
+#ifdef EVENTS
+        after_substep(m);
+#endif
+    }
 #ifdef INEXACT
     for (int i = 0; i < NX; i++) m->x[i] *= 1 - INEXACT * h * sqrt(m->tolerance);
 #endif

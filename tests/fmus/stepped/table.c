@@ -1,9 +1,11 @@
 /* Plants with a solver inside, for tests/cosimulation_table.py: which of them, and how it is solved, are parameters.
 
    Value references: parameters p, states x, derivatives dx, inputs u, outputs y, one after the other.
-     p[0] plant    p[1] solver: 0 Runge-Kutta, 1 Euler, 2 Heun, 3 semi-implicit Euler    p[2] its step
+     p[0] plant    p[1] solver: 0 Runge-Kutta, 1 Euler, 2 Heun, 3 semi-implicit Euler, 4 trapezoidal rule, 5 implicit Euler
+     p[2] its step
      p[3] what it does between its steps: 0 divides a communication step evenly, 1 stands still until its own step fits,
-          2 runs ahead to its own next step, 3 takes the communication step for its own, 4 refuses other steps than its own
+          2 runs ahead to its own next step, 3 takes the communication step for its own, 4 refuses other steps than its own,
+          5 rounds to whole steps, one at least, 6 takes one step whatever it is told
      p[4..9] parameters of the plant */
 #include <math.h>
 #include <stdlib.h>
@@ -39,6 +41,10 @@ static void rates(const Model *m, const double *x, double *dx) {
         dx[2] = x[3], dx[3] = (p[0] * (x[0] - x[2]) + p[3] * (x[1] - x[3])) / p[2]; break;
     case 8: for (int i = 0; i < NX; i++) dx[i] = p[0] * ((i ? x[i - 1] : u) - x[i]); break;    /* chain of lags */
     case 9: dx[0] = (u - x[0]) / p[0], dx[1] = limited(x[0], p[1]); break;                    /* limited rate */
+    case 11: dx[0] = x[1], dx[1] = (p[0] * sin(x[2]) * x[3] * x[3] + u) / p[1];               /* cart and pole */
+        dx[2] = x[3], dx[3] = p[2] * sin(x[2]) - p[3] * x[3] - p[4] * dx[1] * cos(x[2]); break;
+    case 12: dx[0] = (u - p[0] * x[0] - p[1] * x[1]) / p[2], dx[1] = (p[1] * x[0] - p[3] * x[1]) / p[4]; /* DC motor */
+        dx[2] = x[1]; break;
     case 10: dx[0] = -p[0] * x[0] + p[1] * m->late[(m->count + LATE - (int)p[2]) % LATE]; break; /* late input */
     }
 }
@@ -49,6 +55,8 @@ static void look(Model *m) {
     m->y[1] = m->x[1];
     if (m->p[0] == 8) m->y[0] = m->x[NX - 1];
     if (m->p[0] == 7) m->y[1] = m->x[2];
+    if (m->p[0] == 11) m->y[1] = m->x[2];
+    if (m->p[0] == 12) m->y[0] = m->x[1], m->y[1] = m->x[2];
 }
 
 static void integrate(Model *m, double h) {
@@ -71,7 +79,18 @@ static void integrate(Model *m, double h) {
         for (int i = 0; i < NX; i++) m->x[i] += h / 2 * (k[0][i] + k[1][i]);
         break;
     case 3:
-        for (int i = NX - 1; i >= 0; i--) rates(m, m->x, k[0]), m->x[i] += h * k[0][i];
+        for (int i = 1; i < NX; i += 2) m->x[i] += h * k[0][i]; /* velocities, then positions */
+        rates(m, m->x, k[1]);
+        for (int i = 0; i < NX; i += 2) m->x[i] += h * k[1][i];
+        break;
+    case 4: case 5: /* by fixed-point iteration, to rounding */
+        memcpy(x, m->x, sizeof x);
+        for (int s = 0; s < 300; s++) {
+            const double part = m->p[1] == 4 ? 0.5 : 0;
+            rates(m, x, k[1]);
+            for (int i = 0; i < NX; i++) x[i] = m->x[i] + h * (part * k[0][i] + (1 - part) * k[1][i]);
+        }
+        memcpy(m->x, x, sizeof x);
     }
     m->count++;
 }
@@ -81,9 +100,11 @@ static int may_be_taken_back(Model *m, double h, int forgets) {
     int mode = (int)m->p[3], n = (int)ceil(h / own - 1e-9);
     if (mode == 4 && fabs(h / own - round(h / own)) > 1e-6) return 0;
     if (mode == 3) n = 1;
+    if (mode == 5) n = n < 1 ? 1 : (int)round(h / own), n = n < 1 ? 1 : n;
+    if (mode == 6) n = 1;
     if (mode == 1) n = (int)floor((end - m->origin) / own + 1e-6) - m->count;
     if (mode == 2) n = (int)ceil((end - m->origin) / own - 1e-6) - m->count;
-    for (int i = 0; i < n; i++) integrate(m, mode == 1 || mode == 2 ? own : h / n);
+    for (int i = 0; i < n; i++) integrate(m, mode == 1 || mode == 2 || mode >= 5 ? own : h / n);
     m->time = end;
     return 1;
 }

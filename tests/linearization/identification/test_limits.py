@@ -45,7 +45,7 @@ def test_a_model_that_half_the_step_contradicts_is_not_continuous(off: float, *,
     model = Sampled(A, B, (1 + off) * plant.C, plant.D, 0.2, "at once", np.empty((0, 4)), np.zeros(4))
     toy = Toy(plant)
     if holds:
-        assert confirmed(model, Runner(toy, toy.start), 0.0)[1] == pytest.approx(off, abs=1e-9)
+        assert confirmed(model, Runner(toy, toy.start), 0.0).error == pytest.approx(off, abs=1e-9)
     else:
         with pytest.raises(NumericalError, match="belong to no common continuous model"):
             confirmed(model, Runner(toy, toy.start), 0.0)

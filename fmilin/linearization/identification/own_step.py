@@ -1,0 +1,210 @@
+"""The solver's own step: how it is found where a model is discrete, and the plant that belongs to it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from fmilin.ground import FloatArray, FmilinError, Remark
+from fmilin.ground.tolerances import INACCURATE, ROUNDING
+from fmilin.linear_model.builder import with_errors
+from fmilin.linear_model.model import LinearModel, relative_error
+from fmilin.linearization.identification.findings import Findings
+from fmilin.linearization.identification.impulse_response import Runner
+from fmilin.linearization.identification.integrators import stepped_by
+from fmilin.linearization.identification.sampled import Continuous, Sampled, sampled_from
+from fmilin.linearization.identification.steps import held_out
+from fmilin.linearization.identification.which_integrator import Identified, identify_integrator
+
+# Between its solver's own steps a model may stand still. It is discrete over its own step then: communication steps
+# move nothing while others do, at equal distances, the inputs displaced once and held.
+
+LOOKS = tuple(8.0**k for k in range(-4, 2))  # lengths of communication steps, in suggested ones, of the looks
+LOOKED, LONG = 128, 200  # communication steps of a look, and of what confirms a step
+FEWEST = 4  # moves that show a rhythm
+DISPLACED = 1e-2  # by which inputs are displaced, in their sizes; times OTHER where a rhythm is confirmed
+OTHER = 3.0
+
+
+def own_step(runner: Runner, suggested: float) -> float | None:
+    """Return the solver's own step, in seconds, where the model stands still between two; None where it does not."""
+    still = np.zeros((FEWEST, len(runner.scales)))
+    once, again = (runner.run(still, suggested).after for _ in range(2))
+    runner.is_noisy = not np.array_equal(once, again, equal_nan=True)
+    if runner.is_noisy:  # noise moves it always
+        return None
+    for part in LOOKS:
+        try:
+            step = part * suggested
+            moves = _moves(runner, step, LOOKED, DISPLACED)
+            gaps = np.diff(moves)
+            if len(moves) >= LOOKED - 1:  # it always moves, in longer steps the more
+                return None
+            if len(moves) >= FEWEST and gaps.max() >= 2 and gaps.max() - gaps.min() <= 1:
+                own = next((own for own in _candidates(runner, moves, step) if _is_confirmed(runner, own)), None)
+                if own is not None:
+                    return own
+        except FmilinError:  # it takes no such steps
+            continue
+    return None
+
+
+def _moves(runner: Runner, step: float, count: int, part: float) -> np.ndarray:
+    """Return the numbers of the communication steps in which an output or a state moves, beyond rounding."""
+    seen = runner.run(np.tile(part * runner.scales, (count, 1)), step)
+    shown = np.hstack((seen.after, seen.states))
+    size = ROUNDING * np.max(np.abs(shown), axis=0, initial=0.0)
+    return 1 + np.flatnonzero((np.abs(np.diff(shown, axis=0)) > size).any(axis=1))
+
+
+def _candidates(runner: Runner, moves: np.ndarray, step: float) -> Iterator[float]:
+    """Yield steps of this rhythm: what the model suggests, the roundest numbers, whole fractions of a second."""
+    count, span = len(moves) - 1, float(moves[-1] - moves[0])
+    least, most, mean = (step * (span + late) / count for late in (-1.0, 1.0, 0.0))
+    cadence = runner.stepped.cadence
+    rounded = (float(f"{mean:.{digits}g}") for digits in range(1, 7))
+    for own in (cadence.internal, cadence.step, *rounded, 1.0 / round(1.0 / mean) if mean < 1.0 else None):
+        if own and least <= own <= most:
+            yield own
+
+
+def _is_confirmed(runner: Runner, own: float) -> bool:
+    """Whether every such step moves the model, and every second of half its length, whatever the inputs' size."""
+    for parts in (1, 2):
+        gaps = np.diff(_moves(runner, own / parts, LONG, OTHER * DISPLACED))
+        if len(gaps) < FEWEST - 1 or (gaps != parts).any():
+            return False
+    return True
+
+
+SAME_STEPS = 1e-9  # responses to calls of different lengths that agree to this are those of equal steps
+FEW_CALLS, CALLS = 3, 6  # of a first look, and of an experiment on the lengths of steps
+
+
+def whole_step(runner: Runner, begin: float) -> float | None:
+    """Return the solver's own step where each call takes whole ones, whatever length it is told; None where not."""
+    pulse = np.zeros((CALLS, len(runner.scales)))
+    pulse[0] = DISPLACED * runner.scales
+
+    def answer(step: float, calls: int = 1) -> FloatArray:
+        inputs = np.repeat(pulse, calls, axis=0)
+        moved, still = (runner.run(deviations, step) for deviations in (inputs, np.zeros_like(inputs)))
+        shown = (np.hstack((run.after, run.states)) for run in (moved, still))
+        one, other = shown
+        return np.asarray(one - other)[calls - 1 :: calls]
+
+    try:
+        first, shorter = (runner.run(pulse[:FEW_CALLS], step).after for step in (begin, begin / 2))
+        if not _is_same(shorter, first):
+            return None
+        one = answer(begin)
+        if not np.any(one[1:]) or any(not _is_same(answer(begin / part), one) for part in (2, 4)):
+            return None
+        longer = answer(8 * begin)
+    except FmilinError:
+        return None
+    declared = runner.stepped.cadence.declared or begin
+    if _is_same(longer, one):  # one step whatever it is told: nothing but the description tells how long
+        return declared
+    for count in range(2, 17):
+        if _is_same(answer(begin, count), longer):
+            return declared if count == round(8 * begin / declared) else 8 * begin / count
+    return None
+
+
+def _is_same(one: FloatArray, other: FloatArray) -> bool:
+    size = np.max(np.abs(other), axis=0, initial=0.0)
+    return bool((np.abs(one - other) <= SAME_STEPS * size).all())
+
+
+def with_own_step(linear: LinearModel, own: float, *, what: str) -> LinearModel:
+    """Return the plant that belongs to the discrete model over the solver's own step; ``what``: how it takes steps."""
+    hidden = linear.full_states is linear.states
+    T = np.zeros((0, len(linear.A))) if hidden else linear.T
+    exact = Continuous(linear.A, linear.B, linear.C, linear.D, linear.f0, T, 0.0)
+    discrete = sampled_from(exact, own, "at once")
+    found = identify_integrator(discrete, exact)
+    return replace(_with_plant(linear, found, own, what), discrete=discrete_model(linear, discrete))
+
+
+PARTS = (4, 16)  # of a step, in which the integrator is compared with the model again
+
+
+def with_integrator(linear: LinearModel, runner: Runner, findings: Findings) -> LinearModel:
+    """Return the plant with what confirms its integrator: responses in far shorter steps, not used to make it."""
+    integrator, step = findings.integrator, findings.step
+    plant = Continuous(linear.A, linear.B, linear.C, linear.D, linear.f0, np.zeros((0, len(linear.A))), 0.0)
+    reading = findings.reading or "at once"
+    worst = findings.half_error
+    for part in PARTS:
+        held = (
+            held_out(runner, step / part)
+            if runner.affords("shorter steps of the solver", 6, 360, step / part)
+            else None
+        )
+        if held is not None:
+            worst = max(worst, held.error(stepped_by(integrator, plant, step / part, reading)))
+    by_logarithm = sampled_from(plant, step, "at once")
+    discrete = stepped_by(integrator, plant, step, "at once")
+    off = relative_error(np.abs(discrete.A - by_logarithm.A), discrete.A)
+    errors = replace(
+        linear.errors,
+        A=np.maximum(linear.errors.A, worst * np.max(np.abs(linear.A), axis=1, keepdims=True, initial=0.0)),
+        B=np.maximum(linear.errors.B, worst * np.max(np.abs(linear.B), axis=1, keepdims=True, initial=0.0)),
+    )
+    text = (
+        f"The solver inside takes each communication step as its own, by {integrator.name}. Its plant predicts "
+        f"responses in steps of {step:g} s and of a half, a fourth and a sixteenth of that to {worst:.1e}, and A and B "
+        f"are those of that plant; a solver without visible error would move it otherwise by {off:.1e} in a step. The "
+        f"discrete model over {step:g} s is lin.discrete (--lifted)."
+    )
+    remark = Remark("accuracy" if worst > INACCURATE else "integrator", text)
+    linear = replace(linear, discrete=discrete_model(linear, discrete), warnings=(remark, *linear.warnings))
+    return with_errors(linear, errors)
+
+
+def discrete_model(linear: LinearModel, discrete: Sampled) -> LinearModel:
+    """Return the discrete linear model in the same coordinates; its errors are those of the plant over a step."""
+    errors = replace(linear.errors, A=discrete.step * linear.errors.A, B=discrete.step * linear.errors.B)
+    own = replace(
+        linear, A=discrete.A, B=discrete.B, C=discrete.C, D=discrete.D, f0=discrete.drift, sample_time=discrete.step
+    )
+    return with_errors(own, errors)
+
+
+def _with_plant(linear: LinearModel, found: Identified, own: float, what: str) -> LinearModel:
+    plant = found.plant
+    off = found.difference
+    size = {name: float(np.max(np.abs(getattr(plant, name)), initial=0.0)) for name in "AB"}
+    errors = replace(
+        linear.errors,
+        A=np.maximum(linear.errors.A, off * size["A"]),
+        B=np.maximum(linear.errors.B, off * size["B"]),
+    )
+    kind = "accuracy" if off > INACCURATE else "integrator"
+    remark = Remark(kind, f"The model {what} {own:.6g} s. {integrator_words(found, linear)}")
+    return with_errors(replace(linear, A=plant.A, B=plant.B, f0=plant.f0, warnings=(remark, *linear.warnings)), errors)
+
+
+def integrator_words(found: Identified, linear: LinearModel) -> str:
+    """Say which integrator it is, how sure that is, and what others would make of the same steps."""
+    names = " or ".join(dict.fromkeys(rival.integrator.name for rival in found.rivals))
+    if found.integrator is None:
+        return (
+            "Which integrator is inside cannot be told: A and B are the logarithm of the discrete model, inputs held "
+            f"over each step. The plants of {names} differ from that by up to {found.difference:.1e}."
+        )
+    exact = Continuous(linear.A, linear.B, linear.C, linear.D, linear.f0, linear.T, 0.0)
+    by_logarithm = max(
+        float(np.max(np.abs(getattr(exact, n) - getattr(found.plant, n)), initial=0.0))
+        / (float(np.max(np.abs(getattr(found.plant, n)), initial=0.0)) or 1.0)
+        for n in "AB"
+    )
+    sure = "no other method that was tried meets as many"
+    if found.rivals:
+        sure = f"{names} meets as many, and differs by {found.difference:.1e}"
+    return (
+        f"Its solver is {found.integrator.name}: with it {found.relations} exact relations hold in the plant, and "
+        f"{sure}. A and B are those of that plant; the logarithm of the discrete model differs by {by_logarithm:.1e}. "
+        "The discrete model is lin.discrete (--lifted)."
+    )

@@ -1,0 +1,227 @@
+"""Which integrator made a discrete model: the one with a plant in which exact relations hold that others miss.
+
+One discrete model has a plant for every integrator. The right plant is told by what is exactly so in equations of
+motion and only nearly so in the wrong plants: an input that moves a position by way of its acceleration only (C B = 0),
+an output that is the rate of another (C_i A = C_j), an undamped mode, a coefficient that is zero. Without such a
+relation the integrator cannot be told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.ground import FloatArray, FmilinError
+from fmilin.ground.tolerances import RANK_MEASURED, RELATION_HOLDS, RELATION_MISSED
+from fmilin.linearization.identification.integrators import (
+    EXACT,
+    INTEGRATORS,
+    Integrator,
+    continuous_by,
+    semi_implicit_euler,
+)
+from fmilin.linearization.identification.sampled import Continuous, Sampled
+
+MARKOV = 4  # parameters C A^k B that may vanish
+FEW_ROWS = 24  # outputs and states that are compared with each other
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An integrator and its plant."""
+
+    integrator: Integrator
+    plant: Continuous
+
+
+@dataclass(frozen=True)
+class Identified:
+    """The integrator that was found, or that none can be told."""
+
+    integrator: Integrator | None
+    plant: Continuous  # of the integrator; of a solver without visible error where none is told
+    relations: int  # exact relations that hold in this plant and not in all others
+    rivals: tuple[Candidate, ...]  # others in which as many hold
+
+    @property
+    def difference(self) -> float:
+        """How far the plants of rivals are from this one, relative to the largest entries of A and of B."""
+        return max((_difference(self.plant, rival.plant) for rival in self.rivals), default=0.0)
+
+
+def identify_integrator(model: Sampled, exact: Continuous) -> Identified:
+    """Return the integrator behind a discrete model over its solver's own step; ``exact`` is the plant by logarithm."""
+    candidates = find_candidates(model, exact)
+    rows = _rows_of(model)
+    residuals = np.array([_relations(candidate.plant, rows) for candidate in candidates])
+    least, most = residuals.min(axis=0), residuals.max(axis=0)
+    informative = least <= RELATION_MISSED * most
+    holds = residuals <= np.maximum(RELATION_HOLDS, 10.0 * least)
+    votes = (holds & informative & ~holds.all(axis=0)).sum(axis=1)
+    most_votes = int(votes.max(initial=0))
+    if not most_votes:
+        others = tuple(c for c in candidates if c.integrator is not EXACT)
+        return Identified(None, exact, 0, others)
+    best = [candidate for candidate, count in zip(candidates, votes.tolist(), strict=True) if count == most_votes]
+    return Identified(best[0].integrator, best[0].plant, most_votes, tuple(best[1:]))
+
+
+def find_candidates(model: Sampled, exact: Continuous) -> list[Candidate]:
+    """Return the integrators that have a plant, the most usual first."""
+    first, *others = INTEGRATORS
+    integrators = [first, *_semi_implicit(model), *others]
+    candidates = []
+    for integrator in integrators:
+        try:
+            plant = continuous_by(integrator, model, exact)
+        except FmilinError:
+            continue
+        if np.isfinite(plant.A).all() and np.isfinite(plant.B).all():
+            candidates.append(Candidate(integrator, plant))
+    return [*candidates, Candidate(EXACT, exact)]
+
+
+def _difference(one: Continuous, other: Continuous) -> float:
+    parts = []
+    for name in "AB":
+        a, b = getattr(one, name), getattr(other, name)
+        largest = float(np.max(np.abs(a), initial=0.0))
+        if largest:
+            parts.append(float(np.max(np.abs(a - b))) / largest)
+    return max(parts, default=0.0)
+
+
+# Rows of outputs and of states: what is seen of x and of u. Rates of them are relations to look for.
+
+
+@dataclass(frozen=True)
+class _Rows:
+    C: FloatArray  # (r, n)
+    D: FloatArray  # (r, nu)
+    square: FloatArray | None  # n independent rows of C in which A may have zeros
+
+
+def _rows_of(model: Sampled) -> _Rows:
+    n, k = model.B.shape
+    C = np.vstack((model.T.reshape(-1, n), model.C))
+    D = np.vstack((np.zeros((len(model.T), k)), model.D))
+    if model.reading == "end of step" and n:  # y[k] = C x[k+1] + D u[k]
+        shown = np.linalg.solve(model.A.T, model.C.T).T
+        C, D = np.vstack((model.T.reshape(-1, n), shown)), np.vstack((D[: len(model.T)], model.D - shown @ model.B))
+    sizes = np.linalg.norm(C, axis=1)
+    seen = np.flatnonzero(sizes > RANK_MEASURED * np.max(sizes, initial=0.0))
+    distinct: list[int] = []
+    for i in seen.tolist():
+        if all(_apart(np.append(C[i], D[i]), np.append(C[j], D[j])) > RANK_MEASURED for j in distinct):
+            distinct.append(i)
+    C, D = C[distinct[:FEW_ROWS]], D[distinct[:FEW_ROWS]]
+    small = np.abs(D) <= RELATION_HOLDS * np.max(np.abs(D), axis=1, initial=0.0)[:, None]
+    return _Rows(C, np.where(small, 0.0, D), _independent(C, n))
+
+
+def _apart(one: FloatArray, other: FloatArray) -> float:
+    """Return the sine of the angle between two vectors."""
+    a, b = (vector / np.linalg.norm(vector) for vector in (one, other))
+    return float(np.linalg.norm(a - (a @ b) * b))
+
+
+def _independent(rows: FloatArray, count: int) -> FloatArray | None:
+    """Return the first rows that are well independent, as many as ``count``; None where there are fewer."""
+    chosen: list[FloatArray] = []
+    for row in rows:
+        trial = np.array([*chosen, row / np.linalg.norm(row)])
+        if np.linalg.svd(trial, compute_uv=False)[-1] > RANK_MEASURED:
+            chosen.append(trial[-1])
+        if len(chosen) == count:
+            return np.array(chosen)
+    return None
+
+
+def _relations(plant: Continuous, rows: _Rows) -> FloatArray:
+    """Return how far each relation is from exact, relative to the terms in it, in the same order for all plants."""
+    A, B, C, n = plant.A, plant.B, rows.C, len(plant.A)
+    if plant.f0.any():
+        B = np.column_stack((B, plant.f0))
+    D = np.column_stack((rows.D, np.zeros((len(C), B.shape[1] - rows.D.shape[1]))))
+    residuals: list[float] = []
+    if n < 2:  # every row is the rate of every other
+        return np.zeros(0)
+    proper = (D == 0).all(axis=1)
+    power, terms = B, np.abs(B)
+    for _ in range(min(MARKOV, n - 1)):
+        size = np.abs(C) @ terms
+        value = np.abs(C @ power) / np.where(size > 0, size, 1.0)
+        residuals += np.where(D == 0, value, 1.0).ravel().tolist()
+        power, terms = A @ power, np.abs(A) @ terms
+    rates = np.hstack((C @ A, C @ B))
+    shown = np.hstack((C, D))
+    for i in range(len(C)):
+        for j in range(len(C)):
+            if i != j:
+                zero = not rates[i].any()
+                residuals.append(1.0 if zero or not proper[i] else _apart(rates[i], shown[j]))
+    values = np.linalg.eigvals(A)
+    oscillating = sorted(values[values.imag > 0.1 * np.abs(values)].tolist(), key=lambda s: s.imag)
+    damping = [abs(s.real) / abs(s) for s in oscillating[: n // 2]]
+    residuals += damping + [1.0] * (n // 2 - len(damping))
+    if rows.square is not None:
+        own = rows.square @ A @ np.linalg.inv(rows.square)
+        sizes = np.max(np.abs(own), axis=1, keepdims=True)
+        residuals += (np.abs(own) / np.where(sizes > 0, sizes, 1.0)).ravel().tolist()
+    return np.array(residuals)
+
+
+# The semi-implicit Euler method needs to know what are positions: half of the coordinates, seen by outputs or states.
+
+
+def _semi_implicit(model: Sampled) -> list[Integrator]:
+    """Return the semi-implicit Euler methods whose positions are among the rows that are seen."""
+    n = model.order
+    if n < 2 or n % 2:
+        return []
+    rows, h, one = _rows_of(model), model.step, np.eye(n)
+    proper = rows.C[~rows.D.any(axis=1)]
+    Gamma = np.column_stack((model.B, model.drift)) if model.drift.any() else model.B
+    if not Gamma.shape[1]:
+        return []
+    try:
+        back = np.linalg.inv(model.A)
+    except np.linalg.LinAlgError:
+        return []
+    # velocities first: q[k+1] = q[k] + h v[k+1], so that v is a difference backwards, which no input moves at once
+    found: list[tuple[FloatArray, FloatArray, bool]]
+    found = [(q, q @ (one - back) / h, False) for q in _half(_rows_moved(proper, back @ Gamma, moved=False), n)]
+    for speeds in _half(_rows_moved(proper, Gamma, moved=True), n):  # of bodies that inputs accelerate
+        positions = np.asarray(h * np.linalg.lstsq((one - back).T, speeds.T, rcond=1e-12)[0].T, dtype=np.float64)
+        if np.allclose(positions @ (one - back), h * speeds, rtol=1e-8, atol=1e-10 * np.max(np.abs(speeds))):
+            found.append((positions, speeds, False))
+    # positions first: q[k+1] = q[k] + h v[k]
+    found += [(q, q @ (model.A - one) / h, True) for q in _half(_rows_moved(proper, Gamma, moved=False), n)]
+    methods = []
+    for positions, speeds, positions_first in found:
+        S = np.vstack((positions, speeds))
+        S = S / np.linalg.norm(S, axis=1, keepdims=True)
+        if not np.isfinite(S).all() or np.linalg.svd(S, compute_uv=False)[-1] <= RANK_MEASURED:
+            continue
+        which = np.zeros(n)
+        which[: n // 2] = float(positions_first)
+        which[n // 2 :] = float(not positions_first)
+        methods.append(semi_implicit_euler(np.linalg.solve(S, which[:, None] * S), positions_first=positions_first))
+    return methods
+
+
+def _rows_moved(rows: FloatArray, Gamma: FloatArray, *, moved: bool) -> FloatArray:
+    """Return the rows that some column moves, beside the moduli of the terms; or else those that none does."""
+    terms = np.abs(rows) @ np.abs(Gamma)
+    reached = (np.abs(rows @ Gamma) > RELATION_MISSED * np.where(terms > 0, terms, 1.0)).any(axis=1)
+    chosen: FloatArray = rows[reached == moved]
+    return chosen
+
+
+def _half(rows: FloatArray, order: int) -> list[FloatArray]:
+    """Return the independent rows where there are just as many as half of ``order``."""
+    count = order // 2
+    chosen = _independent(rows, count)
+    more = _independent(rows, count + 1) if len(rows) > count else None
+    return [] if chosen is None or more is not None else [chosen]
