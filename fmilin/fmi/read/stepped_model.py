@@ -242,6 +242,7 @@ class SteppedFmu(FmuModel, Stepped):
                 how = ""
             difference = fresh
         self.repeats = not difference
+        session.repetition = how = how or session.repetition  # what an earlier call found still holds
         if difference:
             how = (
                 f"{how} The model does not repeat itself: equal runs differ by up to {difference:.1e} of the sizes of "

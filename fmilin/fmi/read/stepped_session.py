@@ -53,6 +53,7 @@ class SteppedSession(Session):
         self._restores = True  # whether a saved state may be relied on
         self.restores_twice = False  # after one step, before a run: some FMUs restore everything but inputs
         self.sets_by_start = False  # states as start values of a fresh instance: it refuses them later
+        self.repetition = ""  # what it took to make equal runs give equal answers
         self.steps = 0
         self.anchor_time = 0.0  # where every run starts, in seconds
         super().__init__(fmu, parameters, time, settings)

@@ -136,9 +136,14 @@ def _with_own_step(runner: Runner, begin: float) -> tuple[Cadence, str]:
     cadence = runner.cadence
     if cadence.sampled or cadence.period:
         return cadence, ""
-    first = cadence.declared or begin
+    still, first = np.zeros((1, len(runner.scales))), cadence.declared or begin
+    if first != begin:
+        try:
+            runner.run(still, first)
+        except FmilinError:  # it declares a step that it does not take
+            first = begin
     try:
-        runner.run(np.zeros((1, len(runner.scales))), first / 2)
+        runner.run(still, first / 2)
     except FmilinError:
         return replace(cadence, internal=cadence.internal or first), ""
     runner.looked = False
