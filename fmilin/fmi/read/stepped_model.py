@@ -221,8 +221,8 @@ class SteppedFmu(FmuModel, Stepped):
     def make_repeatable(self, point: OperatingPoint, step: float) -> str:
         """See to it that equal runs give equal answers; see :meth:`fmilin.model.stepping.Stepped.make_repeatable`."""
         session = self._session
-        how = ""
-        if not session.restores and not session.copies:
+        how = session.repetition  # what an earlier call found still holds
+        if not how and not session.restores and not session.copies:
             how = "The model cannot save its state, so every run starts from a fresh instance."
         difference = self._difference_of_runs(point, step)
         if difference and session.restores:
@@ -242,7 +242,7 @@ class SteppedFmu(FmuModel, Stepped):
                 how = ""
             difference = fresh
         self.repeats = not difference
-        session.repetition = how = how or session.repetition  # what an earlier call found still holds
+        session.repetition = how
         if difference:
             how = (
                 f"{how} The model does not repeat itself: equal runs differ by up to {difference:.1e} of the sizes of "
