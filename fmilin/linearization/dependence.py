@@ -170,6 +170,8 @@ def _without_totals(candidates: FloatArray, samples: _Samples) -> FloatArray:
         return candidates
     native = candidates / samples.sizes[:, None]
     support = np.abs(candidates).max(axis=1) > RANK
+    if not support.any():  # a state of 1e10 beside others of 1 leaves combinations of nothing
+        return candidates[:, :0]
     if (support & samples.reached).any():
         return candidates
     part = native[support] / np.abs(native[support]).max()

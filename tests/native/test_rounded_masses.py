@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from fmilin.models.lagrange import LagrangeModel
 
 import fmilin as fl
+from fmilin.native import LagrangeModel
 
 
 def chain(a: float, b: float, c: float) -> LagrangeModel:

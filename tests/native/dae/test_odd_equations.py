@@ -37,6 +37,12 @@ def test_only_errors_of_fmilin_escape(equations: list[str], start: float) -> Non
         assert all(np.isfinite(fl.linearize(model).A).ravel())
 
 
+def test_a_state_of_another_size_does_not_end_the_search_for_combinations() -> None:
+    equations = ["der(x) = der(y)", "der(y) = y", "der(z) = y"]
+    lin = fl.linearize(DaeModel("m", equations, start={"x": -1.0, "z": 1e10}))
+    assert np.abs(np.sort(lin.eigenvalues().real) - [0.0, 0.0, 1.0]).max() < 1e-12
+
+
 def test_a_slope_that_is_not_a_number_is_named_with_its_equation() -> None:
     with pytest.raises(fl.NumericalError, match=r"The slope of 'sin\(exp\(.* by 'z' in 'odd' is infinite or not a"):
         DaeModel("odd", ODD[0], inputs=["u"])
