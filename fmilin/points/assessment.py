@@ -45,10 +45,14 @@ def remarks_on(
         yield Remark("multiple", f"Several solutions meet here, or nearly: slopes do not determine {listed}{more}.")
     if report.free_directions:
         leaders = ", ".join(d.name for d in report.free_directions)
+        choice = (
+            "Those nearest to the guess were taken; fix them to choose"
+            if report.is_nearest
+            else "The search ended at these, and others may be nearer to the guess: fix them to choose"
+        )
         yield Remark(
             "family",
-            f"The solution is one of a family: {leaders} may have other values. Those nearest to the guess were "
-            "taken; fix them to choose (--fix NAME=VALUE).",
+            f"The solution is one of a family: {leaders} may have other values. {choice} (--fix NAME=VALUE).",
         )
     later = _later(equations, candidate)
     if later is not None and not report.moving and later > max(100 * report.residual, 1e-7):

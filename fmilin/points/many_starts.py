@@ -10,6 +10,7 @@ import numpy as np
 from fmilin.ground import REFUSALS, FloatArray, NumericalError, Signals, UsageError, perform
 from fmilin.manifold.many_points import points_with
 from fmilin.model import Model, OperatingPoint, RememberingModel, one_at_a_time
+from fmilin.points.deflation import search_elsewhere
 from fmilin.points.equations import Equations
 from fmilin.points.newton import corrected
 from fmilin.points.procedure import point_at, start_of
@@ -28,6 +29,7 @@ SPREADS = (0.3, 1.0, 3.0)  # of the starts, in sizes of the states; angles anywh
 SAME_REST = 1e-6  # distance of two solutions, in sizes, that counts as none
 SHOWN = 6  # states in a line
 STAYS = {True: "stays", False: "does not stay", None: "may stay or not"}
+DEFLATED = 8  # searches at most for what the starts did not lead to
 ALIKE = 1e-2  # difference of eigenvalues of two members of one family, beside the fastest
 
 
@@ -152,17 +154,25 @@ def operating_points(
     equations = equations_of(candidate, request)
     random = np.random.default_rng(seed)
     points: list[TrimmedPoint] = []
+    known: list[FloatArray] = []
+    drawn: list[FloatArray] = []
     origins: list[FloatArray] = []
     for k in range(starts):
         z = placed(equations, _drawn(equations, random, SPREADS[k % len(SPREADS)]))
         progress(k + 1)
         if not np.isfinite(z).all():
             continue
+        drawn.append(z)
         origins.append(equations.unknowns.at(z).states)
         solution = _rest(equations, z, falls=bool(k % 2))
         if solution is not None:
-            point = point_at(equations, solution, request)
-            points += [] if any(_is_same(point, other) for other in points) else [point]
+            _add_new(points, known, solution, equations, request)
+    for z in [equations.unknowns.z0, *drawn][:DEFLATED] if points else ():
+        # Of three solutions the middle one may attract few starts: known ones are left out of the search.
+        elsewhere = search_elsewhere(equations, z, known)
+        solution = None if elsewhere is None else _rest(equations, elsewhere, falls=False)
+        if solution is not None:
+            _add_new(points, known, solution, equations, request)
     if not points:
         raise NumericalError(
             f"None of {starts} starts leads to a rest. Give bounds around where one may be, free an input, or let "
@@ -170,6 +180,20 @@ def operating_points(
         )
     order = sorted(points, key=lambda p: np.inf if p.report.unstable is None else p.report.unstable)
     return OperatingPoints(order, np.array(origins), model.states)
+
+
+def _add_new(
+    points: list[TrimmedPoint],
+    known: list[FloatArray],
+    solution: Solution,
+    equations: Equations,
+    request: TrimRequest,
+) -> None:
+    """Add the point at a solution unless it is among ``points``, and where it is to ``known``."""
+    point = point_at(equations, solution, request)
+    if not any(_is_same(point, other) for other in points):
+        points.append(point)
+        known.append(solution.z)
 
 
 def _drawn(equations: Equations, random: np.random.Generator, spread: float) -> FloatArray:

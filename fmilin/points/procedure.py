@@ -18,6 +18,7 @@ from fmilin.points.assessment import TrimError, free_directions, remarks_on
 from fmilin.points.contact_forces import least_contact_forces
 from fmilin.points.equations import Equations
 from fmilin.points.large import answers, search_sparse
+from fmilin.points.nearest import move_to_nearest
 from fmilin.points.optimum import Optimum, OutOfBoundsError
 from fmilin.points.report import TrimmedPoint, TrimReport
 from fmilin.points.request import PointRequest, TrimRequest, names_minimized, quantity, read_name
@@ -178,14 +179,17 @@ def search(
 
     def search_for(request: TrimRequest) -> TrimmedPoint:
         start, remarks = start_of(model, request, guess, anywhere=anywhere)
+        is_nearest = False
         balance, solution = solved(equations_of(start, request), request)
         best = preferred(balance, solution, request)
         if best is None:
             solution, choice_remarks = least_contact_forces(balance, solution)
             remarks = (*remarks, *choice_remarks)
+            if not choice_remarks and free_directions(balance, solution, ())[0]:
+                solution, is_nearest = move_to_nearest(balance, solution)
         else:
             balance, solution = best.equations, best.solution
-        point = point_at(balance, solution, request, remarks, best)
+        point = point_at(balance, solution, request, remarks, best, is_nearest=is_nearest)
         if request.stable:
             require_staying(point.report)
         return point
@@ -244,6 +248,8 @@ def point_at(
     request: TrimRequest,
     remarks: tuple[Remark, ...] = (),
     best: Optimum | None = None,
+    *,
+    is_nearest: bool = False,
 ) -> TrimmedPoint:
     """Return the point at a solution, with its report; what is ``best`` is no member of a family."""
     unknowns = equations.unknowns
@@ -268,7 +274,7 @@ def point_at(
         states=candidate.model.states, inputs=candidate.model.inputs, rates=f, changes=changes, moving=moving,
         varying=tuple(n for n, v in zip(names, varies, strict=True) if v),
         dragged=tuple(n for n in moving if n not in request.steady),
-        free_directions=directions, regularity=regularity,
+        free_directions=directions, regularity=regularity, is_nearest=is_nearest,
         at_bounds=tuple(n for n, b in zip(unknowns.names, at_bounds, strict=True) if b),
         residual=residual, exact=residual <= BALANCED_EXACTLY,
         distance=dict(zip(unknowns.names, (certificate.distance * unknowns.scales).tolist(), strict=True)),

@@ -38,6 +38,7 @@ class TrimReport(Shown):
     varying: tuple[str, ...] = ()
     dragged: tuple[str, ...] = ()  # those among them that were not listed: the constraints take them along
     free_directions: tuple[FreeDirection, ...] = ()  # empty when the solution is isolated
+    is_nearest: bool = False  # of a family, whether no move along it leads nearer to the states of the guess
     at_bounds: tuple[str, ...] = ()  # quantities that lie on one of their bounds
     remarks: tuple[Remark, ...] = ()
     # the smallest singular value of the balanced Jacobian over the largest: near zero at a fold, where two solutions

@@ -64,7 +64,10 @@ def _staying(balance: Equations, request: TrimRequest) -> Solution:
     solution = resting(balance, balance.unknowns.z0)
     if solution is not None:
         return solution
-    unstable = instability(balance, _solved(balance, request))
+    nearest = _solved(balance, request)
+    unstable = instability(balance, nearest)
+    if unstable is not None and unstable.stability.stable is True:
+        return nearest  # the damped motion need not arrive there: it may be slow, or pass by
     raise NumericalError(
         f"No rest at which the motion stays was found near the guess: the motion with damping ends at none. The rest "
         f"nearest to the guess {'is one of unknown stability' if unstable is None else unstable.text}. Start elsewhere "
