@@ -153,6 +153,8 @@ def _sentence(row: Row, value: float, candidate: Candidate, targets: Mapping[str
     if row.kind == "target":
         target = targets[row.name]
         return f"'{row.name}' at {_with_unit(target.value + value, target.unit)} instead of {target.value:.6g}"
+    if row.kind == "total":
+        return f"the total {row.name} changed by {value:.6g}"
     if row.kind == "constraint":
         return f"the constraint '{row.name}' at {value:.6g} instead of 0"
     unit = candidate.model.states[candidate.model.states.positions[row.name]].unit

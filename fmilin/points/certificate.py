@@ -185,13 +185,13 @@ class _Search:
         return self.equations.jacobian(z, exact=self.exact, quick=not self.exact)[0]
 
     def _judged(self, d: FloatArray) -> Certificate:
-        noise = self._noise()
+        known, noise = self._noise()
         doubtful = self.slopes.null
         if self.slopes.determines_all:
             # Small singular values alone say nothing: those of a beam of many elements, or of a bushing beside a soft
             # spring, are far from rounding, and then Newton and Kantorovich's bound holds with all of them.
             step = -self.slopes.loose @ self.r
-            bound = self._bound(step, noise)
+            bound = self._bound(step, known)
             if bound is not None and (bound <= DETERMINED * self.sizes).all():
                 return Certificate(self.z, bound, step, self.seen, is_isolated=True)
         doubtful = np.hstack((doubtful, self.slopes.weak(self.r, noise, self.sizes)))
@@ -199,17 +199,20 @@ class _Search:
             doubtful = (d if np.abs(d).max(initial=0.0) > 0 else np.cos(np.arange(len(d)) + 1.0))[:, None]
         return self._along(d, doubtful, noise)
 
-    def _noise(self) -> FloatArray:
-        """Return what r may be by rounding and the model's own noise, shape (m,)."""
+    def _noise(self) -> tuple[FloatArray, FloatArray]:
+        """Return what r is known to by its measured noise, and what rounding may make of it at most, (m,) each."""
         line = np.cos(np.arange(len(self.z)) + 1.0)
         values = np.array([self.equations.values(self.z + 1e-8 * s * line) for s in range(POINTS)])
-        if np.isfinite(values).all():
-            # What was measured includes the rounding of terms that cancel; four units are the least that terms have.
-            least = LEAST_ROUNDING * np.abs(self.slopes.J) @ np.maximum(np.abs(self.z), 1.0)
-            noise = np.maximum(least, CLEARLY * noise_from_table(values))
-        else:
-            noise = np.maximum(self.slopes.rounding, self.allowed)
-        return np.where(self.equations.first_order, noise, np.maximum(noise, self.allowed))
+        is_measured = bool(np.isfinite(values).all())
+        measured = CLEARLY * noise_from_table(values) if is_measured else self.allowed
+        most = np.maximum(self.slopes.rounding, measured)
+        # What was measured includes the rounding of terms that cancel; four units are the least that terms have.
+        least = LEAST_ROUNDING * np.abs(self.slopes.J) @ np.maximum(np.abs(self.z), 1.0)
+        known = np.maximum(least, measured) if is_measured else most
+        first = self.equations.first_order
+        return np.where(first, known, np.maximum(known, self.allowed)), np.where(
+            first, most, np.maximum(most, self.allowed)
+        )
 
     def _bound(self, d: FloatArray, noise: FloatArray) -> FloatArray | None:
         """Return 2 |d|, rounding included, where K |d| <= 1/2; None where it is not."""

@@ -36,7 +36,7 @@ NEGLIGIBLE = 1e-7  # entries of such a Jacobian below this fraction of their row
 class Row:
     """One equation: its name, and what one unit of its scaled residual means."""
 
-    kind: str  # ``"constraint"``, ``"rate"``, ``"change of rate"`` or ``"target"``
+    kind: str  # ``"constraint"``, ``"rate"``, ``"change of rate"``, ``"target"`` or ``"total"``
     name: str
     size: float
 
@@ -58,6 +58,7 @@ class Equations:
         self.pairs = pairs
         self.moving = moving
         self.at_rest = np.array(at_rest, dtype=np.intp)
+        self.totals: tuple[FloatArray, FloatArray] | None = None  # coefficients (k, N) and values (k,) of linear totals
         self._last: Invariants | None = None
         start = unknowns.start
         self.state_scales = start.model.states.scales(start.states)
@@ -107,8 +108,19 @@ class Equations:
         """Return the same equations with other targets."""
         other = copy(self)
         other.targets = tuple(targets)
-        rows = [row for row in self.rows if row.kind != "target"]
-        other.rows = (*rows, *(Row("target", target.name, target.size) for target in targets))
+        rows = [row for row in self.rows if row.kind not in ("target", "total")]
+        totals = [row for row in self.rows if row.kind == "total"]
+        other.rows = (*rows, *(Row("target", target.name, target.size) for target in targets), *totals)
+        other.sizes = np.array([row.size for row in other.rows])
+        other.first_order = ~other.kinds("change of rate")
+        return other
+
+    def with_totals(self, coefficients: FloatArray, values: FloatArray, names: Sequence[str]) -> Equations:
+        """Return the equations with linear totals of the states, (k, N), that have these values (k,)."""
+        other = copy(self)
+        other.totals = coefficients, values
+        sizes = np.maximum(np.abs(coefficients) @ self.state_scales, 1e-300).tolist()
+        other.rows = (*self.rows, *(Row("total", name, size) for name, size in zip(names, sizes, strict=True)))
         other.sizes = np.array([row.size for row in other.rows])
         other.first_order = ~other.kinds("change of rate")
         return other
@@ -143,6 +155,8 @@ class Equations:
                 parameters = {**candidate.model.parameters, **candidate.parameters}
                 read = reading_values(self.targets, candidate.states, candidate.inputs, parameters, answer)
                 parts.append(read - wanted)
+            if self.totals is not None:
+                parts.append(self.totals[0] @ candidate.states - self.totals[1])
         except REFUSALS:
             return np.full(len(sizes), np.nan)
         return np.asarray(np.concatenate(parts) / sizes)
@@ -235,6 +249,8 @@ class Equations:
                 parts.append(self._change(candidate, rates, dx, du)[np.ix_(self.at_rest, unknown_columns)])
             if self.targets:
                 parts.append(reading_slopes(self.targets, dx, du, rates, outputs)[:, unknown_columns])
+            if self.totals is not None:
+                parts.append((self.totals[0] @ dx)[:, unknown_columns])
         except REFUSALS:
             return None
         J = np.full((len(self.rows), len(unknowns)), np.nan)

@@ -27,9 +27,14 @@ BEYOND = (1.0, 4.0, 16.0, 64.0)  # how far it may reach
 TERMS_ROUNDED = 64 * float(np.finfo(np.float64).eps)
 
 
-def rounding_of(J: FloatArray, z: FloatArray) -> FloatArray:
+def rounding_of(J: FloatArray, z: FloatArray, equations: Equations | None = None) -> FloatArray:
     """Return what counts as zero where the model has no noise, shape (m,): a limit, and the rounding of the terms."""
-    return np.maximum(BALANCED_EXACTLY, TERMS_ROUNDED * np.abs(J) @ np.maximum(np.abs(z), 1.0))
+    rounding = TERMS_ROUNDED * np.abs(J) @ np.maximum(np.abs(z), 1.0)
+    if equations is not None and len(equations.targets):
+        # A target may be far below the sizes of the unknowns that reach it: there terms are what the unknowns are.
+        own = TERMS_ROUNDED * np.abs(J) @ np.abs(z)
+        rounding = np.where(equations.kinds("target"), own, rounding)
+    return np.maximum(BALANCED_EXACTLY, rounding)
 
 
 def affine(equations: Equations, z0: FloatArray, *, exact: bool) -> FloatArray | None:
@@ -80,13 +85,15 @@ def corrected(equations: Equations, z0: FloatArray, *, exact: bool = True, itera
     for _ in range(iterations if J.size else 0):
         if not (np.isfinite(J).all() and np.isfinite(r).all()):
             break
-        is_zero = bool((np.abs(r) <= rounding_of(J, z)).all())
+        is_zero = bool((np.abs(r) <= rounding_of(J, z, equations)).all())
         last -= is_zero
         step = _step(equations, z, r, balanced(_inside(equations, z, J, r), seen), radius) if last >= 0 else None
         if step is None:
             break
         z, r, radius = step
-        if not (np.abs(r) <= rounding_of(J, z)).all():  # else these slopes are good enough for the last digits
+        if not (
+            np.abs(r) <= rounding_of(J, z, equations)
+        ).all():  # else these slopes are good enough for the last digits
             J = equations.jacobian(z, exact=exact, quick=True)[0]
             seen = np.fmax(seen, np.abs(J))
     z = np.clip(z, unknowns.low, unknowns.high)

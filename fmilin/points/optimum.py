@@ -24,8 +24,11 @@ ITERATIONS = 200  # of SLSQP
 PRECISION = 1e-12  # of the preference in sizes of its start
 BINDS = 1e-6  # distance from a bound, in sizes of what is bounded, at which it may bind
 PROBE = 1e-4  # step for second derivatives, in sizes of the unknowns
-POLISHINGS = 8
+POLISHINGS = 30
+LONGEST_STEP = 1.0  # of a polishing step, in sizes of the unknowns
 FLAT = 1e-9  # curvature, beside the largest, along which a preference says nothing
+FIRST_PART, LEAST_PART = 0.25, 1e-4  # of the way of a bound: the first step, and the least
+FOLLOWED = 1e-8  # residual, in sizes, up to which a point is on that way
 GONE = 1e5  # sizes of the unknowns beyond which a preference has no least value
 
 
@@ -145,19 +148,82 @@ def optimum(equations: Equations, start: Solution, preference: Preference, limit
     """Return the best point near a solution; refuse bounds that leave none, and what has no least value there."""
     exact = start.is_exact
     problem = _Problem(equations, preference, limits, exact=exact)
-    z = _least(problem, start.z)
-    if any(abs(b) > BINDS for b in problem.beyond(z)):
-        inside = _Problem(equations, _inside(limits), (), exact=exact)
-        z = _least(problem, _least(inside, start.z))
+    failure: NumericalError | None = None
+    try:
+        z = _least(problem, start.z)
+        if any(abs(b) > BINDS for b in problem.beyond(z)):
+            inside = _Problem(equations, _inside(limits), (), exact=exact)
+            z = _least(problem, _least(inside, start.z))
+        best = _finish(problem, equations, z)
+        if best is not None:
+            return best
+    except NumericalError as error:
+        failure = error
+    # The search may have left the equations on its way: move the bounds from where the solution is to where they are.
+    moved = _move_bounds(problem, equations, start.z)
+    best = None if moved is None else _finish(problem, equations, moved)
+    if best is not None:
+        return best
+    raise failure or NumericalError(
+        f"The search for the least '{preference.name}' ended at no point that balances. Start elsewhere (--guess)."
+    )
+
+
+def _move_bounds(problem: _Problem, equations: Equations, z: FloatArray) -> FloatArray | None:
+    """Return the point to which the solution goes when crossed bounds are moved step by step; None without one."""
+    read = problem.read(z)[problem.k :]
+    crossed = [
+        (limit.reading, float(value), limit.low if beyond < 0 else limit.high)
+        for limit, value, beyond in zip(problem.limits, read, problem.beyond(z), strict=True)
+        if beyond != 0.0
+    ]
+    if not crossed:
+        return None
+    done, part = 0.0, FIRST_PART
+    while done < 1.0:
+        part = min(part, 1.0 - done)
+        ahead = [replace(r, value=value + (done + part) * (bound - value)) for r, value, bound in crossed]
+        moved = equations.with_targets([*equations.targets, *ahead])
+        end = corrected(moved, z, exact=problem.exact)
+        if np.isfinite(end.r).all() and float(np.max(np.abs(end.r), initial=0.0)) <= FOLLOWED:
+            z, done, part = end.z, done + part, 2 * part
+        else:
+            part /= 2
+            if part < LEAST_PART:
+                return None
+    return z
+
+
+def _crossed(problem: _Problem, z: FloatArray) -> list[Reading]:
+    """Return what is beyond a bound, with the bound as its value."""
+    pairs = zip(problem.limits, problem.beyond(z), strict=True)
+    return [
+        replace(limit.reading, value=limit.low if beyond < 0 else limit.high)
+        for limit, beyond in pairs
+        if abs(beyond) > BINDS
+    ]
+
+
+def _finish(problem: _Problem, equations: Equations, z: FloatArray) -> Optimum | None:
+    """Return the best point near z, where it balances; None where it does not."""
+    exact = problem.exact
     binding = _binding(problem, equations, z)
+    added: set[str] = set()
     while True:
         final = equations.with_targets([*equations.targets, *binding])
         z, last, unresolved = _sharpened(problem, final, z)
         multipliers = _multipliers(problem, final, z)
-        wrong = [r for r in binding if not _holds(problem, equations, r, multipliers[r.name])]
-        if not wrong:
+        crossed = [r for r in _crossed(problem, z) if r.name not in added]
+        wrong = [r for r in binding if r.name not in added and not _holds(problem, equations, r, multipliers[r.name])]
+        if crossed:  # the search had stopped before this bound, and the best point without it lies beyond
+            binding = [*binding, crossed[0]]
+            added.add(crossed[0].name)
+        elif wrong:
+            binding = [r for r in binding if r is not wrong[0]]
+        else:
             break
-        binding = [r for r in binding if r is not wrong[0]]
+    if _crossed(problem, z):
+        return None
     solution = assessed(final, z, exact=exact)
     if solution.certificate is not None:
         names = {r.name for r in binding}
@@ -168,11 +234,8 @@ def optimum(equations: Equations, start: Solution, preference: Preference, limit
         near = certificate.is_near(equations.unknowns.sizes(solution.z))
         solution = replace(solution, certificate=certificate, is_near=near)
     if not solution.is_zero:
-        raise NumericalError(
-            f"The search for the least '{preference.name}' ended at no point that balances. Start elsewhere (--guess)."
-        )
-    value = problem.value(solution.z)
-    return Optimum(final, solution, value, multipliers, unresolved)
+        return None
+    return Optimum(final, solution, problem.value(solution.z), multipliers, unresolved)
 
 
 def _least(problem: _Problem, z0: FloatArray) -> FloatArray:
@@ -300,7 +363,11 @@ def _sharpened(problem: _Problem, final: Equations, z: FloatArray) -> tuple[Floa
             )
         step = -Z @ (V[:, stiff] @ ((V[:, stiff].T @ (Z.T @ g)) / curvatures[stiff]))
         length = float(np.max(np.abs(step), initial=0.0))
-        if length > 0.5 * previous or length > 1.0:
+        if length > LONGEST_STEP:  # far from the best point: it is approached, and the curvature looked at again
+            z = corrected(final, z + LONGEST_STEP / length * step, exact=exact).z
+            last = step
+            continue
+        if length > 0.5 * previous:
             last = step
             break
         z, previous, last = corrected(final, z + step, exact=exact).z, length, step

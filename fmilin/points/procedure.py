@@ -17,6 +17,7 @@ from fmilin.model import Model, OperatingPoint, RememberingModel, one_at_a_time
 from fmilin.points.assessment import TrimError, free_directions, remarks_on
 from fmilin.points.contact_forces import least_contact_forces
 from fmilin.points.equations import Equations
+from fmilin.points.keeping import keep_totals
 from fmilin.points.large import answers, search_sparse
 from fmilin.points.nearest import move_to_nearest
 from fmilin.points.optimum import Optimum, OutOfBoundsError
@@ -186,7 +187,10 @@ def search(
             solution, choice_remarks = least_contact_forces(balance, solution)
             remarks = (*remarks, *choice_remarks)
             if not choice_remarks and free_directions(balance, solution, ())[0]:
-                solution, is_nearest = move_to_nearest(balance, solution)
+                balance, solution, total_remarks = keep_totals(balance, solution)
+                remarks = (*remarks, *total_remarks)
+                if free_directions(balance, solution, ())[0]:
+                    solution, is_nearest = move_to_nearest(balance, solution)
         else:
             balance, solution = best.equations, best.solution
         point = point_at(balance, solution, request, remarks, best, is_nearest=is_nearest)

@@ -283,7 +283,7 @@ def assessed(equations: Equations, end: FloatArray | Corrected, *, exact: bool) 
     J, is_exact = equations.jacobian(z, exact=exact)
     residual = equations.values(z)
     J = np.nan_to_num(J)
-    allowed = rounding_of(J, z)
+    allowed = rounding_of(J, z, equations)
     first = equations.first_order
     if not (np.abs(residual[first]) <= allowed[first]).all():
         allowed = np.maximum(allowed, np.minimum(10 * _noise(equations, z), NOISIEST))

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -34,8 +33,14 @@ def equations_of(start: Candidate, request: TrimRequest) -> Equations:
     at_rest = list(range(len(model.states)))
     if listed:
         at_rest = [i for i in independent_states(start, pairs, listed) if i not in listed]
-    targets = [reading(model, name, value) for name, value in request.targets.items()]
+    targets = [_target(model, name, value) for name, value in request.targets.items()]
     return Equations(Unknowns(start, request), at_rest, pairs, moving=bool(listed), targets=targets)
+
+
+def _target(model: Model, name: str, value: float) -> Reading:
+    """Return what should come out, in a size in which its value is not rounding: 4e-24 is not zero."""
+    target = reading(model, name, value)
+    return replace(target, size=min(target.size, abs(value))) if value != 0.0 else target
 
 
 def solved(balance: Equations, request: TrimRequest) -> tuple[Equations, Solution]:
@@ -162,6 +167,7 @@ MOST = 8  # targets that are left out in turn
 STANDS = 1e-9  # slope of a target, beside its terms, that is rounding
 FARTHER = 0.05  # sizes of the unknowns
 HALVINGS = 16  # of the way to a target
+LAST_FAILURES = 4  # failed searches after which the way is halved no more: each may take a second
 
 Search = Callable[[TrimRequest], TrimmedPoint]
 
@@ -213,12 +219,19 @@ def _approached(name: str, wanted: float, fewer: TrimRequest, search: Search, mo
     start, closest, done = model.start, None, 0.0
     answer = model.evaluate(start.time, start.states, start.inputs)
     here = float(reading_values([reading(model, name)], start.states, start.inputs, start.parameters, answer)[0])
-    for part in 0.5 ** np.arange(1, HALVINGS + 1):
-        with suppress(FmilinError):
-            near = {name: here + (done + part) * (wanted - here)}
+    failures, part = 0, 1.0
+    for _ in range(HALVINGS):
+        part *= 0.5
+        near = {name: here + (done + part) * (wanted - here)}
+        try:
             closest = search(replace(fewer, near=near)).report.targets[name]
+        except FmilinError:
+            failures += 1
+            if failures == LAST_FAILURES:
+                break
+        else:
             done += part
-    step = abs(wanted - here) * 0.5**HALVINGS
+    step = abs(wanted - here) * part
     return None if closest is None else round(closest, -math.ceil(math.log10(step)) - 1)
 
 
