@@ -8,12 +8,12 @@ import fmilin as fl
 from fmilin import NumericalError
 
 
-@pytest.mark.parametrize("value", [4e-24, -1e-15, 1e-6, 1e12])
-def test_a_target_is_met_in_its_own_size(value: float) -> None:
-    model = OdeModel("flow", {"n": "u - 3*n"}, inputs=["u"], outputs={"y": "1.6e-19*n"})
+@pytest.mark.parametrize(("value", "factor"), [(4e-24, 1.6e-19), (-1e-15, 1.0), (4e-24, 1.0), (1e12, 2.5)])
+def test_a_target_is_met_in_its_own_size(value: float, factor: float) -> None:
+    model = OdeModel("flow", {"n": "u - 3*n"}, inputs=["u"], outputs={"y": f"{factor}*n"})
     point = fl.trim(model, fixed={"y": value}, free=["u"])
-    np.testing.assert_allclose(point.states[0], value / 1.6e-19, rtol=1e-9)
-    np.testing.assert_allclose(point.inputs[0], 3 * value / 1.6e-19, rtol=1e-9)
+    np.testing.assert_allclose(point.states[0], value / factor, rtol=1e-9)
+    np.testing.assert_allclose(point.inputs[0], 3 * value / factor, rtol=1e-9)
 
 
 def test_a_tiny_target_of_a_nonlinear_output() -> None:
