@@ -32,8 +32,8 @@ class Trace:
 class Validity:
     """How far a channel of the linear model holds."""
 
-    # the amplitude up to which coordinates and outputs are right within 5 % of their largest response; of the drift,
-    # the time in seconds
+    # the amplitude up to which coordinates and outputs are right, each within 5 % of its own largest response; of the
+    # drift, the time in seconds
     limit: float
     at_least: bool = False  # whether the search ended before that amplitude was reached: it is larger than ``limit``
     limited_by: str = ""  # the signal that is wrong first, or the reason why the nonlinear model ends there

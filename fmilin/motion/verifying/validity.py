@@ -23,6 +23,7 @@ from fmilin.motion.verifying.relaxation import Deviation, Excitation, Relaxation
 FIRST = 1e-2  # size of the deviations at the first amplitude tried, in sizes of the states
 BENT = 3e-3  # relative deviation at the largest amplitude above which a smaller one is tried
 TRIES = 8
+RESPONDS_ITSELF = 1e-2  # part of the largest response, in sizes of signals, from which a signal is judged by its own
 ROUNDED = 60.0  # times the noise of a signal over the amplitude, that c1 may hold: some four times, taken fifteenfold
 MAY_BE_ROUNDING = 5e-8  # A deviation below this part of the response may be rounding: nothing is said of its order
 
@@ -59,6 +60,16 @@ class Comparison:
         size = float(np.max(np.abs(self.linear[:, some]) / self.sizes.signals[some], initial=0.0))
         return size if size > 1e-12 else 1.0
 
+    def own_responses(self) -> FloatArray:
+        """Return by what the deviation of each signal is judged, (ns,): its own largest linear response, in its size.
+
+        A signal that hardly responds to this excitation is compared with the largest response of any, as the
+        second-order part of its motion is all that there is.
+        """
+        own = np.max(np.abs(self.linear), axis=0, initial=0.0) / self.sizes.signals
+        largest = self.largest_of(self.sizes.counts)
+        return np.asarray(np.where(own > RESPONDS_ITSELF * largest, own, largest))
+
     @property
     def effect(self) -> float:
         """The size of the motion at amplitude one, in sizes of the states; 0 when the states do not move."""
@@ -91,7 +102,7 @@ class SlopeCheck:
     error: float  # the largest |c1|, relative to the largest linear response
     order: float  # log2 of the ratio of the deviations a D at a and a/2; NaN where they are rounding
     worst: int  # the signal with that error
-    relative: float  # the largest |D(a)| of the signals that count, relative to their largest linear response
+    relative: float  # the largest |D(a)| of a signal that counts, relative to its own largest linear response
     deviation: FloatArray  # (nt, ns), D(a)
 
 
@@ -115,12 +126,13 @@ def compare_slopes(comparison: Comparison, natural: float) -> SlopeCheck:
     c1 = np.maximum(c1 - ROUNDED * comparison.sizes.noise / a, 0.0)
     E1, E2 = float(np.max(np.abs(D1), initial=0.0)), float(np.max(np.abs(D2), initial=0.0)) / 2
     order = np.nan if MAY_BE_ROUNDING * largest > E2 else float(np.log2(E1 / E2))
-    relative = float(np.max(np.abs(D1[:, comparison.sizes.counts]), initial=0.0)) / largest
+    counts = comparison.sizes.counts
+    relative = float(np.max(np.abs(D1[:, counts]) / comparison.own_responses()[counts], initial=0.0))
     error, worst = float(np.max(c1, initial=0.0)) / largest, int(np.argmax(c1)) if c1.size else 0
     return SlopeCheck(a, error, order, worst, relative, D1)
 
 
-ACCEPTED = 0.05  # deviation over the largest linear response
+ACCEPTED = 0.05  # deviation over the linear response of the same signal
 FARTHEST = 100.0  # deviations of the states, in their sizes, at which the search ends
 SWEEPS = 6  # at most, for one amplitude, in one of several rounds
 ROUNDS = 4
@@ -139,7 +151,7 @@ class _Search:
         if np.isfinite(check.order):
             self._power = int(np.clip(np.round(check.order), 2, 5)) - 1
         self._end = end
-        self._largest = comparison.largest_of(comparison.sizes.counts)
+        self._responses = comparison.own_responses()[comparison.sizes.counts]
         self.sign = 0.0
         self.limited_by = ""
         self.deviations: dict[float, FloatArray] = {}
@@ -152,7 +164,7 @@ class _Search:
         return value
 
     def relative(self, amplitude: float, sign: float) -> float:
-        """Return the largest deviation of the signals that count over their largest response; inf beyond the end."""
+        """Return the largest deviation of a signal that counts over its own largest response; inf beyond the end."""
         sizes = self._comparison.sizes
         try:
             D = self._deviation(sign * amplitude)
@@ -162,12 +174,13 @@ class _Search:
             return np.inf
         if not D.size:
             return 0.0
-        if D.max() <= self._largest:  # what has left the response says nothing of others
+        D /= self._responses
+        if D.max() <= 1.0:  # what has left the response says nothing of others
             self._last = (sign * amplitude, self.deviations[sign * amplitude])
         self.limited_by = [n for n, counts in zip(sizes.names, sizes.counts, strict=True) if counts][
             int(D.max(axis=0).argmax())
         ]
-        return float(D.max()) / self._largest
+        return float(D.max())
 
     def _deviation(self, amplitude: float) -> FloatArray:
         """Return D(a), beginning with the last one, as it grows with a power of the amplitude."""

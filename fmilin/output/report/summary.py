@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from fmilin.fmi.read.archive import FmuOptions
-    from fmilin.fmi.read.description import Description
+    from fmilin.fmi.read.description import Description, Variable
     from fmilin.output.report.page import Sheet
 
 MOST_ROWS = 40
@@ -84,14 +84,16 @@ def summary_of_fmu(
     layout = ScalarLayout(description)
     declared, where = constraints_with(fmu)
     parameters = (v for v in description.variables.with_causality("parameter") if v.is_float)
+    plain = layout.signals(islice((s for v in parameters for s in layout.scalars(v)), most_parameters))
+    structural = [_structural_signal(v) for v in description.variables.with_causality("structuralParameter")]
     return Summary(
         info=ModelInfo(description.model_name, description.token, description.tool, description.fmi_version),
         interfaces=description.interfaces,
         states=layout.signals(layout.states),
         inputs=layout.signals(layout.inputs),
         outputs=layout.signals(layout.outputs),
-        parameters=layout.signals(islice((s for v in parameters for s in layout.scalars(v)), most_parameters)),
-        number_of_parameters=description.variables.number_with_causality("parameter"),
+        parameters=Signals([*structural, *plain]),
+        number_of_parameters=description.variables.number_with_causality("parameter") + len(structural),
         directional_derivatives=description.directional_derivatives,
         constraints=() if declared is None else declared.constraints,
         constraints_from=where,
@@ -102,6 +104,13 @@ def summary_of_fmu(
         notes=(*description.notes, *layout.notes),
         problems=tuple(problems(fmu)) if check else None,
     )
+
+
+def _structural_signal(variable: Variable) -> Signal:
+    """Return a structural parameter, which sets sizes of arrays (``--set`` before anything else), with its start."""
+    value = float(variable.start.split()[0]) if variable.start else float("nan")
+    note = f"structural parameter; {variable.description}".removesuffix("; ")
+    return Signal(variable.name, start=value, description=note)
 
 
 def summary_of_model(model: Model) -> Summary:

@@ -63,6 +63,7 @@ def _facts(verification: Verification) -> Iterator[Fact]:
     wrong = f"WRONG in {len(verification.failed)} of {count} channels"
     yield "Model", [shortened(verification.model.name)]
     yield "Verdict", [f"right to first order in all {count} channels" if verification.passed else wrong]
+    yield "Compared", ["each coordinate and output with its own largest response in the channel"]
     yield "Followed", [f"{verification.horizon:.4g} s", f"{verification.evaluations} evaluations"]
 
 
