@@ -124,7 +124,7 @@ def _with_errors_of_responses(linear: LinearModel, runner: Runner, findings: Fin
     difference = solver_error(runner, findings.step) if responds and findings.integrator is EXACT else None
     if difference is not None and difference.change > findings.doubt:
         linear = with_solver_error(linear, difference)
-    if responds:
+    if responds and findings.method != "step":  # a step's own estimates hold what it takes for noise; halves confirm it
         linear = with_accuracy_required(linear, keep=task.keep_inaccurate)
     if runner.left_out:
         findings.extra.append(Remark("accuracy", f"This is a first answer. {runner.remark}"))
