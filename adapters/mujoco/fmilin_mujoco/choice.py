@@ -34,6 +34,8 @@ def chosen_model(engine: MujocoEngine) -> Model:
         engine.notes = [*engine.notes, f"This model runs in MuJoCo's engine, not as a native mechanism: {reason}."]
         return MujocoModel(engine)
     limited = any(sensor.limits for sensor in mechanism.description.sensors)  # the engine does not name their ends
+    if not len(mechanism.states):
+        return mechanism  # nothing moves: there is nothing to compare the time of
     if not (limited or mechanism.constraints.observed) and mechanism.inputs.names == engine.inputs.names:
         mechanism.engine.through = engine
     return mechanism

@@ -109,6 +109,10 @@ class MujocoEngine(Engine):
         start = start_of(model) if start is None else start
         self._given, self._held_feet = model, tuple(feet)
         self._m = m = copy(model)
+        # Linear models are of the continuous equations, in which contacts are left out: neither depends on how MuJoCo
+        # steps. Its inverse dynamics rejects models with the Runge-Kutta integrator or the noslip solver.
+        m.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER
+        m.opt.noslip_iterations = 0
         self._seen: dict[Saturation, MujocoEngine] = {}
         self._muscles: tuple[Muscle, ...] = ()
         self._last_slopes: tuple[Any, _AtPoint] | None = None

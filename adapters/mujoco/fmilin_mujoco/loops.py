@@ -77,17 +77,18 @@ class Loops:
         self._bodies = np.array([e.anchors.bodies[side] for side in (0, 1) for e, _ in tied], dtype=int)
         self._anchors = np.array([e.anchors.points[side] for side in (0, 1) for e, _ in tied]).reshape(-1, 3)
         self._roots = model.body_rootid[self._bodies]
-        self._moves = np.array([_movers(model, body) for body in self._bodies]).reshape(-1, model.nv)
+        self._moves = np.array([_movers(model, body) for body in self._bodies]).reshape(len(self._bodies), model.nv)
         carries = _carriers(model)
         self._balls = [dof for _, _, dof in quaternion_places(model)]
-        self._carried = (self._moves[:, :, None] * carries).transpose(0, 2, 1).reshape(-1, model.nv)
+        self._carried = (self._moves[:, :, None] * carries).transpose(0, 2, 1)
+        self._carried = self._carried.reshape(len(self._bodies) * model.nv, model.nv)
         self._set_couplings(model, [e for e, _ in joints])
 
     def _set_couplings(self, model: Any, couplings: Sequence[Coupling]) -> None:
         sides = [[e.along(side) for e in couplings] for side in (0, 1)]
         # factors of positions and of velocities in the lengths that follow and lead, (k, nq) and (k, nv)
-        self._of_q = [np.array([q for q, _ in side]).reshape(-1, model.nq) for side in sides]
-        self._of_v = [np.array([v for _, v in side]).reshape(-1, model.nv) for side in sides]
+        self._of_q = [np.array([q for q, _ in side]).reshape(len(side), model.nq) for side in sides]
+        self._of_v = [np.array([v for _, v in side]).reshape(len(side), model.nv) for side in sides]
         self._reference = model.qpos0.copy()
         terms = np.zeros((3, len(couplings), 5))  # the polynomials and two derivatives of them
         for i, e in enumerate(couplings):

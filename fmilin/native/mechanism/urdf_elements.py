@@ -52,6 +52,9 @@ class Inertial:
     inertia: tuple[float, float, float, float, float, float]
 
 
+WORLD = "world"  # the name of the ground in SDFormat and Drake
+
+
 @dataclass(frozen=True, slots=True)
 class UrdfLink:
     """A link; without ``inertial`` it has no mass."""
@@ -95,6 +98,18 @@ class UrdfTree:
     joints: tuple[UrdfJoint, ...]
     unknown: tuple[str, ...] = ()  # what URDF does not know, with the first line of each
     mended: tuple[str, ...] = ()  # what is not as the format wants it
+
+    def with_world(self) -> UrdfTree:
+        """Return the tree with the link ``world`` where joints name it as a parent and the file does not declare it.
+
+        Drake reads such files: there the world is a link of every model.
+        """
+        if any(link.name == WORLD for link in self.links):
+            return self
+        lines = [joint.line for joint in self.joints if joint.parent == WORLD]
+        if not lines:
+            return self
+        return replace(self, links=(UrdfLink(WORLD, lines[0], None), *self.links))
 
     def with_fixed(self, names: Collection[str]) -> UrdfTree:
         """Return the tree with some joints fixed where they are at zero, and those that they mimic or that do so."""

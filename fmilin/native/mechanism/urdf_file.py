@@ -102,7 +102,7 @@ def read_urdf_description(
     without ``[[sensor]]`` tables its position is an output. Remarks say what was left out or is doubtful.
     """
     parts = parts or Parts({}, {}, SourceLines(path), Lines({}))
-    tree, given, more = read_urdf(path).with_fixed(fixed_joints), parts.content, dict(parts.fields)
+    tree, given, more = read_urdf(path).with_world().with_fixed(fixed_joints), parts.content, dict(parts.fields)
     named: dict[str, list[int]] = {}
     elements: list[UrdfLink | UrdfJoint] = [*tree.links, *tree.joints]
     for part in elements:

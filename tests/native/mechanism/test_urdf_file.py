@@ -136,3 +136,15 @@ def test_a_chain_without_end_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "chain.urdf", f'<robot name="chain">{links}{joints}</robot>')
     with pytest.raises(ModelError, match="it has 1001 moving joints, and 1000 is the largest number that is read"):
         fl.load(path)
+
+
+def test_a_parent_called_world_need_not_be_declared(tmp_path: Path) -> None:
+    """Drake's own files are written so: sqrt(m g l / (J + m l^2)) of a pendulum that hangs from the world."""
+    inertial = (
+        '<origin xyz="0 0 -0.5"/><mass value="1"/><inertia ixx="0.1" iyy="0.1" izz="0.01" ixy="0" ixz="0" iyz="0"/>'
+    )
+    joint = '<parent link="world"/><child link="arm"/><axis xyz="0 1 0"/>'
+    text = f"""<robot name="pendulum"><link name="arm"><inertial>{inertial}</inertial></link>
+    <joint name="pin" type="continuous">{joint}</joint></robot>"""
+    lin = fl.linearize(fl.load(written(tmp_path / "pendulum.urdf", text)))
+    assert lin.eigenvalues().imag.max() == pytest.approx(np.sqrt(9.81 * 0.5 / 0.35), rel=1e-12)
