@@ -21,6 +21,8 @@ from fmilin.manifold.projection import project
 from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model import Model, OperatingPoint, Stepped
 from fmilin.motion.periodic.transition import factors, product
+from fmilin.motion.simulation.inputs import input_course
+from fmilin.motion.simulation.time_breaks import find_time_breaks
 
 POINTS = 48  # of a period at which slopes are taken for a step of Newton's method
 ITERATIONS = 25
@@ -130,16 +132,22 @@ class Shooting:
 
     def arc_of(self, shot: Shot, points: tuple[OperatingPoint, ...]) -> Arc:
         """Return a stretch with its slopes, from points along it."""
-        if not self.measured:
+        if not (self.measured or self._is_pulsed(points)):
             return Arc(slopes_along(shot.model, points, self._request))
         problem = self.problem
         slopes = slopes_at_ends(shot.model, points, self._request)
         neighbours = NeighbouringMotions(shot.model, points[0], slopes, problem.request.run)
         transition = np.zeros((len(slopes.states), len(slopes.states) + len(points[0].inputs)))
-        times = points[0].time + np.array([0.0, shot.period])
+        times = np.array([points[0].time, points[-1].time])
         columns = [*range(len(slopes.states)), *(len(slopes.states) + j for j in problem.free_inputs)]
         transition[:, columns] = slopes.R[-1] @ neighbours.sensitivities(times, columns)[0][-1]
         return Arc(slopes, transition)
+
+    def _is_pulsed(self, points: tuple[OperatingPoint, ...]) -> bool:
+        """Whether what acts on the model jumps, bends or pulses between points, which slopes at them do not show."""
+        model, first = self.problem.model, points[0]
+        course = input_course(model.inputs, first.inputs, self.problem.request.run.inputs)
+        return bool(find_time_breaks(model, first, course, points[-1].time).times.size)
 
     def ends(self, shot: Shot) -> list[tuple[OperatingPoint, ...]]:
         """Return points along each stretch, integrated from its node to its end."""

@@ -101,3 +101,16 @@ def test_carried_coordinates_say_that_they_do_not_know() -> None:
     assert np.sort_complex(kept.multipliers) == pytest.approx(np.sort_complex(fine.multipliers), abs=1e-10)
     off = np.abs(np.sort_complex(carried.multipliers) - np.sort_complex(fine.multipliers)).max()
     assert 1e-4 < off < carried.accuracy["multipliers"] < np.inf
+
+
+@pytest.mark.parametrize(
+    ("pulse", "area"),
+    [("1e6*max(0, 0.0015 - abs(time - 3))", 2.25), ("1000*exp(-((time - 3)/0.001)^2)", np.sqrt(np.pi))],
+)
+def test_the_multiplier_of_a_gain_that_is_pulsed(pulse: str, area: float) -> None:
+    """x' = (h(t) - 1) x has the multiplier exp(area - 6) over 6 s; the pulse takes 3 ms."""
+    model = OdeModel("pulsed", {"x": f"-x + ({pulse})*x + 1"})
+    orbit = fl.periodic_orbit(model, period=6.0, segments=1)
+    floquet = fl.linearize_periodic(model, orbit).floquet()
+    assert floquet.multipliers.real == pytest.approx([np.exp(area - 6.0)], rel=1e-7)
+    assert abs(floquet.multipliers[0] - np.exp(area - 6.0)) <= 3 * floquet.accuracy["multipliers"]
