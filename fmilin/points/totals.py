@@ -68,6 +68,11 @@ def find_totals(equations: Equations) -> Totals | None:
             break
         L = more
     free = equations.unknowns.states
+    if equations.pairs:
+        # Where a damped cart would coast to (x + v/c) is no content: only speeds add up, or only what is none.
+        speeds = np.array(sorted(equations.pairs.values()), dtype=np.intp)
+        others = np.setdiff1d(np.arange(len(start.states)), speeds)
+        L = np.vstack((_without_fixed(L, speeds), _without_fixed(L, others)))
     L = _without_constraints(equations, start, _without_fixed(L, free))
     if not len(L):
         return None
@@ -126,7 +131,7 @@ def _without_fixed(L: FloatArray, free: NDArray[np.intp]) -> FloatArray:
     if not len(fixed) or not len(L):
         return L
     U, sigma, _ = np.linalg.svd(L[:, fixed])
-    rank = int(np.count_nonzero(sigma > ZERO * max(float(np.max(sigma, initial=0.0)), 1e-300)))
+    rank = int(np.count_nonzero(sigma > ZERO * float(np.linalg.norm(L, 2))))
     combined: FloatArray = U[:, rank:].T @ L
     combined[:, fixed] = 0.0
     return combined
