@@ -132,9 +132,9 @@ def _compare_sample(estimator: Estimator) -> Iterator[AuditRow]:
     made over a part of the sample in which that is small.
     """
     start, motion, settings = estimator.start, estimator.motion, estimator.settings
-    model = estimator.model
+    model = settings.model  # noise that is held over a sample is among its states
     point = OperatingPoint(start.time, start.x, settings.inputs, model.start.parameters)
-    names = estimator.states.names
+    names = model.states.select(motion.chart.kept).names
     linear = linearize(model, point, independent=names, keep_inaccurate=True)
     if linear.states.names != names:
         return

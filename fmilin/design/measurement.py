@@ -17,7 +17,7 @@ import numpy as np
 from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.ground.kinds import kinds_checked
 from fmilin.ground.signals import FloatArray, Signal, Signals, as_numbers, rate_unit
-from fmilin.ground.tolerances import EQUILIBRIUM
+from fmilin.ground.tolerances import CANCELLED, EQUILIBRIUM
 from fmilin.linear_model.model import LinearModel
 from fmilin.model import Expression, Model, parse
 from fmilin.model.constraints.functions import function_of
@@ -221,7 +221,10 @@ def initial_factor(
     for name, value in given.items():
         if not (np.isfinite(as_numbers(value, f"The initial variance of '{name}'")) and value > 0):
             raise UsageError(f"The initial variance of '{name}' is {value:g}: it must be finite and positive.")
-        rows.append(T[states.index_of(name, "a state of the model")] / np.sqrt(value))
+        row = T[states.index_of(name, "a state of the model")]
+        # Rounding of a dependent state's slopes says nothing of a coordinate.
+        row = np.where(np.abs(row) > CANCELLED * np.abs(row).max(initial=0.0), row, 0.0)
+        rows.append(row / np.sqrt(value))
     J = np.array(rows).reshape(len(rows), P)
     sizes = np.linalg.norm(J, axis=0)
     values = np.linalg.svd(J / np.where(sizes > 0, sizes, 1.0), compute_uv=False)

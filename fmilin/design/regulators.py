@@ -10,11 +10,15 @@ import numpy as np
 
 from fmilin.connected.linear_member import LinearLaw, linear_from_control
 from fmilin.design.estimation.estimator import Estimator
+from fmilin.design.hidden_modes import System, find_hidden_modes, right_direction, sampled_errors
 from fmilin.design.kalman import KalmanFilter
 from fmilin.design.laws import Savable, linear_law
-from fmilin.ground import FloatArray, Shown, Signal, Signals, UsageError
+from fmilin.ground import FloatArray, NumericalError, Shown, Signal, Signals, UsageError
 from fmilin.ground.kinds import kinds_checked
 from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.reduction.transformation import discretize
+
+RELIES = 1e-3  # change of an eigenvalue z by a gain, within the errors of B, from which on the gain relies on rounding
 
 
 class Regulator(Protocol):
@@ -57,6 +61,7 @@ class KalmanRegulator(Shown, Savable):
         self.gain = _gain(linear, gain, self.drives)
         self._columns = [linear.inputs.index_of(name, "an input of the linear model") for name in self.drives]
         self._u0 = linear.u0
+        _require_honest_stability(linear, filter.sampled, self.gain, self._columns)
         self.restart()
 
     def linear_model(self) -> LinearModel:
@@ -165,6 +170,9 @@ class StateFeedback(FunctionRegulator, Savable):
     def __init__(self, linear: LinearModel, gain: FloatArray, sample_time: float, drives: Sequence[str]) -> None:
         self.gain = _gain(linear, gain, drives)
         self._linear, self._y0 = linear, linear.y0.copy()
+        if not linear.sample_time:
+            columns = [linear.inputs.index_of(name, "an input of the linear model") for name in drives]
+            _require_honest_stability(linear, discretize(linear, sample_time), self.gain, columns)
         self._outputs = _starting(linear.inputs, linear.point.inputs, drives)
         super().__init__(self._feedback, linear.states.names, drives, sample_time)
 
@@ -221,6 +229,31 @@ def _starting(signals: Signals, values: Mapping[str, float], names: Sequence[str
     """Return signals, those of ``names``, that start at values by name."""
     chosen = signals if names is None else [signals[signals.index_of(name)] for name in names]
     return Signals(s.starting_at(values[s.name]) for s in chosen)
+
+
+def _require_honest_stability(
+    linear: LinearModel, sampled: LinearModel, gain: FloatArray, columns: Sequence[int]
+) -> None:
+    """Refuse a gain that relies on rounding: inputs do not move a mode that stays, and the gain is to move it.
+
+    Within the errors of B the gain then changes the mode's eigenvalue by more than RELIES. A gain that leaves such a
+    mode alone is the user's choice.
+    """
+    B, rows = sampled.B[:, list(columns)], list(columns)
+    A_error, B_error = sampled_errors(linear, sampled.sample_time)
+    system = System(sampled.A, sampled.C, A_error, np.zeros_like(sampled.C), sampled=True)
+    for mode in find_hidden_modes(system.transpose(B, B_error[:, rows])):
+        named = right_direction(sampled.A, mode)
+        left, right = np.abs(mode.direction), np.abs(named.direction)
+        along = max(abs(complex(mode.direction @ named.direction)), 1e-300)
+        if mode.may_stay and left @ B_error[:, rows] @ (np.abs(gain) @ right) > RELIES * along:
+            scales = linear.states.scales(linear.y0)
+            raise NumericalError(
+                "There is no stabilizing regulator: a mode that does not decay is moved by "
+                f"{', '.join(linear.inputs.names[i] for i in rows)} by rounding only, and the gain relies on it. It is "
+                f"the mode of {named.describe(linear.states, scales, sampled.sample_time)}. Add an input for it, "
+                "or choose another sample time."
+            )
 
 
 def _gain(linear: LinearModel, gain: FloatArray, drives: Sequence[str]) -> FloatArray:

@@ -150,6 +150,11 @@ def kept_states(
     return _chosen(manifold, given, advised, "partition", {})[0].kept or ()
 
 
+def row_terms(model: Model, point: OperatingPoint) -> FloatArray:
+    """Return the sizes of the terms that the rows of H are sums of at a point, (m,), in sizes of the states."""
+    return _invariants_at(model, point, VerifiedFacts()).gradient(point.time, point.states).reference
+
+
 def _invariants_at(model: Model, point: OperatingPoint, facts: VerifiedFacts, named: Sequence[str] = ()) -> Invariants:
     halved = 0 < len(named) < len(model.states)  # positions alone may have been named: their velocities go along
     pairs = facts.pairs or (kinematic_pairs(model, point) if len(model.constraints) or halved else {})

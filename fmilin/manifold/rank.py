@@ -18,6 +18,7 @@ from fmilin.ground import FloatArray, Remark
 from fmilin.ground.tolerances import CLEAR_GAP, RANK, RANK_MEASURED, RANK_UNKNOWN
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 
+ROW_ROUNDING = 1e-12  # part of its terms up to which a row of a gradient is rounding
 TINY = float(np.finfo(float).tiny)
 
 
@@ -44,12 +45,22 @@ def scaled(H: FloatArray, scales: FloatArray, terms: FloatArray, error: FloatArr
     """Return H (m, N), columns scaled and rows normalized (0 where rounding), and what each was divided by (m,)."""
     rows = H * scales
     norms = np.linalg.norm(rows, axis=1)
-    floor = np.maximum(1e-12 * terms, TINY)
+    floor = np.maximum(ROW_ROUNDING * terms, TINY)
     if error.any():
         floor = np.maximum(floor, 10 * np.linalg.norm(error * scales, axis=1))
     keep = norms > floor
     sizes = np.where(keep, norms, np.where(terms > 0, terms, 1.0))
     return np.where(keep[:, None], rows / sizes[:, None], 0.0), sizes
+
+
+def row_sizes(H: FloatArray, terms: FloatArray) -> FloatArray:
+    """Return what rows of H (m, N), columns scaled, are to be divided by: infinity for rows that are rounding.
+
+    ``terms`` (m,) are the sizes of what the rows are sums of: :attr:`Gradient.reference` of the invariants. The rate of
+    |q|^2 = 1 along rates that keep it has a gradient of 1e-17, which a norm would make a constraint of.
+    """
+    norms = np.linalg.norm(H, axis=1)
+    return np.where(norms > np.maximum(ROW_ROUNDING * terms, TINY), norms, np.inf)
 
 
 def threshold(H: FloatArray, scales: FloatArray, error: FloatArray) -> float:

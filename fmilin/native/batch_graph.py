@@ -20,9 +20,9 @@ import casadi as ca
 import numpy as np
 
 from fmilin.ground import FloatArray, NumericalError, UsageError
-from fmilin.manifold.frame import kept_states
+from fmilin.manifold.frame import kept_states, row_terms
 from fmilin.manifold.operating_points import require_sizes
-from fmilin.manifold.rank import independent_rows
+from fmilin.manifold.rank import independent_rows, row_sizes
 from fmilin.model.interface import UNCHANGED, Changes, Model, OperatingPoint, TangentStack
 from fmilin.numerics.codegen.evaluator import Backend, Evaluator
 from fmilin.numerics.codegen.functions import StackFunctions, SystemFunctions, has_kinks
@@ -168,8 +168,8 @@ class StatePartition:
             own = {name: np.array([value]) for name, value in point.parameters.items() if name in graph.names}
             here = graph(point.time, point.states[None], point.inputs[None], graph.parameters(1, own))
             H = here.h_z[0, :, :n] * model.states.scales(point.states)
-            sizes = np.linalg.norm(H, axis=1)
-            self._rows = independent_rows(H / np.where(sizes > 0, sizes, 1.0)[:, None], len(self.others), len(H))
+            sizes = row_sizes(H, row_terms(model, point))
+            self._rows = independent_rows(H / sizes[:, None], len(self.others), len(H))
             if len(self._rows) != len(self.others):
                 raise NumericalError(
                     f"{len(self.kept)} states of {n} are to be kept, but {len(self._rows)} invariants are independent "

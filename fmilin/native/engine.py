@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from fmilin.ground import RANK, FloatArray, ModelError, NumericalError, Signals
+from fmilin.manifold.rank import row_sizes
 from fmilin.model.interface import Evaluation, ExactSlopes, Tangent
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
 from fmilin.native.native_model import NativeModel
@@ -105,8 +106,9 @@ class GivenSlopes(ExactSlopes):
         T = np.zeros((n, len(kept)))
         T[kept, range(len(kept))] = 1.0
         if others:
-            sizes = np.linalg.norm(H, axis=1, keepdims=True)
-            H = H / np.where(sizes > 0, sizes, 1.0)
+            # Of an engine nothing is known of a row's terms: what is so much smaller than other rows is rounding.
+            largest = np.full(len(H), np.linalg.norm(H, axis=1).max(initial=0.0))
+            H = H / row_sizes(H, largest)[:, None]
             dependent, _, rank, _ = np.linalg.lstsq(H[:, others], -H[:, kept], rcond=RANK)
             if rank < len(others):
                 raise NumericalError("The independent states do not determine the others at this point.")

@@ -222,6 +222,11 @@ class Equations:
             self._last = Invariants(candidate.model, candidate.inputs, self.pairs, self.state_scales)
         return self._last
 
+    def constraint_terms(self, candidate: Candidate) -> FloatArray:
+        """Return the sizes of the terms that the rows of the constraints' gradient are sums of, (m,)."""
+        gradient = self._invariants(candidate).gradient(candidate.time, candidate.states, candidate.inputs)
+        return gradient.reference
+
     def _constraint_sizes(self, invariants: Invariants, start: Candidate) -> FloatArray:
         if not len(invariants):
             return np.empty(0)

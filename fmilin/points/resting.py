@@ -9,6 +9,7 @@ from fmilin.ground import REFUSALS, FloatArray, Remark
 from fmilin.ground.tolerances import BALANCED_EXACTLY, RANK, RANK_MEASURED
 from fmilin.linear_model.stability import Stability, judge_stability
 from fmilin.manifold.projection import project
+from fmilin.manifold.rank import row_sizes
 from fmilin.points.equations import Equations
 from fmilin.points.report import TrimReport
 from fmilin.points.request import TrimRequest
@@ -66,8 +67,8 @@ def instability(equations: Equations, solution: Solution) -> Instability | None:
     if not (np.isfinite(H).all() and np.isfinite(F).all()):
         return None
     S = equations.state_scales
-    lengths = np.linalg.norm(H * S, axis=1, keepdims=True)
-    V = linalg.null_space(H * S / np.where(lengths > 0, lengths, 1.0), RANK if solution.is_exact else RANK_MEASURED)
+    lengths = row_sizes(H * S, equations.constraint_terms(candidate))
+    V = linalg.null_space(H * S / lengths[:, None], RANK if solution.is_exact else RANK_MEASURED)
     return growing(V.T @ (F * S / S[:, None]) @ V, BLURRED[solution.is_exact])
 
 

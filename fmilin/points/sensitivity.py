@@ -24,6 +24,7 @@ from fmilin.linearization.assembly import matrix_and_errors
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.operating_points import assembled_from, model_at
+from fmilin.manifold.rank import row_sizes
 from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model import Model, OperatingPoint, Stepped
 from fmilin.native.batch_graph import AtPoint, GraphDerivatives, graph_derivatives
@@ -166,11 +167,16 @@ class _Branch:
         inverse = self._closing(H)
         return inverse, -inverse @ H[:, self._kept]
 
+    @cached_property
+    def _row_terms(self) -> FloatArray:
+        """The sizes of the terms of the rows of H at the point."""
+        invariants = Invariants(self.model, self.point.inputs, self.pairs, self.scales)
+        return invariants.gradient(self.point.time, self.point.states).reference
+
     def _closing(self, H: FloatArray) -> FloatArray:
         """Return the least-squares inverse of H over the dependent states, in sizes of the states."""
         scales = self.scales[self._others]
-        rows = np.linalg.norm(H * self.scales, axis=1)
-        rows = np.where(rows > 0, rows, 1.0)
+        rows = row_sizes(H * self.scales, self._row_terms)
         scaled = H[:, self._others] * scales / rows[:, None]
         return np.asarray(scales[:, None] * np.linalg.pinv(scaled, rcond=max(scaled.shape, default=1) * EPS) / rows)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import control
 import numpy as np
 import pytest
 from scipy.linalg import block_diag
@@ -9,6 +10,7 @@ from scipy.linalg import block_diag
 import fmilin as fl
 from fmilin import design
 from fmilin.ground import FloatArray
+from fmilin.linear_model.reduction.transformation import discretize
 from fmilin.native.ode import OdeModel
 from tests.design.test_feedthrough import linear_system
 
@@ -92,3 +94,33 @@ def test_a_random_mode_that_is_seen_honestly_has_its_filter(seed: int, strength:
     assert kf.relative_error < 1e-2
     closed = (np.eye(len(kf.gain)) - kf.gain @ kf.sampled.C) @ kf.sampled.A
     assert np.abs(np.linalg.eigvals(closed)).max() < 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_regulator_does_not_rely_on_rounding(seed: int) -> None:
+    """A mode on the limit that B moves by 1e-16 of its terms: the gain that is to move it is refused, in both forms."""
+    random = np.random.default_rng(seed)
+    T = np.eye(3) + 0.3 * random.normal(size=(3, 3))
+    A = T @ np.diag([0.0, -0.5, -1.2]) @ np.linalg.inv(T)
+    lin = linear_system(A, T @ np.array([[0.0], [1.0], [-1.0]]), np.eye(3), np.zeros((3, 1)))
+    sampled = discretize(lin, 0.1)
+    gain = control.place(sampled.A, sampled.B, [0.9, 0.8, 0.7])
+    assert np.abs(gain).max() > 1e10
+    words = r"no stabilizing regulator: a mode that does not decay is moved by u0 by rounding only.*z = 1,"
+    with pytest.raises(fl.NumericalError, match=words):
+        design.state_feedback(lin, gain, 0.1)
+    everything = design.kalman_filter(lin, 0.1, process=np.eye(3), measured=dict.fromkeys(lin.outputs.names, 1.0))
+    with pytest.raises(fl.NumericalError, match=words):
+        design.KalmanRegulator(everything, gain)
+    slow = np.asarray(
+        np.linalg.inv(T)[1:2], dtype=np.float64
+    )  # this gain acts on a mode that decays, and leaves the other one alone
+    assert design.state_feedback(lin, 0.1 * slow, 0.1).gain.shape == (1, 3)
+
+
+@pytest.mark.parametrize("h", [0.1, 1.0, np.pi - 1e-3])
+def test_an_honest_regulator_is_taken(h: float) -> None:
+    lin = oscillator()
+    sampled = control.c2d(lin.to_control(), h)
+    gain, _, _ = control.dlqr(sampled.A, sampled.B, np.eye(2), np.eye(1))
+    assert design.state_feedback(lin, gain, h).gain.shape == (1, 2)

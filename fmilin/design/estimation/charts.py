@@ -7,10 +7,9 @@ import numpy as np
 
 from fmilin.ground import FloatArray, FmilinError, NumericalError
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.rank import TINY
+from fmilin.manifold.rank import ROW_ROUNDING, TINY
 
 NO_PIVOT = 1e-9  # a pivot of the normalized gradient below this is none
-ROW_ROUNDING = 1e-12  # part of its terms up to which a row of the gradient is rounding
 NO_ROW = 1e-9  # part of its usual norm up to which a row of the gradient says nothing at a point
 
 

@@ -12,6 +12,7 @@ from scipy import linalg
 
 from fmilin.ground import FloatArray, FmilinError, NumericalError
 from fmilin.ground.tolerances import INVARIANT, INVARIANT_MEASURED, ON_MANIFOLD, RANK
+from fmilin.manifold.rank import ROW_ROUNDING
 from fmilin.manifold.verification import require_invariants
 from fmilin.motion.simulation.stabilization import Plant
 
@@ -92,6 +93,7 @@ class Projector:
     def _row_sizes(self, rows: list[int], slopes: FloatArray) -> FloatArray:
         """Return the slope of each row; of one that has all but vanished, and says nothing, what it is elsewhere."""
         size = np.linalg.norm(slopes, axis=1)
+        size = np.where(size > ROW_ROUNDING * self._terms[rows], size, 0.0)  # rounding is not a slope
         self._typical[rows] = np.maximum(self._typical[rows], size)
         usual = np.where(self._typical[rows] > 0, self._typical[rows], 1.0)
         return np.where(size > RANK * usual, size, usual)
@@ -103,17 +105,20 @@ class Projector:
         m = len(invariants)
         everything, others = np.ones(len(D)), np.ones(len(D))
         others[sorted(invariants.pairs)] = 0.0
-        whole, reduced = np.zeros(m), np.zeros(m)
+        whole, reduced, self._terms = np.zeros(m), np.zeros(m), np.zeros(m)
         for amount in (0.0, 1e-3, 0.1):
             nearby = x + amount * D * random.uniform(-1, 1, len(x))
             try:
-                H = self._plant.gradient(t, nearby).H * D
+                gradient = self._plant.gradient(t, nearby)
+                H = gradient.H * D
                 if self._energy is not None:
                     self._energy.slope(t, nearby, self._plant.u(t))
             except FmilinError:  # outside the model's domain
                 continue
+            self._terms = np.fmax(self._terms, gradient.reference)
             whole = np.fmax(whole, np.linalg.norm(H, axis=1))
             reduced = np.fmax(reduced, np.linalg.norm(H * others, axis=1))
+        whole, reduced = (np.where(norms > ROW_ROUNDING * self._terms, norms, 0.0) for norms in (whole, reduced))
         positions = invariants.is_position_level
         last = [i for i in range(m) if not positions[i] and invariants.pairs and reduced[i] > 1e-6 * whole[i]]
         first = [i for i in range(m) if i not in last]
@@ -159,7 +164,8 @@ class Projector:
         if not len(H):
             return vector
         size = np.linalg.norm(H, axis=1)
-        H = H / np.where(size > RANK * self._typical, size, np.maximum(self._typical, 1e-300))[:, None]
+        usual = np.where(self._typical > 0, self._typical, np.inf)
+        H = H / np.where(size > RANK * usual, size, usual)[:, None]
         return vector - linalg.pinv(H, rtol=RANK, check_finite=False) @ (H @ vector)
 
 
