@@ -119,12 +119,13 @@ def _estimate_block(A: FloatArray, E: FloatArray) -> tuple[Complex, FloatArray]:
         return A[0].astype(np.complex128), E[0]
     from scipy.linalg import eig, matrix_balance
 
-    balanced: Any = matrix_balance(A, permute=False, separate=True)
-    scale: FloatArray = balanced[1][0]
+    # entries that are smaller than their errors must not decide the scales, so both are balanced together
+    scale: FloatArray = matrix_balance(np.abs(A) + E, permute=False, separate=True)[1][0]
+    balanced = A / scale[:, None] * scale
     block = _Block(
-        balanced[0],
-        E / scale[:, None] * scale + EPS * np.abs(balanced[0]),  # entries are themselves rounded
-        BACKWARD_ERROR * EPS * float(np.linalg.norm(balanced[0])),
+        balanced,
+        E / scale[:, None] * scale + EPS * np.abs(balanced),  # entries are themselves rounded
+        BACKWARD_ERROR * EPS * float(np.linalg.norm(balanced)),
     )
     result: Any = eig(block.A, left=True, right=True)
     values, left, right = (np.asarray(part, dtype=np.complex128) for part in result)

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fmilin.discovery.result import Discovery
 from fmilin.ground.signals import FloatArray, Signals, rate_unit
 from fmilin.linear_model.model import Point
+from fmilin.linear_model.modes import cluster_modes
 from fmilin.model.interface import OperatingPoint
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.output.report.family_pictures import mode_numbers
 from fmilin.output.report.figures import COLORS, QUIET, gridded, labelled, titled_figure
-from fmilin.output.report.numbers import eigenvalue_text, rough, shortened, value_with_unit
+from fmilin.output.report.numbers import cluster_text, rough, shortened, value_with_unit
 from fmilin.output.report.page import Sheet
 from fmilin.output.report.table import Fact, print_fact, print_facts, print_names, print_remarks, print_rows, table_of
 from fmilin.points.many_starts import OperatingPoints
@@ -252,10 +252,8 @@ def show_family(family: LinearFamily, page: Sheet, *, events: bool = False) -> N
     if any(remark.kind == "loop" for remarks in family.remarks.values() for remark in remarks):
         _show_margins(family, page)
         return
-    A = family.A.reshape(len(family), *family.A.shape[-2:])
-    nothing = np.empty(0, np.complex128)
     first = range(min(len(family), ROWS))
-    rows = [_line(family, k, np.linalg.eigvals(A[k]) if family.ok.flat[k] else nothing) for k in first]
+    rows = [_line(family, k) for k in first]
     if len(family) > ROWS:
         rows.append([f"and {len(family) - ROWS} more", *[""] * (len(family.axes) + 1)])
     print_rows(page, (*family.axes, "Rightmost eigenvalue [1/s]", "Accuracy of A"), rows)
@@ -283,12 +281,13 @@ def _show_margins(family: LinearFamily, page: Sheet) -> None:
         page.print(f"and {len(family) - ROWS} more")
 
 
-def _line(family: LinearFamily, number: int, w: NDArray[np.complex128]) -> list[str]:
+def _line(family: LinearFamily, number: int) -> list[str]:
     values = [f"{v:g}" for v in family.grid.values(number).values()]
     if not family.ok.flat[number]:
         return [*values, "failed", ""]
-    top = w[np.argmax(w.real)] if len(w) else None
-    text = "none" if top is None else eigenvalue_text(complex(top), pair=abs(top.imag) > 1e-9 * abs(top))
+    linear = family[tuple(int(i) for i in np.unravel_index(number, family.shape))]
+    clusters = cluster_modes(linear.modes())
+    text = cluster_text(max(clusters, key=lambda cluster: cluster.real)) if clusters else "none"
     return [*values, text, rough(float(family.layout.part(family.rows, "accuracy")[number, 0]))]
 
 
