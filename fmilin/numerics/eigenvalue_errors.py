@@ -121,7 +121,7 @@ def _estimate_block(A: FloatArray, E: FloatArray) -> tuple[Complex, FloatArray]:
 
     # entries that are smaller than their errors must not decide the scales, so both are balanced together
     scale: FloatArray = matrix_balance(np.abs(A) + E, permute=False, separate=True)[1][0]
-    balanced = A / scale[:, None] * scale
+    balanced: FloatArray = np.asarray(A / scale[:, None] * scale, dtype=np.float64)
     block = _Block(
         balanced,
         E / scale[:, None] * scale + EPS * np.abs(balanced),  # entries are themselves rounded
