@@ -120,7 +120,8 @@ def _estimate_block(A: FloatArray, E: FloatArray) -> tuple[Complex, FloatArray]:
     from scipy.linalg import eig, matrix_balance
 
     # entries that are smaller than their errors must not decide the scales, so both are balanced together
-    scale: FloatArray = matrix_balance(np.abs(A) + E, permute=False, separate=True)[1][0]
+    together: Any = matrix_balance(np.abs(A) + E, permute=False, separate=True)
+    scale: FloatArray = together[1][0]
     balanced: FloatArray = np.asarray(A / scale[:, None] * scale, dtype=np.float64)
     block = _Block(
         balanced,
