@@ -35,7 +35,7 @@ class FloquetChart(Shown):
     multipliers: ComplexArray  #: shape (\*shape, P); a column is one mode, followed along the last axis
     exponents: ComplexArray  #: shape (\*shape, P); a column is one mode, followed along the last axis
     frequencies: FloatArray  #: shape (\*shape, P); at which each mode is mostly seen, in rad/s
-    stable: NDArray[np.bool_]  #: shape (\*shape); where no deviation grows for certain
+    stable: NDArray[np.bool_]  #: shape (\*shape); where no distance from the path grows for certain
     margin: FloatArray  #: shape (\*shape); the largest real part of an exponent in 1/s, symmetries left out
     reasons: NDArray[np.object_]  #: shape (\*shape); why there is nothing; empty where there is something
     name: str = ""  #: of the model
@@ -163,8 +163,9 @@ def _chart(grid: Grid, results: Mapping[int, Floquet], reasons: NDArray[np.objec
             part[number] = row[sort]
         shapes[number] = result.modes[0][:, sort]
         scalars[:, number] = result.period, result.margin
-        stable[number] = result.stable is True
-        undecided[number] = result.stable is None
+        # Of a rotor with a free speed neighbours drift along the path, which says nothing of where it is stable.
+        stable[number] = result.orbitally_stable is True
+        undecided[number] = result.orbitally_stable is None
     name = next(iter(results.values())).name
     multipliers, exponents, frequencies = (part.reshape(*grid.shape, order) for part in values)
     period, margin = (row.reshape(grid.shape) for row in scalars)
