@@ -25,8 +25,8 @@ Complex = NDArray[np.complex128]
 Pattern = NDArray[np.bool_]
 
 EPS = float(np.finfo(np.float64).eps)
-# Backward error of LAPACK's geev, in units of EPS times the Frobenius norm of the balanced matrix. Against mpmath, on
-# 84 random, graded and defective matrices of order 2 to 8, no eigenvalue was off by more than the error that follows.
+# Backward error of LAPACK's geev, in units of EPS times the Frobenius norm of the balanced matrix. Against mpmath, for
+# 33 random, graded and defective matrices of order 2 to 8 no eigenvalue was off by more than the error that follows.
 BACKWARD_ERROR = 2.0
 # Discs of simple eigenvalues, enlarged by this factor, must be disjoint for the first-order law to hold: beyond it the
 # second-order term, which is the error squared over the distance, is below a tenth of the first.
