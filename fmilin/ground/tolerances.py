@@ -173,6 +173,10 @@ KNOWN_NEUTRAL: Final = 1e-9
 """Error of the growth of a mode, relative to the fastest (of multipliers relative to 1), up to which a mode at the
 stability limit is called neutral and not undecided. Looser: an oscillation that grows slowly is called stable."""
 
+KNOWN_NEUTRAL_MULTIPLIER: Final = 1e-6
+"""The same for multipliers, whose errors are those of an integration, or of motions that were measured past events.
+Looser: a motion that grows by as much every period is called neutral."""
+
 GROWS_BEFORE_ERRORS: Final = 1e3
 """By how much deviations in a multiple eigenvalue at the stability limit grow, at least, before the errors of the
 entries could end the growth: from there on it counts as certain. Smaller: rounding decides that a model is unstable."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground import FloatArray
-from fmilin.ground.tolerances import GROWS_BEFORE_ERRORS, KNOWN_NEUTRAL
+from fmilin.ground.tolerances import GROWS_BEFORE_ERRORS, KNOWN_NEUTRAL, KNOWN_NEUTRAL_MULTIPLIER
 
 ComplexArray = NDArray[np.complex128]
 
@@ -331,7 +331,7 @@ def _summarize(matrix: _UncertainMatrix, groups: tuple[EigenvalueGroup, ...], *,
     errors = np.empty(P)
     counts = {"unstable": 0, "defective": 0, "undecided": 0, "neutral": 0}
     worst: dict[str, EigenvalueGroup] = {}
-    tolerance = KNOWN_NEUTRAL * (1.0 if sampled else matrix.rate)
+    tolerance = KNOWN_NEUTRAL_MULTIPLIER if sampled else KNOWN_NEUTRAL * matrix.rate
     for group in groups:
         errors[list(group.members)] = group.radius
         kind = _kind(group, tolerance)
