@@ -299,7 +299,8 @@ def _add_doubt(slopes: Slopes, before: FloatArray, check: Contradiction, scales:
 
 def _sweep_column(setting: Setting, j: int, slopes: Slopes, around: Surroundings, terms: Terms | None) -> None:
     """Replace a column by what a sweep says of it, in place; a jump as high as rounding of terms is none."""
-    line = partial(setting.line, j)
+    # Rows that are searched for jumps halve the same intervals: each point is evaluated once for all of them.
+    line = cache(partial(setting.line, j))
     sweep = step_sweep(line, setting.base, setting.scales[j], around.values[j])
     if sweep is None:
         return
