@@ -88,7 +88,7 @@ def find_hidden_modes(system: System) -> list[HiddenMode]:
     A, A_error = (M * scales / scales[:, None] for M in (system.A, system.A_error))
     C, C_error = system.C * scales, system.C_error * scales
     balanced = System(A, C, A_error, C_error, system.sampled)
-    found: list[HiddenMode] = []
+    hidden_modes: list[HiddenMode] = []
     for candidate in _candidates(balanced):
         mode = _judge(balanced, candidate)
         if mode is None:
@@ -96,10 +96,10 @@ def find_hidden_modes(system: System) -> list[HiddenMode]:
         alike = 1e-6 * max(abs(mode.value), 1.0 if system.sampled else 0.0)
         if all(
             abs(mode.value - other.value) > alike and abs(mode.value.conjugate() - other.value) > alike
-            for other in found
+            for other in hidden_modes
         ):
-            found.append(HiddenMode(mode.value, mode.direction * scales, mode.margin, mode.uncertainty))
-    return sorted(found, key=lambda mode: mode.margin)
+            hidden_modes.append(HiddenMode(mode.value, mode.direction * scales, mode.margin, mode.uncertainty))
+    return sorted(hidden_modes, key=lambda mode: mode.margin)
 
 
 def balancing_scales(A: FloatArray) -> FloatArray:

@@ -73,24 +73,24 @@ def solve_steady_filter(system: NoisySystem) -> SteadyFilter:
         nothing = np.zeros((0, 0))
         return SteadyFilter(np.zeros((0, len(system.C))), nothing, nothing, innovation, 0.0)
     try:
-        found: SteadyFilter | None = _solve(system)
+        solution: SteadyFilter | None = _solve(system)
         failure = None
     except (NumericalError, np.linalg.LinAlgError) as error:
-        found, failure = None, error
-    if found is None or found.error > ACCURATE:
+        solution, failure = None, error
+    if solution is None or solution.error > ACCURATE:
         # A mode that is hardly observable has a variance that is orders larger than those of the others. In
         # coordinates that mix them, covariances are differences of large numbers; in modes they are not.
         other = _solve_in_modes(system)
-        if other is not None and (found is None or other.error < found.error):
-            found = other
-    if found is None:
+        if other is not None and (solution is None or other.error < solution.error):
+            solution = other
+    if solution is None:
         raise NumericalError(str(failure))
-    if not found.error <= FILTER_DOUBT:
+    if not solution.error <= FILTER_DOUBT:
         raise NumericalError(
             f"The covariance of the steady filter is determined by rounding: the errors of the matrices change it by "
-            f"{found.error:.2g} of itself."
+            f"{solution.error:.2g} of itself."
         )
-    return found
+    return solution
 
 
 def _solve_in_modes(system: NoisySystem) -> SteadyFilter | None:
@@ -105,11 +105,13 @@ def _solve_in_modes(system: NoisySystem) -> SteadyFilter | None:
         in_modes = NoisySystem(
             W @ system.A @ V, system.C @ V, W @ system.G, system.H, system.R, absolute, system.C_error @ np.abs(V)
         )
-        found = _solve(in_modes)
+        solution = _solve(in_modes)
     except (NumericalError, np.linalg.LinAlgError):
         return None
-    predicted, covariance = V @ found.predicted @ V.T, V @ found.covariance @ V.T
-    return SteadyFilter(V @ found.gain, _symmetric(predicted), _symmetric(covariance), found.innovation, found.error)
+    predicted, covariance = V @ solution.predicted @ V.T, V @ solution.covariance @ V.T
+    return SteadyFilter(
+        V @ solution.gain, _symmetric(predicted), _symmetric(covariance), solution.innovation, solution.error
+    )
 
 
 def _solve(system: NoisySystem) -> SteadyFilter:
@@ -188,25 +190,25 @@ def _solve_by_doubling(system: NoisySystem) -> FloatArray:
     seen = np.linalg.solve(R_factor, N)
     left = np.linalg.cholesky(np.eye(N.shape[1]) + seen.T @ seen)
     noise = np.linalg.solve(left, (A @ G).T).T  # times its transpose: A G (I - N' (R + N N')^-1 N) G' A'
-    forward, measured, found = closed.T, C_white.T @ C_white, noise @ noise.T
+    forward, measured, solution = closed.T, C_white.T @ C_white, noise @ noise.T
     identity = np.eye(len(A))
     with np.errstate(all="ignore"):
         for _ in range(DOUBLINGS):
             try:
-                solved = np.linalg.solve(identity + measured @ found, np.hstack((forward, measured)))
+                solved = np.linalg.solve(identity + measured @ solution, np.hstack((forward, measured)))
             except np.linalg.LinAlgError:
                 break
             through, back = np.hsplit(solved, 2)
-            change = forward.T @ found @ through
-            found, measured, forward = (
-                _symmetric(found + change),
+            change = forward.T @ solution @ through
+            solution, measured, forward = (
+                _symmetric(solution + change),
                 _symmetric(measured + forward @ back @ forward.T),
                 forward @ through,
             )
-            if not (np.isfinite(found).all() and np.isfinite(measured).all() and np.isfinite(forward).all()):
+            if not (np.isfinite(solution).all() and np.isfinite(measured).all() and np.isfinite(forward).all()):
                 break
-            if np.abs(change).max(initial=0.0) <= AT_REST * np.abs(found).max(initial=0.0):
-                return np.asarray(found * np.outer(scales, scales))
+            if np.abs(change).max(initial=0.0) <= AT_REST * np.abs(solution).max(initial=0.0):
+                return np.asarray(solution * np.outer(scales, scales))
     raise NumericalError("The Riccati equation of the steady filter has no stabilizing solution.")
 
 

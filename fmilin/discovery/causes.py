@@ -351,11 +351,11 @@ def _with_alternatives(
     """Return also those names that do the same in the place of one of the needed ones, in the order of all names."""
     if len(names) > MOST_PARAMETERS:
         return tuple(needed)
-    found = set(needed)
+    sufficient = set(needed)
     for name in needed:
         others = [other for other in needed if other != name]
-        found |= {other for other in names if other not in needed and answers([*others, other])}
-    return tuple(name for name in names if name in found)
+        sufficient |= {other for other in names if other not in needed and answers([*others, other])}
+    return tuple(name for name in names if name in sufficient)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -102,8 +102,8 @@ def assess_equilibrium(linear: LinearModel) -> bool | None:
         return False
     if kinds & UNTESTED:
         return None
-    known = np.isfinite(linear.f0).all() and np.isfinite(linear.y0).all()
-    if not known or any(name not in linear.point.inputs for name in linear.inputs.names):
+    is_finite = np.isfinite(linear.f0).all() and np.isfinite(linear.y0).all()
+    if not is_finite or any(name not in linear.point.inputs for name in linear.inputs.names):
         return None
     return is_at_rest(linear)
 

@@ -284,8 +284,8 @@ def _invariant_block(matrix: _UncertainMatrix, members: tuple[int, ...]) -> _Inv
     T, Q = matrix.schur_form
     select = np.zeros(len(T), dtype=np.intc)
     select[np.argsort(np.abs(np.diag(T) - mean))[:m]] = 1
-    T, Q, _, found, _, _, info = lapack.ztrsen(select, T, Q, job="N", lwork=1)
-    if info != 0 or found != m:
+    T, Q, _, reordered, _, _, info = lapack.ztrsen(select, T, Q, job="N", lwork=1)
+    if info != 0 or reordered != m:
         return None
     X, block = Q[:, :m], T[:m, :m]
     # The left basis is Y' = [1 R] Q' with T11 R - R T22 = T12, so that Y' X = 1.

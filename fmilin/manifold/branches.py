@@ -105,8 +105,8 @@ def _slope_along(nearby: Neighbourhood, directions: FloatArray, options: Differe
     def line(number: int, step: float) -> FloatArray:
         return nearby.at(step * directions[number])
 
-    found = slopes(line, nearby.base, np.ones(len(directions)), options, nearby.terms)
-    return found.J, found.error
+    one_sided = slopes(line, nearby.base, np.ones(len(directions)), options, nearby.terms)
+    return one_sided.J, one_sided.error
 
 
 def _differs(nearby: Neighbourhood, measured: Slopes, gap: FloatArray, error: FloatArray) -> FloatArray:
@@ -133,8 +133,8 @@ def _measure_branch(
     J = np.where(np.abs(J) <= known_to, 0.0, J)  # a difference of slopes leaves rounding where a variable has no part
     branch = nearby.with_exact_rows(Slopes(J, known_to, np.zeros_like(J), np.zeros_like(J)))
     gaps = np.column_stack((ahead + behind - 2 * middle, (branch.J @ direction)[:, None] - middle))
-    known = np.column_stack((errors + 2 * error[:, :1], branch.error @ direction + error[:, 0]))
-    for gap, doubt in zip(gaps.T, known.T, strict=True):
+    doubts = np.column_stack((errors + 2 * error[:, :1], branch.error @ direction + error[:, 0]))
+    for gap, doubt in zip(gaps.T, doubts.T, strict=True):
         if _differs(nearby, branch, gap, doubt).any():
             return None
     return replace(branch, narrow=measured.narrow)

@@ -185,13 +185,13 @@ class _Search:
         return self.equations.jacobian(z, exact=self.exact, quick=not self.exact)[0]
 
     def _judged(self, d: FloatArray) -> Certificate:
-        known, noise = self._noise()
+        uncertainty, noise = self._noise()
         doubtful = self.slopes.null
         if self.slopes.determines_all:
             # Small singular values alone say nothing: those of a beam of many elements, or of a bushing beside a soft
             # spring, are far from rounding, and then Newton and Kantorovich's bound holds with all of them.
             step = -self.slopes.loose @ self.r
-            bound = self._bound(step, known)
+            bound = self._bound(step, uncertainty)
             if bound is not None and (bound <= DETERMINED * self.sizes).all():
                 return Certificate(self.z, bound, step, self.seen, is_isolated=True)
         doubtful = np.hstack((doubtful, self.slopes.weak(self.r, noise, self.sizes)))
@@ -208,9 +208,9 @@ class _Search:
         most = np.maximum(self.slopes.rounding, measured)
         # What was measured includes the rounding of terms that cancel; four units are the least that terms have.
         least = LEAST_ROUNDING * np.abs(self.slopes.J) @ np.maximum(np.abs(self.z), 1.0)
-        known = np.maximum(least, measured) if is_measured else most
+        uncertainty = np.maximum(least, measured) if is_measured else most
         first = self.equations.first_order
-        return np.where(first, known, np.maximum(known, self.allowed)), np.where(
+        return np.where(first, uncertainty, np.maximum(uncertainty, self.allowed)), np.where(
             first, most, np.maximum(most, self.allowed)
         )
 

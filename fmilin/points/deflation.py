@@ -19,10 +19,10 @@ LONGEST = 2.0  # of a step, in sizes of the unknowns
 CLOSE = 1e-6  # length of a step at which Newton's method without deflation takes over
 
 
-def search_elsewhere(equations: Equations, z0: FloatArray, known: Sequence[FloatArray]) -> FloatArray | None:
+def search_elsewhere(equations: Equations, z0: FloatArray, solutions: Sequence[FloatArray]) -> FloatArray | None:
     """Return where Newton's method from z0 (n,) goes when solutions are ``known``; None where it ends nowhere."""
     unknowns, z = equations.unknowns, z0
-    if any(np.array_equal(z, each) for each in known):
+    if any(np.array_equal(z, each) for each in solutions):
         return None
     for _ in range(ITERATIONS):
         r = equations.values(z)
@@ -31,7 +31,7 @@ def search_elsewhere(equations: Equations, z0: FloatArray, known: Sequence[Float
             return None
         sizes = unknowns.sizes(z)
         newton = balanced(J).step(r, drop=DROP)
-        slope = sum(_slope_of_factor((z - each) / sizes, newton / sizes) for each in known)
+        slope = sum(_slope_of_factor((z - each) / sizes, newton / sizes) for each in solutions)
         denominator = 1.0 - slope
         step = newton / denominator if denominator != 0 else newton
         length = float(np.max(np.abs(step) / sizes, initial=0.0))

@@ -154,7 +154,7 @@ def operating_points(
     equations = equations_of(candidate, request)
     random = np.random.default_rng(seed)
     points: list[TrimmedPoint] = []
-    known: list[FloatArray] = []
+    solutions: list[FloatArray] = []
     drawn: list[FloatArray] = []
     origins: list[FloatArray] = []
     for k in range(starts):
@@ -166,13 +166,13 @@ def operating_points(
         origins.append(equations.unknowns.at(z).states)
         solution = _rest(equations, z, falls=bool(k % 2))
         if solution is not None:
-            _add_new(points, known, solution, equations, request)
+            _add_new(points, solutions, solution, equations, request)
     for z in [equations.unknowns.z0, *drawn][:DEFLATED] if points else ():
         # Of three solutions the middle one may attract few starts: known ones are left out of the search.
-        elsewhere = search_elsewhere(equations, z, known)
+        elsewhere = search_elsewhere(equations, z, solutions)
         solution = None if elsewhere is None else _rest(equations, elsewhere, falls=False)
         if solution is not None:
-            _add_new(points, known, solution, equations, request)
+            _add_new(points, solutions, solution, equations, request)
     if not points:
         raise NumericalError(
             f"None of {starts} starts leads to a rest. Give bounds around where one may be, free an input, or let "
@@ -184,7 +184,7 @@ def operating_points(
 
 def _add_new(
     points: list[TrimmedPoint],
-    known: list[FloatArray],
+    solutions: list[FloatArray],
     solution: Solution,
     equations: Equations,
     request: TrimRequest,
@@ -193,7 +193,7 @@ def _add_new(
     point = point_at(equations, solution, request)
     if not any(_is_same(point, other) for other in points):
         points.append(point)
-        known.append(solution.z)
+        solutions.append(solution.z)
 
 
 def _drawn(equations: Equations, random: np.random.Generator, spread: float) -> FloatArray:

@@ -42,8 +42,12 @@ class Instability:
     def told_in(self, report: TrimReport) -> TrimReport:
         """Return the report with the verdict, and a remark where deviations grow."""
         # Where nothing grows exponentially another start helps nothing: a mass that floats freely drifts everywhere.
-        kind = "unstable" if self.count else "drift"
-        remarks = [Remark(kind, f"The {'motion' if report.moving else 'equilibrium'} {self.text}.")]
+        remarks = [
+            Remark(
+                "unstable" if self.count else "drift",
+                f"The {'motion' if report.moving else 'equilibrium'} {self.text}.",
+            )
+        ]
         grows = self.stability.stable is False
         return replace(
             report,

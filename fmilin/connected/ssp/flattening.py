@@ -79,11 +79,11 @@ class Flat:
         """Hold what these variables of components feed, through all connections on the way: they change at events."""
         reached, todo = set(sources), True
         while todo:
-            found = [end for end, driver in self.drivers.items() if driver.source in reached]
-            for end in found:
+            new_ends = [end for end, driver in self.drivers.items() if driver.source in reached]
+            for end in new_ends:
                 self.held[end] = self.drivers.pop(end)
-            reached.update(end for end in found if end[0] not in self.placed)
-            todo = bool(found)
+            reached.update(end for end in new_ends if end[0] not in self.placed)
+            todo = bool(new_ends)
 
     def _chain(self, node: Node, drivers: Mapping[Node, _Driver]) -> tuple[Node, list[tuple[Node, _Driver]]]:
         """Return where a value comes from, and what drives each node on its way."""

@@ -249,14 +249,14 @@ def open_ssp(
 
 def _discrete_numbers(flat: Flat, file: SspFile, options: FmuOptions | None) -> set[Node]:
     """Return the real numbers that components hold between events: no slopes lead through them, as for an FMU alone."""
-    found: set[Node] = set()
+    discrete_nodes: set[Node] = set()
     for path, placed in flat.placed.items():
         description = read_description(file.file_of(placed.component), options)
         if description.interface == "CoSimulation":  # it is stepped, and its discrete-time numbers are outputs
             continue
         discrete = {v.name for v in description.looked_through() if v.is_float and v.variability == "discrete"}
-        found |= {(path, name) for name in discrete}
-    return found
+        discrete_nodes |= {(path, name) for name in discrete}
+    return discrete_nodes
 
 
 def _present(members: Mapping[str, Model], node: Node) -> Value | None:

@@ -79,10 +79,10 @@ class Identification:
 
     def confirmed(self, sampled: Sampled) -> Continuous:
         """Return the continuous model, confirmed at half the step, with the findings of that."""
-        found = confirmed(sampled, self.runner, self.findings.error)
-        self.findings.half_error, self.findings.integrator = found.error, found.integrator
-        self.findings.nyquist = found.model.nyquist
-        return found.model
+        confirmation = confirmed(sampled, self.runner, self.findings.error)
+        self.findings.half_error, self.findings.integrator = confirmation.error, confirmation.integrator
+        self.findings.nyquist = confirmation.model.nyquist
+        return confirmation.model
 
     def continuous_like(self, sampled: Sampled) -> Continuous:
         """Return the continuous model of another discrete one, for the integrator that was confirmed."""

@@ -123,8 +123,8 @@ def with_own_step(linear: LinearModel, own: float, *, what: str) -> LinearModel:
     T = np.zeros((0, len(linear.A))) if hidden else linear.T
     exact = Continuous(linear.A, linear.B, linear.C, linear.D, linear.f0, T, 0.0)
     discrete = sampled_from(exact, own, "at once")
-    found = identify_integrator(discrete, exact)
-    return replace(_with_plant(linear, found, own, what), discrete=discrete_model(linear, discrete))
+    identified = identify_integrator(discrete, exact)
+    return replace(_with_plant(linear, identified, own, what), discrete=discrete_model(linear, discrete))
 
 
 PARTS = (4, 16)  # of a step, in which the integrator is compared with the model again
@@ -172,9 +172,9 @@ def discrete_model(linear: LinearModel, discrete: Sampled) -> LinearModel:
     return with_errors(own, errors)
 
 
-def _with_plant(linear: LinearModel, found: Identified, own: float, what: str) -> LinearModel:
-    plant = found.plant
-    off = found.difference
+def _with_plant(linear: LinearModel, identified: Identified, own: float, what: str) -> LinearModel:
+    plant = identified.plant
+    off = identified.difference
     size = {name: float(np.max(np.abs(getattr(plant, name)), initial=0.0)) for name in "AB"}
     errors = replace(
         linear.errors,
@@ -182,29 +182,29 @@ def _with_plant(linear: LinearModel, found: Identified, own: float, what: str) -
         B=np.maximum(linear.errors.B, off * size["B"]),
     )
     kind = "accuracy" if off > INACCURATE else "integrator"
-    remark = Remark(kind, f"The model {what} {own:.6g} s. {integrator_words(found, linear)}")
+    remark = Remark(kind, f"The model {what} {own:.6g} s. {integrator_words(identified, linear)}")
     return with_errors(replace(linear, A=plant.A, B=plant.B, f0=plant.f0, warnings=(remark, *linear.warnings)), errors)
 
 
-def integrator_words(found: Identified, linear: LinearModel) -> str:
+def integrator_words(identified: Identified, linear: LinearModel) -> str:
     """Say which integrator it is, how sure that is, and what others would make of the same steps."""
-    names = " or ".join(dict.fromkeys(rival.integrator.name for rival in found.rivals))
-    if found.integrator is None:
+    names = " or ".join(dict.fromkeys(rival.integrator.name for rival in identified.rivals))
+    if identified.integrator is None:
         return (
             "Which integrator is inside cannot be told: A and B are the logarithm of the discrete model, inputs held "
-            f"over each step. The plants of {names} differ from that by up to {found.difference:.1e}."
+            f"over each step. The plants of {names} differ from that by up to {identified.difference:.1e}."
         )
     exact = Continuous(linear.A, linear.B, linear.C, linear.D, linear.f0, linear.T, 0.0)
     by_logarithm = max(
-        float(np.max(np.abs(getattr(exact, n) - getattr(found.plant, n)), initial=0.0))
-        / (float(np.max(np.abs(getattr(found.plant, n)), initial=0.0)) or 1.0)
+        float(np.max(np.abs(getattr(exact, n) - getattr(identified.plant, n)), initial=0.0))
+        / (float(np.max(np.abs(getattr(identified.plant, n)), initial=0.0)) or 1.0)
         for n in "AB"
     )
     sure = "no other method that was tried meets as many"
-    if found.rivals:
-        sure = f"{names} meets as many, and differs by {found.difference:.1e}"
+    if identified.rivals:
+        sure = f"{names} meets as many, and differs by {identified.difference:.1e}"
     return (
-        f"Its solver is {found.integrator.name}: with it {found.relations} exact relations hold in the plant, and "
-        f"{sure}. A and B are those of that plant; the logarithm of the discrete model differs by {by_logarithm:.1e}. "
+        f"Its solver is {identified.integrator.name}: with it {identified.relations} exact relations hold in the plant, "
+        f"and {sure}. A and B are those of that plant; the logarithm of the discrete model differs by {by_logarithm:.1e}. "
         "The discrete model is lin.discrete (--lifted)."
     )

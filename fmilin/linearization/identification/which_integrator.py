@@ -190,16 +190,16 @@ def _semi_implicit(model: Sampled) -> list[Integrator]:
     except np.linalg.LinAlgError:
         return []
     # velocities first: q[k+1] = q[k] + h v[k+1], so that v is a difference backwards, which no input moves at once
-    found: list[tuple[FloatArray, FloatArray, bool]]
-    found = [(q, q @ (one - back) / h, False) for q in _half(_rows_moved(proper, back @ Gamma, moved=False), n)]
+    pairings: list[tuple[FloatArray, FloatArray, bool]]
+    pairings = [(q, q @ (one - back) / h, False) for q in _half(_rows_moved(proper, back @ Gamma, moved=False), n)]
     for speeds in _half(_rows_moved(proper, Gamma, moved=True), n):  # of bodies that inputs accelerate
         positions = np.asarray(h * np.linalg.lstsq((one - back).T, speeds.T, rcond=1e-12)[0].T, dtype=np.float64)
         if np.allclose(positions @ (one - back), h * speeds, rtol=1e-8, atol=1e-10 * np.max(np.abs(speeds))):
-            found.append((positions, speeds, False))
+            pairings.append((positions, speeds, False))
     # positions first: q[k+1] = q[k] + h v[k]
-    found += [(q, q @ (model.A - one) / h, True) for q in _half(_rows_moved(proper, Gamma, moved=False), n)]
+    pairings += [(q, q @ (model.A - one) / h, True) for q in _half(_rows_moved(proper, Gamma, moved=False), n)]
     methods = []
-    for positions, speeds, positions_first in found:
+    for positions, speeds, positions_first in pairings:
         S = np.vstack((positions, speeds))
         S = S / np.linalg.norm(S, axis=1, keepdims=True)
         if not np.isfinite(S).all() or np.linalg.svd(S, compute_uv=False)[-1] <= RANK_MEASURED:

@@ -176,16 +176,16 @@ class Expression:
 
         numbers = {name: sympy.Float(value) for name, value in values.items() if name in self.names}
         steps: list[Step] = []
-        places: list[int] = []  # where the values of the old steps are
+        new_positions: list[int] = []  # where the values of the old steps are
         for number, step in enumerate(self.steps):
-            moved = step._replace(operands=tuple(places[i] for i in step.operands))
+            moved = step._replace(operands=tuple(new_positions[i] for i in step.operands))
             steps.append(moved)
             if step.operation == "atan2":
                 angle = float(replace(self, steps=self.steps[: number + 1]).to_sympy(numbers))
                 if abs(angle) > math.pi / 2:
                     steps.pop()
                     _add_centered_angle(steps, moved.operands, angle)
-            places.append(len(steps) - 1)
+            new_positions.append(len(steps) - 1)
         return replace(self, steps=tuple(steps))
 
     def rate(self, rates: Mapping[str, str]) -> Expression:

@@ -66,8 +66,8 @@ def find_time_breaks(model: Model, start: OperatingPoint, course: InputCourse, e
         if looks.depends_on_time:
             who = f"'{model.info.name}', a black box,"
             remarks.append(_remark(who, "Limit the step (Method(longest_step=)), or give", begin, end))
-    found = np.unique(np.concatenate(times))
-    return TimeBreaks(found[(found > begin) & (found < end)], tuple(remarks))
+    change_times = np.unique(np.concatenate(times))
+    return TimeBreaks(change_times[(change_times > begin) & (change_times < end)], tuple(remarks))
 
 
 def _remark(who: str, remedy: str, begin: float, end: float) -> Remark:
@@ -103,9 +103,9 @@ def _tape_of(model: Model) -> TimeTape | None:
 
 def _looks_at(model: Model, start: OperatingPoint, end: float) -> _Looks:
     """Return where the rates of a black box change suddenly with time, its states held."""
-    known = _looks.get(model)
-    if known is not None and known.start == start.time and end <= known.end:
-        return known
+    earlier_look = _looks.get(model)
+    if earlier_look is not None and earlier_look.start == start.time and end <= earlier_look.end:
+        return earlier_look
     last = start.time + REUSED * (end - start.time)
 
     def rates(t: float) -> FloatArray:
@@ -130,17 +130,17 @@ def _sudden_changes(function: Callable[[float], FloatArray], begin: float, end: 
     """Return the times at which a function jumps, and the ends of what it does within a moment."""
     times = np.linspace(begin, end, LOOKS + 1)
     values = np.array([function(float(t)) for t in times]).reshape(len(times), -1)
-    found: list[float] = []
+    change_times: list[float] = []
     for column in np.flatnonzero(np.ptp(values, axis=0) > 0):
         value = values[:, column]
         changes = np.abs(np.diff(value))
         before, after = np.append(0.0, changes[:-1]), np.append(changes[1:], 0.0)
         sudden = (changes > SUDDEN * np.ptp(value)) & (changes > ALONE * np.minimum(before, after))
-        found += [
+        change_times += [
             _bisect(function, int(column), float(times[k]), float(times[k + 1]), (value[k], value[k + 1]))
             for k in np.flatnonzero(sudden)[: LOOKS // 4]
         ]
-    return np.unique(found)
+    return np.unique(change_times)
 
 
 def _bisect(

@@ -225,8 +225,8 @@ def descriptor_form(
     E[: n + m, :n], A[: n + m, :n], A[: n + m, n : n + m] = F_dx, -F_x, -F_z
     E[n + m + np.arange(k), needed] = A[n + m + np.arange(k), n + m + np.arange(k)] = 1.0
     f0 = E[:, :n] @ solution[0]
-    places = [graph.inputs.names.index(name) if name in graph.inputs.names else -1 for name in inputs]
-    B, D = (np.hstack((a, np.zeros((len(a), 1))))[:, places] for a in (-F_u, c_u))
+    input_columns = [graph.inputs.names.index(name) if name in graph.inputs.names else -1 for name in inputs]
+    B, D = (np.hstack((a, np.zeros((len(a), 1))))[:, input_columns] for a in (-F_u, c_u))
     return DescriptorForm(
         E=E,
         A=A,

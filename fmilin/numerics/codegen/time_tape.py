@@ -102,13 +102,13 @@ class TimeTape:
             if argument == 0:
                 return times
             return np.full(len(times), self._parameters[entry]) if argument == 1 else None
-        known = [value for value in inputs if value is not None]
-        if len(known) < len(inputs):
+        operands = [value for value in inputs if value is not None]
+        if len(operands) < len(inputs):
             return None
-        if step.operation in _UNARY and len(known) == 1:
-            return np.asarray(_UNARY[step.operation](known[0]), dtype=np.float64)
-        if step.operation in _BINARY and len(known) == 2:
-            return np.asarray(_BINARY[step.operation](*known), dtype=np.float64)
+        if step.operation in _UNARY and len(operands) == 1:
+            return np.asarray(_UNARY[step.operation](operands[0]), dtype=np.float64)
+        if step.operation in _BINARY and len(operands) == 2:
+            return np.asarray(_BINARY[step.operation](*operands), dtype=np.float64)
         return None
 
     def breaks(self, start: float, end: float) -> FloatArray:
@@ -117,7 +117,7 @@ class TimeTape:
             return np.empty(0)
         duration = end - start
         times = np.linspace(start, end, SAMPLES)
-        found, pulses = np.empty(0), np.empty(0)
+        break_times, pulses = np.empty(0), np.empty(0)
         first = True
         for _ in range(ROUNDS):
             switches, arguments, _ = self.at(times)
@@ -126,15 +126,15 @@ class TimeTape:
             grazing = self._turns(times, switches, 0) if first else np.empty(0)
             first = False
             pulses = np.union1d(pulses, np.concatenate((turns, self._roots(times, arguments, 1))))
-            new = np.setdiff1d(roots, found)
-            found = np.union1d(found, roots)
-            if not (new.size or grazing.size) or len(found) > MOST_BREAKS:
+            new = np.setdiff1d(roots, break_times)
+            break_times = np.union1d(break_times, roots)
+            if not (new.size or grazing.size) or len(break_times) > MOST_BREAKS:
                 break
             around = (new[:, None] + duration * np.concatenate((-AROUND, [0.0], AROUND))).ravel()
             times = np.union1d(times, np.concatenate((around, np.nextafter(new, -np.inf), pulses, grazing)))
             times = times[(times >= start) & (times <= end)]
-        found = merge_close_times(np.union1d(found, self._sharp(pulses, start, end)), start, end)
-        return found[:MOST_BREAKS]
+        break_times = merge_close_times(np.union1d(break_times, self._sharp(pulses, start, end)), start, end)
+        return break_times[:MOST_BREAKS]
 
     def _roots(self, times: FloatArray, values: list[FloatArray], which: int) -> FloatArray:
         """Return where values change their signs: the first floats on the other side."""
@@ -161,7 +161,7 @@ class TimeTape:
 
     def _turns(self, times: FloatArray, values: list[FloatArray], which: int) -> FloatArray:
         """Return where values have a smallest or largest value, about."""
-        found = []
+        break_times = []
         for row, value in enumerate(values):
             rises = np.sign(np.diff(value))
             turning = np.flatnonzero(rises[1:] * rises[:-1] < 0) + 1
@@ -174,8 +174,8 @@ class TimeTape:
                 left, right = self.at(a)[which][row], self.at(b)[which][row]
                 lower = (left - right) * sense < 0
                 low, high = np.where(lower, low, a), np.where(lower, b, high)
-            found.append(0.5 * (low + high))
-        return np.concatenate(found) if found else np.empty(0)
+            break_times.append(0.5 * (low + high))
+        return np.concatenate(break_times) if break_times else np.empty(0)
 
     def _sharp(self, candidates: FloatArray, start: float, end: float) -> FloatArray:
         """Return those around which a quantity that rests most of the time changes within a moment."""
@@ -225,14 +225,14 @@ def _note(
     operation: int, inputs: list[FloatArray | None], switches: list[FloatArray], arguments: list[FloatArray]
 ) -> None:
     """Add what an operation switches at, and what a pulse of it would stand on."""
-    known = [value for value in inputs if value is not None]
+    operands = [value for value in inputs if value is not None]
     if operation in _DIFFERENCES:
-        switches.append(known[0] - known[1])
+        switches.append(operands[0] - operands[1])
     elif operation in _ZEROS:
-        switches.append(known[0])
+        switches.append(operands[0])
     elif operation in _WHOLE:
-        switches.append(np.sin(np.pi * known[0]))
+        switches.append(np.sin(np.pi * operands[0]))
     elif operation == ca.OP_FMOD:
-        switches.append(np.sin(np.pi * known[0] / known[1]))
+        switches.append(np.sin(np.pi * operands[0] / operands[1]))
     elif operation in _PULSING:
-        arguments.extend(known)
+        arguments.extend(operands)
