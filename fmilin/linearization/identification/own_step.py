@@ -204,7 +204,8 @@ def integrator_words(identified: Identified, linear: LinearModel) -> str:
     if identified.rivals:
         sure = f"{names} meets as many, and differs by {identified.difference:.1e}"
     return (
-        f"Its solver is {identified.integrator.name}: with it {identified.relations} exact relations hold in the plant, "
-        f"and {sure}. A and B are those of that plant; the logarithm of the discrete model differs by {by_logarithm:.1e}. "
+        f"Its solver is {identified.integrator.name}: with it {identified.relations} exact relations hold in the "
+        f"plant, and {sure}. A and B are those of that plant; the logarithm of the discrete model differs by "
+        f"{by_logarithm:.1e}. "
         "The discrete model is lin.discrete (--lifted)."
     )
