@@ -37,6 +37,7 @@ NAMES = (
     "points",
     "periodic",
     "modelica",
+    "textbook",
     "scoreboard",
 )
 

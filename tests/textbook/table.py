@@ -1,0 +1,140 @@
+"""The table of sources by models: which cells exist, which are named faults, and how a cell is judged."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fmilin import FmilinError
+from tests.textbook.check import find_differences
+from tests.textbook.models import MODELS
+from tests.textbook.sources import SOURCES
+
+__all__ = ["FAULTS", "INEXPRESSIBLE", "Verdict", "judge_cell", "text_of_page"]
+
+FIRST_ORDER = [
+    "rl_circuit",
+    "input_with_default",
+    "output_that_is_a_state",
+    "zero_parameter",
+    "two_tanks",
+    "dc_motor",
+    "sampled_pi_loop",
+]
+SATURATED = ["saturated_integrator_inside", "saturated_integrator_outside"]
+NO_MASSES = dict.fromkeys([*FIRST_ORDER, *SATURATED, "capacitor_loop"], "has no coordinates with masses")
+NOT_LINEAR = [
+    "pendulum_hanging",
+    "pendulum_upright",
+    "input_with_default",
+    "two_tanks",
+    "cart_pole",
+    "ball_and_beam",
+    "ball_at_rest",
+    "ball_in_flight",
+]
+
+INEXPRESSIBLE: Mapping[str, Mapping[str, str]] = {
+    "LagrangeModel": {**NO_MASSES, "quaternion_body": "speeds of a body are not the rates of its quaternion"},
+    "KaneModel": NO_MASSES,
+    "python-control": {
+        **dict.fromkeys([*NOT_LINEAR, *SATURATED, "quaternion_body"], "is not linear"),
+        "capacitor_loop": "has a constraint between states",
+    },
+}
+"""By source and model: the reason why the source has no means for it."""
+
+FMUS = ("FMU 2 ME", "FMU 2 CS", "FMU 3 ME", "FMU 3 CS")
+VANISHING_RATE = "the rate of a right constraint vanishes identically, and that is called a fault of the constraint"
+ROUNDED_RATE = "the rate of a constraint is rounding and counts as a constraint: the order is 2, not 3"
+NOT_SETTABLE = "a state is set at a time at which the FMU refuses that"
+INPUT_IN_CONSTRAINT = "an equation without a derivative (L = 0) contains an input: the FMU's own constraint is refused"
+
+FAULTS: Mapping[tuple[str, str], str] = {
+    ("OdeModel", "capacitor_loop"): VANISHING_RATE,
+    ("FMU 2 ME", "capacitor_loop"): ROUNDED_RATE,
+    ("FMU 3 ME", "capacitor_loop"): ROUNDED_RATE,
+    **{(source, "capacitor_loop"): NOT_SETTABLE for source in ("FMU 2 CS", "FMU 3 CS")},
+    **{(source, "quaternion_body"): NOT_SETTABLE for source in ("FMU 2 CS", "FMU 3 CS")},
+    **{(source, "zero_parameter"): INPUT_IN_CONSTRAINT for source in FMUS},
+}
+"""By source and model: faults of fmilin that are known. A test says when one of them is mended."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a cell."""
+
+    word: str  #: ``"right"``, ``"wrong"`` or ``"-"``
+    reason: str = ""
+
+
+def judge_cell(source: str, name: str) -> Verdict:
+    """Return whether a model is right through a source, by computing it."""
+    reason = INEXPRESSIBLE.get(source, {}).get(name)
+    if reason is not None:
+        return Verdict("-", reason)
+    try:
+        cell = SOURCES[source](name)
+        with cell.model, warnings.catch_warnings():
+            warnings.simplefilter("error")
+            differences = find_differences(cell, MODELS[name])
+    except FmilinError as error:
+        return Verdict("wrong", f"{type(error).__name__}: {error}")
+    return Verdict("wrong", "; ".join(differences)) if differences else Verdict("right")
+
+
+def declared_verdict(source: str, name: str) -> Verdict:
+    """Return what the table declares of a cell."""
+    if name in INEXPRESSIBLE.get(source, {}):
+        return Verdict("-", INEXPRESSIBLE[source][name])
+    if (source, name) in FAULTS:
+        return Verdict("wrong", FAULTS[source, name])
+    return Verdict("right")
+
+
+INTRODUCTION = """# The textbook gate
+
+Models that a student meets first, each through every source that can express it. A cell is *right* when all of this
+holds:
+
+- The operating point is the textbook's, and so are A, B, C and D in closed form, to 1e-12 (1e-8 where a source has no
+  exact derivatives), and each entry within the error that is stated for it.
+- Each eigenvalue is within `lin.eigenvalue_errors()` of the closed form.
+- `fl.trim` from a displaced guess ends at the textbook's equilibrium, where the model has a single one.
+- `fl.design.margins` gives the textbook's margins, where the model has a loop.
+
+A dash says that the source cannot express the model; the reasons stand below. *wrong* is a known fault of fmilin.
+`python -m benchmarks textbook` computes the table; `tests/textbook` compares every cell with this page.
+"""
+
+
+def text_of_page() -> str:
+    """Return the page of the documentation, from what is declared here."""
+    rows = [
+        "| " + " | ".join([textbook.title, *(declared_verdict(source, name).word for source in SOURCES)]) + " |"
+        for name, textbook in MODELS.items()
+    ]
+    head = "| " + " | ".join(["model", *SOURCES]) + " |"
+    rule = "|" + " --- |" * (1 + len(SOURCES))
+    sections = [INTRODUCTION, "\n".join([head, rule, *rows]) + "\n", _reasons()]
+    if FAULTS:
+        sections.append(_faults())
+    return "\n".join(sections)
+
+
+def _reasons() -> str:
+    """Return why cells are empty: one line for each source and reason."""
+    lines = []
+    for source, models in INEXPRESSIBLE.items():
+        for reason in dict.fromkeys(models.values()):
+            titles = [MODELS[name].title for name, other in models.items() if other == reason]
+            lines.append(f"| {source} | {reason} | {'; '.join(titles)} |")
+    head = "## What a source cannot express\n\n| source | the model ... | models |\n| --- | --- | --- |"
+    return "\n".join([head, *lines]) + "\n"
+
+
+def _faults() -> str:
+    lines = [f"| {source} | {MODELS[name].title} | {reason} |" for (source, name), reason in FAULTS.items()]
+    return "## Known faults\n\n| source | model | what is wrong |\n| --- | --- | --- |\n" + "\n".join(lines) + "\n"
