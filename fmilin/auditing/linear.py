@@ -18,7 +18,7 @@ from fmilin.model import Model
 EPS = float(np.finfo(np.float64).eps)
 OF_TRANSFER = 1e-7  # of the sizes of its terms: the accuracy of a transfer matrix by another realization
 REST = 1e-6  # rates, in sizes of the coordinates per second, up to which the point may be called an equilibrium
-ROUNDING = 100.0  # times eps |A|
+ROUNDING_FACTOR = 100.0  # times eps |A|
 MOST_STATES = 400  # of eigenvalues and transfer matrices
 
 
@@ -63,7 +63,7 @@ def compare_spectrum(
     A = np.asarray(matrix_balance(linear.A, permute=False)[0], dtype=np.float64)
     second = np.diag(schur(A.T[::-1, ::-1].astype(np.complex128), output="complex")[0])
     pairs = linear_sum_assignment(np.abs(stated[:, None] - second))
-    rounding = ROUNDING * EPS * (float(np.linalg.norm(A)) or 1.0)
+    rounding = ROUNDING_FACTOR * EPS * (float(np.linalg.norm(A)) or 1.0)
     return [
         compare(
             f"eigenvalue {i + 1}{location}",
@@ -87,7 +87,7 @@ def _compare_eigenvalues(linear: LinearModel) -> Iterator[AuditRow]:
     if (worst := select_worst(rows)) is not None:
         yield worst
     A = np.asarray(matrix_balance(linear.A, permute=False)[0], dtype=np.float64)
-    rounding = ROUNDING * EPS * (float(np.linalg.norm(A)) or 1.0)
+    rounding = ROUNDING_FACTOR * EPS * (float(np.linalg.norm(A)) or 1.0)
     smallest = [np.linalg.svd(A - value * np.eye(len(A)), compute_uv=False)[-1] for value in stated]
     k = int(np.argmax(smallest))
     yield compare(

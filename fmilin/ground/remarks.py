@@ -292,7 +292,7 @@ ROWS = (
          "that the solver inside is no better, or time was short for experiments.",
          "Give variables nominal values of their size, tighten the tolerance of solvers inside, provide exact "
          "derivatives, or allow more time (`--budget`).", scope="entry"),
-    Kind("branch",
+    Kind("kink-branch",
          "A kink depends on several variables together: all slopes are those of the branch that the remark names.",
          "Compare with the other side (--one-sided left, right), or move the point away from the kink.",
          scope="entry"),

@@ -70,7 +70,7 @@ def with_remark_on_response(linear: LinearModel) -> LinearModel:
         return linear
     remark = Remark(
         "no-response",
-        f"NO INPUT MOVES ANY OUTPUT: none of the {len(linear.inputs)} inputs changes any of the {len(linear.outputs)} "
+        f"NO INPUT MOVING_KINDS ANY OUTPUT: none of the {len(linear.inputs)} inputs changes any of the {len(linear.outputs)} "
         "outputs at this point, so the transfer functions are all zero. Usual reasons: outputs that only change at "
         "events or samples (--lifted), inputs that are read once at the start, a part that is switched off; or other "
         "outputs are wanted (--outputs). 'fmilin explain MODEL' (fl.explain_zeros) looks for the reason of each.",
@@ -90,7 +90,7 @@ def is_at_rest(linear: LinearModel) -> bool:
     return not len(linear.f0) or is_equilibrium(*_parts(linear), len(linear.f0))
 
 
-MOVES = frozenset({"off-equilibrium", "steady"})  # kinds of remarks that say that the point moves
+MOVING_KINDS = frozenset({"off-equilibrium", "steady"})  # kinds of remarks that say that the point moves
 UNTESTED = frozenset({"equilibrium-not-tested", "point"})  # kinds that say that nothing tells whether it does
 
 
@@ -98,7 +98,7 @@ def assess_equilibrium(linear: LinearModel) -> bool | None:
     """Return whether the point was found to be an equilibrium, None where nothing tells."""
     # Remarks hold what was seen of the whole model; f0 and A are the second test, which needs no remark to be there.
     kinds = {remark.kind for remark in linear.warnings}
-    if kinds & MOVES:
+    if kinds & MOVING_KINDS:
         return False
     if kinds & UNTESTED:
         return None

@@ -145,7 +145,7 @@ def _remark_on_branch(nearby: Neighbourhood, measured: Slopes, branch: Slopes, o
     i, j = (int(k) for k in np.unravel_index(int(np.argmax(gap)), gap.shape))
     entry = f"d {nearby.rows[i]} / d {nearby.columns[j]}"
     return Remark(
-        "branch",
+        "kink-branch",
         f"A kink at the point depends on several variables together. All slopes are those of the branch in which the "
         f"model is when all variables move to the {options.side} together: {entry} is {branch.J[i, j]:.6g} there, and "
         f"{measured.J[i, j]:.6g} when '{nearby.columns[j]}' moves alone. The other side has another linear model.",

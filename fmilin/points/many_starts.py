@@ -28,7 +28,7 @@ STARTS = 40
 SPREADS = (0.3, 1.0, 3.0)  # of the starts, in sizes of the states; angles anywhere
 SAME_REST = 1e-6  # distance of two solutions, in sizes, that counts as none
 SHOWN = 6  # states in a line
-STAYS = {True: "stays", False: "does not stay", None: "may stay or not"}
+STAYING_WORDS = {True: "stays", False: "does not stay", None: "may stay or not"}
 DEFLATED = 8  # searches at most for what the starts did not lead to
 ALIKE = 1e-2  # difference of eigenvalues of two members of one family, beside the fastest
 
@@ -52,7 +52,7 @@ class OperatingPoints(tuple[TrimmedPoint, ...]):
         lines = [f"{len(self)} rests, {len(self.stable)} of them stay"]
         for point, row in zip(self, x, strict=True):
             values = ", ".join(f"{name} = {round(row[i], 9) + 0.0:.6g}" for i, name in named)
-            verdict = STAYS[point.report.stable]
+            verdict = STAYING_WORDS[point.report.stable]
             lines.append(f"{verdict}: {values}")
         return "\n".join(lines)
 

@@ -64,7 +64,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         (place / name).write_text(text, encoding="utf-8")
     shutil.copy(ROOT / "examples" / "mechanisms" / "loader.toml", place)
     os.chdir(place)
-    assert main(["linearize", "four_bar.fmu", "--no-isolation", "-o", "plant.mat"]) == 0
+    assert main(["linearize", "four_bar.fmu", "--no-isolation", "-o", "plant.mat", "-o", "plant.json"]) == 0
     varied = ["--vary", "phi=0.5:2.5:5", "--trim", "--free", "torque"]
     assert main(["sweep", "four_bar.fmu", "--no-isolation", *varied, "-o", "family.nc"]) == 0
     yield place

@@ -23,7 +23,7 @@ def activation() -> OdeModel:
 def require_one_branch(linear: fl.LinearModel) -> None:
     assert linear.A[0, 0] == pytest.approx(-linear.B[0, 0], rel=1e-8)
     assert min(abs(linear.A[0, 0] + rate) for rate in (1.0, 5.0)) < 1e-8
-    assert "branch" in [remark.kind for remark in linear.warnings]
+    assert "kink-branch" in [remark.kind for remark in linear.warnings]
 
 
 def test_each_side_is_one_branch_and_both_are_found() -> None:
@@ -45,7 +45,7 @@ def test_a_model_without_a_kink_has_no_remark_on_branches() -> None:
     model = OdeModel("m", {"x": "-sin(x)*cos(u) + u"}, inputs=["u"], start={"x": 0.3})
     linear = fl.linearize(model, one_sided="right")
     assert linear.A[0, 0] == pytest.approx(-np.cos(0.3), rel=1e-7)
-    assert "branch" not in [remark.kind for remark in linear.warnings]
+    assert "kink-branch" not in [remark.kind for remark in linear.warnings]
 
 
 def test_a_kink_that_no_variable_shows_alone_is_seen() -> None:

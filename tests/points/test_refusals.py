@@ -69,7 +69,7 @@ def test_no_equilibrium_at_all() -> None:
         ({"bounds": {"y": (1.0, 1.0)}}, "the first must be the smaller one"),
         ({"guess": {"F": 1.0}}, "'F' is held at its value, so there is nothing to guess"),
         ({"guess": {"x": 0.1}, "fixed": {"x": 0.1}}, "'x' is fixed, so there is nothing to guess"),
-        ({"fixed": {"x": float("nan")}}, "The value of 'x' is nan"),
+        ({"fixed": {"x": float("nan")}}, "'x' is not a number"),
         ({"time": float("inf")}, "The time inf is not finite"),
     ],
 )

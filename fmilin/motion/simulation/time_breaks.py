@@ -26,7 +26,7 @@ SETTLED = 60  # bisections of a jump
 SUDDEN = 0.2  # of the range of a quantity: a change between two looks
 ALONE = 5.0  # so many times larger than the changes before and after it
 REUSED = 1.25  # so much longer than asked for is the span that is looked at: shooting asks for many that are alike
-ROUNDING = 1e-12  # relative: differences that are none
+ROUNDING_OF_VALUES = 1e-12  # relative: differences that are none
 
 _tapes: WeakKeyDictionary[Model, TimeTape | None] = WeakKeyDictionary()
 _looks: WeakKeyDictionary[Model, _Looks] = WeakKeyDictionary()
@@ -123,7 +123,7 @@ def _looks_at(model: Model, start: OperatingPoint, end: float) -> _Looks:
 
 def _vary(values: FloatArray) -> bool:
     size = np.nanmax(np.abs(values), initial=0.0)
-    return bool((np.ptp(np.nan_to_num(values), axis=0) > ROUNDING * max(size, 1e-300)).any())
+    return bool((np.ptp(np.nan_to_num(values), axis=0) > ROUNDING_OF_VALUES * max(size, 1e-300)).any())
 
 
 def _sudden_changes(function: Callable[[float], FloatArray], begin: float, end: float) -> FloatArray:
