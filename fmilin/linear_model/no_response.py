@@ -70,7 +70,7 @@ def with_remark_on_response(linear: LinearModel) -> LinearModel:
         return linear
     remark = Remark(
         "no-response",
-        f"NO INPUT MOVING_KINDS ANY OUTPUT: none of the {len(linear.inputs)} inputs changes any of the {len(linear.outputs)} "
+        f"NO INPUT MOVES ANY OUTPUT: none of the {len(linear.inputs)} inputs changes any of the {len(linear.outputs)} "
         "outputs at this point, so the transfer functions are all zero. Usual reasons: outputs that only change at "
         "events or samples (--lifted), inputs that are read once at the start, a part that is switched off; or other "
         "outputs are wanted (--outputs). 'fmilin explain MODEL' (fl.explain_zeros) looks for the reason of each.",
