@@ -13,6 +13,8 @@ import numpy as np
 from fmilin.ground import FloatArray
 from fmilin.ground.tolerances import PENCIL_NOTHING, PENCIL_SOMETHING
 
+ENLARGED = 0.01  # size that doubtful entries are given, to see whether they decide
+
 
 @dataclass(frozen=True)
 class Deflation:
@@ -35,7 +37,26 @@ class Deflation:
 
 def deflate(E: FloatArray, A: FloatArray) -> Deflation | None:
     """Return the finite part of s E - A; None where the rank of a block cannot be told, or the pencil is singular."""
+    return _deflate_scaled(*_equilibrate(E, A))
+
+
+def is_order_doubtful(E: FloatArray, A: FloatArray) -> bool:
+    """Return whether entries that may be rounding or meant (1e-17 with an unknown of 1e17) decide about the order."""
     E, A, unit = _equilibrate(E, A)
+    orders = []
+    for size in (0.0, ENLARGED):
+        deflation = _deflate_scaled(_resize(E, size), _resize(A, size), unit)
+        orders.append(None if deflation is None else deflation.order)
+    return None in orders or orders[0] != orders[1]
+
+
+def _resize(matrix: FloatArray, size: float) -> FloatArray:
+    """Return a matrix whose small entries have another size, with various factors so that none cancel."""
+    factors = 0.75 + 0.25 * np.cos(np.arange(matrix.size) + 1.0).reshape(matrix.shape)
+    return np.where(np.abs(matrix) < PENCIL_SOMETHING, size * np.sign(matrix) * factors, matrix)
+
+
+def _deflate_scaled(E: FloatArray, A: FloatArray, unit: float) -> Deflation | None:
     index = 0
     while len(E):
         U, sigma, _ = np.linalg.svd(E)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fmilin.numerics.staircase import deflate
+from fmilin.numerics.staircase import deflate, is_order_doubtful
 from tests.native.dae.mixed_pencils import mixed_pencil
 
 
@@ -25,6 +25,17 @@ def test_stiff_circuits_keep_all_their_eigenvalues() -> None:
     A = np.array([[0.0, 1.0, 0.0], [-1e-3, -1.0, 0.0], [0.0, 0.0, -1.0]])
     deflation = deflate(E, A)
     assert deflation is None or deflation.order == 2  # 2e13 apart: not told
+
+
+@pytest.mark.parametrize("small", [1e-17, -1e-14, 1e-10])
+def test_an_entry_that_is_rounding_or_meant_makes_the_order_doubtful_where_it_decides(small: float) -> None:
+    """x' = v, 2 v' = F - 3 x, small F = p - x: order 2 if it is meant, 0 if it is rounding."""
+    E = np.diag([1.0, 2.0, 0.0])
+    A = np.array([[0.0, 1.0, 0.0], [-3.0, 0.0, 1.0], [-1.0, 0.0, -small]])
+    assert is_order_doubtful(E, A)
+    A[2, 2] = 0.0
+    A[1, 0] = small  # beside 2 v' = F, this one does not change the order
+    assert not is_order_doubtful(E, A)
 
 
 def test_a_singular_pencil_is_not_told() -> None:

@@ -12,7 +12,7 @@ from fmilin.linear_model.descriptor import LazyDescriptor
 from fmilin.linear_model.model import LinearModel
 from fmilin.model import Model, OperatingPoint
 from fmilin.native.dae.model import DaeModel
-from fmilin.numerics.staircase import deflate
+from fmilin.numerics.staircase import deflate, is_order_doubtful
 
 MOST_COMPARED = 80  # variables of a descriptor system that is compared each time: some milliseconds
 
@@ -55,6 +55,8 @@ def compare_with_descriptor(linear: LinearModel) -> DescriptorComparison | None:
     if isinstance(system, LazyDescriptor):
         system = system.computed()
     deflation = deflate(system.E, system.A)
+    if deflation is not None and deflation.order != len(linear.A) and is_order_doubtful(system.E, system.A):
+        deflation = None  # small coefficients may be meant: the reduction, which knows the nominal values, decides
     return DescriptorComparison(
         order=len(linear.A),
         pencil_order=None if deflation is None else deflation.order,
