@@ -21,7 +21,7 @@ from lxml import etree
 
 from fmilin.ground.errors import ModelError
 
-__all__ = ["Simulator", "aircraft_files"]
+__all__ = ["Simulator", "aircraft_files", "data_folder"]
 
 STEP = 1.0 / 120.0
 """The step of the flight control system, in s, for which JSBSim computes its filters."""
@@ -35,9 +35,24 @@ MODELS = ("Input", "Atmosphere", "Winds", "FCS", "MassBalance", "Auxiliary", "Pr
 WITH_MEMORY = {"lag_filter", "lead_lag_filter", "second_order_filter", "washout_filter", "pid", "integrator"}
 
 
+def data_folder() -> Path:
+    """Return the folder with JSBSim's aircraft, engines and systems.
+
+    JSBSim looks for it in the environment's own site-packages only. In an environment that takes JSBSim from elsewhere
+    (a .pth file, PYTHONPATH) it raises OSError, although the data lie beside the imported package.
+    """
+    try:
+        return Path(jsbsim.get_default_root_dir())
+    except OSError:
+        folder = Path(jsbsim.__file__).parent
+        if not (folder / "aircraft").is_dir():
+            raise
+        return folder
+
+
 def aircraft_files() -> dict[str, Path]:
     """Return the files of the aircraft that come with JSBSim, by name."""
-    folders = sorted((Path(jsbsim.get_default_root_dir()) / "aircraft").iterdir())
+    folders = sorted((data_folder() / "aircraft").iterdir())
     return {folder.name: path for folder in folders if (path := folder / f"{folder.name}.xml").is_file()}
 
 
@@ -52,7 +67,7 @@ class Simulator:
 
     def __init__(self, path: Path) -> None:
         self.name, self.remarks = path.stem, list[str]()
-        root = Path(jsbsim.get_default_root_dir())
+        root = data_folder()
         with on_standard_error():
             fdm = self._fdm = jsbsim.FGFDMExec(str(root))
         fdm.set_debug_level(0)

@@ -6,17 +6,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jsbsim
 import numpy as np
 import pytest
 from fmilin_jsbsim import JsbsimEngine
 from fmilin_jsbsim.attitude import angle_rates, angles_of, quaternion_of, quaternion_rates, rotation
-from fmilin_jsbsim.simulator import Simulator, aircraft_files, with_ideal_actuators
+from fmilin_jsbsim.simulator import Simulator, aircraft_files, data_folder, with_ideal_actuators
 from lxml import etree
 
 import fmilin as fl
 
-ROOT = Path(jsbsim.get_default_root_dir())
+ROOT = data_folder()
 
 
 def engine_of(name: str) -> JsbsimEngine:
