@@ -134,8 +134,15 @@ def names_field(help: str) -> Any:
 
 
 def repeated(metavar: str, help: str, read: Callable[[Any, str], Any] | None = None, **more: Any) -> Any:
-    """Return a field of a group whose option may be given several times; ``read`` takes all of them."""
-    return option(metavar=metavar, multiple=True, help=help, callback=read and read_by(read), **more)
+    """Return a field of a group whose option may be given several times; ``read`` takes all of them.
+
+    The field's default is what the command line yields without the option: ``read`` of no texts, such as ``{}``.
+    """
+    if read is None:
+        return option(metavar=metavar, multiple=True, help=help, **more)
+    made = {"metavar": metavar, "multiple": True, "help": help, "callback": read_by(read), **more}
+    metadata = {"names": (), "by": click.option, "more": made}
+    return field(default_factory=lambda: read((), ""), metadata=metadata)
 
 
 def number_field(metavar: str, help: str, **more: Any) -> Any:
