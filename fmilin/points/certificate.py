@@ -339,5 +339,9 @@ class _Search:
         for s in (sign * DETERMINED * 10.0**-k for k in range(6, -1, -1) for sign in (1.0, -1.0)):
             end = left(s)
             if np.isfinite(end) and end * r[row] < 0:
-                return self._residual_at(float(bisect(left, 0.0, s, xtol=NARROW)), v, P, noise)[0]
+                try:
+                    root = float(bisect(left, 0.0, s, xtol=NARROW))
+                except ValueError:  # the model is not defined in between
+                    continue
+                return self._residual_at(root, v, P, noise)[0]
         return None
