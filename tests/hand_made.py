@@ -71,7 +71,7 @@ def sized(order: int, dependent: int, inputs: int, outputs: int) -> LinearModel:
         T_u=rng.standard_normal((order + dependent, inputs)),
         errors=EntryErrors(
             *(
-                rng.random(shape)
+                1e-9 * rng.random(shape)  # small: eigenvalues stay apart
                 for shape in (
                     (order, order),
                     (order, inputs),

@@ -59,7 +59,7 @@ def modes_of(A: FloatArray, T: FloatArray, sample_time: float = 0.0, E: FloatArr
     if not len(A):
         return Modes()
     values = compute_eigenvalues(A)
-    errors = compute_eigenvalue_errors(A, np.zeros_like(A) if E is None else E)
+    errors = compute_eigenvalue_errors(A, np.zeros_like(A) if E is None else E, values)
     vectors = _match_eigenvectors(A, values)
     modes = []
     for value, error, vector in zip(values.tolist(), errors.tolist(), vectors.T, strict=True):

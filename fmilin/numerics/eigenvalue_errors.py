@@ -52,9 +52,13 @@ def sort_eigenvalues(values: NDArray[Any]) -> Complex:
     return values[np.lexsort((values.imag, values.real))]
 
 
-def compute_eigenvalue_errors(A: FloatArray, E: FloatArray) -> FloatArray:
-    """Return how far each of :func:`compute_eigenvalues` may be off, shape (n,), for errors E of the entries of A."""
-    values = compute_eigenvalues(A)
+def compute_eigenvalue_errors(A: FloatArray, E: FloatArray, values: Complex | None = None) -> FloatArray:
+    """Return how far each of :func:`compute_eigenvalues` may be off, shape (n,), for errors E of the entries of A.
+
+    ``values`` are these eigenvalues, where they have been computed already.
+    """
+    if values is None:
+        values = compute_eigenvalues(A)
     errors = np.zeros(len(values))
     if not len(A):
         return errors

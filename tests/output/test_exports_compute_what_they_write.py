@@ -38,11 +38,12 @@ def count_spectra(monkeypatch: pytest.MonkeyPatch) -> list[Calls]:
 
 @pytest.mark.parametrize(
     ("name", "spectra"),
-    [("a.mo", 0), ("a.m", 0), ("dslin.mat", 0), ("a.tex", 1), ("a.json", 1), ("a.mat", 1), ("a.npz", 1)],
+    [("a.mo", 0), ("a.m", 0), ("dslin.mat", 0), ("a.tex", 2), ("a.json", 1), ("a.mat", 1), ("a.npz", 1)],
 )
 def test_files_without_eigenvalues_compute_none_and_the_others_compute_them_once(
     name: str, spectra: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Modes take two: the eigenvalues block by block, and the eigenvectors of the whole matrix."""
     linear = oscillator()
     counted = count_spectra(monkeypatch)
     linear.save(tmp_path / name)
