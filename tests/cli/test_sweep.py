@@ -252,16 +252,17 @@ def test_what_is_kept_is_not_computed_again(run: Run, monkeypatch: pytest.Monkey
 
 
 def test_a_full_disk_keeps_what_is_done(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    write, count = os.pwrite, [0]
+    write, count = os.write, [0]
 
-    def full(*arguments: object) -> int:
-        count[0] += 1
-        if count[0] > 2:
+    def full(file: int, data: memoryview) -> int:
+        is_row = len(data) > 64 and bytes(data[:1]) != b"{"  # the journal has lines of JSON
+        count[0] += is_row
+        if is_row and count[0] > 2:
             raise OSError(28, "No space left on device")
-        return write(*arguments)  # type: ignore[arg-type]
+        return write(file, data)
 
     with monkeypatch.context() as patched:
-        patched.setattr(os, "pwrite", full)
+        patched.setattr(os, "write", full)
         done = run("sweep", PENDULUM, "--vary", "x=[0.1,0.2,0.3,0.4]", "-o", "family.nc")
     assert done.status == 2
     assert done.is_one_paragraph()

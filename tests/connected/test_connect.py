@@ -168,7 +168,7 @@ def test_wrong_requests() -> None:
         fl.connect({"one": "plant.fmu"})
     with pytest.raises(fl.UsageError, match=r"'one\.F' is fed twice"):
         fl.connect({"one": one}, [("one.px", "one.F")], inputs=["one.F"])
-    with pytest.raises(fl.UsageError, match=r"sequence of names"):
+    with pytest.raises(fl.UsageError, match=r"'inputs' is the text 'one\.F', and should be a list"):
         fl.connect({"one": one}, inputs="one.F")
     with pytest.raises(fl.UsageError, match="members are models"):
         fl.connect({"one": 3})

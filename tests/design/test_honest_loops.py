@@ -151,7 +151,7 @@ def test_bad_input_is_told() -> None:
         run(quantization={"x": 0.0})
     with pytest.raises(UsageError, match=r"sample time at which 'x' comes is -1"):
         run(sample_times={"x": -1.0})
-    for text, words in (({"delay": "1"}, "delay is '1'"), ({"noise": {"x": "1"}}, "noise of 'x' is '1'")):
+    for text, words in (({"delay": "1"}, "'delay' is '1'"), ({"noise": {"x": "1"}}, "'x' is '1'")):
         with pytest.raises(UsageError, match=f"{words}: a number is needed"):
             run(**text)
     with pytest.raises(UsageError, match="given by name"):

@@ -48,7 +48,7 @@ def test_an_accelerometer_at_rest() -> None:
     [
         (["height"], fl.UnknownNameError, "'height' is not a state, input or output"),
         ({"a": "log(x)"}, fl.NumericalError, "no finite value or slope"),
-        ("y", fl.UsageError, "is a sequence of expressions"),
+        ("y", fl.UsageError, "is the text 'y', and should be a list"),
         ([], fl.UsageError, "one at least"),
         (["x +"], fl.UsageError, "x \\+"),
     ],

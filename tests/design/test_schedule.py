@@ -238,7 +238,7 @@ def test_bad_input_is_told() -> None:
         with pytest.raises(UsageError, match="use trim or velocity, and refuse or nearest"):
             schedule(family, lqr, **wrong)  # type: ignore[arg-type]
     with pytest.raises(
-        UsageError, match="rule is a function from the linear model of a point to the gain K, not 'lqr'"
+        UsageError, match="'rule' is of the type 'str', and should be of the type Callable"
     ):
         schedule(family, "lqr")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="velocity form reads coordinates"):

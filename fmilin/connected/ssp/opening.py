@@ -251,7 +251,8 @@ def _discrete_numbers(flat: Flat, file: SspFile, options: FmuOptions | None) -> 
     """Return the real numbers that components hold between events: no slopes lead through them, as for an FMU alone."""
     discrete_nodes: set[Node] = set()
     for path, placed in flat.placed.items():
-        description = read_description(file.file_of(placed.component), options)
+        with in_member(path):
+            description = read_description(file.file_of(placed.component), options)
         if description.interface == "CoSimulation":  # it is stepped, and its discrete-time numbers are outputs
             continue
         discrete = {v.name for v in description.looked_through() if v.is_float and v.variability == "discrete"}
