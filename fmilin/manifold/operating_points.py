@@ -52,6 +52,8 @@ def operating_point(
     ------
     UnknownNameError
         When a name is neither a state nor an input.
+    UsageError
+        When the time is not finite, or a value is not a number.
     ConstraintError
         When the start values violate the constraints, no point satisfies them with the named states held, or a
         constraint vanishes everywhere.

@@ -38,8 +38,8 @@ class PeriodicOrbit(Shown):
     events: tuple[EventRecord, ...] = ()  #: what the motion passes on its way: impacts, switches
     #: how far the periodic motion may be from this one, for each state at the start, the period and what is free
     distance: Mapping[str, float] = field(default_factory=dict)
-    #: the smallest singular value of the equilibrated shooting Jacobian over the largest: near zero where two orbits
-    #: meet, and inside a family
+    #: ratio of the smallest to the largest singular value of the equilibrated shooting Jacobian: near zero where two
+    #: orbits meet, and inside a family
     regularity: float = np.nan
     #: shape (N, N), or None; what that distance may change in the deviations of all states after a period
     monodromy_error: FloatArray | None = None
