@@ -237,9 +237,7 @@ def test_bad_input_is_told() -> None:
     for wrong in ({"form": "fast"}, {"outside": "far"}):
         with pytest.raises(UsageError, match="use trim or velocity, and refuse or nearest"):
             schedule(family, lqr, **wrong)  # type: ignore[arg-type]
-    with pytest.raises(
-        UsageError, match="'rule' is of the type 'str', and should be of the type Callable"
-    ):
+    with pytest.raises(UsageError, match="'rule' is of the type 'str', and should be of the type Callable"):
         schedule(family, "lqr")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="velocity form reads coordinates"):
         schedule(family, lqr, form="velocity", estimator=filtered)
