@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import chain, combinations, combinations_with_replacement, islice, product
+from math import pi
 from typing import Literal
 
 import numpy as np
@@ -14,9 +16,10 @@ from fmilin.ground.signals import FloatArray
 from fmilin.model.constraints.expressions import name_in_expression
 
 MOST_TERMS = 2_200  # A library with more of them is not tried: its singular values would take minutes
+LONGEST_FRACTION = 720  # denominator of a factor that is written as a fraction
 MOST_ANGLES = 5  # of sums of more angles than these there are too many
-Harmonic = tuple[Literal["", "cos", "sin"], tuple[tuple[int, int], ...]]
-"""The function, and (state, +1 or -1) of each angle in its argument."""
+Harmonic = tuple[Literal["", "cos", "sin"], tuple[tuple[int, float], ...]]
+"""The function, and (state, its factor: +1 or -1, 1/2 of half an angle, ...) of each angle in its argument."""
 
 ONE: Harmonic = ("", ())
 
@@ -48,9 +51,22 @@ class Term:
         factors = [f"{name_in_expression(names[i])}{'' if p == 1 else f'^{p}'}" for i, p in self.powers]
         function, angles = self.harmonic
         if function:
-            argument = "".join(f" {'-' if k < 0 else '+'} {name_in_expression(names[i])}" for i, k in angles)
+            parts = [("-" if k < 0 else "+", _factor_text(abs(k)) + name_in_expression(names[i])) for i, k in angles]
+            argument = "".join(f" {sign} {part}" for sign, part in parts)
             factors.append(f"{function}({argument.removeprefix(' + ').strip()})")
         return "*".join(factors)
+
+
+def _factor_text(factor: float) -> str:
+    """Return a positive factor with its sign of multiplication, in the grammar of expressions; empty for 1."""
+    if factor == 1:
+        return ""
+    for unit, name in ((1.0, ""), (pi / 180, "pi/180*"), (180 / pi, "180/pi*")):
+        count = Fraction(factor / unit).limit_denominator(LONGEST_FRACTION)
+        if abs(float(count) * unit - factor) <= 1e-15 * factor:
+            number = f"{count.numerator}*" if count.denominator == 1 else f"{count.numerator}/{count.denominator}*"
+            return name if name and count == 1 else number + name
+    return f"{factor!r}*"
 
 
 class Library:

@@ -10,6 +10,7 @@ import numpy as np
 
 from fmilin.discovery.invariant import INDEPENDENT, Invariant, Numbers, independent_ones, is_independent, projected
 from fmilin.discovery.library import first_library, further_libraries, linear_library, squares_library
+from fmilin.discovery.phases import find_phase_relations
 from fmilin.discovery.result import Discovery, Finding, KeptOut
 from fmilin.discovery.sampler import Sampler, Stopped
 from fmilin.discovery.search import Rejected, Search
@@ -231,6 +232,9 @@ def _searched(search: Search, progress: Callable[[str], None]) -> tuple[int | No
     kinds, count = search.kinds, len(search.sampler.sizes)
     moving = set(range(count)) - kinds.constant
     search.everywhere(squares_library(moving))
+    relations = find_phase_relations(search.sampler, kinds, search.norms)
+    if relations:
+        search.adopt(relations)
     search.everywhere(linear_library(moving & kinds.speeds))
     search.on_manifold(linear_library(moving))
     least_order = _order_in_numbers(search.sampler)

@@ -188,10 +188,14 @@ class Search:
             (self.open if verdict.kind == "open" else self.speeds if has_speed else norms).append(at)
             self._on_manifold = None
         if norms:
-            self.norms += norms
-            self._anywhere = Samples(self.sampler, independent_ones(self.norms, self._points, self.sampler.sizes))
-            near = projected(self._points, self._anywhere.manifold, self.sampler.sizes)
-            self._points = near if len(near) else self._points
+            self.adopt(norms)
+
+    def adopt(self, norms: Sequence[Invariant]) -> None:
+        """Take constraints that every motion keeps for granted: points are sampled where they hold from now on."""
+        self.norms += norms
+        self._anywhere = Samples(self.sampler, independent_ones(self.norms, self._points, self.sampler.sizes))
+        near = projected(self._points, self._anywhere.manifold, self.sampler.sizes)
+        self._points = near if len(near) else self._points
 
     def on_manifold(self, library: Library) -> None:
         """Look for functions of positions that no motion changes which the speeds' constraints allow."""
