@@ -240,6 +240,8 @@ def free_directions(
     if not len(inside):
         return (), 1.0
     seen = np.fmax(np.abs(solution.J), certificate.seen if solution.seen is None else solution.seen)
+    if certificate.empty_rows is not None:
+        seen[certificate.empty_rows] = 0.0
     J = balanced(solution.J[:, inside], seen[:, inside])
     if certificate.is_isolated:
         return (), J.regularity

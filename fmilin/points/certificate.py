@@ -4,7 +4,7 @@ With d = -J^+ r and K from one more Jacobian there is one solution within 2 |d| 
 Kantorovich). Where that cannot be said the residual is followed along the direction in doubt until it leaves its noise.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -47,6 +47,7 @@ class Certificate:
     multiple: tuple[int, ...] = ()  # unknowns that a multiple root leaves in doubt
     runs_away: bool = False
     is_isolated: bool = False  # whether there is exactly one solution within ``distance``
+    empty_rows: NDArray[np.bool_] | None = None  # (m,), rows that no unknown changes by more than rounding
 
     def is_near(self, sizes: FloatArray) -> bool:
         """Whether the solution is near beside the ``sizes`` (n,) of the unknowns."""
@@ -126,6 +127,7 @@ class _Search:
         self.J, self.r = J, equations.values(z)
         terms = np.abs(J) @ np.maximum(np.abs(z), 1.0)
         self.weights = 1.0 / np.maximum(TERMS_ROUNDED * terms + 4 * EPS * np.max(terms, initial=0.0), 1e-300)
+        self.empty_rows = self._find_empty_rows()
         self.slopes = self._slopes()
         self.settled = self.centred = False  # whether steps have vanished; whether a flat root was looked for
 
@@ -134,6 +136,9 @@ class _Search:
         return self.equations.unknowns.sizes(self.z)
 
     def certificate(self) -> Certificate:
+        return replace(self._search(), empty_rows=self.empty_rows)
+
+    def _search(self) -> Certificate:
         ratios = self._polished()
         d = -self.slopes.P @ self.r
         if _fade(ratios):
@@ -143,9 +148,32 @@ class _Search:
     def _slopes(self) -> _Slopes:
         unknowns = self.equations.unknowns
         inside = (self.z > unknowns.low) & (self.z < unknowns.high)
-        nearby = self.equations.entry_sizes(self.z + NEARBY * np.cos(np.arange(len(self.z)) + 1.0))
-        self.seen = np.fmax(np.abs(self.J), nearby)
+        self.seen = self._entry_sizes()
+        self.seen[self.empty_rows] = 0.0
+        self.J = np.where(self.empty_rows[:, None], 0.0, self.J)
         return _Slopes(np.where(inside, self.J, 0.0), self.seen, self.z, self.limit)
+
+    def _entry_sizes(self) -> FloatArray:
+        """Return the largest modulus of each entry of the Jacobian (m, n), here or nearby."""
+        nearby = self.equations.entry_sizes(self.z + NEARBY * np.cos(np.arange(len(self.z)) + 1.0))
+        return np.asarray(np.fmax(np.abs(self.J), nearby))
+
+    def _find_empty_rows(self) -> NDArray[np.bool_]:
+        """Return which rows (m,) stay within their noise at points nearby.
+
+        The slopes of such a row are rounding: those of an arm's spin, which no moment reaches. Divided by their own
+        length they would be an equation like any other, and its noise an error in all unknowns.
+        """
+        change = self._entry_sizes() @ self.sizes
+        empty = (change > 0) & (change <= FAINT * np.max(change, initial=0.0))
+        noise = self._measured_noise() if empty.any() else None
+        if noise is None:
+            return np.zeros(len(change), dtype=bool)
+        phase = np.arange(len(self.z)) + 1.0
+        for direction in (np.cos(phase), -np.cos(phase), np.sin(phase), -np.sin(phase)):
+            nearby = self.equations.values(self.z + NEARBY * self.sizes * direction)
+            empty &= np.abs(nearby - self.r) <= noise  # NaN is not
+        return np.asarray(empty)
 
     def _polished(self) -> list[float]:
         """Go on with Newton's method as long as it gains; return the ratios of the steps' lengths."""
@@ -201,10 +229,9 @@ class _Search:
 
     def _noise(self) -> tuple[FloatArray, FloatArray]:
         """Return what r is known to by its measured noise, and what rounding may make of it at most, (m,) each."""
-        line = np.cos(np.arange(len(self.z)) + 1.0)
-        values = np.array([self.equations.values(self.z + 1e-8 * s * line) for s in range(POINTS)])
-        is_measured = bool(np.isfinite(values).all())
-        measured = CLEARLY * noise_from_table(values) if is_measured else self.allowed
+        noise = self._measured_noise()
+        is_measured = noise is not None
+        measured = self.allowed if noise is None else noise
         most = np.maximum(self.slopes.rounding, measured)
         # What was measured includes the rounding of terms that cancel; four units are the least that terms have.
         least = LEAST_ROUNDING * np.abs(self.slopes.J) @ np.maximum(np.abs(self.z), 1.0)
@@ -213,6 +240,12 @@ class _Search:
         return np.where(first, uncertainty, np.maximum(uncertainty, self.allowed)), np.where(
             first, most, np.maximum(most, self.allowed)
         )
+
+    def _measured_noise(self) -> FloatArray | None:
+        """Return ten times the noise of r (m,), measured along a short line; None where a value is missing."""
+        line = np.cos(np.arange(len(self.z)) + 1.0)
+        values = np.array([self.equations.values(self.z + 1e-8 * s * line) for s in range(POINTS)])
+        return np.asarray(CLEARLY * noise_from_table(values)) if np.isfinite(values).all() else None
 
     def _bound(self, d: FloatArray, noise: FloatArray) -> FloatArray | None:
         """Return 2 |d|, rounding included, where K |d| <= 1/2; None where it is not."""

@@ -24,7 +24,10 @@ def test_three_bodies_on_four_ball_joints_hang() -> None:
     assert point.report.unstable == 0
     # Arms on two ball joints spin freely about their own axes: a push makes them turn on and on.
     assert point.report.stable is False
-    assert [remark.kind for remark in point.report.remarks] == ["drift"]
+    # Each of the three bodies may be turned about its own axis by any angle: one family, in which nothing is multiple.
+    assert [remark.kind for remark in point.report.remarks] == ["family", "drift"]
+    assert len(point.report.free_directions) == 3
+    assert not point.report.multiple
     assert model.evaluate(0.0, point.states, point.inputs).outputs[0] == pytest.approx(-sqrt(0.1875), abs=1e-6)
 
 
