@@ -160,6 +160,9 @@ class Reduced:
         names, algebraic = self.form.names, set(self.form.graph.algebraic.names)
         differentiated = {names[j] for j, order in self.keys if order and j < len(names)}
         differentiated |= {self.motion.name(j, 0)[len("der(") : -1] for j, _ in self.keys if j >= len(names)}
+        if self.is_by_numbers:
+            # The unknowns are independent columns of more: derivatives among them are not all determined.
+            differentiated = set()
         is_left = any(names[j] in algebraic - differentiated for j, _ in self.keys if j < len(names))
         return max(row.order for row in self.solved) + int(is_left)
 
