@@ -144,11 +144,11 @@ def test_results_are_tables_of_at_most_forty_lines_and_the_same_in_html(
 
 PLAIN = {
     "AuditRow", "Basis", "Connection", "Constraint", "ConstrainedForm", "DaeGraph", "Differences", "Equilibrium",
-    "Evaluation",
-    "KaneEquations", "Labels", "Limits", "MCS", "Margins", "ModeGoal", "Motion", "RCS", "Signal", "Stepping", "SymbolicConstraint",
-    "TrimRequest", "UCS",
+    "Evaluation", "KaneEquations", "Labels", "Limits", "MCS", "Margins", "ModeGoal", "Motion", "RCS",
+    "Signal", "Stepping", "SymbolicConstraint", "TrimRequest", "UCS",
 }  # fmt: skip
-"""What is given rather than returned, rows of results, margins of one loop, and arrays with names: its fields are what there is to see."""
+"""What is given rather than returned, rows of results, margins of one loop, and arrays with names: its
+fields are what there is to see."""
 
 
 def test_every_public_result_shows_itself() -> None:
