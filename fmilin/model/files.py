@@ -121,7 +121,7 @@ class SavedPoint:
     model: ModelInfo = field(default_factory=lambda: ModelInfo(""))
     distance: Mapping[str, float] = field(default_factory=dict)  # for the reader: how far the solution may be
     # for the reader: numbers, or groups of them by name, that a search has to say beside
-    of_search: Mapping[str, int | Mapping[str, float]] = field(default_factory=dict)
+    of_search: Mapping[str, int | bool | str | Mapping[str, float] | None] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -130,7 +130,7 @@ class SavedPoint:
         point: OperatingPoint,
         rates: np.ndarray | None = None,
         distance: Mapping[str, float] | None = None,
-        of_search: Mapping[str, int | Mapping[str, float]] | None = None,
+        of_search: Mapping[str, int | bool | str | Mapping[str, float] | None] | None = None,
     ) -> SavedPoint:
         """Return ``point`` of ``model`` by name."""
         states, inputs = model.states.names, model.inputs.names

@@ -8,11 +8,11 @@ from typing import Any
 import control
 import numpy as np
 import pytest
-from fmilin.models import DaeModel, OdeModel
-from fmilin.systems import four_bar, furuta_pendulum
 
 import fmilin as fl
 from fmilin.ground.errors import UsageError
+from fmilin.native import DaeModel, OdeModel
+from fmilin.native.systems import four_bar, furuta_pendulum
 
 
 def quantities(audit: fl.Audit) -> str:
@@ -67,7 +67,7 @@ def test_a_linear_model_agrees_with_its_model_and_each_spoiled_matrix_is_caught(
 def test_a_linear_model_off_equilibrium_agrees_with_plain_differences() -> None:
     model = four_bar()
     assert fl.audit(fl.linearize(model, fl.operating_point(model, {"phi": 1.0, "w": 0.7})), model=model).ok
-    model = OdeModel("m", {"x": "v", "v": "-sin(x) - 0.1*v + u*cos(x)"}, inputs=["u"], outputs={"y": "x*v + u"})
+    model = OdeModel("m", {"x": "v", "v": "-sin(x) - 0.1*v + u*cos(x)"}, inputs=["u"], outputs={"y": "x*v + u"})  # type: ignore[assignment]
     assert fl.audit(fl.linearize(model, fl.operating_point(model, {"x": 1.0, "v": 2.0, "u": 0.5})), model=model).ok
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fmilin.systems import four_bar
 
 import fmilin as fl
+from fmilin.native.systems import four_bar
 from tests.cli.conftest import Run
 
 FOUR_BAR = "fmilin.systems:four_bar"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from fmilin.models import OdeModel
 
 import fmilin as fl
+from fmilin.native import OdeModel
 
 
 @pytest.mark.parametrize(

@@ -106,8 +106,8 @@ def test_who_imports_the_module_of_a_result_alone_has_its_verbs(tmp_path: Path) 
 @pytest.mark.parametrize("name", ["LinearModel", "LinearFamily", "Verification"])
 def test_help_says_what_a_verb_does_and_takes(name: str) -> None:
     for verb in (v.split(".")[1] for v in VERBS if v.startswith(name + ".")):
-        function = inspect.getattr_static(getattr(fl, name), verb)
-        function = function.fget if isinstance(function, property) else getattr(getattr(fl, name), verb)
+        static = inspect.getattr_static(getattr(fl, name), verb)
+        function: Any = static.fget if isinstance(static, property) else getattr(getattr(fl, name), verb)
         assert inspect.getdoc(function)
         assert "perform" not in str(inspect.signature(function))
 

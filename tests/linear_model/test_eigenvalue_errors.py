@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.io
-from fmilin.models import OdeModel
 from numpy.testing import assert_allclose
 
 import fmilin as fl
 from fmilin.linear_model.model import EntryErrors
+from fmilin.native import OdeModel
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fmilin.models.ode import OdeModel
 from scipy import io
 
 import fmilin as fl
 from fmilin.ground.remarks import equilibrium_not_tested
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.transformation import discretize
+from fmilin.native.ode import OdeModel
 from tests.linearization.identification.toys import Toy, oscillators
 
 

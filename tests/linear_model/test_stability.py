@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from fmilin.models import OdeModel
 from scipy.linalg import block_diag, expm
 from scipy.optimize import linear_sum_assignment
 
 import fmilin as fl
 from fmilin.ground import FloatArray
 from fmilin.linear_model.stability import judge_stability
+from fmilin.native import OdeModel
 
 
 def turning(w: float) -> FloatArray:

@@ -6,12 +6,12 @@ from math import pi
 
 import numpy as np
 import pytest
-from fmilin.errors import KinkError
-from fmilin.models import LagrangeModel, OdeModel
 
 import fmilin as fl
 from fmilin.fmi.write import build_fmu
 from fmilin.ground import FloatArray
+from fmilin.ground.errors import KinkError
+from fmilin.native import LagrangeModel, OdeModel
 from fmilin.native.function import FunctionModel
 from tests.shared import shared
 

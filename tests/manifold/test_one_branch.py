@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fmilin.errors import KinkError
-from fmilin.models import OdeModel
 
 import fmilin as fl
 from fmilin.fmi.write import build_fmu
+from fmilin.ground.errors import KinkError
+from fmilin.native import OdeModel
 from tests.shared import shared
 
 

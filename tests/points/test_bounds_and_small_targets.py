@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from fmilin.models import OdeModel
 
 import fmilin as fl
 from fmilin import NumericalError
+from fmilin.native import OdeModel
 
 
 @pytest.mark.parametrize(("value", "factor"), [(4e-24, 1.6e-19), (-1e-15, 1.0), (4e-24, 1.0), (1e12, 2.5)])

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from fmilin.models import OdeModel
 
 import fmilin as fl
+from fmilin.native import OdeModel
 
 
 def test_of_a_family_of_climbs_the_height_of_the_guess_is_taken() -> None:

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from fmilin.models import OdeModel
 
 import fmilin as fl
 from fmilin.ground import FloatArray
+from fmilin.native import OdeModel
 
 
 def chain(n: int, decades: tuple[float, float], *, cubic: float = 0.0) -> tuple[OdeModel, FloatArray]:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fmilin.models import OdeModel
 
 import fmilin as fl
 from fmilin.fmi.write import build_fmu
+from fmilin.native import OdeModel
 
 TANKS = {"h1": "-(h1 - h2)/2", "h2": "((h1 - h2) - (h2 - h3))/3", "h3": "h2 - h3"}
 START = {"h1": 1.0, "h2": 0.5, "h3": 0.25}

@@ -28,7 +28,8 @@ end ThreeBodies;
 
 def earth_and_moon() -> Model:
     """Return the problem with the Moon's part of the mass, near L1."""
-    return restricted().with_parameters({"mu": MU}).with_start({"x": 0.83, "y": 0.0})
+    model: Model = restricted().with_parameters({"mu": MU}).with_start({"x": 0.83, "y": 0.0})
+    return model
 
 
 def growth(model: Model) -> complex:

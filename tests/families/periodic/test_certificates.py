@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from fmilin.models import OdeModel
 
 import fmilin as fl
 from fmilin.motion.periodic.floquet import Floquet
+from fmilin.native import OdeModel
 
 
 def folding(mu: float) -> OdeModel:

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from fmilin.models import DaeModel, OdeModel
 
 import fmilin as fl
+from fmilin.native import DaeModel, OdeModel
 
 PULSES = {
     "a hat": ("1e6*max(0, 0.0015 - abs(time - 3))", 2.25),

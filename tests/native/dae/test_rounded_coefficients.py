@@ -91,7 +91,7 @@ def test_parameters_that_make_a_matrix_singular_without_a_zero_reduce_again() ->
             assert np.abs(lin.eigenvalues() + 8.0 / 7.0).max() < 1e-12
 
 
-def test_a_variable_that_decides_on_a_branch_is_not_dropped_for_its_slope_of_zero():
+def test_a_variable_that_decides_on_a_branch_is_not_dropped_for_its_slope_of_zero() -> None:
     """q = 2 p where h > 1, with p = 3 h: h' = -6 h at h = 2, 0 at h = 0.5."""
     h, rate, q, p = (ca.SX.sym(name) for name in ("h", "der(h)", "q", "p"))
     graph = fl.models.DaeGraph(
