@@ -71,7 +71,7 @@ def sized(order: int, dependent: int, inputs: int, outputs: int) -> LinearModel:
         T_u=rng.standard_normal((order + dependent, inputs)),
         errors=EntryErrors(
             *(
-                1e-9 * rng.random(shape)  # small: eigenvalues stay apart
+                1e-12 * rng.random(shape)  # small: eigenvalues stay apart
                 for shape in (
                     (order, order),
                     (order, inputs),

@@ -65,9 +65,9 @@ def test_a_linear_model_agrees_with_its_model_and_each_spoiled_matrix_is_caught(
 
 
 def test_a_linear_model_off_equilibrium_agrees_with_plain_differences() -> None:
-    model = four_bar()
+    model: fl.Model = four_bar()
     assert fl.audit(fl.linearize(model, fl.operating_point(model, {"phi": 1.0, "w": 0.7})), model=model).ok
-    model = OdeModel("m", {"x": "v", "v": "-sin(x) - 0.1*v + u*cos(x)"}, inputs=["u"], outputs={"y": "x*v + u"})  # type: ignore[assignment]
+    model = OdeModel("m", {"x": "v", "v": "-sin(x) - 0.1*v + u*cos(x)"}, inputs=["u"], outputs={"y": "x*v + u"})
     assert fl.audit(fl.linearize(model, fl.operating_point(model, {"x": 1.0, "v": 2.0, "u": 0.5})), model=model).ok
 
 

@@ -57,7 +57,7 @@ def squeezed(text: str) -> str:
 MAKERS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "linear model": (pendulum, ("2 independent states out of 4", "±3.132092 i")),
     "large linear model": (lambda: sized(150, 60, 30, 50), ("150 independent states", ".eigenvalues()")),
-    "long linear model": (lambda: sized(40, 60, 30, 50), ("and 20 more", "More: ", ".modes()", "No warnings.")),
+    "long linear model": (lambda: sized(40, 60, 30, 50), ("and 19 more", "More: ", ".modes()", "No warnings.")),
     "without anything": (lambda: sized(0, 0, 0, 0), ("0 independent states", "none")),
     "model": (cartesian_pendulum, ("States (4)", "Constraints (1, from the model itself)", "native")),
     "mechanism": (four_bar_mechanism, ("More: ", ".outputs")),
