@@ -213,7 +213,12 @@ def rate_along(g: Any, rates: Mapping[Symbol, Any], time: Symbol) -> Any:
 
 def vanishes(rate: Any) -> bool:
     """Whether the terms cancel, as for the norm of a quaternion; long ones are not expanded."""
-    return bool(rate == 0 or (rate.count_ops() < LONGEST_TO_EXPAND and rate.expand() == 0))
+    if rate == 0:
+        return True
+    if rate.count_ops() >= LONGEST_TO_EXPAND:
+        return False
+    numerator, _ = rate.together().as_numer_denom()  # C1/(C1 + C2) + C2/(C1 + C2) - 1 cancels over one denominator only
+    return bool(numerator.expand() == 0)
 
 
 def _texts(labels: Labels) -> tuple[Mapping[Name, Any], ...]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sympy
 
+import fmilin as fl
 from fmilin import Constraint, UsageError
 from fmilin.native import Labels, OdeModel, SymbolicConstraint, der
 from tests.exact import products_of
@@ -198,3 +199,12 @@ def test_a_model_without_states_has_outputs_all_the_same() -> None:
     assert products_of(model, 0.0, np.empty(0), np.array([2.0]), np.empty((0, 1)), np.eye(1)).outputs.tolist() == [
         [4.0]
     ]
+
+
+def test_a_rate_that_cancels_over_a_common_denominator_is_left_out() -> None:
+    rates = {"u1": "C2/(C1 + C2)*u", "u2": "C1/(C1 + C2)*u", "u3": "u"}
+    capacitors = {"C1": 0.3, "C2": 0.6}
+    model = OdeModel("capacitors", rates, inputs=["u"], parameters=capacitors, constraints=["u1 + u2 - u3"])
+    lin = fl.linearize(model, independent=["u1", "u3"])
+    assert lin.A.tolist() == [[0, 0], [0, 0]]
+    assert lin.B[:, 0].tolist() == pytest.approx([2 / 3, 1], rel=1e-15)

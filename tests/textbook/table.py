@@ -46,15 +46,10 @@ INEXPRESSIBLE: Mapping[str, Mapping[str, str]] = {
 """By source and model: the reason why the source has no means for it."""
 
 FMUS = ("FMU 2 ME", "FMU 2 CS", "FMU 3 ME", "FMU 3 CS")
-VANISHING_RATE = "the rate of a right constraint vanishes identically, and that is called a fault of the constraint"
-ROUNDED_RATE = "the rate of a constraint is rounding and counts as a constraint: the order is 2, not 3"
 NOT_SETTABLE = "a state is set at a time at which the FMU refuses that"
 INPUT_IN_CONSTRAINT = "an equation without a derivative (L = 0) contains an input: the FMU's own constraint is refused"
 
 FAULTS: Mapping[tuple[str, str], str] = {
-    ("OdeModel", "capacitor_loop"): VANISHING_RATE,
-    ("FMU 2 ME", "capacitor_loop"): ROUNDED_RATE,
-    ("FMU 3 ME", "capacitor_loop"): ROUNDED_RATE,
     **{(source, "capacitor_loop"): NOT_SETTABLE for source in ("FMU 2 CS", "FMU 3 CS")},
     **{(source, "quaternion_body"): NOT_SETTABLE for source in ("FMU 2 CS", "FMU 3 CS")},
     **{(source, "zero_parameter"): INPUT_IN_CONSTRAINT for source in FMUS},
