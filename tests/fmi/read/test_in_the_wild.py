@@ -113,6 +113,7 @@ def test_the_solver_inside_is_asked_for_a_tolerance(
     coarse = linear(path, fmu=FmuOptions(solver_tolerance=None), stepping=Stepping(step=0.01))
     assert "relative tolerance" not in said(coarse, "method")
     # Its steps are then coarse ones of a fixed size, and the plant behind them is told by the integrator.
+    assert coarse.discrete is not None
     assert abs(eigenvalues(coarse.discrete)[0] - np.exp(0.01 * MOTOR[0])) > 1e-4
     np.testing.assert_allclose(eigenvalues(coarse), MOTOR, atol=1e-6)
     assert "explicit Euler method" in said(coarse, "integrator")
