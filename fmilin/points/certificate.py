@@ -127,6 +127,7 @@ class _Search:
         self.J, self.r = J, equations.values(z)
         terms = np.abs(J) @ np.maximum(np.abs(z), 1.0)
         self.weights = 1.0 / np.maximum(TERMS_ROUNDED * terms + 4 * EPS * np.max(terms, initial=0.0), 1e-300)
+        self._nearby: tuple[FloatArray, FloatArray] | None = None  # a point, and the sizes of slopes near it
         self.empty_rows = self._find_empty_rows()
         self.slopes = self._slopes()
         self.settled = self.centred = False  # whether steps have vanished; whether a flat root was looked for
@@ -155,8 +156,10 @@ class _Search:
 
     def _entry_sizes(self) -> FloatArray:
         """Return the largest modulus of each entry of the Jacobian (m, n), here or nearby."""
-        nearby = self.equations.entry_sizes(self.z + NEARBY * np.cos(np.arange(len(self.z)) + 1.0))
-        return np.asarray(np.fmax(np.abs(self.J), nearby))
+        if self._nearby is None or self._nearby[0] is not self.z:
+            sizes = self.equations.entry_sizes(self.z + NEARBY * np.cos(np.arange(len(self.z)) + 1.0))
+            self._nearby = self.z, sizes
+        return np.asarray(np.fmax(np.abs(self.J), self._nearby[1]))
 
     def _find_empty_rows(self) -> NDArray[np.bool_]:
         """Return which rows (m,) stay within their noise at points nearby.

@@ -21,6 +21,8 @@ ROUNDED = 1e-14
 """Singular values of the balanced Jacobian, whose largest is near one, that are rounding."""
 DAMPINGS = (0.0, 1e-6, 1e-4, 1e-2, 1.0, 1e2)
 """Tried in turn until the residual falls, in squares of the largest singular value, which is near one."""
+SLOWLY = 0.9  # part of the residual that a step leaves, above which the corrections are compared instead
+NATURAL_FRACTIONS = np.array([1.0, 0.5, 0.25, 0.125])  # of a step whose next correction is to be shorter, tried in turn
 LAST = 2  # steps after the residual has vanished, as long as each makes it smaller yet; the last slopes are good enough
 BARELY = 2.0**-14  # a step of an input, in its size, that shows nothing inside a dead band
 BEYOND = (1.0, 4.0, 16.0, 64.0)  # how far it may reach
@@ -132,12 +134,42 @@ def _step(
         value = equations.values(candidate)
         norm = float(np.linalg.norm(J.rows * value))
         if norm < falls * before:
+            if norm > SLOWLY * before:
+                natural = _natural_step(equations, z, r, J, radius)
+                if natural is not None:
+                    return natural
             new = radius * 4 if fraction < 1.0 and norm < before * (1 - 0.3 * fraction) else max(radius, longest)
             return candidate, value, new
         if falls < 1.0:
             continue  # the step without small singular values is no measure of how far the other one may go
         radius = min(radius, longest)
         radius /= 4 if damping else 2
+    return None
+
+
+def _natural_step(
+    equations: Equations, z: FloatArray, r: FloatArray, J: Balanced, radius: float
+) -> tuple[FloatArray, FloatArray, float] | None:
+    """Return z, r and a radius after a step that makes the next one with the same J shorter; None without one.
+
+    Along the bottom of a stiff, curved valley every step that leads far makes the residual larger, and monotone
+    residuals allow tiny steps only. The natural monotonicity test (Deuflhard, Newton Methods for Nonlinear Problems,
+    2011, section 3.3) compares the corrections instead, which do not depend on how stiff the rows are.
+    """
+    unknowns = equations.unknowns
+    step = J.step(r, 0.0, ROUNDED)
+    length = float(np.max(np.abs(step), initial=0.0))
+    longest = float(np.max(np.abs(step[unknowns.state_columns]), initial=0.0))
+    if not 0 < longest < np.inf:
+        return None
+    for fraction in min(1.0, LONGEST / longest) * NATURAL_FRACTIONS:
+        candidate = np.clip(z + fraction * step, unknowns.low, unknowns.high)
+        value = equations.values(candidate)
+        if not np.isfinite(value).all():
+            continue
+        remaining = float(np.max(np.abs(J.step(value, 0.0, ROUNDED)), initial=0.0))
+        if remaining <= (1.0 - fraction / 2) * length:
+            return candidate, value, max(radius, longest)
     return None
 
 

@@ -172,9 +172,10 @@ def test_wrong_requests() -> None:
         fl.connect({"one": one}, inputs="one.F")
     with pytest.raises(fl.UsageError, match="members are models"):
         fl.connect({"one": 3})
-    for name in ("", 3):
-        with pytest.raises(fl.UsageError, match=f"A member's name is a text, not {name!r}"):
-            fl.connect({name: one})  # type: ignore[dict-item]
+    with pytest.raises(fl.UsageError, match="A member's name is a text, not ''"):
+        fl.connect({"": one})
+    with pytest.raises(fl.UsageError, match="A key of 'members' is of the type 'int', and should be of the type str"):
+        fl.connect({3: one})  # type: ignore[dict-item]
     with pytest.raises(fl.UsageError, match="with one member at least"):
         fl.connect({})
     failing = FunctionModel("f", {"x": 0.5}, lambda _t, _x, _u: [1 / 0], inputs=["u"])
