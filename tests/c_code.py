@@ -111,6 +111,10 @@ class CCode:
             r"^    (?:double|float) \w+\[(\d+)\];", text.partition("typedef struct")[2].partition("}")[0], re.M
         )
         self.memory = np.zeros(max(sum(map(int, kept)), 1), self.type)
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin again."""
         self._init(self.memory.ctypes.data_as(ctypes.c_void_p))
 
     def step(self, *values: float) -> FloatArray:
