@@ -220,11 +220,16 @@ class Invariants:
     def drift(self, t: float, x: FloatArray, inputs: FloatArray | None = None) -> FloatArray:
         """Return h_t + h_u u', shape (m,): what moves the manifold itself; by differences, for checks only."""
         u = self.inputs if inputs is None else inputs
-        if not len(self) or not (self._is_moving(t, x, u) or self.prescribing):
+        if not len(self):
+            return np.zeros(0)
+        moving = self._is_moving(t, x, u)
+        if not moving and not self.prescribing:
             return np.zeros(len(self))
         rates = self._input_rates(u)
         fastest = max(1e-3, float(np.max(np.abs(rates) / self.model.inputs.scales(u), initial=1.0)))
-        return derivative_along(lambda s: self.values(t + s, x, u + s * rates), STEP / fastest)
+        # A co-simulation FMU cannot be evaluated at another time: shift it only where a constraint depends on time.
+        along_time = float(moving)
+        return derivative_along(lambda s: self.values(t + s * along_time, x, u + s * rates), STEP / fastest)
 
     @property
     def moving(self) -> bool | None:

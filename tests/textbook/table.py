@@ -45,15 +45,7 @@ INEXPRESSIBLE: Mapping[str, Mapping[str, str]] = {
 }
 """By source and model: the reason why the source has no means for it."""
 
-FMUS = ("FMU 2 ME", "FMU 2 CS", "FMU 3 ME", "FMU 3 CS")
-NOT_SETTABLE = "a state is set at a time at which the FMU refuses that"
-INPUT_IN_CONSTRAINT = "an equation without a derivative (L = 0) contains an input: the FMU's own constraint is refused"
-
-FAULTS: Mapping[tuple[str, str], str] = {
-    **{(source, "capacitor_loop"): NOT_SETTABLE for source in ("FMU 2 CS", "FMU 3 CS")},
-    **{(source, "quaternion_body"): NOT_SETTABLE for source in ("FMU 2 CS", "FMU 3 CS")},
-    **{(source, "zero_parameter"): INPUT_IN_CONSTRAINT for source in FMUS},
-}
+FAULTS: Mapping[tuple[str, str], str] = {}
 """By source and model: faults of fmilin that are known. A test says when one of them is mended."""
 
 

@@ -163,7 +163,8 @@ class SteppedFmu(FmuModel, Stepped):
         reason = self._why_states_change(point)
         if reason and not self._session.sets_by_start and self._session.set_states_by_start():
             reason = self._why_states_change(point) and reason
-            self._session.sets_by_start = not reason
+            if reason:
+                self._session.stop_setting_by_start()
         return reason
 
     def _why_states_change(self, point: OperatingPoint) -> str:

@@ -149,7 +149,18 @@ class SteppedSession(Session):
         """Set states as start values of fresh instances from now on; False where that is impossible."""
         description = self.layout.description
         self.sets_by_start = not self.copies and not self._legs and all(v.is_settable for v in description.states)
+        if self.sets_by_start:
+            # A state that was refused between two steps may be taken as a start value: ask again.
+            self._refusals.clear()
         return self.sets_by_start
+
+    def stop_setting_by_start(self) -> None:
+        """Set states between two steps again, beginning at the model's own start values."""
+        self.sets_by_start = False
+        self._refusals.clear()
+        # The instance began with the states of the last attempt: the next visit needs a fresh one.
+        self._forget_saved()
+        self._away = True
 
     def visit(self, buffers: Buffers, wanted: str = "everything", then: tuple[Call, ...] = ()) -> None:
         """Evaluate at the anchor, with states and inputs of the buffers."""
@@ -175,7 +186,7 @@ class SteppedSession(Session):
             try:
                 return attempt()
             except ModelError:
-                self.sets_by_start = False
+                self.stop_setting_by_start()
                 raise self._states_refused(error) from None
 
     def _states_refused(self, error: ModelError) -> StatesRefusedError:

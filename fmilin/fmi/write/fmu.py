@@ -25,7 +25,7 @@ from fmilin.fmi.write.variables import (
 )
 from fmilin.ground import Signal, UsageError, __version__, check_writable, write_atomically
 from fmilin.model import Constraint, Model, SymbolicSystem
-from fmilin.model.constraints.expressions import name_in_expression
+from fmilin.model.constraints.expressions import Expression, driven_by
 from fmilin.model.files import toml_string
 from fmilin.numerics.codegen.c_component import CComponent
 from fmilin.numerics.codegen.compiler import Compiler
@@ -86,11 +86,15 @@ def constraints_toml(constraints: Sequence[DeclaredConstraint], independent: Seq
 
 
 def _block(constraint: DeclaredConstraint) -> str:
-    entries = {"variable": constraint.variable, "level": constraint.level}
+    entries = {"variable": constraint.variable}
+    if constraint.inputs:
+        # The reader must know the inputs that prescribe the motion: their rates take part in the hidden constraint.
+        entries = {"expression": driven_by(constraint.inputs, Expression.variable(constraint.variable)).text}
+    entries["level"] = constraint.level
     if constraint.name:
         entries["name"] = constraint.name
     if constraint.rate is not None:
-        entries["rate"] = name_in_expression(constraint.rate)
+        entries["rate"] = driven_by(constraint.rate_inputs, Expression.variable(constraint.rate)).text
     return "[[constraint]]\n" + "".join(f"{key} = {toml_string(value)}\n" for key, value in entries.items())
 
 

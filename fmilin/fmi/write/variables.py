@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from fmilin.ground import ConstraintError, ModelError, Signal, UnknownNameError, rate_unit
+from fmilin.ground import ConstraintError, ModelError, Signal, Signals, UnknownNameError, rate_unit
 from fmilin.model import Constraint, Expression
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ class DeclaredConstraint:
     level: str
     name: str
     rate: str | None
+    inputs: tuple[str, ...] = ()  #: that prescribe it: the residual depends on them
+    rate_inputs: tuple[str, ...] = ()  #: the same of the rate
 
 
 @dataclass(frozen=True)
@@ -150,8 +152,17 @@ def _residuals(
         if constraint.rate is not None:
             rate = free_name(f"residual_rate[{number}]", taken)
             rates.append(_residual(system, rate, f"rate of {constraint.label}", constraint.rate))
-        declared.append(DeclaredConstraint(name, constraint.level, constraint.name, rate))
+        named, named_in_rate = prescribing_inputs(constraint, system.input_signals)
+        declared.append(DeclaredConstraint(name, constraint.level, constraint.name, rate, named, named_in_rate))
     return computed + rates, tuple(declared)
+
+
+def prescribing_inputs(constraint: Constraint, inputs: Signals) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the inputs that a constraint and its rate name, which the residual alone would not show."""
+    named = tuple(name for name in constraint.expression.names if inputs.has(name))
+    if constraint.rate is None:
+        return named, ()
+    return named, tuple(name for name in constraint.rate.names if inputs.has(name))
 
 
 def _residual(system: ImplicitSystem, name: str, label: str, expression: Expression) -> _Computed:

@@ -59,7 +59,14 @@ def linearize_stepped(task: Task) -> LinearModel:
         raise UsageError(
             f"'{model.info.name}' cannot be stepped: --method, --step and --lifted are for models that can."
         )
-    runner = Runner(model, task.point, task.stepping.amplitude, task.stepping.budget)
+    if model.constraints.prescribing:
+        _require_derivatives(task)
+    jumping = inputs_that_may_jump(model)
+    moved, point = model, task.point
+    if len(jumping) < len(model.inputs):
+        moved = model.with_interface(inputs=[model.inputs.names[j] for j in jumping])
+        point = replace(point, inputs=point.inputs[jumping])
+    runner = Runner(moved, point, task.stepping.amplitude, task.stepping.budget)
     try:
         return _linearized(task, runner)
     except NumericalError as error:
@@ -68,14 +75,41 @@ def linearize_stepped(task: Task) -> LinearModel:
         raise NumericalError(f"{error} {runner.remark}", variable=error.variable) from None
 
 
+def inputs_that_may_jump(model: Model) -> list[int]:
+    """Return the positions of inputs that neither prescribe a motion nor are rates of inputs that do.
+
+    An input is held during a step. One that prescribes a motion would jump without the impulse of its rate, and the
+    responses would be those of a model that has left its constraints.
+    """
+    smooth = set(model.constraints.prescribing)
+    rates = model.inputs.rates
+    for j in list(smooth):
+        while (j := rates.get(j, -1)) >= 0:
+            smooth.add(j)
+    return [j for j in range(len(model.inputs)) if j not in smooth]
+
+
+def _require_derivatives(task: Task) -> None:
+    """Raise a UsageError if a model with a prescribed motion is to be linearized from steps."""
+    stepping = task.stepping
+    if stepping.method not in ("auto", "direct") or stepping.lifted:
+        names = ", ".join(f"'{task.model.inputs.names[j]}'" for j in task.model.constraints.prescribing)
+        raise UsageError(
+            f"The inputs {names} prescribe a motion, and steps in which they jump lead away from the constraints. "
+            "Leave out --method and --lifted, so that derivatives are read, or take model exchange (--interface me)."
+        )
+
+
 def _linearized(task: Task, runner: Runner) -> LinearModel:
     model, stepped = task.model, runner.stepped
     begin = task.stepping.step or usable_step(runner)
-    repetition = stepped.make_repeatable(task.point, begin)
+    repetition = stepped.make_repeatable(runner.point, begin)
     runner.cadence, how_steps = _with_own_step(runner, begin)
     begin = task.stepping.step or usable_step(runner)
     findings = Findings(runner.cadence, model.inputs.names, model.outputs.names, stepped.how_it_solves())
     findings.repetition, findings.stands_between = repetition, bool(how_steps)
+    if len(model.inputs) and not len(runner.scales):
+        findings.unmeasured = "all inputs prescribe a motion and cannot jump between steps"
     methods = _Methods(task, runner, findings, begin)
     linear = methods.chosen()
     if findings.method in ("direct", "step") and (how := stepped.how_states_are_set()):
@@ -177,20 +211,25 @@ class _Methods:
         return ways[method]()
 
     def _lifted(self) -> LinearModel:
-        settable = not self.runner.stepped.why_not_settable(self.task.point)
+        settable = not self.runner.stepped.why_not_settable(self.runner.point)
         hidden = bool(self.runner.cadence.sampled) or not settable
         return self._response() if hidden else self._step()
 
     def _first_that_works(self) -> LinearModel:
         """Read derivatives where the responses confirm them; else displace states; else measure responses."""
-        reasons = [self.runner.stepped.why_not_direct(self.task.point)] if len(self.task.model.states) else []
+        reasons = [self.runner.stepped.why_not_direct(self.runner.point)] if len(self.task.model.states) else []
         if not reasons:
             return self._response()
         if not reasons[0]:
             tried, reasons[0] = self._tried(self._direct, "Derivatives read between two steps", measured=False)
             if tried is not None:
                 return tried
-        elif self._provides_products():
+        if self.task.model.constraints.prescribing:
+            raise NumericalError(
+                f"The inputs prescribe a motion, so only derivatives can be read, and they cannot be. {reasons[0]} "
+                "Take model exchange (--interface me)."
+            )
+        if self._provides_products():
             tried, why = self._tried(self._by_products, "Directional derivatives at the communication point")
             if tried is not None:
                 return tried
@@ -206,7 +245,7 @@ class _Methods:
         try:
             return self._response()
         except NumericalError as error:
-            if self.runner.stepped.why_not_direct(self.task.point):
+            if self.runner.stepped.why_not_direct(self.runner.point):
                 raise
             hint = "Its derivatives between two steps can be had with --method direct, sampled parts frozen."
             raise NumericalError(f"{error} {hint}", variable=error.variable) from None
@@ -214,12 +253,12 @@ class _Methods:
     @property
     def _has_channels(self) -> bool:
         """Whether there are inputs to move, and something to see."""
-        return bool(len(self.task.model.inputs)) and bool(len(self.task.model.outputs))
+        return bool(len(self.runner.scales)) and bool(len(self.task.model.outputs))
 
     def _can_displace(self) -> bool:
-        if self.runner.stepped.why_not_settable(self.task.point):
+        if self.runner.stepped.why_not_settable(self.runner.point):
             return False
-        return not len(self.task.model.constraints) or not self.runner.stepped.why_not_direct(self.task.point)
+        return not len(self.task.model.constraints) or not self.runner.stepped.why_not_direct(self.runner.point)
 
     def _provides_products(self) -> bool:
         """Whether the model answers directional derivatives where it stands, though its states cannot be set."""
@@ -253,7 +292,7 @@ class _Methods:
         return None, f"{what}: the model {said} ({why})."
 
     def _direct(self) -> LinearModel:
-        reason = self.runner.stepped.why_not_direct(self.task.point)
+        reason = self.runner.stepped.why_not_direct(self.runner.point)
         if reason and self.task.stepping.method == "direct":
             if self._provides_products():
                 return self._by_products()
@@ -266,7 +305,8 @@ class _Methods:
     def _compared(self, linear: LinearModel, method: str) -> LinearModel:
         """Note how well a continuous model predicts held-out responses."""
         self.findings.method = method
-        model = Continuous(linear.A, linear.B, linear.C, linear.D, linear.f0, linear.T, 0.0)
+        moved = inputs_that_may_jump(self.task.model)
+        model = Continuous(linear.A, linear.B[:, moved], linear.C, linear.D[:, moved], linear.f0, linear.T, 0.0)
         cadence = self.runner.cadence
         fastest = float(np.max(np.abs(np.linalg.eigvals(linear.A)), initial=0.0)) if len(linear.A) else 0.0
         step = self.task.stepping.step

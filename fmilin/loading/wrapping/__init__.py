@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from fmilin.fmi.write.fmu import CONSTRAINTS_PATH, check_destination, constraints_toml, identifier_like
-from fmilin.fmi.write.variables import DeclaredConstraint
+from fmilin.fmi.write.variables import DeclaredConstraint, prescribing_inputs
 from fmilin.ground import ModelError, UsageError, run_program
 from fmilin.ground.files import temporary_folder, write_atomically
 from fmilin.loading.adapters import adapter_for
@@ -88,7 +88,9 @@ def _constraints(model: Model) -> str:
     with_rates = [i for i, constraint in enumerate(model.constraints.declared) if constraint.rate is not None]
     for i, constraint in enumerate(model.constraints.declared):
         rate = residual_name(count + with_rates.index(i)) if i in with_rates else None
-        declared.append(DeclaredConstraint(residual_name(i), constraint.level, constraint.label, rate))
+        named, named_in_rate = prescribing_inputs(constraint, model.inputs)
+        residual = residual_name(i)
+        declared.append(DeclaredConstraint(residual, constraint.level, constraint.label, rate, named, named_in_rate))
     return constraints_toml(declared, model.independent)
 
 

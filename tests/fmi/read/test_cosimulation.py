@@ -15,6 +15,7 @@ from fmilin.fmi.read.stepped_model import SteppedFmu
 from fmilin.fmi.write import build_fmu
 from fmilin.ground.errors import ModelError, NumericalError, UsageError
 from fmilin.model.stepping import Stepping
+from fmilin.native.ode import OdeModel
 from fmilin.native.systems import four_bar
 from tests.fmi.read.stepped import FOUR_BAR, PREFERRED, Made, assert_same, constraints_of, exchanged, remark
 
@@ -226,3 +227,13 @@ def test_saved_states_are_given_back(made: Made) -> None:
         assert session.restores
         fl.linearize(model)
     assert not session.restores
+
+
+@pytest.mark.parametrize("fmi", ["2.0", "3.0"])
+def test_states_that_are_taken_at_the_start_only_are_set_there_one_after_the_other(tmp_path: Path, fmi: str) -> None:
+    """h' = q - sqrt(h): the FMU refuses other states once it is initialized, and takes them as start values."""
+    tank = OdeModel("tank", {"h": "q - sqrt(h)"}, inputs=["q"], start={"h": 1.0, "q": 1.0})
+    with fl.load(build_fmu(tank, tmp_path / "tank.fmu", fmi_version=fmi), interface="cs") as model:
+        for h in (4.0, 1.0, 9.0, 4.0, 1.0):
+            rates = model.evaluate(0.0, np.array([h]), np.ones(1)).derivatives
+            np.testing.assert_allclose(rates, [1 - np.sqrt(h)], atol=1e-15)
