@@ -109,6 +109,7 @@ def _inside(equations: Equations, z: FloatArray, J: FloatArray, r: FloatArray) -
     if not (low.any() or high.any()):
         return J
     step = balanced(J).step(r, drop=DROP)
+    # What the comparisons say of a step of zero makes no difference: without its column the shortest step is the same.
     blocked = (low & (step < 0)) | (high & (step > 0))
     return np.where(blocked, 0.0, J)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import fmilin as fl
 from fmilin.families import solver
 from fmilin.families.family_builder import FamilyBuilder, outcome_of
 from fmilin.families.grid import grid_over
+from fmilin.ground import Remark
 from fmilin.native import OdeModel
 from fmilin.native.systems import bicycle, cartesian_pendulum, four_bar, rolling_disk
 from fmilin.native.systems.disk import steady_yaw_rates
@@ -144,6 +146,17 @@ def test_every_entry_between_the_points_knows_how_far_off_it_may_be() -> None:
     moving = fl.sweep(plant, {"x": np.linspace(-1, 1, 9)}).interpolate({"x": -0.41})
     said = next(str(w) for w in moving.warnings if w.kind == "off-equilibrium")
     assert f"{moving.f0[0]:.6g} per second" in said  # that of the point between, of neither neighbour
+
+
+def test_what_is_said_of_the_model_is_said_between_the_points_as_well() -> None:
+    """A remark on one of the points, or on its entries, is not true of the others."""
+    family = fl.sweep(oscillator(), {"k": [1.0, 2.0, 4.0]})
+    said = Remark("model", "Its tables end at 5.")
+    of_the_point = Remark("moved", "x: given 1, became 2.")
+    family = replace(family, remarks={1: (said, of_the_point), 2: (of_the_point,)})
+    assert [r.kind for r in family.interpolate({"k": 2.2}).warnings if r in (said, of_the_point)] == ["model"]
+    assert said not in family.interpolate({"k": 3.8}).warnings
+    assert set(family.interpolate({"k": 2.0}).warnings) >= {said, of_the_point}
 
 
 def test_interpolation_and_its_error() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.ground.signals import FloatArray
+from fmilin.linearization.dependence import hidden_loops
 from fmilin.native.function import FunctionModel
 from tests.discovery import systems, tied
 
@@ -55,3 +56,31 @@ def test_what_is_free_is_not_suspected_where_it_moves(model: fl.Model) -> None:
     moving = dict(zip(model.states.names, random.uniform(0.2, 1.0, len(model.states)).tolist(), strict=True))
     lin = fl.linearize(model, fl.operating_point(model, moving))
     assert not [w for w in lin.warnings if w.kind == "dependent-states"]
+
+
+@pytest.mark.parametrize("drift", ["constant", "input", "second input", "position"])
+def test_a_loop_of_what_are_not_the_speeds_of_the_positions_is_not_suspected(drift: str) -> None:
+    """x' = u + drift: u and v keep x u' + y v' + u^2 + v^2 at zero, as on a circle, where they would be the speeds."""
+
+    def rates(_t: float, z: FloatArray, inputs: FloatArray) -> FloatArray:
+        x, y, u, v = z
+        added = {"constant": 1.0, "input": inputs[0], "second input": inputs[1], "position": 0.5 * (x - 0.6)}
+        pull = (u * u + v * v - 9.81 * y) / (x * x + y * y)
+        return np.array([u + added[drift], v + added[drift], -pull * x, -pull * y - 9.81])
+
+    model = FunctionModel("carried", {"x": 0.6, "y": -0.8, "u": 0.4, "v": 0.3}, rates, inputs=["wind", "gust"])
+    lin = fl.linearize(model)
+    assert not hidden_loops(lin, model, fl.operating_point(model)).shape[1]
+
+
+def test_the_loop_of_a_pendulum_between_its_positions_is_suspected() -> None:
+    """The same with x' = u."""
+
+    def rates(_t: float, z: FloatArray, _inputs: FloatArray) -> FloatArray:
+        x, y, u, v = z
+        pull = (u * u + v * v - 9.81 * y) / (x * x + y * y)
+        return np.array([u, v, -pull * x, -pull * y - 9.81])
+
+    model = FunctionModel("pendulum", {"x": 0.6, "y": -0.8, "u": 0.4, "v": 0.3}, rates, inputs=["wind", "gust"])
+    lin = fl.linearize(model)
+    assert hidden_loops(lin, model, fl.operating_point(model)).shape == (4, 1)

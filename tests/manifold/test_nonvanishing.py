@@ -86,3 +86,26 @@ def test_an_output_that_is_a_state_less_the_state() -> None:
     parts.constraints, parts.observed = ["x^2 + y^2 - L^2", "shown - x"], {"shown": lambda _t, s, _u: float(s[0])}
     with pytest.raises(fl.ConstraintError, match="'shown - x' vanishes identically"):
         fl.linearize(FunctionModel(parts))
+
+
+@pytest.mark.parametrize(("reach", "is_refused"), [(0.1, False), (1.0, True), (10.0, True)])
+def test_a_computed_residual_must_be_zero_at_two_points_at_least_before_it_is_called_zero(
+    reach: float, is_refused: bool
+) -> None:
+    """x^16 is rounding 0.01 from its zero, the only displaced point where the first model is defined."""
+
+    def residual(_t: float, states: np.ndarray, _u: np.ndarray) -> float:
+        distance = float(np.max(np.abs(states - [0.0, 1.0])))
+        if distance > reach:
+            raise fl.ModelError("outside the range of the table")
+        return 0.0 if is_refused else float(states[0]) ** 16
+
+    def rates(_t: float, states: np.ndarray, _u: np.ndarray) -> np.ndarray:
+        return np.array([0.0, -states[1]])
+
+    parts = Parts(["x", "y"], [0.0, 1.0], rates, constraints=["gap"], observed={"gap": residual})
+    if is_refused:
+        with pytest.raises(fl.ConstraintError, match="'gap' vanishes identically"):
+            fl.operating_point(FunctionModel(parts))
+    else:
+        fl.operating_point(FunctionModel(parts))
