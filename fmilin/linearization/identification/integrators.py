@@ -7,7 +7,7 @@ which method is inside (Hairer and Wanner, Solving Ordinary Differential Equatio
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import factorial
 
@@ -115,31 +115,44 @@ INTEGRATORS = (EXPLICIT_EULER, RUNGE_KUTTA_4, TRAPEZOID, HEUN, IMPLICIT_EULER, R
 """Methods whose step is a function of h M, the most usual first; the semi-implicit Euler method is not one of them."""
 
 
+def sequential_euler(groups: Sequence[FloatArray], name: str) -> Integrator:
+    """Return the Euler method that updates one group of states after another, each from the newest values.
+
+    ``groups`` (n, n) project on the states of a group, along the others; their sum is the identity. The step is
+    (1 + P_m Z) ... (1 + P_1 Z). Inputs do not change within a step.
+    """
+
+    def widen(group: FloatArray, size: int) -> FloatArray:
+        wide = np.zeros((size, size))
+        wide[: len(group), : len(group)] = group
+        return wide
+
+    def step_matrix(Z: FloatArray) -> FloatArray:
+        updated = np.eye(len(Z))
+        for group in groups:
+            updated = updated + widen(group, len(Z)) @ Z @ updated
+        return np.asarray(updated)
+
+    def plant_matrix(P: FloatArray) -> FloatArray:
+        change = P - np.eye(len(P))
+        updated = np.eye(len(P))  # of the groups before, from the states at the beginning of the step
+        Z = np.zeros_like(updated)
+        for group in groups:
+            wide = widen(group, len(P))
+            Z = Z + np.linalg.solve(updated.T, (wide @ change).T).T
+            updated = updated + wide @ change
+        return Z
+
+    return Integrator(name, step_matrix, plant_matrix)
+
+
 def semi_implicit_euler(first: FloatArray, *, positions_first: bool = False) -> Integrator:
     """Return the Euler method that updates some states first, and the others from their new values.
 
     ``first`` (n, n) projects on the states that are updated first, along the others.
     """
-
-    def spread(size: int) -> tuple[FloatArray, FloatArray]:
-        before = np.zeros((size, size))
-        before[: len(first), : len(first)] = first
-        return before, np.eye(size) - before
-
-    def step_matrix(Z: FloatArray) -> FloatArray:
-        # x1+ = x1 + (Z x)_1, then x2+ = x2 + (Z [x1+, x2])_2
-        before, after = spread(len(Z))
-        middle = np.eye(len(Z)) + before @ Z
-        return np.asarray(middle + after @ Z @ middle)
-
-    def plant_matrix(P: FloatArray) -> FloatArray:
-        before, after = spread(len(P))
-        middle = before @ P + after
-        change = P - np.eye(len(P))
-        return np.asarray(before @ change + np.linalg.solve(middle.T, (after @ change).T).T)
-
     which = "positions first" if positions_first else "velocities first"
-    return Integrator(f"the semi-implicit Euler method ({which})", step_matrix, plant_matrix)
+    return sequential_euler([first, np.eye(len(first)) - first], f"the semi-implicit Euler method ({which})")
 
 
 def continuous_by(integrator: Integrator, model: Sampled, exact: Continuous) -> Continuous:

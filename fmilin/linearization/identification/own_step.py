@@ -202,7 +202,10 @@ def integrator_words(identified: Identified, linear: LinearModel) -> str:
     )
     sure = "no other method that was tried meets as many"
     if identified.rivals:
-        sure = f"{names} meets as many, and differs by {identified.difference:.1e}"
+        sure = (
+            f"the steps do not tell it from {names}, whose plant has as many and differs by up to "
+            f"{identified.difference:.1e} (entries, eigenvalues, transfer functions)"
+        )
     return (
         f"Its solver is {identified.integrator.name}: with it {identified.relations} exact relations hold in the "
         f"plant, and {sure}. A and B are those of that plant; the logarithm of the discrete model differs by "

@@ -152,14 +152,18 @@ def _linearized(task: Task, runner: Runner) -> LinearModel:
 def _with_errors_of_responses(linear: LinearModel, runner: Runner, findings: Findings, task: Task) -> LinearModel:
     """Return the linear model with its solver's error, and what was left out; refuse what is too inaccurate."""
     sampled = task.stepping.lifted or bool(runner.stepped.cadence.sampled)
-    responds = findings.method in ("step", "response", "multisine", "free motion") and not sampled
+    is_measured = findings.method in ("step", "response", "multisine", "free motion")
+    responds = is_measured and not sampled
     if responds and findings.integrator is not EXACT:
         linear = with_integrator(linear, runner, findings)
     difference = solver_error(runner, findings.step) if responds and findings.integrator is EXACT else None
     if difference is not None and difference.change > findings.doubt:
         linear = with_solver_error(linear, difference)
-    if responds and findings.method != "step":  # a step's own estimates hold what it takes for noise; halves confirm it
-        linear = with_accuracy_required(linear, keep=task.keep_inaccurate)
+    if is_measured:
+        # The estimates of displaced states hold what they take for noise, and half a step confirms the result: a large
+        # one is told, and is not an error. Neither is one of a discrete model, which nothing else is made of.
+        keep = task.keep_inaccurate or findings.method == "step" or sampled
+        linear = with_accuracy_required(linear, keep=keep)
     if runner.left_out:
         findings.extra.append(Remark("accuracy", f"This is a first answer. {runner.remark}"))
     return linear

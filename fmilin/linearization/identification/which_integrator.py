@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.ground import FloatArray, FmilinError
 from fmilin.ground.tolerances import RANK_MEASURED, RELATION_HOLDS, RELATION_MISSED
@@ -20,10 +21,12 @@ from fmilin.linearization.identification.integrators import (
     Integrator,
     continuous_by,
     semi_implicit_euler,
+    sequential_euler,
 )
 from fmilin.linearization.identification.sampled import Continuous, Sampled
 
 MARKOV = 4  # parameters C A^k B that may vanish
+MOST_IN_TURN = 4  # bodies that are updated one after another
 FEW_ROWS = 24  # outputs and states that are compared with each other
 
 
@@ -46,7 +49,7 @@ class Identified:
 
     @property
     def difference(self) -> float:
-        """How far the plants of rivals are from this one, relative to the largest entries of A and of B."""
+        """How far the plants of rivals are from this one: entries of A and B, eigenvalues, transfer functions."""
         return max((_difference(self.plant, rival.plant) for rival in self.rivals), default=0.0)
 
 
@@ -82,14 +85,58 @@ def find_candidates(model: Sampled, exact: Continuous) -> list[Candidate]:
     return [*candidates, Candidate(EXACT, exact)]
 
 
+COMPARED = (0.3 + 0.1j, 0.3 + 1j, 0.3 + 3j)  # complex frequencies, in the modulus of the fastest eigenvalue
+
+
 def _difference(one: Continuous, other: Continuous) -> float:
+    """Return how far a plant is from another, relative to this one, in whatever a user can compare.
+
+    The coordinates of a realization are arbitrary: entries of A may differ by less than eigenvalues and transfer
+    functions do, which depend on no coordinates.
+    """
     parts = []
     for name in "AB":
         a, b = getattr(one, name), getattr(other, name)
         largest = float(np.max(np.abs(a), initial=0.0))
         if largest:
             parts.append(float(np.max(np.abs(a - b))) / largest)
+    # either may be the true plant: what is wrong is relative to the true one
+    for stated, true in ((one, other), (other, one)):
+        parts.append(_eigenvalue_difference(stated.A, true.A))
+        parts.append(_transfer_difference(stated, true))
     return max(parts, default=0.0)
+
+
+def _eigenvalue_difference(stated: FloatArray, true: FloatArray) -> float:
+    from scipy.optimize import linear_sum_assignment
+
+    values, others = np.linalg.eigvals(stated), np.linalg.eigvals(true)
+    fastest = float(np.max(np.abs(others), initial=0.0))
+    if not fastest:
+        return 0.0
+    distances = np.abs(values[:, None] - others)
+    rows, columns = linear_sum_assignment(distances)
+    return float(np.max(distances[rows, columns], initial=0.0)) / fastest
+
+
+def _transfer_difference(stated: Continuous, true: Continuous) -> float:
+    values = np.linalg.eigvals(true.A)
+    fastest = float(np.max(np.abs(values), initial=0.0)) or 1.0
+    worst = 0.0
+    for point in COMPARED:
+        one, other = (_evaluate_transfer(plant, fastest * point) for plant in (stated, true))
+        largest = float(np.max(np.abs(other), initial=0.0))
+        if largest and np.isfinite(one).all():
+            worst = max(worst, float(np.max(np.abs(one - other))) / largest)
+    return worst
+
+
+def _evaluate_transfer(plant: Continuous, s: complex) -> NDArray[np.complex128]:
+    try:
+        states = np.linalg.solve(s * np.eye(len(plant.A)) - plant.A, plant.B.astype(np.complex128))
+    except np.linalg.LinAlgError:  # an eigenvalue of the plant
+        return np.full(plant.D.shape, np.inf, dtype=np.complex128)
+    return np.asarray(plant.C @ states + plant.D, dtype=np.complex128)
 
 
 # Rows of outputs and of states: what is seen of x and of u. Rates of them are relations to look for.
@@ -198,7 +245,8 @@ def _semi_implicit(model: Sampled) -> list[Integrator]:
             pairings.append((positions, speeds, False))
     # positions first: q[k+1] = q[k] + h v[k]
     pairings += [(q, q @ (model.A - one) / h, True) for q in _half(_rows_moved(proper, Gamma, moved=False), n)]
-    methods = []
+    methods: list[Integrator] = []
+    in_turn: list[Integrator] = []
     for positions, speeds, positions_first in pairings:
         S = np.vstack((positions, speeds))
         S = S / np.linalg.norm(S, axis=1, keepdims=True)
@@ -208,6 +256,29 @@ def _semi_implicit(model: Sampled) -> list[Integrator]:
         which[: n // 2] = float(positions_first)
         which[n // 2 :] = float(not positions_first)
         methods.append(semi_implicit_euler(np.linalg.solve(S, which[:, None] * S), positions_first=positions_first))
+        if not positions_first:
+            in_turn += _in_turn(S)
+    return [*methods, *in_turn]
+
+
+def _in_turn(S: FloatArray) -> list[Integrator]:
+    """Return the methods that update velocities one after another, or body after body; rows of S: positions, speeds.
+
+    In all of them positions are the sums of new velocities, so that only the plant tells them from the method that
+    updates all velocities at once.
+    """
+    count = len(S) // 2
+    if not 2 <= count <= MOST_IN_TURN:
+        return []
+    units = np.eye(len(S))
+    single = [np.linalg.solve(S, unit[:, None] * S) for unit in units]
+    positions, speeds = single[:count], single[count:]
+    methods = []
+    for turn in (list(range(count)), list(range(count))[::-1]):
+        apart = [*(speeds[k] for k in turn), np.asarray(sum(positions))]
+        methods.append(sequential_euler(apart, "the semi-implicit Euler method (one velocity after another)"))
+        bodies = [group for k in turn for group in (speeds[k], positions[k])]
+        methods.append(sequential_euler(bodies, "the semi-implicit Euler method (body after body)"))
     return methods
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground import FloatArray, FmilinError, ModelError, Remark, Signal, Signals, UsageError, __version__
+from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.descriptor import Derivative, Descriptor, LazyDescriptor, MatrixErrors
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.model.interface import ModelInfo
@@ -42,6 +43,7 @@ POINT_PARTS = ("states", "inputs", "outputs", "parameters")  # what a point has 
 DERIVATIVE = ("A", "B", "C", "D", "states", "inputs")  # arrays of a derivative by a parameter
 DESCRIPTOR = ("E", "A", "B", "C", "D", "f0")  # arrays of a descriptor system
 NAMES = ("states", "inputs", "outputs")  # its lists of names
+DISCRETE = ("A", "B", "C", "D", "f0")  # arrays of the discrete model inside a co-simulation FMU
 METHOD = {"derivatives": str, "coordinates": str, "evaluations": int, "products": int}  # the fields, in their order
 
 
@@ -85,8 +87,33 @@ def to_document(linear: LinearModel) -> dict[str, Any]:
         document["descriptor"] = to_part(linear.descriptor)
     if linear.derivatives:
         document["derivatives"] = {name: _part_of(derivative) for name, derivative in linear.derivatives.items()}
+    if linear.discrete is not None:
+        document["discrete"] = _discrete_part(linear.discrete)
     document["format"] = FORMAT
     return document
+
+
+def _discrete_part(discrete: LinearModel) -> dict[str, Any]:
+    part: dict[str, Any] = {name: getattr(discrete, name) for name in DISCRETE}
+    for name, array in part.items():
+        if not np.isfinite(array).all():
+            raise UsageError(
+                f"The matrix {name} of the discrete model contains NaN or infinite entries, which no file should "
+                "carry. Linearize again with another --step."
+            )
+    errors = {name: getattr(discrete.errors, name) for name in DISCRETE[:4]}
+    return part | {"errors": errors, "sample_time": float(discrete.sample_time)}
+
+
+def _discrete_of(part: Mapping[str, Any], linear: LinearModel) -> LinearModel:
+    """Return the discrete model in the coordinates of the continuous one."""
+    arrays = {name: _array(part, name, getattr(linear, name).shape) for name in DISCRETE}
+    errors = {name: _array(part["errors"], name, arrays[name].shape, real_array) for name in DISCRETE[:4]}
+    sample_time = _float(part["sample_time"])
+    if not 0 < sample_time < float("inf"):
+        raise ValueError(f"the sample time of the discrete model is {sample_time:g} s")
+    discrete = replace(linear, **arrays, sample_time=sample_time, descriptor=None, derivatives={})
+    return with_errors(discrete, replace(linear.errors, **errors))
 
 
 def _part_of(derivative: Derivative) -> dict[str, Any]:
@@ -145,7 +172,7 @@ def _linear_model(document: Mapping[str, Any]) -> LinearModel:
     if not 0 <= (sample_time := _float(document["sample_time"])) < float("inf"):
         raise ValueError(f"the sample time is {sample_time:g} s")
     errors = {name: _array(document["errors"], name, matrix[name].shape, real_array) for name in ERRORS}
-    return LinearModel(
+    linear = LinearModel(
         **matrix,
         **groups,
         f0=_array(document, "f0", (sizes["states"],)),
@@ -162,6 +189,8 @@ def _linear_model(document: Mapping[str, Any]) -> LinearModel:
             str(name): _derivative_of(part, shapes) for name, part in (document.get("derivatives") or {}).items()
         },
     )
+    discrete = document.get("discrete")
+    return linear if discrete is None else replace(linear, discrete=_discrete_of(discrete, linear))
 
 
 def to_part(descriptor: Descriptor) -> dict[str, Any]:

@@ -40,6 +40,9 @@ def dumps_mat(linear: LinearModel) -> bytes:
     rest["equilibrium"] = np.nan if tested is None else float(tested)  # 1 yes, 0 no, NaN not tested
     if "descriptor" in document:
         top["descriptor"] = to_mat(document.pop("descriptor"))
+    if "discrete" in document:
+        discrete = document.pop("discrete")
+        top["discrete"] = discrete | {"f0": _column(discrete["f0"])}
     if "derivatives" in document:  # by parameter, whose names are no names of fields: one JSON text
         document["derivatives"] = json.dumps(doc.plain(document["derivatives"]))
     # What remains is texts, numbers and flat structs of both: accuracy, method, model, versions.
@@ -81,6 +84,10 @@ def _document(top: Mapping[str, Any]) -> dict[str, Any]:
     document["format"] = _text(rest["format"])
     if "descriptor" in top:
         document["descriptor"] = doc.to_part(of_mat(top["descriptor"]))
+    if "discrete" in top:
+        discrete = top["discrete"]
+        numbers = {"f0": _flat(discrete["f0"]), "sample_time": _number(discrete["sample_time"])}
+        document["discrete"] = {**discrete, **numbers}
     if "derivatives" in rest:
         document["derivatives"] = json.loads(_text(rest["derivatives"]))
     return document
@@ -150,6 +157,10 @@ def dumps_npz(linear: LinearModel) -> bytes:
     if "descriptor" in document:
         part = document["descriptor"]
         arrays |= {f"descriptor_{name}": part.pop(name) for name in doc.DESCRIPTOR}
+    if "discrete" in document:
+        part = document["discrete"]
+        arrays |= {f"discrete_{name}": part.pop(name) for name in doc.DISCRETE}
+        part["errors"] = {name: array.tolist() for name, array in part["errors"].items()}
     arrays["format"] = np.array(document["format"])
     arrays["sample_time"] = np.array(document["sample_time"])
     if "derivatives" in document:
@@ -169,6 +180,8 @@ def loads_npz(content: bytes, origin: str) -> LinearModel:
         document |= {group: arrays[group].tolist() for group in doc.GROUPS}
         if "descriptor" in document:
             document["descriptor"] |= {name: arrays[f"descriptor_{name}"] for name in doc.DESCRIPTOR}
+        if "discrete" in document:
+            document["discrete"] |= {name: arrays[f"discrete_{name}"] for name in doc.DISCRETE}
     return doc.from_document(document, origin)
 
 

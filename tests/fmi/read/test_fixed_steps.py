@@ -9,7 +9,8 @@ import pytest
 from scipy import linalg
 
 import fmilin as fl
-from tests.cosimulation_table import Case, linearized, plant_at_start
+from fmilin.model.stepping import Stepping
+from tests.cosimulation_table import DIVIDES, EULER, OSCILLATOR, Case, linearized, plant_at_start
 from tests.fixed_step_table import CASES
 from tests.linearization.identification.toys import transfer
 
@@ -70,3 +71,52 @@ def test_an_integrator_that_nothing_tells_is_not_guessed(tmp_path: Path) -> None
     assert pytest.approx(difference, rel=0.05) == linear.accuracy.A
     np.testing.assert_allclose(linear.A, [[-3.0]], rtol=1e-8)
     assert linalg.expm(0.01 * linear.A)[0, 0] == pytest.approx(linear.discrete.A[0, 0])  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("suffix", [".json", ".mat", ".npz", ".fmu"])
+def test_files_hold_the_discrete_model(suffix: str, tmp_path: Path) -> None:
+    case = next(case for case in CASES if case.name == "Euler, pendulum, holds")
+    linear = linearized(case, tmp_path)
+    linear.save(tmp_path / f"plant{suffix}")
+    read = fl.LinearModel.load(tmp_path / f"plant{suffix}").discrete
+    assert read is not None
+    assert linear.discrete is not None
+    assert read.sample_time == linear.discrete.sample_time
+    for name in ("A", "B", "C", "D", "f0"):
+        np.testing.assert_array_equal(getattr(read, name), getattr(linear.discrete, name))
+    np.testing.assert_array_equal(read.errors.A, linear.discrete.errors.A)
+    assert read.accuracy == linear.discrete.accuracy
+
+
+def test_a_plant_that_two_integrators_explain_states_their_difference(tmp_path: Path) -> None:
+    """Of a position alone, implicit Euler's steps are those of the semi-implicit method with another plant."""
+    case = next(case for case in CASES if case.name == "implicit Euler, oscillator")
+    linear = linearized(case, tmp_path)
+    A, B, C, D = plant_at_start(case)
+    s = 2.0 * (0.3 + 1j)
+    true = transfer(A, B, C, D, s)
+    error = float(np.max(np.abs(transfer(linear.A, linear.B, linear.C, linear.D, s) - true)) / np.max(np.abs(true)))
+    assert 0.05 < error <= linear.accuracy.A
+    (remark,) = (w for w in linear.warnings if w.kind == "accuracy")
+    assert "do not tell it from the implicit Euler method" in str(remark)
+
+
+def test_orders_of_updates_that_steps_do_not_tell_apart_are_named(tmp_path: Path) -> None:
+    case = next(case for case in CASES if case.name == "semi-implicit, torsion bar")
+    linear = linearized(case, tmp_path)
+    said = " ".join(str(w) for w in linear.warnings if w.kind == "accuracy")
+    assert "one velocity after another" in said
+    assert "body after body" in said
+
+
+@pytest.mark.parametrize("lifted", [False, True])
+def test_an_inaccurate_step_from_displaced_states_is_told(tmp_path: Path, *, lifted: bool) -> None:
+    """Euler's method in steps of 0.01 s inside communication steps of 0.1 s: halves differ, and the user reads it."""
+    stepping = Stepping(method="step", step=0.1, lifted=lifted)
+    coarse = Case("coarse", OSCILLATOR, (3.0, 0.4, 2.0), (EULER, 0.01, DIVIDES), states=2, stepping=stepping)
+    linear = linearized(coarse, tmp_path)
+    worst = max(linear.accuracy.A, linear.accuracy.B)
+    said = any(w.kind == "accuracy" for w in linear.warnings)
+    assert said == (worst > 1e-3)
+    if not lifted:
+        assert worst > 1e-3
