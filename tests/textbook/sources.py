@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tests.textbook.cells import Source
 from tests.textbook.fmus import fmu_source
+from tests.textbook.mechanism_files import mjcf_source, toml_model, urdf_model
 from tests.textbook.modelica import modelica_model
 from tests.textbook.native import dae_model, function_model, kane_model, lagrange_model, ode_model
 from tests.textbook.python_control import control_blocks
@@ -23,5 +24,9 @@ SOURCES: Mapping[str, Source] = {
     "FMU 3 ME": fmu_source("3.0", "me"),
     "FMU 3 CS": fmu_source("3.0", "cs"),
     "Modelica": modelica_model,
+    "TOML": toml_model,
+    "URDF": urdf_model,
+    "MJCF": mjcf_source(""),
+    "MuJoCo": mjcf_source("mujoco:"),
     "python-control": control_blocks,
 }

@@ -24,6 +24,7 @@ FIRST_ORDER = [
 ]
 SATURATED = ["saturated_integrator_inside", "saturated_integrator_outside"]
 NO_MASSES = dict.fromkeys([*FIRST_ORDER, *SATURATED, "capacitor_loop"], "has no coordinates with masses")
+NO_MECHANISM = dict.fromkeys(NO_MASSES, "is not a mechanism")
 NOT_LINEAR = [
     "pendulum_hanging",
     "pendulum_upright",
@@ -38,6 +39,10 @@ NOT_LINEAR = [
 INEXPRESSIBLE: Mapping[str, Mapping[str, str]] = {
     "LagrangeModel": {**NO_MASSES, "quaternion_body": "speeds of a body are not the rates of its quaternion"},
     "KaneModel": NO_MASSES,
+    "TOML": NO_MECHANISM,
+    "URDF": NO_MECHANISM,
+    "MJCF": NO_MECHANISM,
+    "MuJoCo": NO_MECHANISM,
     "python-control": {
         **dict.fromkeys([*NOT_LINEAR, *SATURATED, "quaternion_body"], "is not linear"),
         "capacitor_loop": "has a constraint between states",

@@ -62,7 +62,8 @@ def linearize_stepped(task: Task) -> LinearModel:
     if model.constraints.prescribing:
         _require_derivatives(task)
     jumping = inputs_that_may_jump(model)
-    moved, point = model, task.point
+    moved: Model = model
+    point = task.point
     if len(jumping) < len(model.inputs):
         moved = model.with_interface(inputs=[model.inputs.names[j] for j in jumping])
         point = replace(point, inputs=point.inputs[jumping])
