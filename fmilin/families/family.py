@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fmilin.families.grid import Grid, LeftOut, around, entry_errors, left_out
 from fmilin.families.rows import ERRORS, Layout, Template
+from fmilin.families.spectra import FamilySpectra, judge_family
 from fmilin.families.tracking import ModeEvent, Tracks, mode_events, tracked
 from fmilin.ground import FloatArray, NumericalError, Remark, Shown, Signals, UsageError, perform
 from fmilin.ground.remarks import off_equilibrium, rate_of_change
@@ -192,6 +193,16 @@ class LinearFamily(Shown, Sequence[LinearModel]):
     def eigenvalues(self) -> NDArray[np.complex128]:
         r"""Shape (\\*shape, P): a column is one mode, followed from point to point by its eigenvector."""
         return self.tracks.eigenvalues.reshape(*self.shape, self.template.order)
+
+    @cached_property
+    def spectra(self) -> FamilySpectra:
+        """Errors of the followed eigenvalues, and whether each mode grows, shape (number of points, P)."""
+        return judge_family(self.rows, self.layout, self.tracks)
+
+    @property
+    def eigenvalue_errors(self) -> FloatArray:
+        r"""Shape (\*shape, P): how far each of ``eigenvalues`` may be off, as the errors of A have it."""
+        return self.spectra.errors.reshape(*self.shape, self.template.order)
 
     @cached_property
     def mode_events(self) -> tuple[ModeEvent, ...]:

@@ -14,7 +14,18 @@ from numpy.typing import NDArray
 
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.modes import Complex, eigenvectors, groups_of, lyapunov, on_subspace, rate_of, shape_of
+from fmilin.linear_model.modes import (
+    Complex,
+    EigenvalueCluster,
+    convert_errors_to_rates,
+    eigenvectors,
+    groups_of,
+    lyapunov,
+    on_subspace,
+    rate_of,
+    shape_of,
+)
+from fmilin.numerics.eigenvalue_errors import compute_eigenvalue_errors
 
 EPS = float(np.finfo(np.float64).eps)
 SLACK = 10.0  # by how much more than its estimated uncertainty an eigenvalue may be off
@@ -70,6 +81,13 @@ class ModeGroup:
     eigenvalue: complex
     count: int  # eigenvalues that are equal as far as they are known, a pair counting once: 1 as a rule
     is_pair: bool
+    error: float = 0.0  # radius of a disc around ``eigenvalue`` in which all of them lie, and the true ones too
+    kind: str = "decays"  # whether it grows: see :attr:`Stability.kinds`
+
+    @property
+    def cluster(self) -> EigenvalueCluster:
+        """The eigenvalues and their error, without what the analysis says of them."""
+        return EigenvalueCluster(self.eigenvalue, self.count, self.is_pair, self.error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +126,7 @@ class _Subspace:
     right: Complex
     on_right: Complex
     uncertainty: float
+    error: float  # how far the true eigenvalues may be from ``eigenvalue``
 
     @property
     def projector(self) -> Complex:
@@ -147,7 +166,7 @@ def modal_analysis(linear: LinearModel) -> ModalAnalysis:
     shares = diagonal / diagonal.sum(axis=1, keepdims=True)
     reached, shown = energies(linear, [(s.eigenvalue, s.left.shape[1] == 1) for s in subspaces])
     return ModalAnalysis(
-        groups=tuple(ModeGroup(rate_of(s.eigenvalue, linear.sample_time), s.left.shape[1], s.pair) for s in subspaces),
+        groups=_describe_groups(linear, subspaces),
         participation=np.where(shares > NO_SHARE, shares, 0.0),
         controllability=_shares([p @ B for p in projectors], [np.abs(p) @ np.abs(B) for p in projectors], twice),
         observability=_shares([(C @ p).T for p in projectors], [(np.abs(C) @ np.abs(p)).T for p in projectors], twice),
@@ -157,6 +176,24 @@ def modal_analysis(linear: LinearModel) -> ModalAnalysis:
         unobservable=np.array([_missing(s, C.T, noise_C.T, size, seen=True) for s in subspaces], np.intp),
         reached=reached,
         shown=shown,
+    )
+
+
+# The most alarming kind among the eigenvalues of a group is that of the group.
+ALARM = ("decays", "neutral", "undecided", "defective", "unstable")
+
+
+def _describe_groups(linear: LinearModel, subspaces: Sequence[_Subspace]) -> tuple[ModeGroup, ...]:
+    stability = linear.stability()
+    values = np.array([s.eigenvalue for s in subspaces])
+    errors = convert_errors_to_rates(values, np.array([s.error for s in subspaces]), linear.sample_time)
+    kinds = ["decays"] * len(subspaces)
+    for value, kind in zip(stability.eigenvalues, stability.kinds, strict=True):
+        nearest = int(np.argmin(np.abs(values - complex(value.real, abs(value.imag)))))
+        kinds[nearest] = max(kinds[nearest], kind, key=ALARM.index)
+    return tuple(
+        ModeGroup(rate_of(s.eigenvalue, linear.sample_time), s.left.shape[1], s.pair, float(error), kind)
+        for s, error, kind in zip(subspaces, errors, kinds, strict=True)
     )
 
 
@@ -173,6 +210,8 @@ def _subspaces(A: FloatArray, error: FloatArray) -> Iterator[_Subspace]:
     sine = np.abs(np.einsum("ki,ki->i", left.conj(), right))
     worst = np.cbrt(relative) * size
     radius = np.minimum(SLACK * relative * size / np.maximum(sine, 1e-300), worst)
+    errors = compute_eigenvalue_errors(A, error, values)
+    radius = np.maximum(radius, np.where(np.isfinite(errors), errors, size))  # what cannot be told apart is one group
     for members in groups_of(values, radius):
         mean = complex(values[members].mean())
         uncertainty = float(radius[members].max())
@@ -182,13 +221,15 @@ def _subspaces(A: FloatArray, error: FloatArray) -> Iterator[_Subspace]:
         if len(members) == 1:
             k = members[0]
             one = np.array([[values[k]]])
-            yield _Subspace(complex(values[k]), pair, left[:, [k]], one, right[:, [k]], one, uncertainty)
+            known_to = float(errors[k])
+            yield _Subspace(complex(values[k]), pair, left[:, [k]], one, right[:, [k]], one, uncertainty, known_to)
             continue
         others = np.delete(values, members)
         on_right, V = on_subspace(A, values[members], others)
         on_left, U = on_subspace(A.T, values[members].conj(), others.conj())
         mean = mean if pair else complex(mean.real)
-        yield _Subspace(mean, pair, U, on_left.conj().T, V, on_right, uncertainty)
+        known_to = float(np.max(np.abs(values[members] - mean) + errors[members]))
+        yield _Subspace(mean, pair, U, on_left.conj().T, V, on_right, uncertainty, known_to)
 
 
 def _shares(parts: list[Complex], terms: list[FloatArray], twice: FloatArray) -> FloatArray:

@@ -86,6 +86,12 @@ def _error_of_rate(value: complex, error: float, sample_time: float) -> float:
     return error / abs(value) / sample_time if abs(value) > error else float("inf")
 
 
+def convert_errors_to_rates(values: Complex, errors: FloatArray, sample_time: float) -> FloatArray:
+    """Return the errors (n,) of eigenvalues in 1/s; of a sampled motion those of ``log(z) / sample_time``."""
+    rates = [_error_of_rate(value, error, sample_time) for value, error in zip(values.tolist(), errors, strict=True)]
+    return np.array(rates, dtype=np.float64)
+
+
 def slowness(value: complex) -> tuple[float, float]:
     """Return the key that sorts eigenvalues, slowest first; what is as fast to nine digits, by the real part."""
     return float(f"{abs(value):.8e}"), value.real
@@ -160,7 +166,13 @@ class EigenvalueCluster:
     @property
     def real(self) -> float:
         """The real part, 0 where that is within the error."""
-        return 0.0 if abs(self.eigenvalue.real) <= self.error else self.eigenvalue.real
+        return float(remove_uncertain_growth(self.eigenvalue, self.error).real)
+
+
+def remove_uncertain_growth(values: Any, errors: Any) -> Any:
+    """Return eigenvalues in 1/s, of the shape of ``values``, with the real part 0 where that is within its error."""
+    values = np.asarray(values, dtype=np.complex128)
+    return np.where(np.abs(values.real) <= errors, 1j * values.imag, values)
 
 
 def cluster_modes(modes: Sequence[Mode]) -> list[EigenvalueCluster]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,21 @@ ANGLES = 16  # points on a circle at which the spectral radius is looked at
 GROWTH = 1.3  # of the radius from one trial circle to the next
 MAX_CLUSTER = 60  # order of a cluster up to which circles are tried; larger ones get the k-th root law
 MAX_SCHUR = 800  # order of a block up to which its Schur form is computed for clusters
+# Errors of entries are estimates. Within so many of them of the stability limit the error of the growth is computed;
+# an entry of so many errors is certainly not zero.
+NEAR_LIMIT = 3.0
+CERTAIN = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class EigenvalueEstimates:
+    """Eigenvalues of a matrix with entries of limited accuracy."""
+
+    values: Complex  # (n,), sorted by real part, then imaginary part, block by block
+    errors: FloatArray  # (n,), how far each of them may be off
+    # (n,), how far the real part (or the modulus, where sampled) may be off: less than what moves a frequency. It is
+    # ``errors`` except near the stability limit
+    growth_errors: FloatArray
 
 
 def compute_eigenvalues(A: FloatArray) -> Complex:
@@ -57,21 +73,45 @@ def compute_eigenvalue_errors(A: FloatArray, E: FloatArray, values: Complex | No
 
     ``values`` are these eigenvalues, where they have been computed already.
     """
+    return estimate_eigenvalues(A, E, values).errors
+
+
+def estimate_eigenvalues(
+    A: FloatArray, E: FloatArray, values: Complex | None = None, *, sampled: bool = False, structured: bool = True
+) -> EigenvalueEstimates:
+    """Return the eigenvalues and how far each may be off, for errors E of the entries of A.
+
+    Parameters
+    ----------
+    A, E : ndarray, shape (n, n)
+    values : ndarray, shape (n,), optional
+        These eigenvalues, where they have been computed already.
+    sampled : bool
+        Whether the growth of an eigenvalue is its modulus, and not its real part.
+    structured : bool
+        Whether entries that are zero with an error of zero are zeros of the model. False for computed products.
+    """
     if values is None:
         values = compute_eigenvalues(A)
     errors = np.zeros(len(values))
+    growth_errors = np.zeros(len(values))
     if not len(A):
-        return errors
+        return EigenvalueEstimates(values, errors, growth_errors)
     if not np.isfinite(E).all() or not np.isfinite(A).all():
-        return np.full(len(values), np.inf)
+        unknown = np.full(len(values), np.inf)
+        return EigenvalueEstimates(values, unknown, unknown)
+    pattern = (A != 0) | (E > 0)
+    blocks = split_into_blocks(pattern) if structured else [np.arange(len(A))]
     reached = np.zeros(len(values), dtype=bool)
-    for block in split_into_blocks((A != 0) | (E > 0)):
-        own_values, own_errors = _estimate_block(A[np.ix_(block, block)], E[np.ix_(block, block)])
-        for i in _match(values, own_values, reached):
-            nearest = np.abs(own_values - values[i]).argmin()
+    for indices in blocks:
+        block = _estimate_block(A[np.ix_(indices, indices)], E[np.ix_(indices, indices)], sampled=sampled)
+        for i in _match(values, block.values, reached):
+            nearest = np.abs(block.values - values[i]).argmin()
             # the two ways of computing the eigenvalue may differ by part of the error: both have to be within it
-            errors[i] = max(own_errors[nearest], float(np.abs(own_values[nearest] - values[i])))
-    return errors
+            difference = float(np.abs(block.values[nearest] - values[i]))
+            errors[i] = max(block.errors[nearest], difference)
+            growth_errors[i] = max(block.growth_errors[nearest], difference)
+    return EigenvalueEstimates(values, errors, growth_errors)
 
 
 def group_eigenvalues(values: Complex, errors: FloatArray) -> list[list[int]]:
@@ -109,39 +149,98 @@ def _match(values: Complex, own_values: Complex, reached: Pattern) -> Iterator[i
 
 
 @dataclass(frozen=True, eq=False)
-class _Block:
-    """A block in balanced coordinates, the errors of its entries, and the norm of what rounding perturbs it by."""
+class UncertainMatrix:
+    """A matrix in balanced coordinates, the errors of its entries, and the norm of what rounding perturbs it by."""
 
     A: FloatArray
     E: FloatArray
     rounding: float
 
+    @classmethod
+    def balance(cls, A: FloatArray, E: FloatArray, *, by_certain_entries: bool = False) -> UncertainMatrix:
+        """Return a matrix and the errors of its entries in coordinates of comparable sizes.
 
-def _estimate_block(A: FloatArray, E: FloatArray) -> tuple[Complex, FloatArray]:
+        The matrix and its errors are balanced together, so that entries below their errors do not decide the scales:
+        it makes the errors of eigenvalues small. With ``by_certain_entries`` entries that may be zero are left out:
+        balanced against them, what is certainly not zero would become as small as they are.
+        """
+        from scipy.linalg import matrix_balance
+
+        sizes = np.abs(A) + E
+        if by_certain_entries:
+            sizes = np.where(np.abs(A) > CERTAIN * E, np.abs(A), 0.0)
+        np.fill_diagonal(sizes, 0.0)  # scales do not change the diagonal
+        together: Any = matrix_balance(sizes, permute=False, separate=True)
+        scale: FloatArray = together[1][0]
+        balanced: FloatArray = np.asarray(A / scale[:, None] * scale, dtype=np.float64)
+        error = E / scale[:, None] * scale + EPS * np.abs(balanced)  # entries are themselves rounded
+        return cls(balanced, error, BACKWARD_ERROR * EPS * float(np.linalg.norm(balanced)))
+
+    @cached_property
+    def _schur_form(self) -> tuple[Complex, Complex]:
+        """The triangular T and the unitary Q of A = Q T Q'."""
+        from scipy.linalg import schur
+
+        result: Any = schur(self.A.astype(np.complex128), output="complex")
+        return result[0], result[1]
+
+    def restrict(self, inside: Complex) -> tuple[Complex, FloatArray]:
+        """Return the matrix on the invariant subspace of some eigenvalues, (k, k), and the errors of its entries there.
+
+        The errors are not finite where the eigenvalues cannot be separated from the others.
+        """
+        from scipy.linalg.lapack import ztrsen, ztrsyl
+
+        T, Q = self._schur_form
+        k = len(inside)
+        diagonal = np.diag(T)
+        chosen = np.zeros(len(T), dtype=np.int32)
+        free = np.ones(len(T), dtype=bool)
+        for value in inside:
+            nearest = int(np.where(free, np.abs(diagonal - value), np.inf).argmin())
+            free[nearest] = False
+            chosen[nearest] = 1
+        ordered: Any = ztrsen(chosen, T, Q, job="N")
+        T, Q = ordered[0], ordered[1]
+        on_group = T[:k, :k]
+        right = Q[:, :k]
+        rows = Q[:, :k].conj().T
+        if k < len(T):
+            # [I X] spans the left invariant subspace: T11 X - X T22 = T12
+            solution: Any = ztrsyl(on_group, T[k:, k:], T[:k, k:], isgn=-1)
+            with np.errstate(all="ignore"):
+                rows = rows + (solution[0] / solution[1]) @ Q[:, k:].conj().T
+        error = np.abs(rows) @ self.E @ np.abs(right)
+        error += self.rounding * np.linalg.norm(rows, axis=1)[:, None]  # columns of ``right`` have length 1
+        return on_group, error
+
+
+def _estimate_block(A: FloatArray, E: FloatArray, *, sampled: bool) -> EigenvalueEstimates:
     """Return eigenvalues of a block and their errors."""
     if len(A) == 1:  # the entry is the eigenvalue
-        return A[0].astype(np.complex128), E[0]
-    from scipy.linalg import eig, matrix_balance
+        return EigenvalueEstimates(A[0].astype(np.complex128), E[0], E[0])
+    from scipy.linalg import eig
 
-    # entries that are smaller than their errors must not decide the scales, so both are balanced together
-    together: Any = matrix_balance(np.abs(A) + E, permute=False, separate=True)
-    scale: FloatArray = together[1][0]
-    balanced: FloatArray = np.asarray(A / scale[:, None] * scale, dtype=np.float64)
-    block = _Block(
-        balanced,
-        E / scale[:, None] * scale + EPS * np.abs(balanced),  # entries are themselves rounded
-        BACKWARD_ERROR * EPS * float(np.linalg.norm(balanced)),
-    )
+    block = UncertainMatrix.balance(A, E)
     result: Any = eig(block.A, left=True, right=True)
     values, left, right = (np.asarray(part, dtype=np.complex128) for part in result)
-    sine = np.abs(np.einsum("ki,ki->i", left.conj(), right))
+    product = np.einsum("ki,ki->i", left.conj(), right)
+    sine = np.abs(product)
     perturbation = np.einsum("ki,ki->i", np.abs(left), block.E @ np.abs(right)) + block.rounding
     with np.errstate(divide="ignore", over="ignore"):
         errors = np.where(sine > 0, perturbation / np.where(sine > 0, sine, 1.0), np.inf)
-    return values, _refine_clusters(block, values, errors)
+    growth_errors = errors.copy()
+    growths = np.abs(values) - 1.0 if sampled else values.real
+    for k in np.flatnonzero((np.abs(growths) <= NEAR_LIMIT * errors) & (sine > 0)).tolist():
+        outward = values[k].conj() / abs(values[k]) if sampled and values[k] != 0 else 1.0
+        # d lambda = sum_ij conj(y_i) x_j dA_ij / (y' x): of it the part along the growth
+        derivatives = (np.outer(left[:, k].conj(), right[:, k]) * (outward / product[k])).real
+        growth_errors[k] = float(np.sum(block.E * np.abs(derivatives))) + block.rounding / sine[k]
+    refined = _refine_clusters(block, values, errors)
+    return EigenvalueEstimates(values, refined, np.minimum(growth_errors, refined))
 
 
-def _refine_clusters(block: _Block, values: Complex, errors: FloatArray) -> FloatArray:
+def _refine_clusters(block: UncertainMatrix, values: Complex, errors: FloatArray) -> FloatArray:
     """Return errors (n,) in which those of the first order are replaced where eigenvalues are not far enough apart."""
     distances = np.abs(values[:, None] - values)
     np.fill_diagonal(distances, np.inf)
@@ -150,7 +249,7 @@ def _refine_clusters(block: _Block, values: Complex, errors: FloatArray) -> Floa
     radii = np.where(FIRST_ORDER_SEPARATION * errors < nearest, errors, 1.01 * nearest)
     separation = np.where(FIRST_ORDER_SEPARATION * errors < nearest, FIRST_ORDER_SEPARATION, 1.0)
     groups = _connect([[i] for i in range(len(values))], values, radii * separation)
-    refined, done, schur = errors.copy(), set[tuple[int, ...]](), None
+    refined, done = errors.copy(), set[tuple[int, ...]]()
     while True:
         for group in groups:
             if len(group) == 1 or tuple(group) in done:
@@ -159,11 +258,7 @@ def _refine_clusters(block: _Block, values: Complex, errors: FloatArray) -> Floa
             if len(group) > MAX_CLUSTER or len(values) > MAX_SCHUR:
                 refined[group] = _estimate_by_root_law(block, len(group))
                 continue
-            if schur is None:
-                from scipy.linalg import schur as compute_schur
-
-                schur = compute_schur(block.A.astype(np.complex128), output="complex")
-            on_group, E_on_group = _restrict(block, schur, values[group])
+            on_group, E_on_group = block.restrict(values[group])
             own_values = np.linalg.eigvals(on_group)
             for i in group:
                 own = own_values[int(np.abs(own_values - values[i]).argmin())]
@@ -187,44 +282,19 @@ def _connect(groups: Sequence[Sequence[int]], values: Complex, radii: FloatArray
     return [np.flatnonzero(labels == k).tolist() for k in range(int(labels.max()) + 1)]
 
 
-def _estimate_by_root_law(block: _Block, count: int) -> float:
+def _estimate_by_root_law(block: UncertainMatrix, count: int) -> float:
     """Return the error of ``count`` eigenvalues that meet in one Jordan block, where circles would take too long."""
     size = float(np.linalg.norm(block.A))
     perturbation = float(np.linalg.norm(block.E)) + block.rounding
     return size * min(perturbation / size, 1.0) ** (1.0 / count) if size > 0 else perturbation
 
 
-def _restrict(block: _Block, schur: tuple[Complex, Complex], inside: Complex) -> tuple[Complex, FloatArray]:
-    """Return a block on the invariant subspace of some eigenvalues, (k, k), and the errors of its entries there."""
-    from scipy.linalg.lapack import ztrsen, ztrsyl
-
-    T, Q = schur
-    k = len(inside)
-    diagonal = np.diag(T)
-    chosen = np.zeros(len(T), dtype=np.int32)
-    free = np.ones(len(T), dtype=bool)
-    for value in inside:
-        nearest = int(np.where(free, np.abs(diagonal - value), np.inf).argmin())
-        free[nearest] = False
-        chosen[nearest] = 1
-    ordered: Any = ztrsen(chosen, T, Q, job="N")
-    T, Q = ordered[0], ordered[1]
-    on_group = T[:k, :k]
-    right = Q[:, :k]
-    rows = Q[:, :k].conj().T
-    if k < len(T):
-        # [I X] spans the left invariant subspace: T11 X - X T22 = T12
-        solution: Any = ztrsyl(on_group, T[k:, k:], T[:k, k:], isgn=-1)
-        rows = rows + (solution[0] / solution[1]) @ Q[:, k:].conj().T
-    error = np.abs(rows) @ block.E @ np.abs(right)
-    error += block.rounding * np.linalg.norm(rows, axis=1)[:, None]  # columns of ``right`` have length 1
-    return on_group, error
-
-
 def _find_radius(A: Complex, E: FloatArray, center: complex) -> float:
     """Return the radius of the smallest circle around a point that no eigenvalue of A crosses for errors E."""
     if not E.any():
         return 0.0
+    if not np.isfinite(E).all():
+        return float("inf")
     k = len(A)
     offsets = np.diag(A) - center
     elsewhere = np.angle(offsets[np.abs(offsets) > 0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -88,6 +88,8 @@ class Floquet(Shown):
     verdict: str = "cannot be told"  #: the same in words
     #: Whether the distance from the path, wherever on it, does not grow: neighbouring motions may have other periods.
     orbitally_stable: bool | None = None
+    #: shape (P,); how far each multiplier may be off
+    multiplier_errors: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     @cached_property
     def margin(self) -> float:
@@ -130,6 +132,8 @@ def floquet(periodic: Periodic, states: Signals, remarks: tuple[Remark, ...] = (
         multipliers = np.exp(logarithms)
     error, relative = _errors(periodic, logarithms, steps)
     judged = _judge(periodic, steps, logarithms)
+    symmetric = [ranks[k] for k in unit.values()]
+    multiplier_errors = _assign_errors(multipliers, judged, symmetric, error)
     error, relative = max(error, judged.error), max(relative, judged.error_of_logarithms)
     imaginary = np.where(logarithms.imag <= -np.pi + 1e-12, logarithms.imag + 2 * np.pi, logarithms.imag)
     exponents = (logarithms.real + 1j * imaginary) / periodic.period
@@ -138,7 +142,25 @@ def floquet(periodic: Periodic, states: Signals, remarks: tuple[Remark, ...] = (
     return Floquet(
         multipliers, exponents, modes, periodic.period, states, accuracy, unit, remarks, name,
         stable=judged.stable, verdict=judged.text, orbitally_stable=judged.orbitally_stable,
+        multiplier_errors=multiplier_errors,
     )  # fmt: skip
+
+
+def _assign_errors(multipliers: ComplexArray, judged: Verdict, symmetric: Sequence[int], error: float) -> FloatArray:
+    """Return how far each multiplier may be off, shape (P,); ``error`` is that of those about 1 by upper harmonics.
+
+    Multipliers of symmetries, ``symmetric``, were taken out of the matrix that was judged: they are 1 within ``error``.
+    """
+    errors = error * np.maximum(np.abs(multipliers), 1.0)
+    path = [k for k in range(len(multipliers)) if k not in symmetric]
+    if judged.path is None or len(judged.path.eigenvalues) != len(path) or not np.isfinite(multipliers).all():
+        return errors
+    gaps = np.abs(multipliers[path][:, None] - judged.path.eigenvalues)
+    rows, partners = linear_sum_assignment(gaps)
+    for row, partner in zip(rows.tolist(), partners.tolist(), strict=True):
+        # a multiplier was computed in two ways: both have to be within the error
+        errors[path[row]] = max(judged.path.errors[partner], gaps[row, partner])
+    return errors
 
 
 def mismatch(eigenvalues: ComplexArray, exponents: ComplexArray, period: float) -> float:

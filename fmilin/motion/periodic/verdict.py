@@ -30,6 +30,7 @@ class Verdict:
     orbitally_stable: bool | None  # whether the distance from the path does not grow
     error: float  # of the multipliers: absolute of those about 1, relative of larger ones
     error_of_logarithms: float
+    path: Stability | None = None  # of the directions that are left; None where nothing was judged
 
 
 def judge_multipliers(
@@ -56,17 +57,17 @@ def judge_multipliers(
     path = _judge_path(M, error, directions)
     size = _size_of_errors(path, float(np.linalg.norm(M)))
     if path.stable is not True or not path.neutral:
-        return Verdict(path.stable, _text(path, len(M) - len(directions)), path.stable, *size)
+        return Verdict(path.stable, _text(path, len(M) - len(directions)), path.stable, *size, path)
     whole = judge_stability(M, error, sampled=True, structured=False)
     if directions and whole.defective:
         text = (
             f"{whole.text.replace('the number of steps', 'time')}; the path itself is neutral, neighbouring motions "
             "have other periods or drift along it"
         )
-        return Verdict(False, text, True, *size)  # noqa: FBT003
+        return Verdict(False, text, True, *size, path)  # noqa: FBT003
     if directions and whole.stable is None:
-        return Verdict(None, whole.text, True, *size)  # noqa: FBT003
-    return Verdict(True, _text(path, len(M) - len(directions)), True, *size)  # noqa: FBT003
+        return Verdict(None, whole.text, True, *size, path)  # noqa: FBT003
+    return Verdict(True, _text(path, len(M) - len(directions)), True, *size, path)  # noqa: FBT003
 
 
 def _judge_path(M: FloatArray, error: FloatArray, directions: Sequence[FloatArray]) -> Stability:

@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 from nicegui import ui
 from nicegui.events import ValueChangeEventArguments
+from numpy.typing import NDArray
 
 from fmilin.ground.errors import FmilinError
 from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.modes import Mode, cluster_modes
 from fmilin.native.mechanism import MechanismDescription
 from fmilin.output.export.files import dumps
 from fmilin.output.report.figures import COLORS, rendered
 from fmilin.output.report.mechanism_picture import mechanism_figure, mechanism_motion, moving, named
 from fmilin.output.report.mechanism_shapes import Shapes
-from fmilin.output.report.numbers import eigenvalue_text
+from fmilin.output.report.numbers import cluster_text
 
 GRAY = COLORS[7]
 DIGITS = 6  # of numbers that are drawn
@@ -32,15 +34,35 @@ def eigenvalue_chart(points: Mapping[str, LinearModel]) -> dict[str, Any]:
     """Return the eigenvalues of linear models by name, the present one first."""
     series = []
     for symbol, (name, linear) in zip(("circle", "diamond"), points.items(), strict=False):
-        data = [[_short(v.real), _short(v.imag)] for v in linear.eigenvalues()]
+        data = [[_short(v.real), _short(v.imag)] for v in _list_eigenvalues(linear)]
         series.append({"name": name, "type": "scatter", "symbol": symbol, "data": data})
-    every = np.concatenate([linear.eigenvalues() for linear in points.values()])
+    every = np.concatenate([_list_eigenvalues(linear) for linear in points.values()])
     margin = 0.1 * float(np.max(np.abs(every), initial=0.0)) or 1.0
     axes = {
         "xAxis": _axis("real part [1/s]", 26) | _around_zero(every.real, margin),
         "yAxis": _axis("imaginary part [1/s]", 48) | _around_zero(every.imag, margin),
     }
     return _chart(series) | axes | {"grid": {"left": 70, "right": 20, "top": 34, "bottom": 48}}
+
+
+def _list_eigenvalues(linear: LinearModel) -> NDArray[np.complex128]:
+    """Return the eigenvalues in 1/s, each cluster once, with a real part of 0 where that is within the error."""
+    values: list[complex] = []
+    for cluster in cluster_modes(linear.modes()):
+        value = complex(cluster.real, cluster.eigenvalue.imag)
+        values += [value, value.conjugate()] if cluster.is_pair else [value]
+    return np.array([value for value in values if np.isfinite(value)], dtype=np.complex128)
+
+
+def list_modes(modes: Sequence[Mode]) -> list[str]:
+    """Return a line for each cluster of eigenvalues, with the numbers of its modes."""
+    lines, first = [], 1
+    for cluster in cluster_modes(modes):
+        last = first + cluster.count - 1
+        numbers = f"{first}" if last == first else f"{first} to {last}"
+        lines.append(f"{numbers}: {cluster_text(cluster)} 1/s")
+        first = last + 1
+    return lines
 
 
 def bode_chart(points: Mapping[str, LinearModel], output: str, input: str) -> dict[str, Any]:  # noqa: A002
@@ -268,12 +290,13 @@ class Page:
             self._busy = False
 
     def _show(self, linear: LinearModel) -> None:
-        self._linear, self._problem.text, modes = linear, "", enumerate(linear.modes(), 1)
+        self._linear = linear
+        self._problem.text = ""
         self._order.text = f"{len(linear.states)} independent of {len(linear.full_states)} states"
         self._draw_charts()
         self._write_line()
         for column, texts in (
-            (self._modes, [f"{k}: {eigenvalue_text(m.eigenvalue, pair=m.is_oscillatory)} 1/s" for k, m in modes]),
+            (self._modes, list_modes(linear.modes())),
             (self._remarks, [f"{w.heading}: {w}" for w in linear.warnings]),
         ):
             column.clear()

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground import FloatArray, Signals, UnknownNameError, UsageError
+from fmilin.linear_model.modes import remove_uncertain_growth
 from fmilin.output.report import figures
 from fmilin.output.report.linear_pictures import rays
 from fmilin.output.report.numbers import matrices_of
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fmilin.families.family import LinearFamily
+
+Complex = NDArray[np.complex128]
 
 QUANTITIES = {
     "growth": "largest real part [1/s]",
@@ -42,7 +45,7 @@ def quantity_of(family: LinearFamily, quantity: str) -> tuple[FloatArray, str]:
         return family.array("accuracy")[..., 0], QUANTITIES[quantity]
     if not family.template.order:
         raise UsageError("The linear models have no states, so they have no eigenvalues to draw.")
-    s = family.eigenvalues
+    s = known_eigenvalues(family)
     size = np.abs(s)
     nothing = ~np.isfinite(size)
     if quantity == "growth":
@@ -53,6 +56,13 @@ def quantity_of(family: LinearFamily, quantity: str) -> tuple[FloatArray, str]:
     else:
         extreme = np.where(nothing | (np.abs(s.imag) <= 1e-9 * size), np.inf, np.abs(s.imag)).min(axis=-1)
     return np.where(np.isfinite(extreme), extreme, np.nan), QUANTITIES[quantity]
+
+
+def known_eigenvalues(family: LinearFamily) -> Complex:
+    """Return the followed eigenvalues; those of continuous models with a real part of 0 where errors cover it."""
+    if family.sample_time > 0:
+        return family.eigenvalues
+    return np.asarray(remove_uncertain_growth(family.eigenvalues, family.eigenvalue_errors))
 
 
 def _entry(family: LinearFamily, matrix: str, inside: str) -> tuple[FloatArray, str]:
@@ -133,10 +143,10 @@ def axis_label(family: LinearFamily, name: str) -> str:
     return figures.plain(name, 40)
 
 
-Complex = NDArray[np.complex128]
 MOST_LINES = 6  # lines of a grid of several axes in one figure; each runs along the last axis
 MOST_MARKS = 25  # on a line
 MARKERS = "osD^vP"
+GROWING = ("unstable", "defective")  # kinds of modes that certainly grow
 REAL_SPAN = 1e-6  # real parts within this part of the largest eigenvalue are rounding: the picture is not made for them
 
 
@@ -221,7 +231,8 @@ def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz
     figure, frequency, damping = figures.over_one_axis(_title(family, "Campbell diagram"), (3, 2))
     factor = 1 / (2 * np.pi) if hertz else 1.0
     drawn, marked, largest = 0, False, 0.0
-    for mode, values in zip(mode_numbers(line.eigenvalues), line.eigenvalues.T, strict=True):
+    columns = zip(mode_numbers(line.eigenvalues), line.eigenvalues.T, line.unstable.T, strict=True)
+    for mode, values, grows in columns:
         swings = values.imag > 1e-9 * np.abs(values)
         if not swings.any():
             continue
@@ -231,7 +242,7 @@ def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz
         frequency.plot(line.axis, factor * w, **style, label=f"mode {mode + 1}")
         damping.plot(line.axis, ratio, **style)
         largest = max(largest, float(np.nanmax(np.abs(ratio))))
-        unstable = swings & (values.real > 1e-9 * size)
+        unstable = swings & grows
         marked |= bool(unstable.any())
         few = np.flatnonzero(unstable)[:: max(1, int(unstable.sum()) // MOST_MARKS)]
         frequency.plot(
@@ -276,6 +287,7 @@ class _Line:
     title: str
     axis: FloatArray
     eigenvalues: Complex
+    unstable: NDArray[np.bool_]  # (n, P), which of them certainly grow
     first: int
 
 
@@ -289,12 +301,15 @@ def _lines(family: LinearFamily) -> Iterator[_Line]:
         raise UsageError("The family has one point and no axis: draw its linear model, family[0].plot.")
     *others, name = family.axes
     length = family.shape[-1]
-    values = family.eigenvalues.reshape(-1, length, family.template.order)
+    values = known_eigenvalues(family).reshape(-1, length, family.template.order)
+    unstable = np.isin(family.spectra.kinds, GROWING).reshape(values.shape)
     for k in np.unique(np.linspace(0, len(values) - 1, MOST_LINES).round().astype(int)).tolist():
         at = family.grid.values(k * length)
         fixed = [] if family.grid.zipped else others
         title = ", ".join(f"{n} = {at[n]:.4g}" for n in fixed)
-        yield _Line(axis_label(family, name), title, np.asarray(family.axes[name], float), values[k], k * length)
+        yield _Line(
+            axis_label(family, name), title, np.asarray(family.axes[name], float), values[k], unstable[k], k * length
+        )
 
 
 def mode_numbers(eigenvalues: Complex) -> list[int]:

@@ -11,10 +11,11 @@ from fmilin.families.periodic.chart import FloquetChart
 from fmilin.families.periodic.model import PeriodicModel
 from fmilin.families.periodic.orbit import PeriodicOrbit
 from fmilin.ground.errors import UsageError
+from fmilin.linear_model.modes import EigenvalueCluster
 from fmilin.motion.periodic.floquet import Floquet
 from fmilin.output.report.family_pictures import rays_of_orders
 from fmilin.output.report.figures import COLORS, QUIET, UNSTABLE, gridded, line_style, over_one_axis, titled_figure
-from fmilin.output.report.numbers import eigenvalue_text, rough, shortened, value_with_unit
+from fmilin.output.report.numbers import cluster_text, eigenvalue_text, error_text, rough, shortened, value_with_unit
 from fmilin.output.report.page import Sheet
 from fmilin.output.report.table import print_fact, print_names, print_remarks, simple_table, table_of
 
@@ -100,16 +101,29 @@ def show_floquet(floquet: Floquet, page: Sheet, orbit: PeriodicOrbit | None = No
         paired = bool(np.abs(floquet.exponents - exponent.conj()).min() <= 1e-9 * (1 + abs(exponent)))
         if paired and exponent.imag < 0:
             continue  # its conjugate has a line
-        multiplier = eigenvalue_text(complex(floquet.multipliers[k]), pair=paired and exponent.imag > 0)
+        multiplier = complex(floquet.multipliers[k])
+        error = float(floquet.multiplier_errors[k])
+        multiplier_cell = _multiplier_text(multiplier, error, pair=paired and exponent.imag > 0)
+        # products of many factors know fast modes better than the matrix of a period does
+        relative = error / abs(multiplier) if multiplier != 0 else np.inf
+        rate_error = min(floquet.accuracy["exponents"], relative / floquet.period)
+        rate = EigenvalueCluster(complex(exponent), 1, abs(exponent.imag) > rate_error, rate_error)
         seen = f"{floquet.frequencies[k]:.6g}" if np.isfinite(exponent) else ""
-        text = eigenvalue_text(complex(exponent), pair=abs(exponent.imag) > 0) if np.isfinite(exponent) else "-inf"
-        table.add_row(multiplier, text, seen, str(abs(int(floquet.largest_harmonics[k]))), why.get(k, ""))
+        text = cluster_text(rate) if np.isfinite(exponent) else "-inf"
+        table.add_row(multiplier_cell, text, seen, str(abs(int(floquet.largest_harmonics[k]))), why.get(k, ""))
         shown += 1
         if shown == MODES:
             break
     page.print(table)
     page.print()
     print_remarks(page, floquet.remarks)
+
+
+def _multiplier_text(value: complex, error: float, *, pair: bool) -> str:
+    """Return a multiplier with the digits that are known, and its error where that is visible; never 0 for 1 +- 1."""
+    if error < abs(value):
+        return cluster_text(EigenvalueCluster(value, 1, pair, error))
+    return f"{eigenvalue_text(value, pair=pair)} (+- {error_text(error)})"
 
 
 SHOWN = 4  # modes, unless they are named
@@ -126,7 +140,7 @@ def multiplier_figure(floquet: Floquet) -> Figure:
     axes.fill(np.cos(angle), np.sin(angle), color="white", zorder=0)
     axes.plot(np.cos(angle), np.sin(angle), color=QUIET, linewidth=1)
     own = [k for k in range(len(floquet.multipliers)) if k not in floquet.unit.values()]
-    grows = np.abs(floquet.multipliers) > 1 + 10 * floquet.accuracy["multipliers"] + 1e-9
+    grows = np.abs(floquet.multipliers) > 1 + floquet.multiplier_errors + 1e-9
     for marks, color, label in (
         ([k for k in own if not grows[k]], COLORS[0], "dies out, or stays"),
         ([k for k in own if grows[k]], COLORS[1], "grows"),

@@ -10,8 +10,9 @@ import numpy as np
 from fmilin.families.family import LinearFamily
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.modal import ModalAnalysis, modal_analysis
-from fmilin.output.report.family_pictures import mode_numbers
-from fmilin.output.report.numbers import eigenvalue_text, matrices_of, rough, rounded, shortened
+from fmilin.linear_model.modes import cluster_modes
+from fmilin.output.report.family_pictures import GROWING, known_eigenvalues, mode_numbers
+from fmilin.output.report.numbers import cluster_text, matrices_of, rough, shortened
 from fmilin.output.report.web.blocks import Block, Cell, Section, html_of, number, picture, table, text
 
 MOST_POINTS = 2000  # that are looked at for participation and channels, evenly chosen; those of the eigenvalues are all
@@ -48,20 +49,23 @@ def family_mode_sections(family: LinearFamily) -> list[Section]:
         f"Participation factors in percent, mean over {_count(family, followed)}; independent of units and scaling"
     )
     return [
-        Section("Modes", [*_modes(family, values, shown), table(caption, heads, rows), *_events(family, numbers)]),
+        Section("Modes", [*_modes(family, shown), table(caption, heads, rows), *_events(family, numbers)]),
         Section("Controllability and observability", _channels(family, followed, shown)),
     ]
 
 
-def _modes(family: LinearFamily, values: np.ndarray, shown: Mapping[int, int]) -> list[Block]:
+def _modes(family: LinearFamily, shown: Mapping[int, int]) -> list[Block]:
+    known = known_eigenvalues(family).reshape(len(family), -1)
+    grows = np.isin(family.spectra.kinds, GROWING)
     rows = []
     for m in shown:
-        w = values[:, m]
+        w = known[:, m]
         size = np.abs(w)
         finite = np.isfinite(size)
         swings = finite & (np.abs(w.imag) > 1e-9 * size) & (size > 0)
         ratio = np.where(swings, -w.real / np.where(size > 0, size, 1.0), np.nan)
-        growing = int((w.real[finite] > 1e-9 * size[finite]).sum())
+        growing = int(grows[:, m].sum())
+        error = float(np.nanmax(family.spectra.errors[:, m]))
         right = int(np.nanargmax(np.where(finite, w.real, -np.inf)))
         rows.append(
             [
@@ -69,11 +73,11 @@ def _modes(family: LinearFamily, values: np.ndarray, shown: Mapping[int, int]) -
                 number(float(np.nanmax(w.real)), alarm=growing > 0),
                 Cell(_at(family, right)), number(_least(np.where(swings, np.abs(w.imag), np.nan))),
                 number(-_least(-np.where(swings, np.abs(w.imag), np.nan))), number(_least(ratio), digits=4),
-                number(growing, digits=8, alarm=growing > 0),
+                number(growing, digits=8, alarm=growing > 0), number(error, digits=2),
             ]
         )  # fmt: skip
     heads = ["Mode", "Real part [1/s] from", "to", "largest at", "Frequency [rad/s] from", "to",
-             "Smallest damping ratio", "Points where it grows"]  # fmt: skip
+             "Smallest damping ratio", "Points where it grows", "Largest error [1/s]"]  # fmt: skip
     return [table("Modes followed over the grid by their eigenvectors; of a pair one", heads, rows)]
 
 
@@ -286,7 +290,8 @@ def _remarks(family: LinearFamily) -> Iterator[Block]:
 def _points(family: LinearFamily) -> list[Block]:
     heads = [*family.axes, "Rightmost eigenvalue [1/s]", "Smallest damping ratio", "Slowest [rad/s]", "Fastest [rad/s]",
              "Accuracy of A", "Residual", "Remarks"]  # fmt: skip
-    values = family.eigenvalues.reshape(len(family), -1)
+    values = known_eigenvalues(family).reshape(len(family), -1)
+    grows = np.isin(family.spectra.kinds, GROWING).any(axis=-1)
     accuracy = family.layout.part(family.rows, "accuracy")
     rows = []
     for k in range(len(family)):
@@ -297,21 +302,34 @@ def _points(family: LinearFamily) -> list[Block]:
         w = values[k]
         kinds = ", ".join(sorted({r.kind for r in family.remarks.get(k, ())}))
         rows.append(
-            [*at, *_figures(w), number(accuracy[k, 0], digits=2), number(accuracy[k, -2], digits=2), Cell(kinds)]
+            [
+                *at,
+                _rightmost(family, k, grows=bool(grows[k])),
+                *_figures(w),
+                number(accuracy[k, 0], digits=2),
+                number(accuracy[k, -2], digits=2),
+                Cell(kinds),
+            ]
         )
     return [table("Every point of the grid", heads, rows, most=20_000)]
 
 
+def _rightmost(family: LinearFamily, k: int, *, grows: bool) -> Cell:
+    """Return the rightmost eigenvalue of a point with its error, or its cluster."""
+    clusters = cluster_modes(family.linear_model(k).modes())
+    if not clusters:
+        return Cell("none")
+    rightmost = max(clusters, key=lambda cluster: cluster.real)
+    return Cell(cluster_text(rightmost), rightmost.real, grows)
+
+
 def _figures(w: np.ndarray) -> list[Cell]:
-    """Return the rightmost eigenvalue, the smallest damping ratio, the slowest and the fastest frequency."""
+    """Return the smallest damping ratio, the slowest and the fastest frequency."""
     if not len(w):
-        return [Cell("none"), Cell(""), Cell(""), Cell("")]
-    top = complex(w[np.argmax(w.real)])
+        return [Cell(""), Cell(""), Cell("")]
     size = np.abs(w)
     swings = (np.abs(w.imag) > 1e-9 * size) & (size > 0)
     ratio = float((-w.real[swings] / size[swings]).min()) if swings.any() else np.nan
-    growing = rounded(top).real > 0
     return [
-        Cell(eigenvalue_text(top, pair=abs(top.imag) > 1e-9 * abs(top)), top.real, growing),
         number(ratio, digits=4), number(float(size.min()), digits=4), number(float(size.max()), digits=4),
     ]  # fmt: skip

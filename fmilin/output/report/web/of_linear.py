@@ -12,7 +12,7 @@ from fmilin.linear_model.reduction import hankel_singular_values
 from fmilin.linear_model.verification import Verification
 from fmilin.model.interface import Model
 from fmilin.output.report.mechanism_picture import mechanism_figure
-from fmilin.output.report.numbers import eigenvalue_text, matrices_of, rounded, shortened
+from fmilin.output.report.numbers import cluster_text, matrices_of, shortened
 from fmilin.output.report.table import facts_of
 from fmilin.output.report.verification import limit_text, verification_figure
 from fmilin.output.report.web.blocks import Block, Cell, Section, html_of, number, picture, table, text
@@ -40,8 +40,9 @@ def _modes(linear: LinearModel, analysis: ModalAnalysis) -> list[Block]:
     rows = []
     for k, group in enumerate(analysis.groups):
         s = group.eigenvalue
-        swing = (s.imag, abs(s), abs(s) / (2 * np.pi), -rounded(s).real / abs(s)) if group.is_pair else (np.nan,) * 4
-        slowness = number(1 / abs(s.real) if abs(rounded(s).real) > 0 else np.nan, digits=4)
+        growth = group.cluster.real
+        swing = (s.imag, abs(s), abs(s) / (2 * np.pi), -growth / abs(s) + 0.0) if group.is_pair else (np.nan,) * 4
+        slowness = number(1 / abs(growth) if growth != 0 and group.kind != "neutral" else np.nan, digits=4)
         parts = Cell(_largest(linear, analysis.participation[k]))
         value = Cell(_value(group), s.real)
         rows.append([number(k + 1, digits=4), value, *map(number, swing), slowness, _verdict(group), parts])
@@ -66,16 +67,18 @@ def _modes(linear: LinearModel, analysis: ModalAnalysis) -> list[Block]:
 
 
 def _value(group: ModeGroup) -> str:
-    shown = eigenvalue_text(group.eigenvalue, pair=group.is_pair)
-    return shown if group.count == 1 else f"{shown} ({group.count} times)"
+    return cluster_text(group.cluster)
 
 
 def _verdict(group: ModeGroup) -> Cell:
-    real = rounded(group.eigenvalue).real
-    swings = "swings" if group.is_pair else "moves"
-    if real > 0:
-        return Cell(f"{swings if group.is_pair else ''} and grows".removeprefix(" and "), alarm=True)
-    return Cell(f"{swings} without decay" if real == 0 else f"{swings} and decays" if group.is_pair else "decays")
+    growth = {
+        "decays": "decays", "neutral": "without decay", "unstable": "grows", "defective": "grows in proportion to time",
+        "undecided": "cannot be told: the error is larger than the growth",
+    }[group.kind]  # fmt: skip
+    alarm = group.kind in ("unstable", "defective")
+    if group.kind == "neutral":
+        return Cell(f"{'swings' if group.is_pair else 'moves'} {growth}")
+    return Cell(f"swings and {growth}" if group.is_pair and group.kind != "undecided" else growth, alarm=alarm)
 
 
 def _largest(linear: LinearModel, factors: np.ndarray) -> str:
