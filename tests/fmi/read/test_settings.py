@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from fmilin.cli.main import main
 from fmilin.fmi.read import FmuModel
 from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.model.constraints.declared import Constraint
+from fmilin.output.report.summary import summary_of_fmu
+from tests.fmus.make import build
 
 Opened = Callable[..., FmuModel]
 
@@ -45,6 +49,17 @@ def test_calculated_parameters_follow(opened: Opened) -> None:
 )  # fmt: skip
 def test_arrays_as_a_whole_or_by_element(opened: Opened, given: dict[str, Any], expected: list[float]) -> None:
     np.testing.assert_array_equal(opened("arrays3", parameters=given).start.states, expected)
+
+
+def test_info_lists_structural_parameters_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The sizes of arrays are set before everything else, so a user must be able to read their names."""
+    path = build("arrays3", tmp_path)
+    summary = summary_of_fmu(path)
+    assert summary.parameters.names[0] == "n"
+    assert summary.parameters[0].start == 3.0
+    assert summary.parameters[0].description.startswith("structural parameter")
+    assert main(["info", str(path)]) == 0
+    assert "structural parameter" in capsys.readouterr().out
 
 
 def test_unknown_name(opened: Opened) -> None:

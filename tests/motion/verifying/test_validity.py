@@ -44,6 +44,18 @@ def test_the_limit_of_a_quadratic_decay() -> None:
     assert 0.9 * 0.05 * 0.999 <= bernoulli_deviation(limit) <= 0.05 * 1.01
 
 
+def test_each_output_is_judged_by_its_own_response() -> None:
+    """An output whose response is ten times smaller leaves its own 5 % at u = 0.05, and 5 % of the largest at 0.5.
+
+    b follows u + u^2 and a follows 10 u, both with the time constant 1 s: the deviation of b is the part u of it.
+    """
+    model = OdeModel("pair", {"a": "-a + 10*u", "b": "-b + u + u^2"}, inputs=["u"], outputs={"a": "a", "b": "b"})
+    channel = channel_of(fl.linearize(model).verify(model), "step")
+    assert channel.validity is not None
+    assert channel.validity.limited_by == "b"
+    assert 0.044 < channel.validity.limit < 0.0501
+
+
 def test_a_cubic_deviation_shrinks_with_third_order() -> None:
     model = OdeModel("cubic", {"x": "-x - x^3"})
     channel = channel_of(fl.linearize(model).verify(model), "offset")
