@@ -288,8 +288,9 @@ def _measured(
     nearby = Neighbourhood(visited, frame, point, base, hold_modes=request.hold_modes)
     slopes = _slopes(model, nearby, request, facts)
     bounded = isinstance(request.derivatives, Differences)  # so are the visits that are made for it
-    motion = motion_at(visited, point, base, frame, slopes, spectra=not bounded)
-    return visited, base, nearby, slopes, motion
+    if not request.seek_steady:
+        return visited, base, nearby, slopes, Motion()
+    return visited, base, nearby, slopes, motion_at(visited, point, base, frame, slopes, spectra=not bounded)
 
 
 def along_motion(model: Model, point: OperatingPoint) -> tuple[list[Remark], LinearModel | None]:

@@ -29,6 +29,7 @@ class Request:
     descriptor: bool = False
     keep_inaccurate: bool = False
     hold_modes: bool = False
+    seek_steady: bool = True  # whether a moving point is asked for coordinates in which its motion is steady
     differentiated_by: Sequence[str] = ()  # parameters by which the linear model is differentiated
 
     def __post_init__(self) -> None:

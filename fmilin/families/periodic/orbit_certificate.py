@@ -127,7 +127,7 @@ class ShootingEquations:
                 shot = self.shot_at(z)
                 if not SHORTEST_PERIOD * self.shot.period < shot.period < LONGEST_PERIOD * self.shot.period:
                     return nothing
-                gaps = self.shooting.gaps_of(shot, self.shooting.ends(shot))
+                gaps = self.shooting.gaps_of(shot, self.shooting.ends(shot, 1))
         except REFUSALS:
             return nothing
         r = self.shooting.residual(self.arcs, gaps) / self.row_sizes
@@ -201,7 +201,7 @@ def _integration_error(problem: OrbitProblem, equations: ShootingEquations) -> F
     loose = Shooting(replace(problem, request=replace(problem.request, run=replace(run, method=other))))
     shot = equations.shot
     try:
-        gaps = loose.gaps_of(shot, loose.ends(shot))
+        gaps = loose.gaps_of(shot, loose.ends(shot, 1))
     except REFUSALS:
         return least
     r = loose.residual(equations.arcs, gaps) / equations.row_sizes

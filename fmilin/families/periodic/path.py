@@ -21,6 +21,7 @@ from fmilin.families.along import linearize_along_as, stack_of
 from fmilin.families.family import LinearFamily
 from fmilin.families.periodic.orbit import PeriodicOrbit, simulated
 from fmilin.ground import FloatArray, FmilinError, NumericalError, Signals, UsageError
+from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize_next
 from fmilin.linearization.request import Request
 from fmilin.linearization.stack import AGREES, EPS
@@ -78,6 +79,8 @@ def slopes_along(
 
     With ``closed`` the last point is the first one a period later, where states that are kept have the same slopes.
     """
+    # Points of a motion that is followed: whether each is part of a steady motion does not matter, and takes long.
+    request = replace(request, seek_steady=False)
     if request.outputs is not None:
         model, request = model.with_interface(None, request.outputs), replace(request, outputs=None)
     if request.independent is None and request.coordinates == "partition":
@@ -161,11 +164,15 @@ def _of_family(family: LinearFamily) -> PathSlopes:
 
 def _carried(model: Model, points: Sequence[OperatingPoint], request: Request) -> PathSlopes:
     previous: Selection | None = None
-    made, R = [], []
+    made: list[LinearModel] = []
+    R = []
     for point in points:
         linear, selection = linearize_next(model_at(model, point), point, request, previous)
         previous = selection or previous
         assert selection is not None and isinstance(selection.coordinates, LinearCoordinates)  # noqa: S101, PT018
+        if not made and request.derivatives == "auto" and linear.method.derivatives == "exact":
+            # Compared with differences once, at the first point, as where slopes are taken at all points together.
+            request = replace(request, derivatives="exact")
         made.append(linear)
         R.append(selection.coordinates.R)
     arrays: dict[str, Any] = {name: np.array([getattr(linear, name) for linear in made]) for name in OF_MODELS}

@@ -149,9 +149,9 @@ class Shooting:
         course = input_course(model.inputs, first.inputs, self.problem.request.run.inputs)
         return bool(find_time_breaks(model, first, course, points[-1].time).times.size)
 
-    def ends(self, shot: Shot) -> list[tuple[OperatingPoint, ...]]:
-        """Return points along each stretch, integrated from its node to its end."""
-        count = max(8, self.points // len(shot.nodes))
+    def ends(self, shot: Shot, count: int | None = None) -> list[tuple[OperatingPoint, ...]]:
+        """Return points along each stretch, integrated from its node to its end; ``count`` of them after the node."""
+        count = count or max(8, self.points // len(shot.nodes))
         length = shot.period / len(shot.nodes)
         stretches = []
         for node in shot.nodes:

@@ -19,6 +19,7 @@ from tests.fmi.read.conftest import Zoo
 
 on_linux = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not tell what it holds")
 MOST_GROWTH = 2 * 2**20  # bytes
+TIMES = 3  # that growth is measured, at most
 
 
 def memory() -> int:
@@ -35,17 +36,20 @@ def grown(work: Callable[[], None], first: int, then: int) -> int:
 
     Open files and the objects that the garbage collector follows are counted to the last one, so a round that leaves
     one of them behind is seen in ten rounds as in a thousand. What only bytes tell, memory of compiled code, is seen
-    from some 5 kB a round on in 400 rounds, as it was from 5 MB on in a thousand.
+    from some 5 kB a round on in 400 rounds, as it was from 5 MB on in a thousand. A leak grows each time; the allocator
+    of a process that has run thousands of other tests may take a new arena once, so the smallest growth counts.
     """
     for _ in range(first):
         work()
-    before, files, objects = memory(), open_files(), len(gc.get_objects())
-    for _ in range(then):
-        work()
-    after = memory()
-    assert len(gc.get_objects()) - objects < min(then, 10)
-    assert open_files() == files
-    return after - before
+    growths: list[int] = []
+    while len(growths) < TIMES and min(growths, default=MOST_GROWTH) >= MOST_GROWTH:
+        before, files, objects = memory(), open_files(), len(gc.get_objects())
+        for _ in range(then):
+            work()
+        growths.append(memory() - before)
+        assert len(gc.get_objects()) - objects < min(then, 10)
+        assert open_files() == files
+    return min(growths)
 
 
 @on_linux
