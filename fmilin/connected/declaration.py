@@ -370,3 +370,24 @@ def outputs_of(members: Mapping[str, Model], chosen: Sequence[str] | Mapping[str
             index = scalar[1][len(end[1]) :] if len(scalars) > 1 else ""
             outputs.append(Wanted(qualified(*scalar) if name == text else name + index, scalar))
     return outputs
+
+
+def require_rates_of_prescribed_motions(members: Mapping[str, Model], links: Sequence[Link]) -> None:
+    """Raise a UsageError if a connection ends at an input that prescribes a motion, and none at its time derivative.
+
+    The member's constraints contain that derivative. Left at its start value it would contradict the input, and the
+    linear model would lack the effect of the input on states that follow it at once.
+    """
+    targets = {link.target for link in links}
+    for name, model in members.items():
+        inputs, rates = model.inputs, model.inputs.rates
+        for j in model.constraints.prescribing:
+            while (rate := rates.get(j)) is not None:
+                first, second = ((name, inputs.names[i]) for i in (j, rate))
+                if (first in targets) != (second in targets):
+                    raise UsageError(
+                        f"'{qualified(*first)}' prescribes a motion, and its time derivative '{qualified(*second)}' is "
+                        "an input of its own: connections must end at both or at none. Connect the derivative, too, or "
+                        "write the member so that the variable that follows the input at once is algebraic."
+                    )
+                j = rate

@@ -22,6 +22,7 @@ from fmilin.connected.declaration import (
     outputs_of,
     parameters_by_member,
     qualified,
+    require_rates_of_prescribed_motions,
     signal_of,
     split,
     with_parameter_feeds,
@@ -68,6 +69,7 @@ class ConnectedModel(Model):
         self.moves_parameters = any(m.moves_parameters for m in models)
         self.start = self._start(models)
         self.constraints = self._bound()
+        require_rates_of_prescribed_motions(self.members, declaration.links)
         self.coupling = self._coupled()
         self.outputs = Signals(self._output(w) for w in declaration.wanted)
         self.copies = self._copies()

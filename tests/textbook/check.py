@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import control
@@ -27,14 +28,19 @@ POINT = 1e-7
 
 def find_differences(cell: Cell, textbook: Textbook) -> list[str]:
     """Return what the source states otherwise than the textbook, in words; empty where the cell is right."""
+    plant_differences: list[str] = []
     if "sample_time" in textbook.controller:
+        plant_differences = _compare_trim_of_plant(cell)
         cell = _close_sampled_loop(cell, textbook)
     names = Names(cell, textbook)
     lin = _linearize(cell, names, sampled="sample_time" in textbook.controller)
-    differences = [*_compare_point(lin, names), *_compare_matrices(lin, names)]
+    differences = [*plant_differences, *_compare_point(lin, names), *_compare_matrices(lin, names)]
     differences += _compare_eigenvalues(lin, textbook)
     if textbook.trim_guess:
         differences += _compare_trim(cell, names)
+    if not textbook.has_equilibrium:
+        with pytest.raises(fl.NumericalError):
+            fl.trim(cell.model, fixed=dict(zip(names.inputs, textbook.inputs.values(), strict=True)))
     if textbook.margins is not None:
         differences += _compare_margins(cell, names)
     return differences
@@ -167,11 +173,20 @@ def _compare_trim(cell: Cell, names: Names) -> list[str]:
     guess = cell.guess if cell.guess is not None else dict(zip(names.states, values.tolist(), strict=True))
     fixed = dict(zip(names.inputs, textbook.inputs.values(), strict=True))
     point = fl.trim(cell.model, guess=guess, fixed=fixed)
+    moved = np.array([point[c.name] - c.value for c in names.coordinates])
+    moved_states = dict(zip(textbook.states, np.linalg.solve(names.S, moved), strict=True))
     return [
-        f"trim ends at {c.name} = {point[c.name]:.12g}, not {c.value:.12g}"
-        for c in names.coordinates
-        if abs(point[c.name] - c.value) > POINT * max(1.0, abs(c.value))
+        f"trim ends at {state} = {value + moved_states[state]:.12g}, not {value:.12g}"
+        for state, value in textbook.states.items()
+        if state not in textbook.undetermined and abs(moved_states[state]) > POINT * max(1.0, abs(value))
     ]
+
+
+def _compare_trim_of_plant(cell: Cell) -> list[str]:
+    """Compare the equilibrium of the plant of a sampled loop, x = 0 with u = 0."""
+    state = cell.states["x"].name if "x" in cell.states else "x"
+    point = fl.trim(cell.model, guess={state: 0.4}, fixed={cell.inputs.get("u", "u"): 0.0})
+    return [] if abs(point[state]) <= POINT else [f"trim ends at {state} = {point[state]:.12g}, not 0"]
 
 
 def _compare_margins(cell: Cell, names: Names) -> list[str]:
@@ -180,18 +195,30 @@ def _compare_margins(cell: Cell, names: Names) -> list[str]:
     right = textbook.margins
     assert right is not None
     if "sample_time" in textbook.controller:
-        loop = fl.loop_transfer(cell.model, "plant." + "u")
+        loop = fl.loop_transfer(cell.model, f"plant.{cell.inputs.get('u', 'u')}")
+    elif cell.model.constraints.prescribing:
+        loop = _loop_of_linear_model(cell, names)
     else:
         gain = control.ss([], [], [], [[textbook.controller["kp"]]], inputs=["e"], outputs=["c"])
         members = {"plant": cell.model, "regulator": gain}
         wires = [(f"plant.{names.outputs[0]}", "regulator.e", -1.0), ("regulator.c", f"plant.{names.inputs[0]}")]
-        loop = fl.loop_transfer(fl.connect(members, wires), "regulator.e")
+        system = fl.connect(members, wires)
+        # The states of the textbook are kept; the states that depend on them and on the loop are solved for.
+        point = fl.operating_point(system, {f"plant.{c.name}": c.value for c in names.coordinates})
+        loop = fl.loop_transfer(system, "regulator.e", point)
     margins = fl.design.margins(loop)
     differences = [
         f"the gain margin is {stated:.12g}, not {bound:.12g}"
         for stated, bound in zip(margins.gain, right.gain, strict=True)
-        if abs(stated - bound) > POINT * max(1.0, bound)
+        if not math.isclose(stated, bound, rel_tol=POINT, abs_tol=POINT)
     ]
     if right.phase is not None and abs(margins.phase - right.phase) > POINT * right.phase:
         differences.append(f"the phase margin is {margins.phase:.12g} degrees, not {right.phase:.12g}")
     return differences
+
+
+def _loop_of_linear_model(cell: Cell, names: Names) -> fl.LinearModel:
+    """Return L of a plant with an input that prescribes a motion: no wire may end there without its derivative."""
+    plant = fl.linearize(cell.model, independent=names.states, inputs=names.inputs[:1], outputs=names.outputs[:1])
+    kp = names.textbook.controller["kp"]
+    return replace(plant, C=-kp * plant.C, D=-kp * plant.D)

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from tests.textbook.cells import Source
 from tests.textbook.fmus import fmu_source
+from tests.textbook.functions import function_model
 from tests.textbook.mechanism_files import mjcf_source, toml_model, urdf_model
 from tests.textbook.modelica import modelica_model
-from tests.textbook.native import dae_model, function_model, kane_model, lagrange_model, ode_model
+from tests.textbook.native import dae_model, kane_model, lagrange_model, ode_model
 from tests.textbook.python_control import control_blocks
 
 __all__ = ["SOURCES"]

@@ -94,8 +94,10 @@ holds:
 - The operating point is the textbook's, and so are A, B, C and D in closed form, to 1e-12 (1e-8 where a source has no
   exact derivatives), and each entry within the error that is stated for it.
 - Each eigenvalue is within `lin.eigenvalue_errors()` of the closed form.
-- `fl.trim` from a displaced guess ends at the textbook's equilibrium, where the model has a single one.
-- `fl.design.margins` gives the textbook's margins, where the model has a loop.
+- `fl.trim` from a displaced guess ends at the textbook's equilibrium, and raises an error where the model has none with
+  these inputs (the saturated integrator).
+- `fl.design.margins` gives the textbook's margins of the loop that a proportional or a sampled PI regulator closes: of
+  the RL circuit, the mass, both pendulums, the lag, the motors, the tanks, the integrator and the sampled loop.
 
 A dash says that the source cannot express the model; the reasons stand below. *wrong* is a known fault of fmilin.
 `python -m benchmarks textbook` computes the table; `tests/textbook` compares every cell with this page.
