@@ -34,11 +34,13 @@ def test_a_connection_that_leaves_the_derivative_alone_is_rejected() -> None:
 def test_a_source_of_the_input_and_its_derivative_drives_the_motor() -> None:
     """U' = a (r - U) before w' = K (U - K w)/(R J): both poles, the gain of w by r, and i = (U - K w)/R."""
     a = 3.0
-    source = OdeModel("filter", {"x": "a*(r - x)"}, parameters={"a": a}, inputs=["r"], outputs={"y": "x", "dy": "der(x)"})
+    source = OdeModel(
+        "filter", {"x": "a*(r - x)"}, parameters={"a": a}, inputs=["r"], outputs={"y": "x", "dy": "der(x)"}
+    )
     wires = [("source.y", "plant.U"), ("source.dy", "plant.der(U)")]
     system = fl.connect({"source": source, "plant": motor_without_inductance()}, wires)
     lin = fl.linearize(system, independent=["source.x", "plant.w"], outputs=["plant.speed", "plant.current"])
     pole = K**2 / (R * J)
-    np.testing.assert_allclose(lin.A, [[-a, 0], [K / (R * J), -pole]], atol=1e-12)
-    np.testing.assert_allclose(lin.B[:, lin.inputs.index_of("source.r")], [a, 0], atol=1e-12)
-    np.testing.assert_allclose(lin.C, [[0, 1], [1 / R, -K / R]], atol=1e-12)
+    np.testing.assert_allclose(lin.A, np.array([[-a, 0], [K / (R * J), -pole]]), atol=1e-12)
+    np.testing.assert_allclose(lin.B[:, lin.inputs.index_of("source.r")], [a, 0.0], atol=1e-12)
+    np.testing.assert_allclose(lin.C, np.array([[0, 1], [1 / R, -K / R]]), atol=1e-12)
