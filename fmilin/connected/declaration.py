@@ -381,13 +381,15 @@ def require_rates_of_prescribed_motions(members: Mapping[str, Model], links: Seq
     targets = {link.target for link in links}
     for name, model in members.items():
         inputs, rates = model.inputs, model.inputs.rates
-        for j in model.constraints.prescribing:
-            while (rate := rates.get(j)) is not None:
-                first, second = ((name, inputs.names[i]) for i in (j, rate))
-                if (first in targets) != (second in targets):
-                    raise UsageError(
-                        f"'{qualified(*first)}' prescribes a motion, and its time derivative '{qualified(*second)}' is "
-                        "an input of its own: connections must end at both or at none. Connect the derivative, too, or "
-                        "write the member so that the variable that follows the input at once is algebraic."
-                    )
-                j = rate
+        chain = list(model.constraints.prescribing)
+        for j in chain:
+            if (rate := rates.get(j)) is None:
+                continue
+            chain.append(rate)  # its own derivative is needed where that is an input, too
+            first, second = (name, inputs.names[j]), (name, inputs.names[rate])
+            if (first in targets) != (second in targets):
+                raise UsageError(
+                    f"'{qualified(*first)}' prescribes a motion, and its time derivative '{qualified(*second)}' is an "
+                    "input of its own: connections must end at both or at none. Connect the derivative, too, or write "
+                    "the member so that the variable that follows the input at once is algebraic."
+                )
