@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from fmilin import FmilinError
@@ -11,7 +11,7 @@ from tests.textbook.check import find_differences
 from tests.textbook.models import MODELS
 from tests.textbook.sources import SOURCES
 
-__all__ = ["FAULTS", "INEXPRESSIBLE", "Verdict", "judge_cell", "text_of_page"]
+__all__ = ["FAULTS", "INEXPRESSIBLE", "Verdict", "declared_verdict", "format_table", "judge_cell", "text_of_page"]
 
 FIRST_ORDER = [
     "rl_circuit",
@@ -106,16 +106,21 @@ A dash says that the source cannot express the model; the reasons stand below. *
 
 def text_of_page() -> str:
     """Return the page of the documentation, from what is declared here."""
+    sections = [INTRODUCTION, format_table(declared_verdict), _reasons()]
+    if FAULTS:
+        sections.append(_faults())
+    return "\n".join(sections)
+
+
+def format_table(verdict_of: Callable[[str, str], Verdict]) -> str:
+    """Return the table of sources by models, with the verdict of each (source, name of the model)."""
     rows = [
-        "| " + " | ".join([textbook.title, *(declared_verdict(source, name).word for source in SOURCES)]) + " |"
+        "| " + " | ".join([textbook.title, *(verdict_of(source, name).word for source in SOURCES)]) + " |"
         for name, textbook in MODELS.items()
     ]
     head = "| " + " | ".join(["model", *SOURCES]) + " |"
     rule = "|" + " --- |" * (1 + len(SOURCES))
-    sections = [INTRODUCTION, "\n".join([head, rule, *rows]) + "\n", _reasons()]
-    if FAULTS:
-        sections.append(_faults())
-    return "\n".join(sections)
+    return "\n".join([head, rule, *rows]) + "\n"
 
 
 def _reasons() -> str:
