@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
@@ -14,7 +14,7 @@ from fmilin.discovery.phases import find_phase_relations
 from fmilin.discovery.result import Discovery, Finding, KeptOut
 from fmilin.discovery.sampler import Sampler, Stopped
 from fmilin.discovery.search import Rejected, Search
-from fmilin.discovery.states import StateKinds, state_kinds
+from fmilin.discovery.states import StateKinds, find_driven_positions, state_kinds
 from fmilin.discovery.tangent import linearize_on_tangent
 from fmilin.discovery.verification import Residuals, Verification
 from fmilin.ground import FloatArray, FmilinError, Remark
@@ -187,7 +187,14 @@ def discover(
     sampler = Sampler(model, point, excite)
     sampler.stop = stop
     try:
-        kinds = state_kinds(sampler)
+        samples = sampler.random
+        sampler.random = np.random.default_rng(17)  # the samples of the search do not depend on this question
+        driven_positions = find_driven_positions(sampler)
+        sampler.random = samples
+        if driven_positions:
+            # Nothing moves where the inputs are zero, and all functions would be kept.
+            sampler.point = replace(point, inputs=sampler.inputs(1)[0])
+        kinds = state_kinds(sampler, driven_positions)
         sampler.widen(kinds.angles)
     except Stopped:
         n = len(model.states)

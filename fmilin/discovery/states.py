@@ -32,13 +32,43 @@ class StateKinds:
     # inputs act on their rates, or they are the rates of other states, or make the rates of positions
     speeds: frozenset[int]
     driven: frozenset[int]  # inputs act on their rates
+    driven_positions: frozenset[int]  # inputs are their speeds
     reached: frozenset[int]  # inputs act on their rates, or on what their rates depend on
     rate_of: dict[int, int]  # states whose rate is a state, and that state
     turned_by: dict[tuple[int, int], int]  # sines and cosines of one angle, and its speed
     groups: tuple[tuple[int, ...], ...]  # states that can meet in one constraint; constant ones in none
 
 
-def state_kinds(sampler: Sampler) -> StateKinds:
+def find_driven_positions(sampler: Sampler) -> frozenset[int]:
+    """Return the states of which inputs are the speeds: s' = c u, c' = -s u, th' = u. None where there are none.
+
+    Their rates are zero without inputs and proportional to these, as are those of speeds that forces alone change.
+    They are told apart by factors that change with the states, as in all equations of a rotation or of a rolling wheel.
+    """
+    x, u = sampler.states(POINTS), sampler.inputs(POINTS)
+    if not u.shape[1]:
+        return frozenset()
+    alone = sampler.rates(x, np.zeros_like(u))
+    if alone.any(axis=0).all():
+        return frozenset()
+    once, twice = sampler.rates(x, u), sampler.rates(x, 2 * u)
+    elsewhere = sampler.rates(sampler.states(POINTS), u)
+    if not all(np.isfinite(f).all() for f in (alone, once, twice, elsewhere)):
+        return frozenset()
+    least = max(SAME_AGAIN, FROM_NOISE * sampler.noise)
+    is_driven: Mask = ~alone.any(axis=0) & once.any(axis=0) & ~_differ(2 * once, twice, least)
+    turns: Mask = is_driven & _differ(once, elsewhere, least)
+    if not turns.any():
+        return frozenset()
+    for j in np.flatnonzero(is_driven & ~turns):
+        moved = x.copy()
+        moved[:, j] += 0.37 * sampler.reach[j]
+        # What moves with it, and is not driven itself, says that it is a speed.
+        is_driven[j] = not _differ(once, sampler.rates(moved, u), least)[~is_driven].any()
+    return _set(is_driven)
+
+
+def state_kinds(sampler: Sampler, driven_positions: frozenset[int] = frozenset()) -> StateKinds:
     """Move inputs and states one after the other, and look at the rates."""
     x, u = sampler.states(POINTS), sampler.inputs(POINTS)
     held = sampler.rates(x, np.tile(sampler.point.inputs, (len(x), 1)))
@@ -49,7 +79,8 @@ def state_kinds(sampler: Sampler) -> StateKinds:
     least = max(LEAST, FROM_NOISE * sampler.noise)
     driven = _differ(held, moved, least)
     constant: Mask = np.asarray(~(held.any(axis=0) | moved.any(axis=0)))
-    rate_of = _pairs(x, held, constant, FROM_NOISE * sampler.noise)
+    # s' = c u is c by chance where the point has u = 1.
+    rate_of = _pairs(np.vstack((x, x)), np.vstack((held, moved)), constant, FROM_NOISE * sampler.noise)
     depends, angle = np.zeros((n, n), dtype=bool), np.zeros(n, dtype=bool)
     for j in np.flatnonzero(~constant):
         step = np.zeros(n)
@@ -60,19 +91,21 @@ def state_kinds(sampler: Sampler) -> StateKinds:
         answers = bool(np.isfinite(turned).all(axis=1).any())
         angle[j] = answers and bool(depends[:, j].any()) and not _differ(held, turned, max(SAME_AGAIN, least)).any()
     cyclic: Mask = ~depends.any(axis=0) & ~constant
-    speeds = set(np.flatnonzero(driven).tolist()) | set(rate_of.values())
+    speeds = set(np.flatnonzero(driven).tolist()) - driven_positions | set(rate_of.values())
     positions = (set(np.flatnonzero(cyclic | angle).tolist()) | rate_of.keys()) - speeds
     speeds |= set(np.flatnonzero(depends[sorted(positions)].any(axis=0)).tolist()) - positions
     directions, turned_by = _directions(sampler, depends, constant)
     for direction in directions:
         speeds |= set(np.flatnonzero(depends[sorted(direction)].any(axis=0)).tolist()) - direction
     speeds |= _turning(sampler, x, held, depends, speeds, frozenset[int]().union(*directions))
+    speeds -= driven_positions
     return StateKinds(
         constant=_set(constant),
         cyclic=_set(cyclic),
         angles=_set(angle) - speeds,
         speeds=frozenset(speeds),
         driven=_set(driven),
+        driven_positions=driven_positions,
         reached=_set(reached_from(driven, depends)),
         rate_of=rate_of,
         turned_by=turned_by,

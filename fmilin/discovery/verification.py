@@ -99,10 +99,13 @@ def _conserved(reason: str) -> Verdict:
     return Verdict("conserved", reason)
 
 
-def judged(h: Invariant, kinds: StateKinds, sampler: Sampler) -> Verdict:
+def judged(h: Invariant, kinds: StateKinds, sampler: Sampler) -> Verdict:  # noqa: PLR0911 - one case for each kind
     """Judge a function h with h' = 0 for all states and all inputs; ``h`` has its level at the point."""
     if _is_tied_at_start(h, kinds, sampler):
         return OPEN
+    # Where inputs are the speeds, sine and cosine are not the energy of an oscillator.
+    if h.states <= kinds.driven_positions and _is_unit_vector(h, least_terms=2):
+        return CONSTRAINT
     if not any(h.states <= set(group) for group in kinds.groups):
         return _conserved("of states that do not act on each other")
     if h.states & kinds.cyclic and not h.states & kinds.speeds:
@@ -183,10 +186,11 @@ def _is_momentum_of_cyclic(h: Invariant, kinds: StateKinds, sampler: Sampler) ->
     return False
 
 
-def _is_unit_vector(h: Invariant) -> bool:
+def _is_unit_vector(h: Invariant, least_terms: int = 3) -> bool:
+    """Whether it is a sum of squares that is one; two of them are the energy of an oscillator as well."""
     squares = all(t.powers == ((min(t.states), 2),) and not t.harmonic[0] for t in h.library.terms)
     c = h.coefficients
-    return squares and len(c) >= 3 and bool(np.allclose(c, c[0])) and abs(h.level / c[0] - 1) < UNIT
+    return squares and len(c) >= least_terms and bool(np.allclose(c, c[0])) and abs(h.level / c[0] - 1) < UNIT
 
 
 def _is_total_momentum(h: Invariant, kinds: StateKinds, sampler: Sampler) -> bool:

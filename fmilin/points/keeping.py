@@ -14,7 +14,7 @@ def keep_totals(equations: Equations, solution: Solution) -> tuple[Equations, So
 
     Where no equilibrium has these totals (two bodies that drift have their momentum for ever) the solution stays.
     """
-    if equations.moving or len(equations.state_scales) > MOST_STATES:
+    if len(equations.state_scales) > MOST_STATES:
         return equations, solution, ()
     totals = find_totals(equations)
     if totals is None:

@@ -86,3 +86,38 @@ def test_what_follows_a_phase_as_a_momentum_does_is_not_tied_to_it() -> None:
     found = fl.discover(OdeModel("slows", rates, start={"w": 1.0, "s": sin(0.3), "c": cos(0.3)}))
     assert found.order == 2
     assert list(found.constraints) == [NORM]
+
+
+@pytest.mark.parametrize("speed", [0.0, 1.0])
+@pytest.mark.parametrize("angle", [0.0, 0.7])
+def test_an_input_may_be_the_speed_of_an_angle_that_rests(speed: float, angle: float) -> None:
+    """Where it is zero nothing moves, and where it is one the rate of the sine is the cosine, as of a speed."""
+    start = {"th": angle, "s": sin(angle), "c": cos(angle), "u": speed}
+    model = OdeModel("heading", {"th": "u", "s": "c*u", "c": "-s*u"}, inputs=["u"], start=start)
+    found = fl.discover(model)
+    assert list(found.constraints) == ["s^2 + c^2 - 1", "s*cos(th) - c*sin(th)"]
+    assert found.order == 1
+
+
+def test_a_car_is_steered_by_the_rate_of_its_heading_and_driven_by_a_force() -> None:
+    rates = {"x": "v*c", "y": "v*s", "v": "a", "s": "c*r", "c": "-s*r", "psi": "r"}
+    model = OdeModel("car", rates, inputs=["a", "r"], start={"c": 1.0, "v": 3.0})
+    found = fl.discover(model)
+    assert list(found.constraints) == ["s^2 + c^2 - 1", "s*cos(psi) - c*sin(psi)"]
+    assert found.order == 4
+
+
+@pytest.mark.parametrize(
+    ("rates", "inputs"),
+    [
+        ({"x": "cos(th)*u", "y": "sin(th)*u", "th": "w"}, ["u", "w"]),  # a wheel that rolls without slip: free to go
+        ({"a": "u*sqrt(a)", "b": "-u*sqrt(a)"}, ["u"]),  # a valve between tanks: their content is kept, not geometry
+    ],
+)
+def test_states_that_inputs_move_are_free_where_no_function_of_them_is_kept(
+    rates: dict[str, str], inputs: list[str]
+) -> None:
+    model = OdeModel("driven", rates, inputs=inputs, start=dict.fromkeys(rates, 1.0))
+    found = fl.discover(model)
+    assert not found.constraints
+    assert found.order == len(rates)

@@ -96,3 +96,18 @@ def test_an_open_network_has_no_total() -> None:
     point = fl.trim(model)
     np.testing.assert_allclose(point.states, 0.0, atol=1e-9)
     assert not messages(point)
+
+
+def test_bodies_without_ground_that_drift_keep_their_momentum() -> None:
+    """A steady drift is one of many, and the start says which: m1 v1 + m2 v2 = 1 + 3*2."""
+    rates = {
+        "x1": "v1",
+        "x2": "v2",
+        "v1": "100*(x2 - x1 - 1) + (v2 - v1)",
+        "v2": "-(100*(x2 - x1 - 1) + (v2 - v1))/3",
+    }
+    start = {"x1": 0.0, "x2": 2.0, "v1": 1.0, "v2": 2.0}
+    point = fl.trim(OdeModel("dumbbell", rates, start=start), steady=["x1", "x2"])
+    np.testing.assert_allclose(point.states[2:], 7 / 4, rtol=1e-10)
+    assert point.states[1] - point.states[0] == pytest.approx(1.0, abs=1e-10)
+    assert "v1 + 3*v2 = 7" in messages(point)
