@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fmilin.auditing.result import AuditRow, compare, select_worst
+from fmilin.auditing.result import AuditRow, compare, keep_worst
 from fmilin.ground import FloatArray, FmilinError
+from fmilin.ground.tolerances import AUDITED_DIFFERENCES
 from fmilin.linear_model.model import LinearModel
 from fmilin.model import Model
 
 STEP = 1e-4  # of central differences, in sizes of the variables; again with half of it
-OF_DIFFERENCES = 1e-6  # of the largest entry of a row: the accuracy that plain differences are granted
 
 
 def compare_with_differences(linear: LinearModel, model: Model) -> Iterator[AuditRow]:
@@ -33,8 +33,7 @@ def compare_with_differences(linear: LinearModel, model: Model) -> Iterator[Audi
         compare(f"output {name}", stated, second, "evaluation of the model", 1e-6 * max(abs(second), 1e-6))
         for name, stated, second in zip(linear.outputs.names, values, at.outputs, strict=True)
     ]
-    if (worst := select_worst(comparisons)) is not None:
-        yield worst
+    yield from keep_worst(comparisons)
     chosen = _choose_rows(linear)
     f0 = linear.f0
     if chosen is not None:
@@ -43,8 +42,7 @@ def compare_with_differences(linear: LinearModel, model: Model) -> Iterator[Audi
             compare(f"f0[{name}]", f0[i], float(chosen[i] @ at.derivatives), "evaluation of the model", 1e-6 * sizes)
             for i, name in enumerate(linear.states.names)
         ]
-        if (worst := select_worst(pairs)) is not None:
-            yield worst
+        yield from keep_worst(pairs)
     yield from _compare_gradient(linear, seen, t, x, u)
     if chosen is None:
         return
@@ -110,15 +108,14 @@ def _compare_entries(
     if not matrix.size or not np.isfinite(fine).all():
         return
     largest = np.maximum(np.abs(matrix).max(axis=1, initial=0.0), np.abs(fine).max(axis=1, initial=0.0))
-    floor = OF_DIFFERENCES * np.maximum(largest, 1e-6 * largest.max(initial=0.0))[:, None]
+    floor = AUDITED_DIFFERENCES * np.maximum(largest, 1e-6 * largest.max(initial=0.0))[:, None]
     tolerance = 3 * error + 4 * np.abs(rough - fine) + floor
     way = "central differences"
     comparisons = [
         compare(f"{name}[{rows[i]}, {columns[j]}]", float(matrix[i, j]), float(fine[i, j]), way, float(tolerance[i, j]))
         for i, j in np.ndindex(matrix.shape)
     ]
-    if (worst := select_worst(comparisons)) is not None:
-        yield worst
+    yield from keep_worst(comparisons)
 
 
 def _compare_gradient(linear: LinearModel, model: Model, t: float, x: FloatArray, u: FloatArray) -> Iterator[AuditRow]:
@@ -130,17 +127,22 @@ def _compare_gradient(linear: LinearModel, model: Model, t: float, x: FloatArray
     at_point = model.evaluate(t, x, u).residuals if residual is None else residual
     sizes = _measure_residuals(model, t, x, u, scales)
     comparisons = []
-    for name, dx in zip(linear.states.names, linear.T.T, strict=True):
-        h = STEP / float((np.abs(dx) / scales).max() or 1.0)
-        after, before = model.evaluate(t, x + h * dx, u).residuals, model.evaluate(t, x - h * dx, u).residuals
-        change = np.abs(after - before) / (2 * h) / sizes
-        error = 1e-6 + 10 * STEP**2
-        comparisons.append(
-            compare(f"change of the constraints along T[:, {name}]", 0.0, float(change.max(initial=0.0)),
-                    "central differences", error * float((np.abs(dx) / scales).sum()))
-        )  # fmt: skip
-    if len(at_point) and (worst := select_worst(comparisons)) is not None:
-        yield worst
+    still = np.zeros((len(u), linear.T.shape[1]))
+    input_scales = model.inputs.scales(u)
+    groups = (("T", linear.states.names, linear.T, still), ("T_u", linear.inputs.names, linear.T_u, np.eye(len(u))))
+    for matrix, names, X, U in groups:
+        for name, dx, du in zip(names, X.T, U.T, strict=True):
+            parts = np.concatenate((np.abs(dx) / scales, np.abs(du) / input_scales))
+            h = STEP / float(parts.max(initial=0.0) or 1.0)
+            after = model.evaluate(t, x + h * dx, u + h * du).residuals
+            before = model.evaluate(t, x - h * dx, u - h * du).residuals
+            change = np.abs(after - before) / (2 * h) / sizes
+            error = 1e-6 + 10 * STEP**2
+            quantity = f"change of the constraints along {matrix}[:, {name}]"
+            largest = float(change.max(initial=0.0))
+            comparisons.append(compare(quantity, 0.0, largest, "central differences", error * float(parts.sum())))
+    if len(at_point):
+        yield from keep_worst(comparisons)
 
 
 def _measure_residuals(model: Model, t: float, x: FloatArray, u: FloatArray, scales: FloatArray) -> FloatArray:

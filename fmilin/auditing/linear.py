@@ -9,15 +9,14 @@ from numpy.typing import NDArray
 
 from fmilin.auditing.differences import compare_with_differences
 from fmilin.auditing.loops import compare_margins
-from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, select_worst
+from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, compare_entries, keep_worst
 from fmilin.design.margins import margins
 from fmilin.ground import FloatArray, Signals
+from fmilin.ground.tolerances import AUDITED_REST, AUDITED_TRANSFER
 from fmilin.linear_model.model import LinearModel
 from fmilin.model import Model
 
 EPS = float(np.finfo(np.float64).eps)
-OF_TRANSFER = 1e-7  # of the sizes of its terms: the accuracy of a transfer matrix by another realization
-REST = 1e-6  # rates, in sizes of the coordinates per second, up to which the point may be called an equilibrium
 ROUNDING_FACTOR = 100.0  # times eps |A|
 MOST_STATES = 400  # of eigenvalues and transfer matrices
 
@@ -31,7 +30,7 @@ def audit_linear_model(linear: LinearModel, model: Model | None) -> Audit:
         rows += compare_margins(margins(linear))
     if linear.is_equilibrium:
         moves = np.abs(linear.f0) / linear.states.scales(linear.y0)
-        holds = float(moves.max(initial=0.0)) <= REST or linear.sample_time > 0
+        holds = float(moves.max(initial=0.0)) <= AUDITED_REST or linear.sample_time > 0
         rows.append(compare_claim("point is an equilibrium", "size of f0", holds=holds))
     if model is None:
         unchecked.append("A, B, C, D, T and f0 against the model: give it (model=)")
@@ -84,8 +83,7 @@ def _compare_eigenvalues(linear: LinearModel) -> Iterator[AuditRow]:
 
     stated = linear.eigenvalues()
     rows = compare_spectrum(linear, stated, "Schur form of A transposed")
-    if (worst := select_worst(rows)) is not None:
-        yield worst
+    yield from keep_worst(rows)
     A = np.asarray(matrix_balance(linear.A, permute=False)[0], dtype=np.float64)
     rounding = ROUNDING_FACTOR * EPS * (float(np.linalg.norm(A)) or 1.0)
     smallest = [np.linalg.svd(A - value * np.eye(len(A)), compute_uv=False)[-1] for value in stated]
@@ -147,8 +145,7 @@ def _compare_modes(linear: LinearModel) -> Iterator[AuditRow]:
             value = complex(np.exp(value * linear.sample_time))
         residual = float(np.linalg.norm(linear.A @ v - value * v))
         comparisons.append(compare(f"residual A v - lambda v of mode {number}", 0.0, residual, "product", 1e-9 * size))
-    if (worst := select_worst(comparisons)) is not None:
-        yield worst
+    yield from keep_worst(comparisons)
 
 
 # -- coordinates -------------------------------------------------------------------------------------------------------
@@ -165,14 +162,18 @@ def _compare_coordinates(linear: LinearModel) -> Iterator[AuditRow]:
     quantity = f"T[{names[at[i]]}, {linear.states.names[j]}]"
     tolerance = 1e-9 + float(linear.errors.T[at].max(initial=0.0))
     yield compare(quantity, float(linear.T[at[i], j]), float(i == j), "coordinates are states", tolerance)
+    if linear.T_u.size:
+        size = 1e-9 * max(float(np.abs(linear.T_u).max()), 1e-9)
+        signals = linear.states.names, linear.inputs.names
+        zero = np.zeros((len(at), len(linear.inputs)))
+        yield from compare_entries("T_u", (linear.T_u[at], zero), "coordinates are states", np.array(size), signals)
     values = [linear.point.states.get(name, np.nan) for name in linear.states.names]
     comparisons = [
         compare(f"y0[{name}]", y, x, "state at the point", 1e-9 * max(abs(x), 1.0))
         for name, y, x in zip(linear.states.names, linear.y0.tolist(), values, strict=True)
         if np.isfinite(x)
     ]
-    if (worst := select_worst(comparisons)) is not None:
-        yield worst
+    yield from keep_worst(comparisons)
 
 
 # -- other realizations ------------------------------------------------------------------------------------------------
@@ -232,7 +233,8 @@ def _compare_descriptor(linear: LinearModel) -> Iterator[AuditRow]:
             stated = sum(s**k * G[:, j] for k, j in enumerate(chain))
             columns = [form.inputs.index(name) for name in names if name in form.inputs]
             second = sum(s**k * H[:, j] for k, j in enumerate(columns))
-            terms = sum(abs(s) ** k * (OF_TRANSFER * size[:, j] + 3 * propagated[:, j]) for k, j in enumerate(chain))
+            allowed = AUDITED_TRANSFER * size + 3 * propagated
+            terms = sum(abs(s) ** k * allowed[:, j] for k, j in enumerate(chain))
             if not columns:
                 continue
             comparisons += [
@@ -245,8 +247,7 @@ def _compare_descriptor(linear: LinearModel) -> Iterator[AuditRow]:
                 )
                 for i in range(len(linear.outputs))
             ]
-    if (worst := select_worst(comparisons)) is not None:
-        yield worst
+    yield from keep_worst(comparisons)
     if n and n == form.order:
         from scipy.linalg import matrix_balance
         from scipy.optimize import linear_sum_assignment
@@ -266,8 +267,7 @@ def _compare_descriptor(linear: LinearModel) -> Iterator[AuditRow]:
                 )
                 for i, j in zip(*matched, strict=True)
             ]
-            if (worst := select_worst(pairs)) is not None:
-                yield worst
+            yield from keep_worst(pairs)
     yield compare("order", float(n), float(form.order), "descriptor system", 0.0)
 
 
@@ -294,5 +294,4 @@ def _compare_static_gain(linear: LinearModel) -> Iterator[AuditRow]:
         )
         for i, j in np.ndindex(stated.shape)
     ]
-    if (worst := select_worst(comparisons)) is not None:
-        yield worst
+    yield from keep_worst(comparisons)

@@ -10,6 +10,7 @@ import numpy as np
 from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim
 from fmilin.design.margins import Margins
 from fmilin.ground import FloatArray, UsageError
+from fmilin.ground.tolerances import AUDITED_DISK, AUDITED_ENDS
 from fmilin.linear_model.model import LinearModel
 from fmilin.numerics.feedback import StateSpace, close_loop, measure_stability
 
@@ -18,8 +19,6 @@ FARTHEST_GAIN = 1e6
 ANGLES = 400
 BISECTIONS = 80
 FREQUENCIES = 4000
-OF_ENDS = 1e-5  # relative: an eigenvalue that crosses the limit slowly leaves no more digits of the end
-OF_DISK = 1e-4  # relative: what a grid of frequencies may miss of a peak
 LONGEST_DELAY = 40  # samples that are tested
 PADE_ORDER = 10
 
@@ -56,16 +55,16 @@ def _compare(margins: Margins, linear: LinearModel) -> Iterator[AuditRow]:
     low = _find_end(keep_gain, np.geomspace(1.0, min(1 / FARTHEST_GAIN, margins.gain[0] or 1.0), GAINS))
     high = _find_end(keep_gain, np.geomspace(1.0, max(FARTHEST_GAIN, _finite(margins.gain[1])), GAINS))
     lower = 0.0 if low is None else low
-    yield compare("lower gain", margins.gain[0], lower, f"{way}, bisected", OF_ENDS * lower)
+    yield compare("lower gain", margins.gain[0], lower, f"{way}, bisected", AUDITED_ENDS * lower)
     upper = math.inf if high is None else high
-    yield compare("upper gain", margins.gain[1], upper, f"{way}, bisected", OF_ENDS * _finite(upper))
+    yield compare("upper gain", margins.gain[1], upper, f"{way}, bisected", AUDITED_ENDS * _finite(upper))
     angle = _find_end(keep_angle, np.linspace(0.0, math.pi * (1 - 1e-6), ANGLES))
     if angle is not None:
         degrees = math.degrees(angle)
-        yield compare("phase", margins.phase, degrees, f"{way} turned by the angle, bisected", OF_ENDS * degrees)
+        yield compare("phase", margins.phase, degrees, f"{way} turned by the angle, bisected", AUDITED_ENDS * degrees)
     else:
         beyond = min(margins.phase, 180.0)
-        yield compare("phase", beyond, 180.0, f"{way} turned by the angle, none unstable", OF_ENDS * 180.0)
+        yield compare("phase", beyond, 180.0, f"{way} turned by the angle, none unstable", AUDITED_ENDS * 180.0)
     yield from _compare_delay(margins, loop)
     disk_low, disk_high = margins.disk_gain
     allowed = (
@@ -117,7 +116,7 @@ def _compare_disk(margins: Margins, loop: StateSpace) -> Iterator[AuditRow]:
         largest = max(largest, float(np.linalg.norm(far, 2)))
     second = 1 / largest if largest else math.inf
     yield compare(
-        "disk margin", margins.disk, second, "sensitivity on a grid of frequencies", OF_DISK * _finite(second)
+        "disk margin", margins.disk, second, "sensitivity on a grid of frequencies", AUDITED_DISK * _finite(second)
     )
 
 

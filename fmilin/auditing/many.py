@@ -7,17 +7,19 @@ import re
 import numpy as np
 
 from fmilin.auditing.linear import audit_linear_model
-from fmilin.auditing.result import Audit, AuditRow, compare, select_worst
+from fmilin.auditing.result import Audit, AuditRow, compare, keep_worst, select_worst
 from fmilin.families.family import LinearFamily
+from fmilin.linear_model.model import LinearModel
+from fmilin.model import Model
 
 
-def audit_family(family: LinearFamily) -> Audit:
-    """Return the audit of a family."""
+def audit_family(family: LinearFamily, model: Model | None = None) -> Audit:
+    """Return the audit of a family; with its model A, B, C, D, T and f0 of each point by central differences, too."""
     rows: dict[str, list[AuditRow]] = {}
     eigenvalues = family.eigenvalues.reshape(len(family), -1)
     for number, linear in family.good():
         comparisons = [
-            *audit_linear_model(linear, None).rows,
+            *audit_linear_model(linear, _at_point(model, linear)).rows,
             *_compare_tracked(eigenvalues[number], linear.eigenvalues()),
         ]
         location = ", ".join(f"{name} = {value:g}" for name, value in family.grid.values(number).items())
@@ -33,8 +35,14 @@ def audit_family(family: LinearFamily) -> Audit:
             )
             rows.setdefault(_group(row), []).append(named)
     worst = [select_worst(group) for group in rows.values()]
-    unchecked = ("A, B, C, D, T and f0 against the model: audit its points, family[k], with model=",)
+    unchecked = ("A, B, C, D, T and f0 against the model: give it (model=)",) if model is None else ()
     return Audit("family", family.template.model.name, tuple(row for row in worst if row is not None), unchecked)
+
+
+def _at_point(model: Model | None, linear: LinearModel) -> Model | None:
+    """Return the model with the parameters of a point."""
+    parameters = linear.point.parameters
+    return model if model is None or not parameters else model.with_parameters(parameters)
 
 
 def _group(row: AuditRow) -> str:
@@ -56,5 +64,4 @@ def _compare_tracked(tracked: np.ndarray, stated: np.ndarray) -> list[AuditRow]:
         compare("eigenvalue that is followed", tracked[i], stated[j], "linear model of the point", 1e-7 * size)
         for i, j in zip(*pairs, strict=True)
     ]
-    worst = select_worst(comparisons)
-    return [] if worst is None else [worst]
+    return keep_worst(comparisons)

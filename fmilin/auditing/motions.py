@@ -7,17 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, select_worst
+from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, keep_worst
 from fmilin.families.periodic.linearize import linearize_periodic
 from fmilin.families.periodic.model import PeriodicModel
 from fmilin.families.periodic.orbit import PeriodicOrbit, simulated
 from fmilin.ground import FloatArray, FmilinError
+from fmilin.ground.tolerances import AUDITED_CLOSURE, AUDITED_MULTIPLIERS, AUDITED_STEP, CLEAR_OF_LIMIT
 from fmilin.motion.periodic.floquet import Floquet
 from fmilin.motion.periodic.fourier import Interpolant
 from fmilin.motion.simulation.method import Method
-
-OF_CLOSURE = 1e-6  # in sizes of the states
-OF_MULTIPLIERS = 1e-6  # of those about 1
 
 
 def audit_orbit(orbit: PeriodicOrbit) -> Audit:
@@ -38,11 +36,18 @@ def _compare_closure(orbit: PeriodicOrbit) -> Iterator[AuditRow]:
     used = orbit.run.method if isinstance(orbit.run.method, str) else orbit.run.method.name
     other = "DOP853" if used == "Radau" else "Radau"
     run = replace(orbit.run, method=Method(other, 1e-10))
-    end = simulated(orbit.model, start, start.time + np.array([0.0, orbit.period]), run).states[-1]
+    stated = orbit.states()
+    again = simulated(orbit.model, start, start.time + np.linspace(0.0, orbit.period, len(stated)), run).states
+    end = again[-1]
     gap = (end - start.states - orbit.shift) / scales
+    tolerance = AUDITED_CLOSURE + 10 * float(np.abs(gap).max())
+    off = (stated - again) / scales
+    i, j = np.unravel_index(int(np.argmax(np.abs(off))), off.shape)
+    quantity = f"{orbit.model.states.names[j]} at t = {orbit.times[i]:.6g} s after the start, in its size"
+    yield compare(quantity, float(off[i, j]), 0.0, f"integration by {other}", tolerance)
     k = int(np.argmax(np.abs(gap)))
     name = orbit.model.states.names[k]
-    yield compare(f"closure of {name}, in its size", 0.0, float(gap[k]), f"integration by {other}", OF_CLOSURE)
+    yield compare(f"closure of {name}, in its size", 0.0, float(gap[k]), f"integration by {other}", AUDITED_CLOSURE)
     yield from _compare_newton_step(orbit, end - start.states - orbit.shift, scales)
 
 
@@ -55,7 +60,7 @@ def _compare_newton_step(orbit: PeriodicOrbit, gap: FloatArray, scales: FloatArr
     step = T @ np.linalg.lstsq(np.eye(len(M)) - M, coordinates, rcond=1e-7)[0]
     k = int(np.argmax(np.abs(step)))
     name = orbit.model.states.names[k]
-    yield compare(f"Newton step of {name}, in its size", 0.0, float(step[k]), "monodromy matrix", 1e-4)
+    yield compare(f"Newton step of {name}, in its size", 0.0, float(step[k]), "monodromy matrix", AUDITED_STEP)
 
 
 def audit_periodic_model(periodic: PeriodicModel) -> Audit:
@@ -99,7 +104,7 @@ def _compare_multipliers(periodic: PeriodicModel) -> Iterator[AuditRow]:
     floquet = periodic.floquet()
     M = _integrate(periodic)
     stated, second = floquet.multipliers, np.linalg.eigvals(M)
-    rounding = OF_MULTIPLIERS * (1.0 + float(np.linalg.norm(M))) + 10 * floquet.accuracy["multipliers"]
+    rounding = AUDITED_MULTIPLIERS * (1.0 + float(np.linalg.norm(M))) + 10 * floquet.accuracy["multipliers"]
     rows, columns = linear_sum_assignment(np.abs(stated[:, None] - second))
     comparisons = []
     for i, j in zip(rows, columns, strict=True):
@@ -109,8 +114,7 @@ def _compare_multipliers(periodic: PeriodicModel) -> Iterator[AuditRow]:
         comparisons.append(
             compare(f"multiplier {i + 1}", stated[i], second[j], "monodromy matrix by DOP853", tolerance)
         )
-    if (worst := select_worst(comparisons)) is not None:
-        yield worst
+    yield from keep_worst(comparisons)
     decides = float(np.abs(second).max(initial=0.0))
     if floquet.stable is not None and abs(decides - 1) > 10 * np.sqrt(rounding):
         yield compare_claim(
@@ -130,7 +134,16 @@ def audit_floquet(floquet: Floquet) -> Audit:
 
 
 def _compare_floquet(floquet: Floquet) -> Iterator[AuditRow]:
-    """Compare multipliers with the exponentials of the exponents."""
+    """Compare multipliers with the exponentials of the exponents, and the verdict with both."""
+    moduli = np.abs(floquet.multipliers)
+    symmetric = list(floquet.unit.values())
+    if len(symmetric) == 1:  # the motion's own direction, or another symmetry: one multiplier 1 is no growth
+        moduli = np.delete(moduli, symmetric)
+    largest = float(moduli[np.isfinite(moduli)].max(initial=0.0))
+    clear = CLEAR_OF_LIMIT + 10 * floquet.accuracy.get("multipliers", 0.0)
+    if floquet.stable is not None and abs(largest - 1) > clear:
+        way = "modulus of the multipliers"
+        yield compare_claim("motion is stable", way, stated=bool(floquet.stable), holds=largest < 1)
     comparisons = []
     for k, (multiplier, exponent) in enumerate(zip(floquet.multipliers, floquet.exponents, strict=True)):
         second = np.exp(exponent * floquet.period)
@@ -139,5 +152,4 @@ def _compare_floquet(floquet: Floquet) -> Iterator[AuditRow]:
             comparisons.append(
                 compare(f"multiplier {k + 1}", multiplier, second, "exponential of the exponent", 1e-6 * size)
             )
-    if (worst := select_worst(comparisons)) is not None:
-        yield worst
+    yield from keep_worst(comparisons)

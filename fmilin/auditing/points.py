@@ -6,14 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, select_worst
+from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, keep_worst
 from fmilin.ground import FloatArray, FmilinError, UsageError
-from fmilin.ground.tolerances import CONSISTENT
+from fmilin.ground.tolerances import AUDITED_RATES, AUDITED_STEP, CONSISTENT
 from fmilin.linearization.procedure import linearize
 from fmilin.model import Model, OperatingPoint
 from fmilin.points.report import TrimmedPoint
-
-OF_RATES = 1e-6  # in sizes of the states per second
 
 
 def audit_point(point: OperatingPoint, model: Model | None) -> Audit:
@@ -51,19 +49,17 @@ def _compare_rates(point: TrimmedPoint, model: Model) -> Iterator[AuditRow]:
     rates = model.evaluate(point.time, point.states, point.inputs).derivatives
     scales = model.states.scales(point.states)
     comparisons = [
-        compare(f"rate of {name}", stated, second, "evaluation of the model", OF_RATES * scale)
+        compare(f"rate of {name}", stated, second, "evaluation of the model", AUDITED_RATES * scale)
         for name, stated, second, scale in zip(model.states.names, point.report.rates, rates, scales, strict=True)
     ]
-    if (worst := select_worst(comparisons)) is not None:
-        yield worst
+    yield from keep_worst(comparisons)
     moving = set(point.report.moving)
     at_rest = [
-        compare(f"rate of {name}, at rest", 0.0, second, "evaluation of the model", OF_RATES * scale)
+        compare(f"rate of {name}, at rest", 0.0, second, "evaluation of the model", AUDITED_RATES * scale)
         for name, second, scale in zip(model.states.names, rates, scales, strict=True)
         if name not in moving
     ]
-    if (worst := select_worst(at_rest)) is not None:
-        yield worst
+    yield from keep_worst(at_rest)
     request = point.request
     if request is None:
         return
@@ -73,8 +69,7 @@ def _compare_rates(point: TrimmedPoint, model: Model) -> Iterator[AuditRow]:
         compare(f"{name}, fixed", values[name], float(target), "request", 1e-9 * max(abs(float(target)), 1.0))
         for name, target in targets.items()
     ]
-    if (worst := select_worst(comparisons)) is not None:
-        yield worst
+    yield from keep_worst(comparisons)
 
 
 def _known_values(point: OperatingPoint, model: Model) -> dict[str, float]:
@@ -100,11 +95,10 @@ def _compare_newton_step(point: TrimmedPoint, model: Model) -> Iterator[AuditRow
     scales = model.states.scales(point.states)
     step = linear.T @ _solve_least_norm(linear.A, linear.f0)
     comparisons = [
-        compare(f"step of {name}", 0.0, float(d), "Newton's method on the manifold", 1e-5 * float(scale))
+        compare(f"step of {name}", 0.0, float(d), "Newton's method on the manifold", AUDITED_STEP * float(scale))
         for name, d, scale in zip(model.states.names, step, scales, strict=True)
     ]
-    if (worst := select_worst(comparisons)) is not None:
-        yield worst
+    yield from keep_worst(comparisons)
     if point.report.unstable is not None and point.report.unstable >= 0:
         values = linear.eigenvalues()
         size = float(np.abs(values).max(initial=0.0)) or 1.0

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fmilin.auditing.filters import audit_estimator, audit_kalman_filter
-from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, select_worst
+from fmilin.auditing.estimators import audit_estimator
+from fmilin.auditing.filters import audit_kalman_filter
+from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, keep_worst
 from fmilin.design.regulators import EstimatorRegulator, KalmanRegulator, StateFeedback
 from fmilin.ground import FloatArray
+from fmilin.ground.tolerances import AUDITED_LOOP
 from fmilin.linear_model.reduction.transformation import discretize
 
 SAMPLES = 60  # that a regulator runs
-OF_EIGENVALUES = 1e-4  # of a sampled closed loop: several at zero scatter by a root of rounding
 
 
 def audit_kalman_regulator(regulator: KalmanRegulator) -> Audit:
@@ -69,11 +70,10 @@ def _compare_closed_loop(regulator: KalmanRegulator) -> Iterator[AuditRow]:
     yield compare_claim("closed loop is stable", "eigenvalues", holds=bool(np.abs(stated).max(initial=0.0) < 1))
     rows, order = linear_sum_assignment(np.abs(stated[:, None] - second))
     comparisons = [
-        compare(f"eigenvalue {i + 1} of the closed loop", stated[i], second[j], "separation principle", OF_EIGENVALUES)
+        compare(f"eigenvalue {i + 1} of the closed loop", stated[i], second[j], "separation principle", AUDITED_LOOP)
         for i, j in zip(rows, order, strict=True)
     ]
-    if (worst := select_worst(comparisons)) is not None:
-        yield worst
+    yield from keep_worst(comparisons)
 
 
 def _compare_answers(regulator: KalmanRegulator) -> Iterator[AuditRow]:
@@ -108,5 +108,4 @@ def _compare_courses(answered: FloatArray, second: FloatArray, names: tuple[str,
         )
         for k, j in np.ndindex(answered.shape)
     ]
-    if (worst := select_worst(comparisons)) is not None:
-        yield worst
+    yield from keep_worst(comparisons)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fmilin.ground import Shown
+import numpy as np
+
+from fmilin.ground import FloatArray, Shown
 
 Value = float | complex | bool
 
@@ -86,6 +88,44 @@ def compare_claim(quantity: str, method: str, *, stated: bool = True, holds: boo
 def select_worst(rows: Iterable[AuditRow]) -> AuditRow | None:
     """Return the row whose difference is largest beside its tolerance."""
     return max(rows, key=_measure_excess, default=None)
+
+
+def keep_worst(rows: Iterable[AuditRow]) -> list[AuditRow]:
+    """Return the row whose difference is largest beside its tolerance, in a list; an empty one where there is none."""
+    worst = select_worst(rows)
+    return [] if worst is None else [worst]
+
+
+def compare_entries(
+    name: str,
+    matrices: tuple[FloatArray, FloatArray],
+    method: str,
+    tolerance: FloatArray,
+    signals: tuple[Sequence[str], Sequence[str]],
+) -> list[AuditRow]:
+    """Compare a stated matrix with a second one entry by entry, and keep the worst; ``signals`` name rows and columns.
+
+    Raises ValueError when the shapes differ.
+    """
+    stated, second = matrices
+    if stated.shape != second.shape:
+        raise ValueError(f"{name} is of the shape {stated.shape} and by a second way of {second.shape}")
+    limits = np.broadcast_to(tolerance, stated.shape)
+    rows, columns = signals
+    return keep_worst(
+        compare(
+            f"{name}[{rows[i]}, {columns[j]}]", float(stated[i, j]), float(second[i, j]), method, float(limits[i, j])
+        )
+        for i, j in np.ndindex(stated.shape)
+    )
+
+
+def compare_covariances(
+    name: str, matrices: tuple[FloatArray, FloatArray], method: str, relative: float, signals: Sequence[str]
+) -> list[AuditRow]:
+    """Compare two covariances entry by entry, in sizes of the standard deviations of the second one."""
+    sizes = np.sqrt(np.maximum(np.abs(np.diag(matrices[1])), 1e-300))
+    return compare_entries(name, matrices, method, relative * np.outer(sizes, sizes), (signals, signals))
 
 
 def _measure_excess(row: AuditRow) -> float:

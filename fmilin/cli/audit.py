@@ -52,7 +52,6 @@ def _audit_source(source: str, request: Request, runner: JobRunner, against: str
     from fmilin.auditing.files import audit_stored_spectra
     from fmilin.auditing.procedure import audit
     from fmilin.families.family import LinearFamily
-    from fmilin.families.periodic.model import PeriodicModel
     from fmilin.linearization.procedure import linearize_as
     from fmilin.output.export.files import load_result
     from fmilin.output.export.periodic_file import load_any
@@ -60,16 +59,15 @@ def _audit_source(source: str, request: Request, runner: JobRunner, against: str
 
     if (periodic := load_any(source)) is not None:
         refuse_points(source, request, against)
-        if not isinstance(periodic, PeriodicModel):
-            raise UsageError(f"'{source}' is a chart of many motions. Audit the file of one of them.")
         return [audit(periodic)]
     result = load_result(source)
     if result is not None:
         refuse_points(source, request, against)
         stored = audit_stored_spectra(source, result)
-        if against is None or isinstance(result, LinearFamily):
+        if against is None:
             return [stored, audit(result)]
-        return [stored, audit(result, model=open_beside(request, result, runner))]
+        first = next(linear for _, linear in result.good()) if isinstance(result, LinearFamily) else result
+        return [stored, audit(result, model=open_beside(request, first, runner))]
     if against is not None:
         raise UsageError(f"--against goes with a file of a linear model, and '{source}' is a model. Leave it out.")
     model, point = at_point(request, runner)

@@ -9,7 +9,7 @@ would. A filter is the regulator of the transposed system, with reversed time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -18,9 +18,10 @@ import numpy as np
 from fmilin.design.kalman import require_intensities
 from fmilin.design.measurement import measurement_covariance
 from fmilin.families.periodic.model import PeriodicModel
-from fmilin.ground import FloatArray, NumericalError, Shown, UsageError
+from fmilin.ground import FloatArray, NumericalError, Remark, Shown, UsageError
 from fmilin.ground.kinds import kinds_checked
-from fmilin.motion.periodic.fourier import Interpolant
+from fmilin.ground.tolerances import INACCURATE, TOO_INACCURATE
+from fmilin.motion.periodic.fourier import Interpolant, derivative
 from fmilin.motion.periodic.transition import factors
 
 DOUBLINGS = 60
@@ -72,6 +73,44 @@ def _for_ever(parts: Passage) -> FloatArray:
     raise NumericalError("Riccati's equation has no solution that repeats itself and makes the system stable.")
 
 
+@dataclass(frozen=True, eq=False)
+class PeriodicRiccati:
+    """-S' = A' S + S A - S G S + Q of a regulator, or P' = A P + P A' - P G P + Q of a filter; all arrays (m, ., .)."""
+
+    A: FloatArray
+    G: FloatArray
+    Q: FloatArray
+    weight: FloatArray  # R^-1 B' (m, nu, P), or R^-1 C (m, ny, P): the gain is this times S, or P times its transpose
+    period: float
+    is_filter: bool
+
+    def compute_gain(self, solution: FloatArray) -> FloatArray:
+        """Return the gain that belongs to a solution."""
+        if self.is_filter:
+            return np.asarray(solution @ np.swapaxes(self.weight, 1, 2))
+        return np.asarray(self.weight @ solution)
+
+    def compute_rate(self, solution: FloatArray, k: int | slice = slice(None)) -> FloatArray:
+        """Return the rate of a solution that the equation asks for, at the times ``k``."""
+        A, G, Q = self.A[k], self.G[k], self.Q[k]
+        if self.is_filter:
+            product = A @ solution
+            return np.asarray(product + np.swapaxes(product, -1, -2) - solution @ G @ solution + Q)
+        product = np.swapaxes(A, -1, -2) @ solution
+        return np.asarray(-(product + np.swapaxes(product, -1, -2) - solution @ G @ solution + Q))
+
+    def compute_residual(self, solution: FloatArray) -> float:
+        """Return how far a solution is from the equation, relative to the terms in it, entry by entry of its sizes."""
+        rate = derivative(solution, self.period)
+        A, S = np.abs(self.A), np.abs(solution)
+        linear = A @ S if self.is_filter else np.swapaxes(A, 1, 2) @ S
+        terms = linear + np.swapaxes(linear, 1, 2) + S @ np.abs(self.G) @ S + np.abs(self.Q)
+        # Entries count in sizes of the largest diagonal terms over the period: units of the states do not decide.
+        sizes = np.sqrt(np.maximum(np.diagonal(terms, axis1=1, axis2=2).max(axis=0), 1e-300))
+        off = np.abs(rate - self.compute_rate(solution)) / np.outer(sizes, sizes)
+        return float(off.max(initial=0.0))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class PeriodicGain(Shown):
     """What :func:`periodic_lqr` and :func:`periodic_kalman_filter` return."""
@@ -84,6 +123,10 @@ class PeriodicGain(Shown):
     riccati: FloatArray
     #: with A - B K, or A - L C: ``closed.floquet()`` says how fast deviations, or errors, die out
     closed: PeriodicModel
+    equation: PeriodicRiccati  #: which ``riccati`` solves
+    #: of ``riccati`` in that equation, relative to its terms; its rate is that of the harmonics of the samples
+    residual: float
+    remarks: tuple[Remark, ...] = ()  #: where ``residual`` is not small
 
     def at(self, time: float) -> FloatArray:
         """Return the gain at a ``time`` in seconds, shape (nu, P) or (P, ny): the harmonics of the samples say it."""
@@ -115,8 +158,9 @@ def periodic_lqr(periodic: PeriodicModel, state_cost: FloatArray, input_cost: Fl
     every = np.broadcast_to(Q, periodic.A.shape)
     what = f"no feedback through {', '.join(periodic.inputs.names)} reaches it, or the cost does not see it"
     S = _solved(periodic, periodic.A, periodic.B @ over_B, every, what)
-    K = over_B @ S
-    return _checked(periodic, K, S, periodic.B @ K, what)
+    equation = PeriodicRiccati(periodic.A, periodic.B @ over_B, every, over_B, periodic.period, is_filter=False)
+    K = equation.compute_gain(S)
+    return _certify(periodic, K, S, (equation, periodic.B @ K), what)
 
 
 @kinds_checked
@@ -125,7 +169,8 @@ def periodic_kalman_filter(
 ) -> PeriodicGain:
     """Return the Kalman filter along a periodic motion, y_hat' = A y_hat + B u + L (out - C y_hat - D u).
 
-    Raises UsageError or UnknownNameError when a name is unknown, an output has no noise, or a density is negative;
+    Raises UsageError or UnknownNameError when a name is unknown, an output has no noise, a density is negative, or
+    noise reaches an output at once;
     NumericalError when there is no stable filter: something that grows cannot be seen, or noise reaches nothing that is
     neutral.
 
@@ -138,6 +183,8 @@ def periodic_kalman_filter(
     """
     R = measurement_covariance(periodic.outputs, measured)
     columns = require_intensities(periodic.inputs, process)
+    noisy = [column for column, density in zip(columns, process.values(), strict=True) if density > 0]
+    _refuse_white_feedthrough(periodic, noisy)
     G = periodic.B[:, :, columns]
     noise = G * np.array(list(process.values()), dtype=np.float64) @ np.swapaxes(G, 1, 2)
     over_C = np.linalg.solve(R, periodic.C)
@@ -145,8 +192,10 @@ def periodic_kalman_filter(
     dual = [np.swapaxes(M, 1, 2)[backwards] for M in (periodic.A, np.swapaxes(over_C, 1, 2) @ periodic.C, noise)]
     what = f"{', '.join(periodic.outputs.names) or 'no output'} does not see it, or no noise reaches it"
     covariance = _solved(periodic, dual[0], dual[1], dual[2], what)[backwards]
-    L = covariance @ np.swapaxes(over_C, 1, 2)
-    return _checked(periodic, L, covariance, L @ periodic.C, what)
+    seen = np.swapaxes(over_C, 1, 2) @ periodic.C
+    equation = PeriodicRiccati(periodic.A, seen, noise, over_C, periodic.period, is_filter=True)
+    L = equation.compute_gain(covariance)
+    return _certify(periodic, L, covariance, (equation, L @ periodic.C), what)
 
 
 def _solved(periodic: PeriodicModel, A: FloatArray, G: FloatArray, Q: FloatArray, what: str) -> FloatArray:
@@ -157,8 +206,39 @@ def _solved(periodic: PeriodicModel, A: FloatArray, G: FloatArray, Q: FloatArray
         raise NumericalError(f"Something grows or is neutral along the motion, and stays so: {what}.") from None
 
 
-def _checked(periodic: PeriodicModel, gain: FloatArray, S: FloatArray, back: FloatArray, what: str) -> PeriodicGain:
+def _certify(
+    periodic: PeriodicModel, gain: FloatArray, S: FloatArray, loop: tuple[PeriodicRiccati, FloatArray], what: str
+) -> PeriodicGain:
+    """Return the gain when its closed loop is stable and Riccati's equation holds between the samples, too."""
+    equation, back = loop
     closed = replace(periodic, A=periodic.A - back, symmetries={}, f0=None)
     if not closed.floquet().margin < 0:
         raise NumericalError(f"Something grows or is neutral along the motion, and stays so: {what}.")
-    return PeriodicGain(gain, S, closed)
+    residual = equation.compute_residual(S)
+    if not residual <= TOO_INACCURATE:
+        raise NumericalError(
+            f"The solution of Riccati's equation along the motion is wrong by {residual:.2g} of the terms in it: "
+            f"{len(S)} phases do not tell how it changes. Take more (points= of fl.linearize_periodic)."
+        )
+    remarks: tuple[Remark, ...] = ()
+    if residual > INACCURATE:
+        text = (
+            f"Riccati's equation along the motion holds to {residual:.1e} of its terms only, with the rates that the "
+            f"harmonics of {len(S)} phases give. Take more phases (points= of fl.linearize_periodic)."
+        )
+        remarks = (Remark("accuracy", text),)
+    return PeriodicGain(gain, S, closed, equation, residual, remarks)
+
+
+def _refuse_white_feedthrough(periodic: PeriodicModel, columns: Sequence[int]) -> None:
+    """Refuse white noise that reaches an output at once somewhere along the motion."""
+    D = np.abs(periodic.D[:, :, list(columns)])
+    sizes = 1e-9 * np.maximum(np.abs(periodic.D).max(initial=0.0), 1e-300)
+    reached = np.argwhere(D.max(axis=0, initial=0.0) > sizes)
+    if len(reached):
+        i, j = reached[0]
+        raise UsageError(
+            f"White process noise through '{periodic.inputs.names[columns[j]]}' reaches the output "
+            f"'{periodic.outputs.names[i]}' at once. Model the noise as the output of a filter, and join its states to "
+            "the model, or measure something that does not feel it."
+        )

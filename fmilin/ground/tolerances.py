@@ -294,3 +294,61 @@ that grow like 1/eps are returned; tighter: filters of models that were measured
 FILTER_AGREES: Final = 1e-6
 """Difference of a stated covariance from that of the filter run on its own linear model, in its own deviations. Looser:
 a filter whose covariance is wrong passes."""
+
+# -- audits ----------------------------------------------------------------------------------------------------------
+
+AUDITED_DIFFERENCES: Final = 1e-6
+"""Difference of an entry from plain central differences, of the largest of its row, that an audit allows beside what
+the differences themselves change by. Looser: a wrong entry agrees."""
+
+AUDITED_TRANSFER: Final = 1e-7
+"""Difference of transfer matrices by two realizations, of the sizes of their terms. Looser: a wrong entry of A, B, C or
+D agrees; tighter: rounding of large descriptor systems is a disagreement."""
+
+AUDITED_REST: Final = 1e-6
+"""Rates, in sizes of the coordinates per second, up to which a point may be called an equilibrium. Looser: a point that
+moves is called one."""
+
+AUDITED_ENDS: Final = 1e-5
+"""Relative difference of margins from those by bisection: an eigenvalue that crosses the limit slowly leaves no more
+digits. Looser: a wrong margin agrees."""
+
+AUDITED_DISK: Final = 1e-4
+"""Relative difference of a disk margin from that on a grid of frequencies, which may miss that much of a peak. Looser:
+a wrong one agrees."""
+
+AUDITED_COVARIANCE: Final = 1e-6
+"""Difference of a filter's covariance from that of its error, in standard deviations. Looser: a wrong one agrees."""
+
+AUDITED_SAMPLE: Final = 1e-3
+"""Difference of an estimator's sample from Kalman's equations, in standard deviations, along a motion of 1e-5 of the
+sizes of the states. Looser: a filter with wrong noise agrees; tighter: the motion itself is a disagreement."""
+
+AUDITED_RICCATI: Final = 1e-4
+"""Difference of a solution of the periodic Riccati equation from its integration over a period, in its own sizes.
+Looser: a wrong gain agrees; tighter: samples that are interpolated between phases are a disagreement."""
+
+AUDITED_GAIN: Final = 1e-9
+"""Relative difference of a periodic gain from the product with the solution. Looser: a wrong gain agrees."""
+
+AUDITED_CLOSURE: Final = 1e-6
+"""Gap of an orbit after a period by another integrator, in sizes of the states. Looser: an orbit that does not exist
+agrees."""
+
+AUDITED_STEP: Final = 1e-5
+"""Newton's next step from a trimmed point or an orbit, in sizes of the states. Looser: a point far from the true one
+agrees; tighter: errors of the derivatives are a disagreement."""
+
+AUDITED_MULTIPLIERS: Final = 1e-6
+"""Difference of multipliers about 1 from those by another integrator. Looser: a wrong verdict on stability agrees."""
+
+CLEAR_OF_LIMIT: Final = 1e-4
+"""Distance of the largest modulus of a multiplier from 1 beyond which a verdict is compared with it. Smaller: neutral
+motions, which errors decide, are disagreements."""
+
+AUDITED_RATES: Final = 1e-6
+"""Rates of a trimmed point, in sizes of the states per second. Looser: a point that moves agrees."""
+
+AUDITED_LOOP: Final = 1e-4
+"""Difference of eigenvalues of a sampled closed loop from the separation principle: several at zero scatter by a root
+of rounding. Looser: a wrong regulator agrees."""

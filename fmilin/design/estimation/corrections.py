@@ -18,9 +18,12 @@ the constraints being those of the model as they are. Without bounds, on a linea
 noise that is held over samples.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +72,10 @@ class Filter(ABC):
     def restart(self) -> None:
         """Forget samples, where any are remembered."""
         return
+
+    def copy_state(self) -> Filter:
+        """Return the filter as it is now, which later samples do not change."""
+        return self
 
     def predicted(self, motion: Motion, at: Belief, u: FloatArray, sample_time: float) -> Belief:
         """Return the estimate a sample later."""
@@ -212,6 +219,12 @@ class MovingHorizon(Filter):
         self._window: deque[_Sample] = deque()
         self._arrival: Belief | None = None
         self._arrival_chart: Chart | None = None  # whose coordinates the arrival's covariance is of
+
+    def copy_state(self) -> Filter:
+        """Return the filter with the window of now."""
+        other = copy(self)
+        other._window = deque(self._window)
+        return other
 
     def predicted(self, motion: Motion, at: Belief, u: FloatArray, sample_time: float) -> Belief:
         """Return the estimate a sample later."""

@@ -47,6 +47,7 @@ class Passed:
     chart: Chart
     u: FloatArray
     y: FloatArray
+    filter: Filter  # with what it remembered before
 
 
 class Estimator(Shown):
@@ -159,6 +160,7 @@ class Estimator(Shown):
             x = np.concatenate((np.asarray(point.states, dtype=np.float64), further))
             self._u = np.asarray(point.inputs, dtype=np.float64)
             self._at = Belief(point.time, self.motion.on_manifold(point.time, x, self._u), self.start.S)
+        self.last_step: Passed | None = None  # what the last step began with; None after anything else
         self._innovations: deque[FloatArray] = deque(maxlen=MEMORY)
         self._whitened: deque[FloatArray] = deque(maxlen=MEMORY)
         self._passed: deque[Passed] = deque(maxlen=self.settings.lag)
@@ -176,14 +178,17 @@ class Estimator(Shown):
             Measured outputs; None where one has not come, or instead of all. A NaN is skipped and told.
         """
         inputs, measured = self._inputs(u), self._measured(y)
+        sample = Passed(self._at, self.motion.chart, inputs, measured, self._filter.copy_state())
         if self.settings.lag:
-            self._passed.append(Passed(self._at, self.motion.chart, inputs, measured))
+            self._passed.append(sample)
         self.predict(inputs)
         self._correct(measured)
+        self.last_step = sample
         return self.x
 
     def predict(self, u: Inputs = None) -> FloatArray:
         """Predict a sample ahead with ``u`` held, as in :meth:`step`; return the states, shape (N,)."""
+        self.last_step = None
         self._u = self._inputs(u)
         self._at = self._filter.predicted(self.motion, self._at, self._u, self.sample_time)
         return self.x
@@ -191,6 +196,7 @@ class Estimator(Shown):
     def correct(self, y: Measurements) -> FloatArray:
         """Correct the present estimate by ``y``, as in :meth:`step`; return the states, shape (N,)."""
         self._correct(self._measured(y))
+        self.last_step = None
         return self.x
 
     def late(self, samples: int, y: Measurements) -> FloatArray:
@@ -208,7 +214,7 @@ class Estimator(Shown):
         self._at, self.motion.chart = again[0].belief, again[0].chart
         for k, sample in enumerate(again):
             merged = np.where(np.isfinite(came), came, sample.y) if k == 0 else sample.y
-            self._passed.append(Passed(self._at, self.motion.chart, sample.u, merged))
+            self._passed.append(Passed(self._at, self.motion.chart, sample.u, merged, sample.filter))
             self.predict(sample.u)
             self._correct(merged, again=k > 0 or not np.isnan(sample.y).all())
         return self.x

@@ -85,7 +85,7 @@ def find_candidates(model: Sampled, exact: Continuous) -> list[Candidate]:
     return [*candidates, Candidate(EXACT, exact)]
 
 
-COMPARED = (0.3 + 0.1j, 0.3 + 1j, 0.3 + 3j)  # complex frequencies, in the modulus of the fastest eigenvalue
+COMPARED_FREQUENCIES = (0.3 + 0.1j, 0.3 + 1j, 0.3 + 3j)  # complex frequencies, in the modulus of the fastest eigenvalue
 
 
 def _difference(one: Continuous, other: Continuous) -> float:
@@ -123,7 +123,7 @@ def _transfer_difference(stated: Continuous, true: Continuous) -> float:
     values = np.linalg.eigvals(true.A)
     fastest = float(np.max(np.abs(values), initial=0.0)) or 1.0
     worst = 0.0
-    for point in COMPARED:
+    for point in COMPARED_FREQUENCIES:
         one, other = (_evaluate_transfer(plant, fastest * point) for plant in (stated, true))
         largest = float(np.max(np.abs(other), initial=0.0))
         if largest and np.isfinite(one).all():

@@ -1,0 +1,180 @@
+"""Second ways of estimators: a sample beside Kalman's equations on the linear model, and the last step once more.
+
+All kinds are the Kalman filter where the estimate is uncertain by little: the covariance at the start and all noise are
+made smaller by a factor, by which an unscented filter's points lie in the linear range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fmilin.auditing.result import (
+    Audit,
+    AuditRow,
+    compare,
+    compare_claim,
+    compare_covariances,
+    keep_worst,
+)
+from fmilin.ground import FloatArray, FmilinError
+from fmilin.ground.tolerances import AUDITED_SAMPLE
+
+if TYPE_CHECKING:
+    from fmilin.design.estimation.corrections import Filter, Measured
+    from fmilin.design.estimation.estimator import Estimator
+    from fmilin.design.estimation.motion import Motion
+    from fmilin.linear_model.model import LinearModel
+
+SMALL_MOTION = 1e-5  # of the sizes of the states: a start that moves is compared over a part of a sample
+SMALL_DEVIATIONS = 1e-3  # times all deviations, of the comparison with Kalman's equations
+REPEATED = 1e-9  # relative to the deviations: the last step computed once more
+WAY = "Kalman's equations on the linear model at the start"
+
+
+def audit_estimator(estimator: Estimator) -> Audit:
+    """Return the audit of an estimator: its present covariance, its last step, a sample beside its linear model."""
+    P = np.asarray(estimator.covariance)
+    asymmetry = float(np.abs(P - P.T).max(initial=0.0))
+    size = float(np.abs(P).max(initial=0.0))
+    rows = [compare("asymmetry of the covariance", 0.0, asymmetry, "transpose", 1e-9 * size)]
+    smallest = float(np.linalg.eigvalsh((P + P.T) / 2).min(initial=0.0))
+    rows.append(compare_claim("covariance is positive", "eigenvalues", holds=smallest >= -1e-9 * size))
+    unchecked = []
+    for name, comparison in (("a sample", _compare_sample), ("the last step", _compare_last_step)):
+        try:
+            rows += comparison(estimator)
+        except FmilinError as error:
+            unchecked.append(f"{name}: {error}")
+    if estimator.last_step is None:
+        unchecked.append("the present estimate: the last change was not a step(u, y)")
+    return Audit("estimator", estimator.model.info.name, tuple(rows), tuple(unchecked))
+
+
+def _compare_last_step(estimator: Estimator) -> Iterator[AuditRow]:
+    """Compare the present estimate with that of the last step computed again from the estimate before it."""
+    last, settings = estimator.last_step, estimator.settings
+    if last is None:
+        return
+    used = last.filter.copy_state()
+    motion = copy(estimator.motion)
+    motion.chart = last.chart
+    belief = used.predicted(motion, last.belief, last.u, estimator.sample_time)
+    rows = np.flatnonzero(np.isfinite(last.y)).tolist()
+    if rows:
+        measured = _measure(rows, last.y[rows], settings.R[np.ix_(rows, rows)])
+        belief = used.corrected(motion, belief, last.u, measured).belief
+    way = "the last step computed again"
+    names = estimator.states.names
+    count = len(names)
+    stated = estimator.covariance
+    second = (belief.S @ belief.S.T)[:count, :count]
+    if stated.shape == second.shape:
+        yield from compare_covariances("covariance", (stated, second), way, REPEATED, names)
+    deviations = np.maximum(estimator.deviations, np.abs(estimator.x) * 1e-7)
+    yield from keep_worst(
+        compare(f"estimate of {name}", float(value), float(again), way, REPEATED * float(deviation))
+        for name, value, again, deviation in zip(
+            estimator.model.states.names, estimator.x, belief.x, deviations, strict=False
+        )
+    )
+
+
+def _measure(rows: list[int], values: FloatArray, R: FloatArray) -> Measured:
+    from fmilin.design.estimation.corrections import Measured
+
+    return Measured(rows, values, np.asarray(np.linalg.cholesky(R), dtype=np.float64))
+
+
+def _compare_sample(estimator: Estimator) -> Iterator[AuditRow]:
+    """Compare the first sample with Kalman's equations on the linear model at the start.
+
+    The state is taken to stay at the start for a sample: where it moves, A changes on the way, and the comparison is
+    made over a part of the sample in which that is small.
+    """
+    from fmilin.linearization.procedure import linearize
+    from fmilin.model import OperatingPoint
+
+    start, settings = estimator.start, estimator.settings
+    motion = _reduce_noise(estimator)
+    model = settings.model  # noise that is held over a sample is among its states
+    point = OperatingPoint(start.time, start.x, settings.inputs, model.start.parameters)
+    names = model.states.select(motion.chart.kept).names
+    linear = linearize(model, point, independent=names, keep_inaccurate=True)
+    if linear.states.names != names:
+        return
+    moved = float((np.abs(linear.f0) / linear.states.scales(linear.y0)).max(initial=0.0)) * settings.sample_time
+    part = min(1.0, SMALL_MOTION / moved) if moved > 0 else 1.0
+    step = settings.sample_time * part
+    factor = SMALL_DEVIATIONS * start.S
+    begin = replace(start, S=factor)
+    probe = _copy_filter(settings.filter)
+    predicted = probe.predicted(motion, begin, settings.inputs, step)
+    transition, Q = _propagate(linear, motion, step)
+    before = start.S @ start.S.T
+    second = transition @ before @ transition.T + Q / SMALL_DEVIATIONS**2
+    stated = predicted.S @ predicted.S.T / SMALL_DEVIATIONS**2
+    if motion.chart.kept == estimator.chart.kept:  # a prediction may choose other coordinates
+        yield from compare_covariances("covariance predicted", (stated, second), WAY, AUDITED_SAMPLE, names)
+    motion.chart = estimator.chart
+    yield from _compare_correction(estimator, motion, linear, _copy_filter(settings.filter))
+
+
+def _compare_correction(estimator: Estimator, motion: Motion, linear: LinearModel, probe: Filter) -> Iterator[AuditRow]:
+    """Compare covariance and estimate after a measurement that is a deviation off."""
+    start, settings = estimator.start, estimator.settings
+    names = linear.states.names
+    before = start.S @ start.S.T
+    C = linear.C
+    S = C @ before @ C.T + settings.R
+    innovation = np.linalg.cholesky(S) @ np.ones(len(S))
+    rows = list(range(len(C)))
+    values = linear.g0 + SMALL_DEVIATIONS * innovation
+    measured = _measure(rows, values, SMALL_DEVIATIONS**2 * settings.R)
+    begin = replace(start, S=SMALL_DEVIATIONS * start.S)
+    after = probe.corrected(motion, begin, settings.inputs, measured).belief
+    if motion.chart.kept != estimator.chart.kept:  # a correction may choose other coordinates
+        return
+    L = np.linalg.solve(S, C @ before).T
+    left = np.eye(len(before)) - L @ C
+    second = left @ before @ left.T + L @ settings.R @ L.T
+    stated = after.S @ after.S.T / SMALL_DEVIATIONS**2
+    yield from compare_covariances("covariance corrected", (stated, second), WAY, AUDITED_SAMPLE, names)
+    kept = motion.chart.kept
+    moved = (after.x - start.x)[kept] / SMALL_DEVIATIONS
+    deviations = np.sqrt(np.diag(before))
+    yield from keep_worst(
+        compare(f"correction of {name}", float(one), float(other), WAY, AUDITED_SAMPLE * float(deviation))
+        for name, one, other, deviation in zip(names, moved, L @ innovation, deviations, strict=True)
+    )
+
+
+def _reduce_noise(estimator: Estimator) -> Motion:
+    """Return the motion with less noise, at the first choice of coordinates."""
+    motion = copy(estimator.motion)
+    motion.chart = estimator.chart
+    motion.noise = SMALL_DEVIATIONS * motion.noise[0], SMALL_DEVIATIONS * motion.noise[1]
+    motion.renewed = SMALL_DEVIATIONS * motion.renewed
+    return motion
+
+
+def _copy_filter(used: Filter) -> Filter:
+    """Return the filter without what it remembers of its run."""
+    probe = copy(used)
+    probe.restart()
+    return probe
+
+
+def _propagate(linear: LinearModel, motion: Motion, step: float) -> tuple[FloatArray, FloatArray]:
+    """Return the transition over a step and the covariance that noise adds."""
+    from scipy.linalg import expm
+
+    from fmilin.design.kalman import sampled_noise
+
+    directions, inputs = motion.noise
+    G = directions[motion.chart.kept] + linear.B @ inputs
+    return np.asarray(expm(linear.A * step)), sampled_noise(linear.A, G, np.eye(G.shape[1]), step)
