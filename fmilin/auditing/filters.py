@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, compare_covariances, compare_entries
+from fmilin.ground import FloatArray
 from fmilin.ground.tolerances import AUDITED_COVARIANCE
 
 if TYPE_CHECKING:
@@ -56,12 +57,12 @@ def _compare_kalman_filter(kalman: KalmanFilter) -> Iterator[AuditRow]:
     S = s.C @ predicted @ s.C.T + crossed + crossed.T + H @ H.T + kalman.R
     innovation = kalman.innovation_covariance, S
     yield from compare_covariances("innovation covariance", innovation, way, relative, outputs)
-    best = np.linalg.solve(S, s.C @ predicted + H @ G.T).T
+    best: FloatArray = np.asarray(np.linalg.solve(S, s.C @ predicted + H @ G.T).T)
     sizes = np.sqrt(np.outer(np.diag(predicted), 1 / np.diag(S)))
     yield from compare_entries("gain", (L, best), way, relative * sizes, (names, outputs))
 
 
-def _compare_samples(kalman: KalmanFilter, A: np.ndarray) -> Iterator[AuditRow]:
+def _compare_samples(kalman: KalmanFilter, A: FloatArray) -> Iterator[AuditRow]:
     """Compare the transition over a sample with that of the continuous model."""
     s = kalman.sampled
     size = float(np.abs(A).max(initial=0.0))

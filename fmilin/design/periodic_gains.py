@@ -154,7 +154,7 @@ def periodic_lqr(periodic: PeriodicModel, state_cost: FloatArray, input_cost: Fl
         raise UsageError(f"The costs are of the shapes {Q.shape} and {R.shape}; they need {(P, P)} and {(nu, nu)}.")
     if nu == 0 or np.linalg.eigvalsh(R + R.T).min() <= 0:
         raise UsageError("The cost of the inputs must be positive definite, and there must be inputs.")
-    over_B = np.linalg.solve(R, np.swapaxes(periodic.B, 1, 2))
+    over_B: FloatArray = np.asarray(np.linalg.solve(R, np.swapaxes(periodic.B, 1, 2)))
     every = np.broadcast_to(Q, periodic.A.shape)
     what = f"no feedback through {', '.join(periodic.inputs.names)} reaches it, or the cost does not see it"
     S = _solved(periodic, periodic.A, periodic.B @ over_B, every, what)
@@ -187,7 +187,7 @@ def periodic_kalman_filter(
     _refuse_white_feedthrough(periodic, noisy)
     G = periodic.B[:, :, columns]
     noise = G * np.array(list(process.values()), dtype=np.float64) @ np.swapaxes(G, 1, 2)
-    over_C = np.linalg.solve(R, periodic.C)
+    over_C: FloatArray = np.asarray(np.linalg.solve(R, periodic.C))
     backwards = -np.arange(len(periodic.A))
     dual = [np.swapaxes(M, 1, 2)[backwards] for M in (periodic.A, np.swapaxes(over_C, 1, 2) @ periodic.C, noise)]
     what = f"{', '.join(periodic.outputs.names) or 'no output'} does not see it, or no noise reaches it"

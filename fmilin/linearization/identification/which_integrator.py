@@ -271,7 +271,7 @@ def _in_turn(S: FloatArray) -> list[Integrator]:
     if not 2 <= count <= MOST_IN_TURN:
         return []
     units = np.eye(len(S))
-    single = [np.linalg.solve(S, unit[:, None] * S) for unit in units]
+    single: list[FloatArray] = [np.asarray(np.linalg.solve(S, unit[:, None] * S)) for unit in units]
     positions, speeds = single[:count], single[count:]
     methods = []
     for turn in (list(range(count)), list(range(count))[::-1]):

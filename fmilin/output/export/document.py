@@ -107,7 +107,7 @@ def _discrete_part(discrete: LinearModel) -> dict[str, Any]:
 
 def _discrete_of(part: Mapping[str, Any], linear: LinearModel) -> LinearModel:
     """Return the discrete model in the coordinates of the continuous one."""
-    arrays = {name: _array(part, name, getattr(linear, name).shape) for name in DISCRETE}
+    arrays: dict[str, Any] = {name: _array(part, name, getattr(linear, name).shape) for name in DISCRETE}
     errors = {name: _array(part["errors"], name, arrays[name].shape, real_array) for name in DISCRETE[:4]}
     sample_time = _float(part["sample_time"])
     if not 0 < sample_time < float("inf"):
