@@ -111,7 +111,7 @@ class RunRequest:
 def simulate_at(model: Model, start: OperatingPoint, times: FloatArray, request: RunRequest) -> Trajectory:
     """Integrate as :func:`simulate` does, with samples at ``times`` (K,), which increase from that of ``start``."""
     run = _prepared(model.compiled_for(len(times)), start, request)
-    breaks = find_time_breaks(model, run.start, run.plant.course, float(times[-1]))
+    breaks = find_time_breaks(model, run.start, run.plant.course, float(times[-1]), request.stop)
     integration = run.integration(times, breaks)
     recorder = _Recorder(run.plant)
     for sample in integration.samples(run.start.time, run.start.states):

@@ -48,20 +48,25 @@ class _Looks:
     depends_on_time: bool
 
 
-def find_time_breaks(model: Model, start: OperatingPoint, course: InputCourse, end: float) -> TimeBreaks:
-    """Return the times between the start and ``end`` at which no step should go past what acts on the model."""
+def find_time_breaks(
+    model: Model, start: OperatingPoint, course: InputCourse, end: float, stop: Callable[[], bool] = lambda: False
+) -> TimeBreaks:
+    """Return the times between the start and ``end`` at which no step should go past what acts on the model.
+
+    ``stop`` is asked before each evaluation of a black box; once it says yes, what was found so far is returned.
+    """
     begin = start.time
     if not end > begin:
         return TimeBreaks(np.empty(0))
     times, remarks = [course.breaks(begin, end)], []
     if course.is_opaque:
-        times.append(_sudden_changes(course.piece(begin, end), begin, end))
+        times.append(_sudden_changes(course.piece(begin, end), begin, end, stop))
         remarks.append(_remark("A function of an input", "Declare them (function.knots = [...]), or give", begin, end))
     tape = _tape_of(model)
     if tape is not None:
         times.append(tape.breaks(begin, end))
     elif not _announces_times(model):
-        looks = _looks_at(model, start, end)
+        looks = _looks_at(model, start, end, stop)
         times.append(looks.times)
         if looks.depends_on_time:
             who = f"'{model.info.name}', a black box,"
@@ -101,7 +106,7 @@ def _tape_of(model: Model) -> TimeTape | None:
     return tape
 
 
-def _looks_at(model: Model, start: OperatingPoint, end: float) -> _Looks:
+def _looks_at(model: Model, start: OperatingPoint, end: float, stop: Callable[[], bool]) -> _Looks:
     """Return where the rates of a black box change suddenly with time, its states held."""
     earlier_look = _looks.get(model)
     if earlier_look is not None and earlier_look.start == start.time and end <= earlier_look.end:
@@ -115,9 +120,10 @@ def _looks_at(model: Model, start: OperatingPoint, end: float) -> _Looks:
             return np.full(len(start.states), np.nan)
 
     values = [rates(t) for t in np.linspace(start.time, last, 8)]
-    looks = _Looks(start.time, last, _sudden_changes(rates, start.time, last), _vary(np.array(values)))
+    looks = _Looks(start.time, last, _sudden_changes(rates, start.time, last, stop), _vary(np.array(values)))
     looks = _Looks(looks.start, looks.end, looks.times, looks.depends_on_time or bool(looks.times.size))
-    _looks[model] = looks
+    if not stop():  # what was interrupted is incomplete, and is not used again
+        _looks[model] = looks
     return looks
 
 
@@ -126,10 +132,17 @@ def _vary(values: FloatArray) -> bool:
     return bool((np.ptp(np.nan_to_num(values), axis=0) > ROUNDING_OF_VALUES * max(size, 1e-300)).any())
 
 
-def _sudden_changes(function: Callable[[float], FloatArray], begin: float, end: float) -> FloatArray:
-    """Return the times at which a function jumps, and the ends of what it does within a moment."""
+def _sudden_changes(
+    function: Callable[[float], FloatArray], begin: float, end: float, stop: Callable[[], bool]
+) -> FloatArray:
+    """Return the times at which a function jumps, and the ends of what it does within a moment; none once stopped."""
     times = np.linspace(begin, end, LOOKS + 1)
-    values = np.array([function(float(t)) for t in times]).reshape(len(times), -1)
+    evaluated: list[FloatArray] = []
+    for t in times.tolist():
+        if stop():
+            return np.empty(0)
+        evaluated.append(function(t))
+    values = np.array(evaluated).reshape(len(times), -1)
     change_times: list[float] = []
     for column in np.flatnonzero(np.ptp(values, axis=0) > 0):
         value = values[:, column]

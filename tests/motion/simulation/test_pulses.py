@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 
+import control
 import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.motion.simulation.inputs import InputTable
 from fmilin.native import DaeModel, OdeModel
+from fmilin.native.function import FunctionModel
 
 PULSES = {
     "a hat": ("1e6*max(0, 0.0015 - abs(time - 3))", 2.25),
@@ -59,3 +62,40 @@ def test_an_orbit_meets_its_pulses() -> None:
     orbit = fl.periodic_orbit(model, period=6.0, inputs=None)
     hat = 1e6 * (2 * np.cosh(0.0015) - 2)  # the integral of hat(s) e^s
     assert orbit.start.states[0] == pytest.approx(hat * np.exp(-3.0) / (1 - np.exp(-6.0)), rel=1e-8)
+
+
+def test_an_interrupt_ends_the_search_for_pulses() -> None:
+    """A black box that takes long would be evaluated thousands of times before the first step."""
+    calls: list[float] = []
+
+    def rates(t: float, x: np.ndarray, _u: np.ndarray) -> np.ndarray:
+        calls.append(t)
+        return np.array([np.cos(t) - x[0]])
+
+    model = FunctionModel("slow", {"x": 0.0}, rates)
+    motion = fl.simulate(model, stop_time=6.0, stop=lambda: len(calls) > 100)
+    assert motion.remarks[0].kind == "interrupted"
+    assert len(calls) < 200
+    again = fl.simulate(model, stop_time=6.0)
+    assert again.states[-1, 0] == pytest.approx((np.cos(6) + np.sin(6) - np.exp(-6)) / 2, abs=1e-8)
+
+
+def test_a_pulse_between_two_samples_of_a_closed_loop_acts() -> None:
+    """3 ms in a table, at no multiple of the sample time; a disturbance of the actuator with knots as well."""
+    model = OdeModel(
+        "plant", {"x": "v + w", "v": "u - v"}, inputs=["u", "w"], outputs={"x": "x"}, start={"x": 0.0, "v": 0.0}
+    )
+    begin, end = 0.3371, 0.3401
+    times = np.array([0.0, begin, begin, end, end, 2.0])
+    table = InputTable(times, ("w",), np.array([[0.0, 0.0, 100.0, 100.0, 0.0, 0.0]]).T)
+    none = control.ss([[0.0]], [[0.0]], [[0.0]], [[0.0]], 0.1, inputs=["x"], outputs=["u"])
+    motion = fl.design.closed_loop(model, none, stop_time=2.0, inputs=table)
+    np.testing.assert_allclose(motion.states[-1], [0.3, 0.0], atol=1e-9)
+
+    def push(t: float) -> float:
+        return 100.0 * (begin <= t < end)
+
+    push.knots = [begin, end]  # type: ignore[attr-defined]
+    shaken = fl.design.closed_loop(model, none, stop_time=2.0, disturbances={"u": push})
+    speed = 100 * (np.exp(end - 2) - np.exp(begin - 2))
+    np.testing.assert_allclose(shaken.states[-1], [0.3 - speed, speed], atol=1e-9)
