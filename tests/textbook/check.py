@@ -36,6 +36,8 @@ def find_differences(cell: Cell, textbook: Textbook) -> list[str]:
     lin = _linearize(cell, names, sampled="sample_time" in textbook.controller)
     differences = [*plant_differences, *_compare_point(lin, names), *_compare_matrices(lin, names)]
     differences += _compare_eigenvalues(lin, textbook)
+    if lin.is_equilibrium is not textbook.is_equilibrium:
+        differences.append(f"is_equilibrium is {lin.is_equilibrium}, not {textbook.is_equilibrium}")
     if textbook.trim_guess:
         differences += _compare_trim(cell, names)
     if not textbook.has_equilibrium:

@@ -180,6 +180,7 @@ def _saturated(name: str, title: str, u: float, slope: float) -> Textbook:
         [[2.0]],
         [[0.0]],
         [0],
+        is_equilibrium=False,
         has_equilibrium=False,
         margins=MarginsInClosedForm((0.0, math.inf), 90.0) if slope else None,
         controller={"kp": 1.5} if slope else {},

@@ -42,6 +42,7 @@ class Textbook:
     D: Sequence[Sequence[float]]
     eigenvalues: Sequence[complex]
     trim_guess: Mapping[str, float] = field(default_factory=dict)  #: a trim from there ends at the point
+    is_equilibrium: bool = True  #: whether the point is one
     undetermined: Sequence[str] = ()  #: states with any value at an equilibrium
     has_equilibrium: bool = True  #: with the inputs of the point; where it has none, a trim must say so
     output_period: Mapping[str, float] = field(default_factory=dict)  #: outputs that are angles: one turn

@@ -166,6 +166,7 @@ def ball_in_flight() -> Textbook:
         [[1, 0]],
         [[0]],
         [0, 0],
+        is_equilibrium=False,
     )
 
 
@@ -189,4 +190,5 @@ def quaternion_body() -> Textbook:
         [[0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 0, 1]],
         np.zeros((2, 3)).tolist(),
         [0, 0, complex(0, spin / 2), complex(0, -spin / 2), complex(0, wobble), complex(0, -wobble)],
+        is_equilibrium=False,
     )

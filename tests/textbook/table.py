@@ -93,6 +93,8 @@ holds:
 
 - The operating point is the textbook's, and so are A, B, C and D in closed form, to 1e-12 (1e-8 where a source has no
   exact derivatives), and each entry within the error that is stated for it.
+- `lin.is_equilibrium` is True, or False where the point moves: in the ball's flight, in the spinning body and in the
+  integrator, which its input fills.
 - Each eigenvalue is within `lin.eigenvalue_errors()` of the closed form.
 - `fl.trim` from a displaced guess ends at the textbook's equilibrium, and raises an error where the model has none with
   these inputs (the saturated integrator).
