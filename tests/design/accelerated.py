@@ -240,7 +240,8 @@ def run_estimator(case: Case, kind: str, runs: int, seed: int, samples: int = SA
             kf.reset()
             if code is not None:
                 code.restart()
-            x = draw_start(case, kf.x, np.linalg.cholesky(kf.covariance), kf.states.names, random)
+            factor: FloatArray = np.asarray(np.linalg.cholesky(kf.covariance))
+            x = draw_start(case, kf.x, factor, kf.states.names, random)
             for k in range(samples):
                 u = truth.command(k)
                 x, y = truth.advance(x, u, random)
@@ -269,7 +270,7 @@ def run_kalman_filter(case: Case, runs: int, seed: int, samples: int = SAMPLES) 
     )
     names = linear.states.names
     at = [case.model.states.index_of(name) for name in names]
-    factor = np.linalg.cholesky(kf.covariance)
+    factor: FloatArray = np.asarray(np.linalg.cholesky(kf.covariance))
     nees = nis = 0.0
     for run in range(runs):
         random = np.random.default_rng([seed, run])

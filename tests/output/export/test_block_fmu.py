@@ -21,7 +21,7 @@ from fmilin.fmi.write import build_fmu
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray
 from tests.design.scheduled import SAMPLE, answers, every_kind, family_over, lqr, steps
-from tests.output.export.test_estimator_c import at_rest, by_python, swinging
+from tests.output.export.test_estimator_c import at_rest, by_python, felt, swinging
 
 VERSIONS = ["2.0", "3.0"]
 
@@ -119,6 +119,59 @@ def test_a_plain_loop_with_a_filter_equals_the_steps_of_python(make: Any, fmi: A
     names = (*kf.model.inputs.names, *kf.model.outputs.names)
     read = run_plain_loop(tmp_path / "filter.fmu", names, rows, kf.sample_time)
     np.testing.assert_allclose(read, by_python(kf, rows), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("fmi", VERSIONS)
+@pytest.mark.parametrize("kind", ["ekf", "iekf", "ukf"])
+def test_a_plain_loop_with_held_noise_equals_the_steps_of_python(kind: str, fmi: Any, tmp_path: Path) -> None:
+    """An accelerometer sees the noise of the sample that ends; the noise states are not among the outputs."""
+    kf, rows = felt(kind)
+    kf.save(tmp_path / "filter.fmu", fmi=fmi)
+    names = (*kf.model.inputs.names, *kf.model.outputs.names)
+    read = run_plain_loop(tmp_path / "filter.fmu", names, rows, kf.sample_time)
+    expected = by_python(kf, rows)
+    np.testing.assert_allclose(read, expected, rtol=1e-12, atol=1e-12)
+    assert read.shape[1] == len(kf.model.states) + 2
+
+
+def accelerated_cart() -> fl.design.KalmanFilter:
+    """A steady filter with an accelerometer, of noise that is held over each sample."""
+    cart = fl.models.OdeModel(
+        "cart", {"s": "v", "v": "(F + w - 0.5*v - 2*s)/2"}, inputs=["F", "w"], outputs={"acc": "der(v)", "s": "s"}
+    )
+    noise = {"w": 0.5, "F": 0.1}
+    return fl.design.kalman_filter(
+        fl.linearize(cart), SAMPLE, process=noise, measured={"acc": 1e-3, "s": 1e-4}, held=True
+    )
+
+
+@pytest.mark.parametrize("fmi", VERSIONS)
+def test_a_plain_loop_with_a_steady_filter_of_held_noise_equals_the_steps_of_python(fmi: Any, tmp_path: Path) -> None:
+    kf = accelerated_cart()
+    kf.save(tmp_path / "filter.fmu", fmi=fmi)
+    rows = np.random.default_rng(4).uniform(-0.2, 0.2, (40, 4))
+    x, expected = kf.sampled.y0, []
+    for row in rows:
+        x, _ = kf.correct(kf.predict(x, row[:2]), row[:2], row[2:])
+        expected.append(x)
+    read = run_plain_loop(tmp_path / "filter.fmu", ["F", "w", "acc", "s"], rows, SAMPLE)
+    np.testing.assert_allclose(read, expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("fmi", VERSIONS)
+def test_a_plain_loop_with_a_regulator_that_feels_its_own_force_equals_python(fmi: Any, tmp_path: Path) -> None:
+    """The accelerometer sees the force of the sample that ends, which the regulator knows."""
+    kf = accelerated_cart()
+    law = fl.design.KalmanRegulator(kf, np.array([[3.0, 2.0]]), drives=["F"])
+    law.save(tmp_path / "lqg.fmu", fmi=fmi)
+    rows = np.random.default_rng(4).uniform(-0.2, 0.2, (40, 2))
+    expected = []
+    law.restart()
+    for k, y in enumerate(rows):
+        expected.append(law.answer(k * SAMPLE, y))
+        law.applied(expected[-1])
+    read = run_plain_loop(tmp_path / "lqg.fmu", ["acc", "s"], rows, SAMPLE)
+    np.testing.assert_allclose(read, expected, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("fmi", VERSIONS)
