@@ -37,6 +37,7 @@ FIRST_ORDER_SEPARATION = 10.0
 CLUSTER_SEPARATION = 2.0
 ANGLES = 16  # points on a circle at which the spectral radius is looked at
 GROWTH = 1.3  # of the radius from one trial circle to the next
+COARSE = 2  # such steps at once, as long as circles fail
 MAX_CLUSTER = 60  # order of a cluster up to which circles are tried; larger ones get the k-th root law
 MAX_SCHUR = 800  # order of a block up to which its Schur form is computed for clusters
 # Errors of entries are estimates. Within so many of them of the stability limit the error of the growth is computed;
@@ -298,25 +299,44 @@ def _find_radius(A: Complex, E: FloatArray, center: complex) -> float:
     k = len(A)
     offsets = np.diag(A) - center
     elsewhere = np.angle(offsets[np.abs(offsets) > 0])
-    angles = np.concatenate((2 * np.pi * np.arange(ANGLES) / ANGLES, elsewhere))
-    directions = np.exp(1j * angles)
-    unit = np.eye(k)
-    largest = 2.0 * float(np.linalg.norm(A - center * unit) + np.linalg.norm(E))
+    angles = 2 * np.pi * np.arange(ANGLES) / ANGLES
+    # most circles fail at one of the first points, and the others need not be looked at
+    directions = [np.exp(1j * part) for part in (angles[::4], np.concatenate((angles, elsewhere)))]
+    largest = 2.0 * float(np.linalg.norm(A - center * np.eye(k)) + np.linalg.norm(E))
+
+    def separates(radius: float) -> bool:
+        return all(_is_separating(A, E, center + radius * part) for part in directions)
+
     radius = float(E.max()) / k
-    while radius < largest:
-        shifted = (center + radius * directions)[:, None, None] * unit - A
-        with np.errstate(all="ignore"):
-            try:
-                resolvent = np.abs(np.linalg.inv(shifted))
-            except np.linalg.LinAlgError:
-                radius *= GROWTH
-                continue
-            if np.isfinite(resolvent).all() and _is_below_one(resolvent @ E):
-                return radius
-        radius *= GROWTH
-    return largest
+    while radius < largest and not separates(radius):
+        radius *= GROWTH**COARSE
+    for finer in range(COARSE - 1, 0, -1):
+        smaller = radius / GROWTH**finer
+        if smaller < largest and separates(smaller):
+            return smaller
+    return min(radius, largest)
+
+
+def _is_separating(A: Complex, E: FloatArray, points: Complex) -> bool:
+    """Whether no eigenvalue of A can be at one of some points (m,), for errors E."""
+    shifted = points[:, None, None] * np.eye(len(A)) - A
+    with np.errstate(all="ignore"):
+        try:
+            resolvent = np.abs(np.linalg.inv(shifted))
+        except np.linalg.LinAlgError:
+            return False
+    return bool(np.isfinite(resolvent).all()) and _is_below_one(resolvent @ E)
 
 
 def _is_below_one(products: FloatArray) -> bool:
     """Whether the spectral radius of each of some matrices without negative entries (m, k, k) is below 1."""
-    return bool(np.abs(np.linalg.eigvals(products)).max() < 1.0)
+    # It is between the smallest and the largest sum of a row, and of a column.
+    undecided = np.ones(len(products), dtype=bool)
+    for axis in (1, 2):
+        sums = products.sum(axis=axis)
+        if (sums.min(axis=1) >= 1.0).any():
+            return False
+        undecided &= sums.max(axis=1) >= 1.0
+    if not undecided.any():
+        return True
+    return bool(np.abs(np.linalg.eigvals(products[undecided])).max() < 1.0)
