@@ -151,8 +151,12 @@ def write_stack(
     geometry: StackGeometry,
     *,
     errors: FloatArray,
+    zeros: Mask,
 ) -> None:
-    """Write the matrices of a stack by name; an entry's error is that of its row over the size of its column."""
+    """Write the matrices of a stack by name; an entry's error is that of its row over the size of its column.
+
+    Entries that are zero by the structure of the model, ``zeros`` (N + ny, P + nu), have no error.
+    """
     t, kept, p = tangents, list(tangents.kept), len(tangents.kept)
     matrices = {name: getattr(t, name) for name in "ABCDT"}
     values = {"f0": t.rates[:, kept], "y0": points.states[:, kept], "x0": points.states, "u0": points.inputs}
@@ -162,11 +166,17 @@ def write_stack(
     largest, seen = geometry.slopes.largest, geometry.output_slopes.largest
     rows = _row_errors(model, dict(facts.pairs or {}), kept, geometry.row_errors_of_T, errors)
     columns = {"A": y, "B": u, "C": y, "D": u, "T": y}
+    kept_zeros, output_zeros = zeros[kept], zeros[len(model.states) :]
+    structural = {
+        "A": kept_zeros[:, :p], "B": kept_zeros[:, p:], "C": output_zeros[:, :p], "D": output_zeros[:, p:]
+    }  # fmt: skip
     entries = largest[:, :p], largest[:, p:], seen[:, :p], seen[:, p:], geometry.largest_of_T[:, None]
     for number, (name, entry) in enumerate(zip(columns, entries, strict=True)):
-        np.divide(rows[name][..., None], columns[name][:, None], out=parts[f"error_{name}"])
-        worst = _worst(rows[name], columns[name])
-        parts["accuracy"][:, number] = relative_to(entry.max(axis=1, initial=0.0), worst)
+        error = parts[f"error_{name}"]
+        np.divide(rows[name][..., None], columns[name][:, None], out=error)
+        if name in structural:
+            error[structural[name] & (matrices[name] == 0)] = 0.0
+        parts["accuracy"][:, number] = relative_to(entry.max(axis=1, initial=0.0), error.max(axis=(1, 2), initial=0.0))
     parts["accuracy"][:, 5] = np.where(parts["f0"].any(axis=1), EPS, 0.0)
     parts["accuracy"][:, 6], parts["accuracy"][:, 7] = geometry.distance, geometry.condition_number
 
@@ -183,13 +193,6 @@ def _row_errors(
     for row, copy in model.copies.items():
         seen_y[:, row], seen_u[:, row] = of_T[:, copy.index] if copy.kind == "state" else 0.0, 0.0
     return {"A": along_y, "B": along_u, "C": seen_y, "D": seen_u, "T": of_T}
-
-
-def _worst(rows: FloatArray, columns: FloatArray) -> FloatArray:
-    """Return the largest of the errors of rows over the sizes of columns at each point."""
-    if not columns.shape[1]:
-        return np.zeros(len(columns))
-    return np.asarray(rows.max(axis=1, initial=0.0) / columns.min(axis=1))
 
 
 def relative_to(largest: FloatArray, worst: FloatArray) -> FloatArray:

@@ -19,12 +19,14 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.assembly import Mask, Parts, comparable_sizes, connected_points, write_stack
 from fmilin.linearization.findings import HUGE, change_remarks, motion_remark
 from fmilin.linearization.request import Request
+from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import independent_rows, scaled
 from fmilin.manifold.selection import CONDITION_LIMIT, Selection
 from fmilin.manifold.slopes import SMALL_STEP, compared, random_direction, rounding_of, some_bits_further
 from fmilin.manifold.stack import AT_ONCE, PointStack, StackGeometry, StackSurroundings
 from fmilin.manifold.steady_stack import StackMotion, stack_motion
 from fmilin.manifold.verification import VerifiedFacts, verified_facts_of
+from fmilin.manifold.zeros import find_structural_zeros
 from fmilin.model.interface import ExactSlopes, Model, OperatingPoint, TangentStack
 
 EPS = float(np.finfo(np.float64).eps)
@@ -109,6 +111,18 @@ class StackProcedure:
         return independent_rows(rows, len(self.dependent), len(self.model.constraints))
 
     @cached_property
+    def _zeros(self) -> Mask:
+        """Which slopes are zero by the structure of the model, shape (N + ny, P + nu)."""
+        point, n = self.point, len(self.own.states)
+        scales = self.own.states.scales(point.states)
+        invariants = Invariants(self.own, point.inputs, self._facts.pairs or {}, scales)
+        x_u = np.zeros((n, len(point.inputs)))  # where inputs prescribe a motion stacks are of no use
+        zeros = find_structural_zeros(self.own, point, invariants, self.linear.T, x_u).copy()
+        # rates and outputs that are states have the rows of T, and their errors
+        zeros[[*invariants.pairs, *(n + row for row in self.own.copies)]] = False
+        return zeros
+
+    @cached_property
     def _agrees(self) -> bool:
         """Whether a stack says of the point before what the procedure at one point has said of it."""
         for name in "ABCDT":
@@ -160,7 +174,7 @@ class StackProcedure:
         geometry = StackGeometry(model, points, tangents, self._rows)
         surroundings = StackSurroundings(model, self._rows)
         errors, usual = self._row_errors(points, tangents, geometry, surroundings)
-        write_stack(parts, model, facts, points, tangents, geometry, errors=errors)
+        write_stack(parts, model, facts, points, tangents, geometry, errors=errors, zeros=self._zeros)
         motion = stack_motion(model, points, tangents, geometry, surroundings, errors[:, : len(model.states)])
         usual &= (geometry.condition_number <= CONDITION_LIMIT) & geometry.is_regular(facts.rates) & ~motion.open
         usual &= geometry.is_finite & connected_points(parts)

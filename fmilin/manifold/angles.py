@@ -10,6 +10,10 @@ from fmilin.ground import FloatArray, Signals
 
 TURNS_OF_UNITS = {"rad": (2 * np.pi,), "deg": (360.0,), "°": (360.0,), "rev": (1.0,)}
 TURNS_WITHOUT_UNIT = (2 * np.pi, 360.0)
+# atan2(...)/(2 pi), in revolutions without a unit, wraps at half a turn. A switch between 0 and 1 changes by 1 as well:
+# only what stands at half a turn, and still moves behind the wrap, is an angle.
+REVOLUTION = 1.0
+HALF_TURN = 1e-9  # by which it may miss that
 # 2 atan2(...) changes by two turns. Multiples of 2 pi are hardly met by chance, those of 360 are.
 MOST_TURNS = {2 * np.pi: 64, 360.0: 2, 1.0: 2}
 LEAST_CHANGE = 0.75  # of the smallest turn, 1 revolution
@@ -31,7 +35,8 @@ class AngleUnwrapper:
 
     def __init__(self, outputs: Signals, base: FloatArray) -> None:
         self._base = base  # (ny,), at the point
-        self._turns = [list_turns(unit) for unit in outputs.units]
+        self._turns = [_list_turns_at(unit, value) for unit, value in zip(outputs.units, base.tolist(), strict=True)]
+        self._is_plain = [unit in ("", "1") for unit in outputs.units]
         self._wrapping: dict[int, float] = {}  # rows that wrap, and their turn
         self._looks = np.zeros(len(base), dtype=np.intp)
         self._watches = any(self._turns)
@@ -53,12 +58,26 @@ class AngleUnwrapper:
             for i in unknown:
                 self._looks[i] += 1
                 for turn in self._turns[i]:
-                    if _is_near_turns(float(close[i]), turn, EXACT_TURN):
+                    is_switch = self._is_plain[i] and turn == REVOLUTION and not _moves_beyond_turns(float(close[i]))
+                    if _is_near_turns(float(close[i]), turn, EXACT_TURN) and not is_switch:
                         self._wrapping[i] = turn
         for i, turn in self._wrapping.items():
             if i in candidates:
                 values[i] -= turn * round(float(change[i]) / turn)
         return values
+
+
+def _list_turns_at(unit: str, value: float) -> tuple[float, ...]:
+    """Return the turns of a unit; without a unit also a revolution where the value is half of one."""
+    turns = list_turns(unit)
+    if unit in ("", "1") and abs(abs(value) - REVOLUTION / 2) <= HALF_TURN:
+        return (*turns, REVOLUTION)
+    return turns
+
+
+def _moves_beyond_turns(change: float) -> bool:
+    """Whether a change is more than whole revolutions and rounding: a switch jumps and stays."""
+    return abs(change - round(change)) > 4 * float(np.finfo(np.float64).eps)
 
 
 def _is_near_turns(change: float, turn: float, tolerance: float) -> bool:

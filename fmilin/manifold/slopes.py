@@ -19,6 +19,7 @@ from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.rank import fixed_direction
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.verification import VerifiedFacts
+from fmilin.manifold.zeros import find_structural_zeros
 from fmilin.model.interface import Evaluation, ExactSlopes, Model, OperatingPoint
 from fmilin.numerics.differences.differences import Differences, Slopes
 
@@ -35,7 +36,9 @@ def by_procedure(nearby: Neighbourhood) -> Slopes | None:
     if J is None:
         return None
     error, rounding_error = _error_of(nearby, J), _rounding_error(nearby, exact, J, independent)
-    return nearby.with_exact_rows(_smooth(J, error if rounding_error is None else np.maximum(error, rounding_error)))
+    if rounding_error is not None:
+        error = np.maximum(error, rounding_error)
+    return nearby.with_exact_rows(_smooth(J, _without_zeros(nearby, J, error)))
 
 
 def _along(exact: ExactSlopes, independent: Sequence[int]) -> FloatArray | None:
@@ -94,7 +97,7 @@ def by_products(nearby: Neighbourhood) -> Slopes | None:
     if answer is None:
         return None
     J = np.concatenate((answer.derivatives, answer.outputs))
-    slopes = nearby.with_exact_rows(_smooth(J, _error_of(nearby, J)))
+    slopes = nearby.with_exact_rows(_smooth(J, _without_zeros(nearby, J, _error_of(nearby, J))))
     own = nearby.model.product_errors(point.time, point.states, point.inputs, dx, du)
     if own is None:
         return slopes
@@ -107,6 +110,15 @@ def _error_of(nearby: Neighbourhood, J: FloatArray) -> FloatArray:
     relative = 8 * EPS * nearby.frame.selection.condition_number
     relative += float(T_error.max(initial=0.0)) / max(float(np.abs(T).max(initial=0.0)), 1e-300)
     return relative * row_sizes(J, nearby.scales)
+
+
+def _without_zeros(nearby: Neighbourhood, J: FloatArray, error: FloatArray) -> FloatArray:
+    """Return the errors of exact slopes, 0 where a slope is zero by the structure of the model."""
+    if (J != 0).all():
+        return error
+    frame = nearby.frame
+    structural = find_structural_zeros(nearby.model, nearby.point, frame.invariants, frame.T, frame.x_u)
+    return np.where((J == 0) & structural, 0.0, error)
 
 
 def row_sizes(J: FloatArray, scales: FloatArray) -> FloatArray:

@@ -34,6 +34,8 @@ def upright(angle: str = "atan2(x, -y)") -> LagrangeModel:
         ("atan2(x, -y)*180/pi", -360 / pi),
         ("1 + 3*atan2(-x, -y)", 6.0),
         ("atan2(x, -y) - pi", -2.0),
+        ("atan2(x, -y)/(2*pi)", -1 / pi),
+        ("0.2*x - atan2(x, -y)/(2*pi)", 0.2 + 1 / pi),
     ],
 )
 @pytest.mark.parametrize("derivatives", ["auto", "differences"])
@@ -70,10 +72,22 @@ def test_a_heading_in_degrees_that_wraps_in_a_black_box() -> None:
 
 
 def test_other_jumps_stay_jumps() -> None:
-    for height in ("6", "2*pi + 0.001", "1"):
+    for height in ("6", "2*pi + 0.001", "1", "2"):
         switch = OdeModel("switch", {"x": "-x"}, outputs={"y": f"{height}*abs(x)/(2*x + 1e-300) + x"})
         with pytest.raises(KinkError):
             fl.linearize(switch)
+
+
+@pytest.mark.parametrize("low", [-0.5, 0.0])
+def test_a_switch_that_changes_by_1_is_not_an_angle_in_turns(low: float) -> None:
+    def rates(_time: float, x: FloatArray, _u: FloatArray) -> FloatArray:
+        return np.array([-x[0]])
+
+    def is_on(_time: float, x: FloatArray, _u: FloatArray) -> float:
+        return low + float(x[0] > 0)
+
+    with pytest.raises(KinkError):
+        fl.linearize(FunctionModel("relay", {"x": 0.0}, rates, outputs={"on": is_on}))
 
 
 def test_a_steep_output_that_changes_by_a_turn_is_not_an_angle() -> None:

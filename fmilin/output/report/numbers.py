@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from fmilin.ground.signals import Signals
     from fmilin.linear_model.model import LinearModel
     from fmilin.linear_model.modes import EigenvalueCluster
+
+EPS = 2.0**-52
 SIGNIFICANT = 8  # digits shown of an eigenvalue
 LONGEST_NAME = 60
 MOST_DECIMALS = 300  # powers of ten that a double holds
@@ -83,6 +85,29 @@ def value_with_unit(value: float, unit: str) -> str:
     """Return a value with its unit, but for a mere 1; angles in rad in degrees, too."""
     degrees = f" ({math.degrees(value):.6g}°)" if unit == "rad" and value and math.isfinite(value) else ""
     return f"{value:.8g} {'' if unit == '1' else unit}".rstrip() + degrees
+
+
+ROUNDING = 4.0  # times eps and the size of a value: what a sum of values of that size leaves for a zero
+
+
+def hide_rounding(values: Mapping[str, float], signals: Signals) -> dict[str, float]:
+    """Return values by name, 0 for those that are rounding beside their nominal value.
+
+    Without a nominal value the size is the largest of the same unit. Of values that are all tiny none is hidden, except
+    below the square of eps, where a difference of two numbers about 1 cannot lie.
+    """
+    largest: dict[str, float] = {}
+    for signal in signals:
+        if signal.unit and signal.name in values:
+            largest[signal.unit] = max(largest.get(signal.unit, 0.0), abs(values[signal.name]))
+    shown = dict(values)
+    for signal in signals:
+        value = values.get(signal.name, 0.0)
+        size = signal.nominal or largest.get(signal.unit, 0.0)
+        least = ROUNDING * EPS * abs(size) if signal.nominal else max(ROUNDING * EPS * size, EPS**2)
+        if signal.name in shown and abs(value) < least:
+            shown[signal.name] = 0.0
+    return shown
 
 
 def matrices_of(result: LinearModel | LinearFamily) -> Iterator[tuple[str, Signals, Signals]]:

@@ -16,7 +16,7 @@ from fmilin.model.interface import OperatingPoint
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.output.report.family_pictures import mode_numbers
 from fmilin.output.report.figures import COLORS, QUIET, gridded, labelled, titled_figure
-from fmilin.output.report.numbers import cluster_text, rough, shortened, value_with_unit
+from fmilin.output.report.numbers import cluster_text, hide_rounding, rough, shortened, value_with_unit
 from fmilin.output.report.page import Sheet
 from fmilin.output.report.table import Fact, print_fact, print_facts, print_names, print_remarks, print_rows, table_of
 from fmilin.points.many_starts import OperatingPoints
@@ -49,10 +49,9 @@ def show_point(point: TrimmedPoint, page: Sheet, *, name: str = "") -> None:
     if name:
         print_fact(page, "Model", [shortened(name)])
     print_fact(page, "Found", [report.summary, f"t = {point.time:.8g} s"])
-    inputs = [
-        f"{shortened(s.name)} = {value_with_unit(v, s.unit)}"
-        for s, v in zip(report.inputs, point.inputs.tolist(), strict=True)
-    ]
+    values = dict(zip(report.inputs.names, point.inputs.tolist(), strict=True))
+    shown = hide_rounding(values, report.inputs)
+    inputs = [f"{shortened(s.name)} = {value_with_unit(shown[s.name], s.unit)}" for s in report.inputs]
     print_facts(page, (("Inputs", inputs or ["none"]), *_parameters(point), *_facts(report)))
     if len(report.states):
         page.print()

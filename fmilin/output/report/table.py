@@ -16,9 +16,11 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import cluster_modes, slowness
 from fmilin.linear_model.no_response import step_to_rest
 from fmilin.output.report.numbers import (
+    EPS,
     SIGNIFICANT,
     cluster_text,
     count_known_digits,
+    hide_rounding,
     round_to_error,
     rounded,
     shortened,
@@ -262,7 +264,8 @@ def _names(signals: Signals, most: int = MOST_SIGNALS) -> list[str]:
 
 def _values(values: Mapping[str, float], signals: Signals) -> list[str]:
     units = dict(zip(signals.names, signals.units, strict=True))
-    return cut_list([f"{shortened(n)} = {value_with_unit(v, units.get(n, ''))}" for n, v in values.items()])
+    shown = hide_rounding(values, signals)
+    return cut_list([f"{shortened(n)} = {value_with_unit(v, units.get(n, ''))}" for n, v in shown.items()])
 
 
 def cut_list(pieces: list[str], most: int = MOST_SIGNALS) -> list[str]:
@@ -297,9 +300,11 @@ def _equilibrium(linear: LinearModel) -> str:
     if not len(linear.states):
         return "no" if not is_equilibrium else "yes: nothing can move"
     rates = linear.f0 / (linear.sample_time or 1.0)
-    fastest = int((abs(rates) / linear.states.scales(linear.y0)).argmax())
+    relative = abs(rates) / linear.states.scales(linear.y0)
+    fastest = int(relative.argmax())
     if is_equilibrium:
-        return f"yes (no coordinate changes faster than {abs(rates).max():.1e} per second{_still_away(linear)})"
+        largest = abs(rates).max() if relative[fastest] > EPS else 0.0  # below it is what rounding leaves of a zero
+        return f"yes (no coordinate changes faster than {largest:.1e} per second{_still_away(linear)})"
     name, unit = shortened(linear.states[fastest].name), rate_unit(linear.states[fastest].unit)
     no = "no, a steady motion" if "steady" in kinds else "no"
     return f"{no}: {name} changes at {rates[fastest]:.8g} {unit}{_still_away(linear)}; f0 is kept"

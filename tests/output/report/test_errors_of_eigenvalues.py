@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 import pytest
-from fmilin.models import OdeModel
 
 import fmilin as fl
+from fmilin.native import OdeModel
 from fmilin.output.report.family_pictures import known_eigenvalues, quantity_of
 from fmilin.output.report.periodic import _multiplier_text
 from fmilin.output.report.web.of_family import family_report

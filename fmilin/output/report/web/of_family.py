@@ -291,7 +291,7 @@ def _points(family: LinearFamily) -> list[Block]:
     heads = [*family.axes, "Rightmost eigenvalue [1/s]", "Smallest damping ratio", "Slowest [rad/s]", "Fastest [rad/s]",
              "Accuracy of A", "Residual", "Remarks"]  # fmt: skip
     values = known_eigenvalues(family).reshape(len(family), -1)
-    grows = np.isin(family.spectra.kinds, GROWING).any(axis=-1)
+    grows = np.asarray(np.isin(family.spectra.kinds, GROWING).any(axis=-1))
     accuracy = family.layout.part(family.rows, "accuracy")
     rows = []
     for k in range(len(family)):

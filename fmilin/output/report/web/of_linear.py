@@ -12,7 +12,7 @@ from fmilin.linear_model.reduction import hankel_singular_values
 from fmilin.linear_model.verification import Verification
 from fmilin.model.interface import Model
 from fmilin.output.report.mechanism_picture import mechanism_figure
-from fmilin.output.report.numbers import cluster_text, matrices_of, shortened
+from fmilin.output.report.numbers import cluster_text, hide_rounding, matrices_of, shortened
 from fmilin.output.report.table import facts_of
 from fmilin.output.report.verification import limit_text, verification_figure
 from fmilin.output.report.web.blocks import Block, Cell, Section, html_of, number, picture, table, text
@@ -232,7 +232,8 @@ def _point(linear: LinearModel) -> list[Block]:
     )
     blocks: list[Block] = [text(f"Time {point.time:.8g} s.")]
     for caption, signals, values in groups:
-        rows = [[s.name, number(values.get(s.name, np.nan), digits=8), s.unit] for s in signals]
+        shown = hide_rounding(values, signals)
+        rows = [[s.name, number(shown.get(s.name, np.nan), digits=8), s.unit] for s in signals]
         heads = [caption[:-1], "Value", "Unit"]
         if caption == "States":
             rows = [[*row, "independent" if row[0] in independent else "dependent"] for row in rows]

@@ -1,0 +1,76 @@
+"""Which slopes are zero at every point, so that no rounding error belongs to them.
+
+The structure that a model declares says it. Exact slopes of a model that declares none are evaluated at one more point,
+in general position: a sum of products that is exactly zero there and at the point itself has no term that could be
+anything else. An entry that vanishes at the point alone, such as a speed that is zero, is not one of them.
+"""
+
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.ground import FloatArray, FmilinError
+from fmilin.manifold.invariants import Invariants
+from fmilin.model import Model, OperatingPoint
+from fmilin.numerics.differences.coloring import tangent_pattern
+
+Pattern = NDArray[np.bool_]
+
+GENERAL = 2.0**-7  # how far the other point is, in sizes of the variables: far beyond rounding, rarely beyond a limit
+
+
+# Where slopes were zero in general position, by the mode of a model and the directions: the points of a sweep share it.
+_known: WeakKeyDictionary[Model, dict[object, Pattern]] = WeakKeyDictionary()
+
+
+def find_structural_zeros(
+    model: Model, point: OperatingPoint, invariants: Invariants, T: FloatArray, x_u: FloatArray
+) -> Pattern:
+    """Return which slopes of rates and outputs, shape (N + ny, P + nu), are zero whatever the values of the states.
+
+    They are slopes along coordinates and inputs, which move the states by T (N, P) and x_u (N, nu).
+    """
+    connections = invariants.connections
+    if connections is None:  # the model computes its constraints: each may contain every state
+        connections = np.ones((1, len(model.states)), dtype=bool)
+    if model.structure is not None:
+        return ~tangent_pattern(model.structure, connections, T, x_u)
+    n, k = x_u.shape
+    directions = tangent_pattern(np.eye(n, n + k, dtype=bool), connections, T, x_u)
+    nothing = np.zeros((n + len(model.outputs), directions.shape[1]), dtype=bool)
+    if len(model.event_indicators(point.time, point.states, point.inputs)):  # the other point may lie in another mode
+        return nothing
+    try:
+        known = _known.setdefault(model, {})
+    except TypeError:  # a model without a hash, or of which there are not weak references
+        known = {}
+    key = (tuple(model.discrete_states().items()), directions.tobytes())
+    if key not in known:
+        slopes = _evaluate_in_general_position(model, point, directions)
+        known[key] = nothing if slopes is None else np.asarray(slopes == 0)
+    return known[key]
+
+
+def _evaluate_in_general_position(model: Model, point: OperatingPoint, directions: Pattern) -> FloatArray | None:
+    """Return exact slopes beside the point, (N + ny, P + nu), along directions as full as constraints allow; or None.
+
+    ``directions`` (N, P + nu) says which states each coordinate and input may move.
+    """
+    random = np.random.default_rng(1966)
+    k, count = len(point.inputs), directions.shape[1]
+    dx = np.where(directions, random.uniform(0.5, 1.0, directions.shape), 0.0)
+    du = np.eye(k, count, count - k)
+    x = _move(point.states, model.states.scales(point.states), random)
+    u = _move(point.inputs, model.inputs.scales(point.inputs), random)
+    try:
+        with np.errstate(all="ignore"):
+            answer = model.products(point.time, x, u, dx, du)
+    except (FmilinError, np.linalg.LinAlgError):
+        return None  # the model cannot be evaluated there
+    return None if answer is None else np.concatenate((answer.derivatives, answer.outputs))
+
+
+def _move(values: FloatArray, sizes: FloatArray, random: np.random.Generator) -> FloatArray:
+    signs = random.choice([-1.0, 1.0], len(values))
+    return values + GENERAL * np.maximum(sizes, np.abs(values)) * signs * random.uniform(0.5, 1.0, len(values))
