@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from fmilin.ground import FmilinError, NumericalError, Remark, UsageError, perform
+from fmilin.ground import ConstraintError, FmilinError, NumericalError, Remark, UsageError, perform
 from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import with_remark_on_response
@@ -269,9 +269,14 @@ def _linearized(
             held = request.keep_inaccurate or request.hold_modes
             linear = unmoved if held else refuse_dead_zones(unmoved, model, point)
         return linear if len(model.constraints) else with_remark_on_dependence(linear, model, point), frame
-    except FmilinError:
+    except FmilinError as error:
         if singular := singularity_of(model, point):
             raise NumericalError(singular) from None
+        if isinstance(error, ConstraintError) and model.has_descriptor_form:
+            from fmilin.native.formulations.descriptor_check import explain_lost_invariants
+
+            if explained := explain_lost_invariants(error, model):
+                raise explained from error
         raise
 
 

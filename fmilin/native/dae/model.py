@@ -9,7 +9,7 @@ from typing import Any, Self
 import casadi as ca
 import numpy as np
 
-from fmilin.ground import FloatArray, Signals, UnknownNameError, UsageError
+from fmilin.ground import FloatArray, FmilinError, Signals, UnknownNameError, UsageError
 from fmilin.model.interface import DescriptorForm, ExactSlopes
 from fmilin.native.dae.coefficients import lift_graph
 from fmilin.native.dae.deficient import EXACT
@@ -20,6 +20,7 @@ from fmilin.native.engine import GivenSlopes
 from fmilin.native.native_model import NativeModel
 from fmilin.numerics.codegen.library_errors import explain_library_errors
 from fmilin.numerics.codegen.rounding import matrix_without_rounding
+from fmilin.numerics.staircase import deflate
 
 
 class DaeModel(NativeModel):
@@ -105,8 +106,20 @@ class DaeModel(NativeModel):
 
     @property
     def index(self) -> int:
-        """The index."""
-        return self.engine.reduced.index
+        """The index.
+
+        Where unknowns were chosen by numbers the count of differentiations is an upper bound, and the pencil of linear
+        equations knows better.
+        """
+        reduced = self.engine.reduced
+        if not (reduced.is_by_numbers and self.engine.is_linear):
+            return reduced.index
+        try:
+            form = self.descriptor_form(self.start.time, self.start.states, self.start.inputs)
+        except FmilinError:
+            return reduced.index
+        deflation = None if form is None else deflate(form.E, form.A)
+        return reduced.index if deflation is None else min(reduced.index, deflation.index)
 
     @property
     def autonomous(self) -> bool:  # type: ignore[override]

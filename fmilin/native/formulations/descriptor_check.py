@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fmilin.ground import FloatArray, FmilinError, NumericalError, Remark
+from fmilin.ground import ConstraintError, FloatArray, FmilinError, NumericalError, Remark
 from fmilin.ground.tolerances import DESCRIPTOR_AGREES, EQUILIBRIUM
 from fmilin.linear_model.descriptor import LazyDescriptor
 from fmilin.linear_model.model import LinearModel
@@ -91,3 +91,38 @@ def check_descriptor(linear: LinearModel, model: Model, point: OperatingPoint, r
             "is what is left of larger numbers that cancel."
         )
     return replace(linear, warnings=(*linear.warnings, Remark("descriptor", str(comparison))))
+
+
+def explain_lost_invariants(error: ConstraintError, model: Model) -> NumericalError | None:
+    """Return what to say where linear equations do not keep what their own differentiation gave; None elsewhere.
+
+    In exact arithmetic they do: a sum of terms that cancel but for rounding has decided about index and order.
+    """
+    if not (isinstance(model, DaeModel) and error.residuals and model.engine.is_linear):
+        return None
+    invariants = model.engine.reduced.invariants
+    names = {row.name for row in invariants}
+    found_here = {name for name in error.residuals if name.removeprefix("rate of ") in names}
+    if found_here != set(error.residuals):
+        return None  # one that was declared may be wrong
+    smallest = _find_smallest_coefficient(model)
+    return NumericalError(
+        f"Rounding decides about '{model.engine.graph.name}': equations that differentiation gave are not kept, so a "
+        f"sum of coefficients that should cancel was not zero, or one that counts was. Which one cannot be told; the "
+        f"smallest coefficient, beside the others of its equation, is {smallest}. Multiply products of numbers out, "
+        "scale the equations, and write 0 where a coefficient is what is left of larger numbers that cancel."
+    )
+
+
+def _find_smallest_coefficient(model: DaeModel) -> str:
+    """Name the coefficient that is smallest beside the largest one of its equation."""
+    form = model.descriptor_form(model.start.time, model.start.states, model.start.inputs)
+    if form is None:
+        return "the smallest one"
+    both = np.abs(np.hstack((form.E, form.A)))
+    parts = both / np.maximum(both.max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    row, column = np.unravel_index(int(np.argmin(np.where(parts > 0, parts, np.inf))), parts.shape)
+    k = len(form.states)
+    variable = f"der({form.states[column]})" if column < k else form.states[int(column) - k]
+    value = form.E[row, column] if column < k else -form.A[row, int(column) - k]
+    return f"{value:.3g}, that of '{variable}' in '{model.engine.graph.equation_names[int(row)]}'"

@@ -52,3 +52,16 @@ def test_a_wrong_order_is_seen_by_the_pencil(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("fmilin.native.dae.model.matrix_without_rounding", wrong)
     with pytest.raises(fl.NumericalError, match=r"The order is \d, but the pencil s E - A .* has \d finite"):
         fl.linearize(model)
+
+
+def test_the_index_is_that_of_the_pencil_where_unknowns_were_chosen_by_numbers() -> None:
+    pencil = mixed_pencil(232)
+    model, lin = linearize(pencil)
+    assert model.index == pencil.index == 4
+    assert len(lin.A) == len(pencil.A)
+
+
+def test_where_sums_that_should_cancel_do_not_a_coefficient_is_named() -> None:
+    """Products of decimals that are written out: what is left of them decides about a hidden constraint."""
+    with pytest.raises(fl.NumericalError, match=r"Rounding decides about 'mixed'.* coefficient .* of '.*x\d.*' in"):
+        linearize(mixed_pencil(207))
