@@ -63,5 +63,6 @@ def test_the_index_is_that_of_the_pencil_where_unknowns_were_chosen_by_numbers()
 
 def test_where_sums_that_should_cancel_do_not_a_coefficient_is_named() -> None:
     """Products of decimals that are written out: what is left of them decides about a hidden constraint."""
-    with pytest.raises(fl.NumericalError, match=r"Rounding decides about 'mixed'.* coefficient, .* that of '.*x\d.*' in"):
+    words = r"Rounding decides about 'mixed'.* coefficient, .* that of '.*x\d.*' in"
+    with pytest.raises(fl.NumericalError, match=words):
         linearize(mixed_pencil(207))
