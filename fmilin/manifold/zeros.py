@@ -73,4 +73,5 @@ def _evaluate_in_general_position(model: Model, point: OperatingPoint, direction
 
 def _move(values: FloatArray, sizes: FloatArray, random: np.random.Generator) -> FloatArray:
     signs = random.choice([-1.0, 1.0], len(values))
-    return values + GENERAL * np.maximum(sizes, np.abs(values)) * signs * random.uniform(0.5, 1.0, len(values))
+    distances = GENERAL * np.maximum(sizes, np.abs(values)) * random.uniform(0.5, 1.0, len(values))
+    return np.asarray(values + signs * distances)

@@ -102,3 +102,15 @@ def test_a_verification_follows_the_angle_through_the_upright_position() -> None
     assert verification.passed
     assert offset.validity is not None
     assert offset.validity.limit > 1e-3
+
+
+@pytest.mark.parametrize(("start", "target"), [(-3.13, 3.13), (3.1, -3.1), (2.8, -3.0), (-3.0, pi), (-3.1, -pi)])
+@pytest.mark.parametrize(("angle", "unit"), [("atan2(x, -y)", 1.0), ("atan2(x, -y)/(2*pi)", 1 / (2 * pi))])
+def test_a_trim_reaches_an_angle_on_the_other_side_of_half_a_turn(
+    start: float, target: float, angle: str, unit: float
+) -> None:
+    model = upright(angle)
+    guess = {"x": LENGTH * np.sin(start), "y": -LENGTH * np.cos(start)}
+    point = fl.trim(model, fixed={"angle": target * unit}, free=["F"], guess=guess)
+    # the horizontal force that holds a pendulum of 2 kg at the angle
+    assert point.inputs[0] == pytest.approx(2.0 * GRAVITY * np.tan(target), abs=1e-7)
