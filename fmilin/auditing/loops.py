@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from fmilin.auditing.crossings import compare_crossings
 from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim
 from fmilin.design.margins import Margins
 from fmilin.ground import FloatArray, UsageError
@@ -66,6 +67,8 @@ def _compare(margins: Margins, linear: LinearModel) -> Iterator[AuditRow]:
         beyond = min(margins.phase, 180.0)
         yield compare("phase", beyond, 180.0, f"{way} turned by the angle, none unstable", AUDITED_ENDS * 180.0)
     yield from _compare_delay(margins, loop)
+    unit = loop.sample_time or 1.0
+    yield from compare_crossings(margins, loop, np.array(_list_angles(margins, loop)) / unit)
     disk_low, disk_high = margins.disk_gain
     allowed = (
         margins.gain[0] <= max(disk_low, 0.0) * (1 + 1e-9) + 1e-12
@@ -121,7 +124,16 @@ def _compare_disk(margins: Margins, loop: StateSpace) -> Iterator[AuditRow]:
 
 
 def _make_points(margins: Margins, loop: StateSpace) -> Iterator[complex]:
-    """Return points of the stability limit, denser around the eigenvalues of the closed loop and the stated peak."""
+    """Return points of the stability limit away from eigenvalues of the open loop."""
+    open_poles = np.linalg.eigvals(loop.A).astype(np.complex128) if loop.order else np.empty(0, np.complex128)
+    for angle in (0.0, *_list_angles(margins, loop)):
+        point = complex(np.exp(1j * angle)) if loop.sample_time else 1j * angle
+        if not len(open_poles) or np.abs(open_poles - point).min() > 1e-12 * max(abs(point), 1e-12):
+            yield point
+
+
+def _list_angles(margins: Margins, loop: StateSpace) -> list[float]:
+    """Return positive angles of z, or frequencies, denser around the closed loop's eigenvalues and the stated peak."""
     closed = close_loop(loop)
     poles = np.linalg.eigvals(closed) if closed is not None and loop.order else np.ones(1) * -1.0
     poles = poles.astype(np.complex128)
@@ -134,18 +146,14 @@ def _make_points(margins: Margins, loop: StateSpace) -> Iterator[complex]:
         stated = margins.disk_frequency
     sizes = np.abs(rates)[np.abs(rates) > 0]
     bottom = 1e-4 * float(sizes.min(initial=top))
-    grid = [np.array([0.0]), np.geomspace(bottom, top, FREQUENCIES // 2)]
+    grid = [np.geomspace(bottom, top, FREQUENCIES // 2)]
     spread = np.tan(np.linspace(-1.5, 1.5, 41))
     grid += [abs(rate.imag) + abs(rate.real) * spread for rate in rates[:60]]
     if math.isfinite(stated):
         grid.append(np.array([stated]))
     angles = np.unique(np.concatenate(grid))
-    angles = angles[(angles >= 0) & (angles <= top)]
-    open_poles = np.linalg.eigvals(loop.A).astype(np.complex128) if loop.order else np.empty(0, np.complex128)
-    for angle in angles.tolist():
-        point = complex(np.exp(1j * angle)) if loop.sample_time else 1j * angle
-        if not len(open_poles) or np.abs(open_poles - point).min() > 1e-12 * max(abs(point), 1e-12):
-            yield point
+    angles = angles[(angles > 0) & (angles <= top)]
+    return list(angles.tolist())
 
 
 def _compare_delay(margins: Margins, loop: StateSpace) -> Iterator[AuditRow]:

@@ -125,6 +125,8 @@ def test_a_loop_is_audited_with_its_margins_and_spoiled_margins_are_caught(loop:
     for name, changes in spoiled.items():
         assert name in quantities(fl.audit(replace(margins, **changes))), name
     assert "closed loop is stable" in quantities(fl.audit(replace(margins, stable=False)))
+    for name in ("delay", "gain_frequency", "phase_frequency"):
+        assert not fl.audit(replace(margins, **{name: getattr(margins, name) * 1.001})).ok, name
 
 
 def test_margins_of_a_continuous_loop_and_their_delay() -> None:

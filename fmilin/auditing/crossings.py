@@ -1,0 +1,80 @@
+"""Second ways of the frequencies of margins and of the delay: L itself on the stability limit, solved anew."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fmilin.auditing.result import AuditRow, compare
+from fmilin.ground.tolerances import AUDITED_ENDS
+
+if TYPE_CHECKING:
+    from fmilin.design.margins import Margins
+    from fmilin.ground import FloatArray
+    from fmilin.numerics.feedback import StateSpace
+
+WAY = "L on the stability limit"
+
+
+def compare_crossings(margins: Margins, loop: StateSpace, grid: FloatArray) -> Iterator[AuditRow]:
+    """Compare the frequencies of a single loop's margins with L there, and the delay with all crossings of |L| = 1.
+
+    ``grid`` are frequencies in rad/s, rising.
+    """
+    if math.isfinite(margins.phase_frequency) and margins.phase_frequency > 0:
+        L = evaluate_loop(loop, margins.phase_frequency)
+        yield compare(f"|L| at {margins.phase_frequency:.6g} rad/s (phase)", 1.0, abs(L), WAY, AUDITED_ENDS)
+    if math.isfinite(margins.gain_frequency) and margins.gain_frequency > 0:
+        L = evaluate_loop(loop, margins.gain_frequency)
+        ends = [end for end in margins.gain if 0 < end < math.inf]
+        nearest = min(ends, key=lambda end: abs(end * L - 1), default=math.nan)
+        quantity = f"L times the gain at {margins.gain_frequency:.6g} rad/s"
+        yield compare(quantity, 1.0, nearest * L, WAY, 10 * AUDITED_ENDS)
+    if 0 < margins.delay < math.inf:
+        delay = find_delay(loop, grid)
+        if math.isfinite(delay):
+            yield compare("delay", margins.delay, delay, f"{WAY}, crossings of |L| = 1", 10 * AUDITED_ENDS * delay)
+
+
+def evaluate_loop(loop: StateSpace, frequency: float) -> complex:
+    """Return L at a frequency in rad/s."""
+    point = cmath.exp(1j * frequency * loop.sample_time) if loop.sample_time else 1j * frequency
+    n = loop.order
+    through = complex(loop.D[0, 0])
+    if not n:
+        return through
+    states = np.linalg.solve(point * np.eye(n) - loop.A, loop.B.astype(np.complex128))
+    return complex((loop.C @ states)[0, 0]) + through
+
+
+def find_delay(loop: StateSpace, grid: FloatArray) -> float:
+    """Return the shortest dead time that turns some L of modulus 1 onto 1; inf where no crossing is found."""
+    delays = []
+    for frequency in _find_unit_frequencies(loop, grid):
+        angle = cmath.phase(evaluate_loop(loop, frequency)) % (2 * math.pi)
+        delays.append(angle / frequency)
+    if loop.sample_time and abs(evaluate_loop(loop, math.pi / loop.sample_time)) >= 1:
+        delays.append(loop.sample_time)  # a sample of delay changes the sign of L at z = -1
+    return min(delays, default=math.inf)
+
+
+def _find_unit_frequencies(loop: StateSpace, grid: FloatArray) -> Iterator[float]:
+    from scipy.optimize import brentq
+
+    def excess(frequency: float) -> float:
+        return math.log(max(abs(evaluate_loop(loop, frequency)), 1e-300))
+
+    last = math.nan
+    before = math.nan
+    for frequency in grid.tolist():
+        try:
+            value = excess(frequency)
+        except np.linalg.LinAlgError:  # an eigenvalue of the open loop
+            continue
+        if math.isfinite(before) and before * value < 0:
+            yield float(brentq(excess, last, frequency, xtol=1e-14 * frequency, rtol=1e-12))
+        last, before = frequency, value
