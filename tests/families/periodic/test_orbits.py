@@ -181,3 +181,17 @@ def test_a_motion_through_a_singular_configuration_says_when() -> None:
     )  # fmt: skip
     with pytest.raises(fl.NumericalError, match=r"passes a singular configuration at t = 0\.5235.*3 states are indep"):
         fl.periodic_orbit(model, turn="a")
+
+
+@pytest.mark.parametrize("rate", [1e-5, 1e-3])
+def test_a_slow_cycle_is_found_with_its_decay(rate: float) -> None:
+    """Stuart and Landau's oscillator: the distance from r = 1 decays by exp(-2 rate T)."""
+    equations = {"x": f"{rate}*x*(1 - x^2 - y^2) - y", "y": f"{rate}*y*(1 - x^2 - y^2) + x"}
+    model = OdeModel("slow", equations, start={"x": 1.2, "y": 0.0})
+    orbit = fl.periodic_orbit(model)
+    floquet = fl.linearize_periodic(model, orbit, points=16).floquet()
+    assert orbit.period == pytest.approx(2 * np.pi, rel=1e-9)
+    decay = np.exp(-4 * np.pi * rate)
+    error = min(abs(floquet.multipliers - decay))
+    assert error <= 3 * floquet.accuracy["multipliers"]
+    assert floquet.stable
