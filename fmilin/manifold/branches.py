@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.ground import FloatArray, NumericalError, Remark
+from fmilin.ground import FloatArray, ModelError, NumericalError, Remark
 from fmilin.ground.errors import KinkError
 from fmilin.ground.tolerances import KINK
 from fmilin.manifold.neighbourhood import Neighbourhood
@@ -52,44 +52,59 @@ def take_one_branch(nearby: Neighbourhood, measured: Slopes, options: Difference
     raise _no_branch(nearby, measured, along[:, 0], first, mixed)
 
 
-PATTERNS = 8  # of signs with which variables are moved together, to find kinks that no variable shows alone
-STEPS = (2.0**-17, 2.0**-21)  # in sizes of the variables: second differences of a kink shrink in proportion to them
+PATTERNS = 2  # of signs with which variables are moved together, to find kinks that no variable shows alone
+STEPS = (2.0**-17, 2.0**-21)  # in sizes of the variables: second differences of a kink shrink like them
+SHORTEST = 2.0**-50
+ALIKE = 0.3  # relative: how far the bends over these steps are apart at most; those of noise are not alike
 
 
 def require_no_joint_kink(nearby: Neighbourhood, J: FloatArray) -> None:
     """Raise KinkError where slopes along some variables together jump, as those of ``max(0, min(x, u))`` do at zero."""
-    sizes = (np.abs(J) * nearby.scales).max(axis=1, initial=0.0)
     count = len(nearby.scales)
+    if count < 2:
+        return
+    sizes = (np.abs(J) * nearby.scales).max(axis=1, initial=0.0)
+    rounding = 8 * np.spacing(np.abs(nearby.base))
     for signs in _sign_patterns(count):
         direction = signs * _weights(SEEDS[0], count) * nearby.scales
-        bends = []
-        for step in STEPS:
-            try:
-                ahead, behind = nearby.at(step * direction), nearby.at(-step * direction)
-            except NumericalError:
-                break
-            bends.append((ahead + behind - 2 * nearby.base) / step)
-        if len(bends) < len(STEPS):
+        far = _bend(nearby, direction, STEPS[0])
+        if far is None:
             continue
-        far, near = (np.abs(bend) for bend in bends)
-        rounding = 8 * np.spacing(np.abs(nearby.base)) / STEPS[-1]
-        largest = np.maximum(sizes, far)
-        bent = (far > KINK * largest) & (far > SURE * rounding) & (near > 0.5 * far) & (near < 2 * far)
+        bent = (np.abs(far) > KINK * np.maximum(sizes, np.abs(far))) & (np.abs(far) > SURE * rounding / STEPS[-1])
+        near = far
+        # what is smooth over the shortest way on which a bend is larger than rounding is no kink, however sharp it is
+        shortest = float(np.min(SURE * rounding[bent] / np.abs(far[bent]), initial=STEPS[-1]))
+        for step in (*STEPS[1:], max(shortest, SHORTEST)):
+            found = _bend(nearby, direction, step) if bent.any() else None
+            if found is None:
+                bent[:] = False
+                break
+            near = found
+            bent &= np.abs(near - far) <= ALIKE * np.abs(far)
         if bent.any():
-            i = int(np.argmax(np.where(bent, far, 0.0)))
+            i = int(np.argmax(np.where(bent, np.abs(far), 0.0)))
             names = ", ".join(f"{'+' if sign > 0 else '-'}{n}" for sign, n in zip(signs, nearby.columns, strict=True))
             raise KinkError(
                 f"The model has a kink at the point that depends on several variables together: the slope of "
-                f"{nearby.rows[i]} along ({names}) changes by {bends[-1][i]:.4g} there. There is no linear model of "
+                f"{nearby.rows[i]} along ({names}) changes by {abs(near[i]):.4g} there. There is no linear model of "
                 "both sides: ask for one with --one-sided left or right, or move the point.",
                 variable=nearby.columns[0],
             )
 
 
+def _bend(nearby: Neighbourhood, direction: FloatArray, step: float) -> FloatArray | None:
+    """Return by how much slopes along a direction differ to both sides, (r,); None where the model cannot be asked."""
+    try:
+        ahead, behind = nearby.at(step * direction), nearby.at(-step * direction)
+    except (ModelError, NumericalError):
+        return None
+    return np.asarray((ahead + behind - 2 * nearby.base) / step)
+
+
 def _sign_patterns(count: int) -> FloatArray:
     """Return signs (patterns, count), all of them up to a common factor where there are few."""
-    if count <= 4:
-        rows = np.arange(2 ** max(count - 1, 0))
+    if count == 2:
+        rows = np.arange(2)
         bits = (rows[:, None] >> np.arange(count)) & 1
         return np.asarray(1.0 - 2.0 * bits)
     return np.random.default_rng(SEEDS[1]).choice([-1.0, 1.0], (PATTERNS, count))
