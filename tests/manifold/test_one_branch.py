@@ -88,3 +88,26 @@ def test_of_a_modelica_model_as_well(tmp_path: Path) -> None:
     model = fl.load(str(tmp_path / "act.mo"))
     for side in ("left", "right"):
         require_one_branch(fl.linearize(model, one_sided=side))
+
+
+JOINT_KINKS = {
+    "smaller of two": "-x + min(abs(x), abs(u))",
+    "cone": "-x + x*u/sqrt(x^2 + u^2 + 1e-300)",
+    "opposite signs": "-x + abs(x - u) - abs(x) - abs(u)",
+}
+
+
+@pytest.mark.parametrize("name", JOINT_KINKS)
+def test_a_kink_that_no_variable_shows_alone_is_refused(name: str) -> None:
+    """Along each axis these have a slope, and along both together another one to each side."""
+    model = OdeModel("joint", {"x": JOINT_KINKS[name]}, inputs=["u"], outputs={"y": "x"})
+    with pytest.raises(KinkError, match="several variables together"):
+        fl.linearize(model)
+    with pytest.raises(KinkError, match="several variables together"):
+        fl.linearize(model, derivatives="differences")
+
+
+def test_what_is_sharp_and_smooth_is_no_kink() -> None:
+    """A hyperbola of width 1e-7 bends like a kink over longer steps, along both variables together only."""
+    model = OdeModel("sharp", {"x": "-x + sqrt(x*u + 1e-14)"}, inputs=["u"], outputs={"y": "x"})
+    assert fl.linearize(model).A[0, 0] == pytest.approx(-1.0, abs=1e-6)
