@@ -246,7 +246,7 @@ def _verdict(
         kind = "multiplier" if sampled else "eigenvalue"
         return None, f"cannot be told: the {kind} {name}, and the stability limit is within that"
     if counts["neutral"]:
-        return True, "neutral: no deviation grows, and some do not die out"
+        return True, "neutral to first order: no deviation grows, and some do not die out"
     slowest = max(group.growth for group in groups)
     rate = f"the largest |z| is {slowest + 1:.6g}" if sampled else f"the slowest at {-slowest:.4g} 1/s"
     return True, f"stable: deviations die out, {rate}"

@@ -17,6 +17,7 @@ from fmilin.points.solver import Solution, solve
 from fmilin.points.unknowns import Candidate, Unknowns, invariants_at
 
 MOST_STATES = 400  # more take longer than the search
+KNOWN_WELL = 1e-13  # distance of a solution, in sizes of the unknowns, over which A hardly changes
 BLURRED = {True: 1e-13, False: 1e-6}  # relative error of exact slopes, and of those that were measured
 
 
@@ -73,7 +74,34 @@ def instability(equations: Equations, solution: Solution) -> Instability | None:
     S = equations.state_scales
     lengths = row_sizes(H * S, equations.constraint_terms(candidate))
     V = linalg.null_space(H * S / lengths[:, None], RANK if solution.is_exact else RANK_MEASURED)
-    return growing(V.T @ (F * S / S[:, None]) @ V, BLURRED[solution.is_exact])
+    A = V.T @ (F * S / S[:, None]) @ V
+    return growing(A, BLURRED[solution.is_exact], _change_within_distance(equations, solution, V, F))
+
+
+def _change_within_distance(
+    equations: Equations, solution: Solution, V: FloatArray, F: FloatArray
+) -> FloatArray | float:
+    """Return by how much A changes over the distance within which the solution is known, (P, P).
+
+    Where several solutions meet A vanishes at the solution alone: beside it rounding of the point has a sign.
+    """
+    certificate = solution.certificate
+    if certificate is None or not solution.is_exact or not np.isfinite(certificate.distance).all():
+        return 0.0
+    unknowns = equations.unknowns
+    if float(np.max(certificate.distance / unknowns.sizes(solution.z), initial=0.0)) <= KNOWN_WELL:
+        return 0.0
+    S = equations.state_scales
+    change = np.zeros((V.shape[1], V.shape[1]))
+    for sign in (1.0, -1.0):
+        moved = solution.z + sign * certificate.distance
+        try:
+            beside = _slopes(equations, replace(solution, z=moved, J=equations.jacobian(moved)[0]), unknowns.at(moved))[1]
+        except REFUSALS:
+            continue
+        if np.isfinite(beside).all():
+            change = np.maximum(change, np.abs(V.T @ ((beside - F) * S / S[:, None]) @ V))
+    return change
 
 
 def _slopes(equations: Equations, solution: Solution, candidate: Candidate) -> tuple[FloatArray, FloatArray]:
@@ -87,10 +115,13 @@ def _slopes(equations: Equations, solution: Solution, candidate: Candidate) -> t
     return slopes[equations.kinds("constraint")], slopes[equations.kinds("rate")]
 
 
-def growing(A: FloatArray, blurred: float) -> Instability:
-    """Return whether deviations of y' = A y grow, where rows of A are known to ``blurred`` of their largest entry."""
+def growing(A: FloatArray, blurred: float, change: FloatArray | float = 0.0) -> Instability:
+    """Return whether deviations of y' = A y grow.
+
+    Rows of A are known to ``blurred`` of their largest entry, and entries to ``change``.
+    """
     sizes = np.abs(A).max(axis=1, keepdims=True, initial=0.0)
-    return Instability(judge_stability(A, np.broadcast_to(blurred * sizes, A.shape)))
+    return Instability(judge_stability(A, np.broadcast_to(blurred * sizes, A.shape) + change))
 
 
 STEPS = 400
