@@ -352,3 +352,8 @@ AUDITED_RATES: Final = 1e-6
 AUDITED_LOOP: Final = 1e-4
 """Difference of eigenvalues of a sampled closed loop from the separation principle: several at zero scatter by a root
 of rounding. Looser: a wrong regulator agrees."""
+
+RESPONDS_ITSELF: Final = 1e-2
+"""Part of the largest response in a channel of ``verify`` from which "within 5 %" is judged by a signal's own response.
+Errors of first order, which no motion of second order hides, are judged so from :data:`RESPONDS` on. Looser: smaller
+signals are judged by the largest one, and may be off by more of their own."""

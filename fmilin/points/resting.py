@@ -96,7 +96,9 @@ def _change_within_distance(
     for sign in (1.0, -1.0):
         moved = solution.z + sign * certificate.distance
         try:
-            beside = _slopes(equations, replace(solution, z=moved, J=equations.jacobian(moved)[0]), unknowns.at(moved))[1]
+            beside = _slopes(equations, replace(solution, z=moved, J=equations.jacobian(moved)[0]), unknowns.at(moved))[
+                1
+            ]
         except REFUSALS:
             continue
         if np.isfinite(beside).all():

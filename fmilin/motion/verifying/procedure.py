@@ -61,8 +61,8 @@ def verify(
     model's own frequencies, the values at the point and, where the point is no equilibrium, the undisturbed motion.
     A channel passes when the deviation from the nonlinear response shrinks with the square of the amplitude (a wrong
     linear model shrinks with the amplitude itself); then the amplitude is looked for up to which coordinates and
-    outputs stay right, each within 5 % of its own largest response in that channel (signals that respond with less
-    than a hundredth of the largest response are compared with that one).
+    outputs stay right, each within 5 % of its own largest response in that channel. Signals that respond with less
+    than a hundredth of the largest response, or a thousandth of it at small amplitudes, are compared with that one.
 
     Away from equilibria the nonlinear model is frozen: its motion at the point, f0, is subtracted. The linear
     model's A, B, C, D and T mean just that.

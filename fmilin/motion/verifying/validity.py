@@ -16,14 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import SLOPES_AT_WORST
+from fmilin.ground.tolerances import RESPONDS, RESPONDS_ITSELF, SLOPES_AT_WORST
 from fmilin.linear_model.verification import Trace, Validity
 from fmilin.motion.verifying.relaxation import Deviation, Excitation, Relaxation, ResponseError
 
 FIRST = 1e-2  # size of the deviations at the first amplitude tried, in sizes of the states
 BENT = 3e-3  # relative deviation at the largest amplitude above which a smaller one is tried
 TRIES = 8
-RESPONDS_ITSELF = 1e-2  # part of the largest response, in sizes of signals, from which a signal is judged by its own
 ROUNDED = 60.0  # times the noise of a signal over the amplitude, that c1 may hold: some four times, taken fifteenfold
 MAY_BE_ROUNDING = 5e-8  # A deviation below this part of the response may be rounding: nothing is said of its order
 
@@ -60,15 +59,15 @@ class Comparison:
         size = float(np.max(np.abs(self.linear[:, some]) / self.sizes.signals[some], initial=0.0))
         return size if size > 1e-12 else 1.0
 
-    def own_responses(self) -> FloatArray:
+    def own_responses(self, least: float = RESPONDS_ITSELF) -> FloatArray:
         """Return by what the deviation of each signal is judged, (ns,): its own largest linear response, in its size.
 
-        A signal that hardly responds to this excitation is compared with the largest response of any, as the
-        second-order part of its motion is all that there is.
+        A signal that hardly responds to this excitation, by less than a part ``least`` of the largest response of any,
+        is compared with that one, as the second-order part of its motion is all that there is.
         """
         own = np.max(np.abs(self.linear), axis=0, initial=0.0) / self.sizes.signals
         largest = self.largest_of(self.sizes.counts)
-        return np.asarray(np.where(own > RESPONDS_ITSELF * largest, own, largest))
+        return np.asarray(np.where(own > least * largest, own, largest))
 
     @property
     def effect(self) -> float:
@@ -128,7 +127,8 @@ def compare_slopes(comparison: Comparison, natural: float) -> SlopeCheck:
     order = np.nan if MAY_BE_ROUNDING * largest > E2 else float(np.log2(E1 / E2))
     counts = comparison.sizes.counts
     relative = float(np.max(np.abs(D1[:, counts]) / comparison.own_responses()[counts], initial=0.0))
-    error, worst = float(np.max(c1, initial=0.0)) / largest, int(np.argmax(c1)) if c1.size else 0
+    own = c1 / comparison.own_responses(RESPONDS)
+    error, worst = float(np.max(own, initial=0.0)), int(np.argmax(own)) if own.size else 0
     return SlopeCheck(a, error, order, worst, relative, D1)
 
 

@@ -87,7 +87,7 @@ def value_with_unit(value: float, unit: str) -> str:
     return f"{value:.8g} {'' if unit == '1' else unit}".rstrip() + degrees
 
 
-ROUNDING = 4.0  # times eps and the size of a value: what a sum of values of that size leaves for a zero
+ROUNDED_AWAY = 4.0  # times eps and the size of a value: what a sum of values of that size leaves for a zero
 
 
 def hide_rounding(values: Mapping[str, float], signals: Signals) -> dict[str, float]:
@@ -104,7 +104,7 @@ def hide_rounding(values: Mapping[str, float], signals: Signals) -> dict[str, fl
     for signal in signals:
         value = values.get(signal.name, 0.0)
         size = signal.nominal or largest.get(signal.unit, 0.0)
-        least = ROUNDING * EPS * abs(size) if signal.nominal else max(ROUNDING * EPS * size, EPS**2)
+        least = ROUNDED_AWAY * EPS * abs(size) if signal.nominal else max(ROUNDED_AWAY * EPS * size, EPS**2)
         if signal.name in shown and abs(value) < least:
             shown[signal.name] = 0.0
     return shown

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fmilin.ground import UsageError, write_atomically
+from fmilin.ground.tolerances import RESPONDS, RESPONDS_ITSELF
 from fmilin.linear_model.verification import Channel, Trace, Verification
 from fmilin.output.formats import alternatives, is_named_as
 from fmilin.output.report.figures import COLORS, QUIET, gridded, new_figure, rendered
@@ -63,7 +64,8 @@ def _facts(verification: Verification) -> Iterator[Fact]:
     wrong = f"WRONG in {len(verification.failed)} of {count} channels"
     yield "Model", [shortened(verification.model.name)]
     yield "Verdict", [f"right to first order in all {count} channels" if verification.passed else wrong]
-    yield "Compared", ["each coordinate and output with its own largest response in the channel"]
+    floor = f"at least {RESPONDS:g} of the largest of all ({RESPONDS_ITSELF:g} for the 5 %)"
+    yield "Compared", [f"each coordinate and output with its own largest response in the channel, {floor}"]
     yield "Followed", [f"{verification.horizon:.4g} s", f"{verification.evaluations} evaluations"]
 
 

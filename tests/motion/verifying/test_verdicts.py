@@ -71,6 +71,14 @@ def test_one_wrong_entry_fails_with_first_order(name: str, place: tuple[int, int
         assert c.validity is None
 
 
+def test_a_small_output_that_is_wrong_fails_by_its_own_response() -> None:
+    """It responds with 1/300 of the other one: beside that its error of 3 per cent is 1e-4."""
+    model = OdeModel("two sizes", {"x": "-x + u", "z": "-3*z + 1e-2*u"}, inputs=["u"], outputs={"x": "x", "z": "z"})
+    linear = fl.linearize(model)
+    assert linear.verify(model).passed
+    assert not scaled(linear, "B", (1, 0), 1.03).verify(model).passed
+
+
 def test_a_sign_error_fails_in_every_channel() -> None:
     model = cartesian_pendulum()
     found = fl.verify(model, scaled(fl.linearize(model), "A", (1, 0), -1.0), horizon=1.0)
