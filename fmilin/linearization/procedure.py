@@ -255,7 +255,9 @@ def _linearized(
         remarks += nearby.held_remarks
         linear = assembled(visited, point, base, frame, slopes, remarks)
         linear = require_accuracy(linear, nearby, keep=request.keep_inaccurate)
-        is_described = request.descriptor or model.has_descriptor_form
+        # The equations as they are written have both branches of a kink, and no descriptor system of one side.
+        one_sided = isinstance(request.derivatives, Differences) and request.derivatives.side is not None
+        is_described = (request.descriptor or model.has_descriptor_form) and not one_sided
         if is_described and not frame.coordinates.curvature(point.states, base.derivatives).any():
             from fmilin.native.formulations.descriptor import with_descriptor, with_lazy_descriptor
 

@@ -42,6 +42,11 @@ class Request:
 
             if not isinstance(self.derivatives, Differences):
                 raise UsageError(f"'{self.derivatives}' is no way to take derivatives: use auto, exact or differences.")
+        if self.descriptor and getattr(self.derivatives, "side", None) is not None:
+            raise UsageError(
+                "A descriptor system has the equations as they are written, with both branches of a kink: ask for "
+                "one-sided slopes or for the descriptor system."
+            )
         of_its_own = self.coordinates != "partition" or self.derivatives not in ("auto", "exact") or self.stepping
         if self.formulation is not None and of_its_own:
             raise UsageError(

@@ -9,7 +9,8 @@ import numpy as np
 from fmilin.ground import FloatArray, Signals
 
 TURNS_OF_UNITS = {"rad": (2 * np.pi,), "deg": (360.0,), "°": (360.0,), "rev": (1.0,)}
-TURNS_WITHOUT_UNIT = (2 * np.pi, 360.0)
+DEGREES = 360.0
+TURNS_WITHOUT_UNIT = (2 * np.pi, DEGREES)
 # atan2(...)/(2 pi), in revolutions without a unit, wraps at half a turn. A switch between 0 and 1 changes by 1 as well:
 # only what stands at half a turn, and still moves behind the wrap, is an angle.
 REVOLUTION = 1.0
@@ -40,6 +41,10 @@ class AngleUnwrapper:
         self._wrapping: dict[int, float] = {}  # rows that wrap, and their turn
         self._looks = np.zeros(len(base), dtype=np.intp)
         self._watches = any(self._turns)
+
+    def find_doubtful(self) -> list[int]:
+        """Return outputs that were taken for angles in degrees by their jump alone: a switch may jump by 360."""
+        return [i for i, turn in sorted(self._wrapping.items()) if self._is_plain[i] and turn == DEGREES]
 
     def unwrap(self, values: FloatArray, look_closer: Callable[[], FloatArray]) -> FloatArray:
         """Return outputs without the turns; ``look_closer`` gives them in the same direction at :data:`CLOSE`."""

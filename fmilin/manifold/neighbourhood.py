@@ -187,12 +187,21 @@ class Neighbourhood:
 
     @property
     def held_remarks(self) -> list[Remark]:
-        """The remark about events beside the point that were not carried out."""
+        """Remarks on events near the point that were not carried out, and on jumps that were taken for turns."""
+        names = self.model.outputs.names
+        remarks = [
+            Remark(
+                "turn",
+                f"The output '{names[i]}' jumps by 360 at the point, which was taken for a full turn of an angle in "
+                "degrees. If it is a switch, there is no linear model.",
+            )
+            for i in self._angles.find_doubtful()
+        ]
         if not self._crossed:
-            return []
+            return remarks
         numbers = ", ".join(str(i + 1) for i in sorted(self._crossed))
         text = f"Held in its present mode beside the point, where events would change it (indicators: {numbers})"
-        return [Remark("held", f"{text}. The linear model is true of this mode alone.")]
+        return [*remarks, Remark("held", f"{text}. The linear model is true of this mode alone.")]
 
     def terms(self, slope: FloatArray) -> FloatArray:
         """Return the size of the terms that each row sums, (r,), as far as its largest scaled slope (r,) tells."""

@@ -114,3 +114,9 @@ def test_a_trim_reaches_an_angle_on_the_other_side_of_half_a_turn(
     point = fl.trim(model, fixed={"angle": target * unit}, free=["F"], guess=guess)
     # the horizontal force that holds a pendulum of 2 kg at the angle
     assert point.inputs[0] == pytest.approx(2.0 * GRAVITY * np.tan(target), abs=1e-7)
+
+
+def test_a_jump_of_360_without_a_unit_is_said_to_be_taken_for_a_turn() -> None:
+    outputs = {"y": lambda _t, x, u: 360.0 * (u[0] >= 0) + x[0]}
+    model = FunctionModel("switch", {"x": 0.0}, lambda _t, x, u: [u[0] - x[0]], inputs=["u"], outputs=outputs)
+    assert "turn" in [remark.kind for remark in fl.linearize(model).warnings]

@@ -10,7 +10,7 @@ import pytest
 import fmilin as fl
 from fmilin.fmi.write import build_fmu
 from fmilin.ground.errors import KinkError
-from fmilin.native import OdeModel
+from fmilin.native import DaeModel, OdeModel
 from tests.shared import shared
 
 
@@ -111,3 +111,14 @@ def test_what_is_sharp_and_smooth_is_no_kink() -> None:
     """A hyperbola of width 1e-7 bends like a kink over longer steps, along both variables together only."""
     model = OdeModel("sharp", {"x": "-x + sqrt(x*u + 1e-14)"}, inputs=["u"], outputs={"y": "x"})
     assert fl.linearize(model).A[0, 0] == pytest.approx(-1.0, abs=1e-6)
+
+
+def test_one_side_has_no_descriptor_system_of_both() -> None:
+    equations = ["der(x) = -x + w", "w = max(3*(u - x), u - x)"]
+    model = DaeModel("two gains", equations, inputs=["u"], outputs={"w": "w"})
+    linear = fl.linearize(model, one_sided="right")
+    assert linear.A[0, 0] == pytest.approx(-4.0, rel=1e-7)
+    assert linear.descriptor is None
+    assert "descriptor" not in [remark.kind for remark in linear.warnings]
+    with pytest.raises(fl.UsageError, match="both branches of a kink"):
+        fl.linearize(model, one_sided="right", descriptor=True)
