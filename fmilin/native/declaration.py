@@ -58,6 +58,8 @@ class Declaration:
     """The names of a model under construction as real symbols, one each, and what is wrong with it so far."""
 
     def __init__(self, model: str) -> None:
+        if not isinstance(model, str):
+            raise UsageError(f"The name of a model is a text, not {model!r}.")
         self.model = model
         self.problems: list[str] = []
         self.symbols: dict[str, Symbol] = {TIME: sympy.Symbol(TIME, real=True)}

@@ -100,6 +100,8 @@ class OdeModel(SymbolicModel):
         labels: Labels | None = None,
     ) -> None:
         del algebraic  # there are none: see __new__
+        if not isinstance(equations, Mapping):
+            raise UsageError("'equations' gives each state its rate: {'x': 'v', 'v': '-x'}.")
         declaration = Declaration(name)
         given = Given(inputs, parameters or {}, outputs or {}, start or {}, labels or Labels())
         states = declaration.declare(equations, "a state")

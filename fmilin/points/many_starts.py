@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STARTS = 40
-SPREADS = (0.3, 1.0, 3.0)  # of the starts, in sizes of the states; angles anywhere
+SPREADS = (0.3, 1.0, 3.0, 10.0)  # of the starts, in sizes of the states; angles anywhere
 SAME_REST = 1e-6  # distance of two solutions, in sizes, that counts as none
 SHOWN = 6  # states in a line
 STAYING_WORDS = {True: "stays", False: "does not stay", None: "may stay or not"}
@@ -158,7 +158,7 @@ def operating_points(
     drawn: list[FloatArray] = []
     origins: list[FloatArray] = []
     for k in range(starts):
-        z = placed(equations, _drawn(equations, random, SPREADS[k % len(SPREADS)]))
+        z = placed(equations, _drawn(equations, random, SPREADS[k // 2 % len(SPREADS)]))
         progress(k + 1)
         if not np.isfinite(z).all():
             continue

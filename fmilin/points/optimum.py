@@ -290,7 +290,8 @@ def _binding(problem: _Problem, equations: Equations, z: FloatArray) -> list[Rea
             side = limit.low if value < limit.low else limit.high
             unit = f" {limit.reading.unit}".rstrip()
             raise OutOfBoundsError(
-                f"The bound {side:g}{unit} of '{limit.reading.name}' cannot be kept. Release it, or free what moves it "
+                f"No point at which '{limit.reading.name}' keeps its bound {side:g}{unit} was found from this start. "
+                "Start elsewhere (--guess) where its slope is not zero, release the bound, or free what moves it "
                 "(--free).",
                 replace(limit.reading, value=side),
             )

@@ -91,6 +91,18 @@ def test_the_command_line_counts_what_grows(tmp_path: Path) -> None:
 
 
 class TestManyStarts:
+    def test_a_rest_nine_sizes_away_is_found(self) -> None:
+        model = OdeModel("three", {"x": "-x*(x - 5)*(x - 9)", "v": "-v + sqrt(x + 1)"}, start={"x": 0.3})
+        rests = fl.operating_points(model, starts=20)
+        assert sorted(round(float(rest.states[0]), 9) for rest in rests) == [0.0, 5.0, 9.0]
+        assert len(rests.stable) == 2
+
+    def test_where_two_rests_meet_stability_is_not_told(self) -> None:
+        """A vanishes at x = 1 alone: rounding of the point decides its sign elsewhere."""
+        point = fl.trim(OdeModel("double", {"x": "-(x - 1)^2*(x + 3)"}, start={"x": 0.3}))
+        assert point.report.stability is not None
+        assert point.report.stability.stable is None
+
     def test_all_rests_of_two_wells_and_which_stay(self) -> None:
         rests = fl.operating_points(OdeModel("wells", {"x": "v", "v": "x - x^3 - v"}), starts=20)
         assert sorted(round(float(p.states[0]), 9) for p in rests.stable) == [-1.0, 1.0]

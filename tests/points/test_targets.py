@@ -189,7 +189,7 @@ class TestWhatCannotBe:
             ({"fixed": {"y": 10.0}, "free": ["a"], "bounds": {"a": (-9.0, 3.0)}}, r"a = 3 at a bound.*closest is 6\."),
             (
                 {"fixed": {"y": 10.0}, "free": ["a", "b"], "bounds": {"power": (0.0, 3.0)}},
-                r"The bound 3 of 'power' cannot be kept.*bound 'power' = 3 is in the way: .* closest is 5\.",
+                r"No point at which 'power' keeps its bound 3 was.*bound 'power' = 3 is in the way: .* closest is 5\.",
             ),
         ],
     )

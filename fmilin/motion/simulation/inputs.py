@@ -121,19 +121,30 @@ def input_course(signals: Signals, held: FloatArray, given: Inputs | None) -> In
         if callable(value):
             moving[i] = value
             continue
-        values[i] = float(value)
-        if not np.isfinite(values[i]):
-            raise UsageError(f"The input '{name}' cannot be {value}: give a finite number.")
+        values[i] = _number(name, value)
     if not moving:
         return InputCourse(lambda _: values)
 
     def course(t: float) -> FloatArray:
         u = values.copy()
         for i, function in moving.items():
-            u[i] = function(t)
+            u[i] = _number(signals.names[i], function(t))
         return u
 
     return InputCourse(course, _declared_knots(list(moving.values())))
+
+
+def _number(name: str, value: object) -> float:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"The input '{name}' cannot be {value!r}: give a number, a function of time, or all inputs as a table, "
+            "InputTable(times, names, values)."
+        ) from None
+    if not np.isfinite(number):
+        raise UsageError(f"The input '{name}' cannot be {value}: give a finite number.")
+    return number
 
 
 def _declared_knots(functions: Sequence[object]) -> list[float] | None:

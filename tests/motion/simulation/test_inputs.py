@@ -173,3 +173,10 @@ def test_names_with_commas_are_quoted() -> None:
     model = OdeModel("decay", {"x[1,2]": "-`x[1,2]`"}, start={"x[1,2]": 1.0})
     motion = fl.simulate(model, stop_time=1.0, step=1.0, energy="`x[1,2]`^2")
     assert trajectory_as_csv(motion).decode().splitlines()[0] == 'time,"x[1,2]",energy'
+
+
+@pytest.mark.parametrize("value", ["a", None, lambda _t: "a", ([0, 3], [0, 1])])
+def test_what_is_no_number_and_no_function_of_numbers_is_refused_in_words(value: object) -> None:
+    model = OdeModel("lag", {"x": "u - x"}, inputs=["u"])
+    with pytest.raises(fl.UsageError, match=r"The input 'u' cannot be .*a number, a function of time, or all inputs"):
+        fl.simulate(model, stop_time=1.0, inputs={"u": value})  # type: ignore[dict-item]
