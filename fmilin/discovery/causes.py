@@ -270,10 +270,15 @@ def unconnected(channel: Channel) -> Answer:
     sees = [n for n, s in zip(clean.states.names, reached(clean.A.T, clean.C.T), strict=True) if s]
     what = f"moves {_listed(moved)}" if moved else "moves no state"
     which = f"depends on {_listed(sees)}" if sees else "depends on no state"
-    text = (
-        f"There is no path, here or beside: '{channel.input}' {what}, '{channel.output}' {which}. "
-        "The equations lack what leads from the one to the other; choose another input or output."
-    )
+    text = f"There is no path, here or beside: '{channel.input}' {what}, '{channel.output}' {which}. "
+    if channel.model.info.fmi_version:
+        # Parameters of an FMU are fixed once it is initialized, so that cancelling ones look like a missing path.
+        text += (
+            "Parameters of an FMU are not varied: with other values (--set NAME=VALUE) there may be a path, unless the "
+            "equations lack what leads from the one to the other."
+        )
+    else:
+        text += "The equations lack what leads from the one to the other; choose another input or output."
     return "no path", tuple(dict.fromkeys((*moved, *sees))), text, True
 
 
