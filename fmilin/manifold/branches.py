@@ -75,11 +75,11 @@ def require_no_joint_kink(nearby: Neighbourhood, J: FloatArray) -> None:
         # what is smooth over the shortest way on which a bend is larger than rounding is no kink, however sharp it is
         shortest = float(np.min(SURE * rounding[bent] / np.abs(far[bent]), initial=STEPS[-1]))
         for step in (*STEPS[1:], max(shortest, SHORTEST)):
-            found = _bend(nearby, direction, step) if bent.any() else None
-            if found is None:
+            bend = _bend(nearby, direction, step) if bent.any() else None
+            if bend is None:
                 bent[:] = False
                 break
-            near = found
+            near = bend
             bent &= np.abs(near - far) <= ALIKE * np.abs(far)
         if bent.any():
             i = int(np.argmax(np.where(bent, np.abs(far), 0.0)))

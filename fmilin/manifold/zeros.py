@@ -21,7 +21,7 @@ GENERAL = 2.0**-7  # how far the other point is, in sizes of the variables: far 
 
 
 # Where slopes were zero in general position, by the mode of a model and the directions: the points of a sweep share it.
-_known: WeakKeyDictionary[Model, dict[object, Pattern]] = WeakKeyDictionary()
+_zero_patterns: WeakKeyDictionary[Model, dict[object, Pattern]] = WeakKeyDictionary()
 
 
 def find_structural_zeros(
@@ -42,14 +42,14 @@ def find_structural_zeros(
     if len(model.event_indicators(point.time, point.states, point.inputs)):  # the other point may lie in another mode
         return nothing
     try:
-        known = _known.setdefault(model, {})
+        patterns = _zero_patterns.setdefault(model, {})
     except TypeError:  # a model without a hash, or of which there are not weak references
-        known = {}
+        patterns = {}
     key = (tuple(model.discrete_states().items()), directions.tobytes())
-    if key not in known:
+    if key not in patterns:
         slopes = _evaluate_in_general_position(model, point, directions)
-        known[key] = nothing if slopes is None else np.asarray(slopes == 0)
-    return known[key]
+        patterns[key] = nothing if slopes is None else np.asarray(slopes == 0)
+    return patterns[key]
 
 
 def _evaluate_in_general_position(model: Model, point: OperatingPoint, directions: Pattern) -> FloatArray | None:

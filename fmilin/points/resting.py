@@ -96,13 +96,12 @@ def _change_within_distance(
     for sign in (1.0, -1.0):
         moved = solution.z + sign * certificate.distance
         try:
-            beside = _slopes(equations, replace(solution, z=moved, J=equations.jacobian(moved)[0]), unknowns.at(moved))[
-                1
-            ]
+            moved_solution = replace(solution, z=moved, J=equations.jacobian(moved)[0])
+            nearby = _slopes(equations, moved_solution, unknowns.at(moved))[1]
         except REFUSALS:
             continue
-        if np.isfinite(beside).all():
-            change = np.maximum(change, np.abs(V.T @ ((beside - F) * S / S[:, None]) @ V))
+        if np.isfinite(nearby).all():
+            change = np.maximum(change, np.abs(V.T @ ((nearby - F) * S / S[:, None]) @ V))
     return change
 
 

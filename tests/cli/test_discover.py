@@ -22,7 +22,7 @@ from tests.fmus import make
 
 CRASHES_MIDWAY = """
 static int asked;
-#define ON_GET_DERIVATIVES if (++asked > 280) *(volatile int *)0 = 1;
+#define ON_GET_DERIVATIVES if (++asked > 300) *(volatile int *)0 = 1;
 #include "pendulum.c"
 """
 

@@ -7,6 +7,8 @@ from fmilin.ground.signals import FloatArray
 
 Pattern = NDArray[np.bool_]
 
+FEW_STATES = 200  # up to which the closure of links is a few products of matrices
+
 
 def tangent_pattern(structure: Pattern, constraints: Pattern, T: FloatArray, x_u: FloatArray) -> Pattern:
     """Return which rows may depend on which coordinates and inputs, (r, P + nu), through states tied by constraints."""
@@ -16,17 +18,30 @@ def tangent_pattern(structure: Pattern, constraints: Pattern, T: FloatArray, x_u
         reached: Pattern = structure[:, :n] @ moved
         reached[:, moved.shape[1] - k :] |= structure[:, n:]
         return reached
-    from scipy import sparse  # only where it is needed: it takes a tenth of a second to load
-    from scipy.sparse.csgraph import connected_components
-
-    rows = sparse.csr_array(constraints.astype(np.float64))
-    labels = connected_components(rows.T @ rows, directed=False)[1]  # linked: states of the same constraint
-    together = labels[:, None] == labels[None, :]
+    together = _link_states(constraints)
     coordinates = structure[:, :n] @ (together @ (T != 0))
     inputs = structure[:, n:] | (
         structure[:, :n] @ (together @ (x_u != 0)) if k else np.zeros((len(structure), 0), bool)
     )
     return np.hstack((coordinates, inputs))
+
+
+def _link_states(constraints: Pattern) -> Pattern:
+    """Return which states (N, N) are linked by constraints (m, N), one by one or through others."""
+    if constraints.shape[1] <= FEW_STATES:
+        sizes = constraints.astype(np.float64)
+        linked = (sizes.T @ sizes + np.eye(constraints.shape[1])) > 0
+        while True:
+            further = (linked.astype(np.float64) @ linked) > 0
+            if np.array_equal(further, linked):
+                return np.asarray(linked)
+            linked = further
+    from scipy import sparse  # only where it is needed: it takes a tenth of a second to load
+    from scipy.sparse.csgraph import connected_components
+
+    rows = sparse.csr_array(constraints.astype(np.float64))
+    labels = connected_components(rows.T @ rows, directed=False)[1]
+    return np.asarray(labels[:, None] == labels[None, :])
 
 
 def column_groups(pattern: Pattern) -> list[list[int]]:

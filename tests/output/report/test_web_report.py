@@ -71,8 +71,9 @@ def test_a_mode_that_an_input_cannot_move_is_named() -> None:
     said = list(ill_moved(linear, modal_analysis(linear)))
     assert "Mode 2 (-0.62121273 1/s) cannot be moved by rear_torque alone." in said
     assert "Mode 3 (-0.3779662 ± 3.8728419 i 1/s) is not seen in speed alone." in said
-    (multiple,) = (sentence for sentence in said if sentence.startswith("Mode 1 (0 (6 times, +- "))
-    assert multiple.endswith(" 1/s): 2 of its 6 motions cannot be moved by any input.")
+    (multiple,) = (sentence for sentence in said if sentence.endswith("of its 6 motions cannot be moved by any input."))
+    assert multiple.startswith("Mode 1 (0 (6 times")
+    assert ": 2 of its 6 motions" in multiple
 
 
 @pytest.mark.usefixtures("unpainted")

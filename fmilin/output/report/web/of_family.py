@@ -55,11 +55,11 @@ def family_mode_sections(family: LinearFamily) -> list[Section]:
 
 
 def _modes(family: LinearFamily, shown: Mapping[int, int]) -> list[Block]:
-    known = known_eigenvalues(family).reshape(len(family), -1)
+    spectra = known_eigenvalues(family).reshape(len(family), -1)
     grows = np.isin(family.spectra.kinds, GROWING)
     rows = []
     for m in shown:
-        w = known[:, m]
+        w = spectra[:, m]
         size = np.abs(w)
         finite = np.isfinite(size)
         swings = finite & (np.abs(w.imag) > 1e-9 * size) & (size > 0)
