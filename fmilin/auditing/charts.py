@@ -64,7 +64,7 @@ def _compare_motion(chart: FloquetChart, index: tuple[int, ...]) -> list[list[Au
         turn, float(np.abs(exponents.imag[np.isfinite(exponents.imag)]).max(initial=0.0))
     )
     frequencies = [
-        compare(f"frequency of mode {k + 1} at {location}", float(w), _shift_to(float(w), float(s.imag), turn),
+        compare(f"frequency of mode {k + 1} at {location}", float(w), _fold_nearest(float(w), float(s.imag), turn),
                 "exponent and whole turns a period", tolerance)
         for k, (w, s) in enumerate(zip(chart.frequencies[index], exponents, strict=True))
         if np.isfinite(w) and np.isfinite(s.imag)
@@ -72,7 +72,7 @@ def _compare_motion(chart: FloquetChart, index: tuple[int, ...]) -> list[list[Au
     return [products, margins, verdicts, frequencies]
 
 
-def _shift_to(frequency: float, imaginary: float, turn: float) -> float:
+def _fold_nearest(frequency: float, imaginary: float, turn: float) -> float:
     """Return the frequency of a mode by whole turns a period that is nearest to the stated one."""
     shifted = (sign * frequency - imaginary for sign in (1.0, -1.0))
     return min((abs(imaginary + turn * round(s / turn)) for s in shifted), key=lambda value: abs(value - frequency))

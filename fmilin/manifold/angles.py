@@ -36,7 +36,9 @@ class AngleUnwrapper:
 
     def __init__(self, outputs: Signals, base: FloatArray) -> None:
         self._base = base  # (ny,), at the point
-        self._turns = [_list_turns_at(unit, value) for unit, value in zip(outputs.units, base.tolist(), strict=True)]
+        self._turns = [
+            _list_possible_turns(unit, value) for unit, value in zip(outputs.units, base.tolist(), strict=True)
+        ]
         self._is_plain = [unit in ("", "1") for unit in outputs.units]
         self._wrapping: dict[int, float] = {}  # rows that wrap, and their turn
         self._looks = np.zeros(len(base), dtype=np.intp)
@@ -72,7 +74,7 @@ class AngleUnwrapper:
         return values
 
 
-def _list_turns_at(unit: str, value: float) -> tuple[float, ...]:
+def _list_possible_turns(unit: str, value: float) -> tuple[float, ...]:
     """Return the turns of a unit; without a unit also a revolution where the value is half of one."""
     turns = list_turns(unit)
     if unit in ("", "1") and abs(abs(value) - REVOLUTION / 2) <= HALF_TURN:

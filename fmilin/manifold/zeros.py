@@ -53,7 +53,7 @@ def find_structural_zeros(
 
 
 def _evaluate_in_general_position(model: Model, point: OperatingPoint, directions: Pattern) -> FloatArray | None:
-    """Return exact slopes beside the point, (N + ny, P + nu), along directions as full as constraints allow; or None.
+    """Return exact slopes near the point, (N + ny, P + nu), along directions as full as constraints allow; or None.
 
     ``directions`` (N, P + nu) says which states each coordinate and input may move.
     """

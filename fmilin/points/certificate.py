@@ -169,7 +169,7 @@ class _Search:
         """
         change = self._entry_sizes() @ self.sizes
         empty = (change > 0) & (change <= FAINT * np.max(change, initial=0.0))
-        noise = self._measured_noise() if empty.any() else None
+        noise = self._measure_noise() if empty.any() else None
         if noise is None:
             return np.zeros(len(change), dtype=bool)
         phase = np.arange(len(self.z)) + 1.0
@@ -232,7 +232,7 @@ class _Search:
 
     def _noise(self) -> tuple[FloatArray, FloatArray]:
         """Return what r is known to by its measured noise, and what rounding may make of it at most, (m,) each."""
-        noise = self._measured_noise()
+        noise = self._measure_noise()
         is_measured = noise is not None
         measured = self.allowed if noise is None else noise
         most = np.maximum(self.slopes.rounding, measured)
@@ -244,7 +244,7 @@ class _Search:
             first, most, np.maximum(most, self.allowed)
         )
 
-    def _measured_noise(self) -> FloatArray | None:
+    def _measure_noise(self) -> FloatArray | None:
         """Return ten times the noise of r (m,), measured along a short line; None where a value is missing."""
         line = np.cos(np.arange(len(self.z)) + 1.0)
         values = np.array([self.equations.values(self.z + 1e-8 * s * line) for s in range(POINTS)])

@@ -83,7 +83,7 @@ def _change_within_distance(
 ) -> FloatArray | float:
     """Return by how much A changes over the distance within which the solution is known, (P, P).
 
-    Where several solutions meet A vanishes at the solution alone: beside it rounding of the point has a sign.
+    Where several solutions meet A vanishes at the solution alone; near it rounding of the point has a sign.
     """
     certificate = solution.certificate
     if certificate is None or not solution.is_exact or not np.isfinite(certificate.distance).all():

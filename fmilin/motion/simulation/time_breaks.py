@@ -66,7 +66,7 @@ def find_time_breaks(
     if tape is not None:
         times.append(tape.breaks(begin, end))
     elif not _announces_times(model):
-        looks = _looks_at(model, start, end, stop)
+        looks = _look_for_changes(model, start, end, stop)
         times.append(looks.times)
         if looks.depends_on_time:
             who = f"'{model.info.name}', a black box,"
@@ -106,7 +106,7 @@ def _tape_of(model: Model) -> TimeTape | None:
     return tape
 
 
-def _looks_at(model: Model, start: OperatingPoint, end: float, stop: Callable[[], bool]) -> _Looks:
+def _look_for_changes(model: Model, start: OperatingPoint, end: float, stop: Callable[[], bool]) -> _Looks:
     """Return where the rates of a black box change suddenly with time, its states held."""
     earlier_look = _looks.get(model)
     if earlier_look is not None and earlier_look.start == start.time and end <= earlier_look.end:

@@ -105,7 +105,7 @@ def _discrete_part(discrete: LinearModel) -> dict[str, Any]:
     return part | {"errors": errors, "sample_time": float(discrete.sample_time)}
 
 
-def _discrete_of(part: Mapping[str, Any], linear: LinearModel) -> LinearModel:
+def _read_discrete(part: Mapping[str, Any], linear: LinearModel) -> LinearModel:
     """Return the discrete model in the coordinates of the continuous one."""
     arrays: dict[str, Any] = {name: _array(part, name, getattr(linear, name).shape) for name in DISCRETE}
     errors = {name: _array(part["errors"], name, arrays[name].shape, real_array) for name in DISCRETE[:4]}
@@ -190,7 +190,7 @@ def _linear_model(document: Mapping[str, Any]) -> LinearModel:
         },
     )
     discrete = document.get("discrete")
-    return linear if discrete is None else replace(linear, discrete=_discrete_of(discrete, linear))
+    return linear if discrete is None else replace(linear, discrete=_read_discrete(discrete, linear))
 
 
 def to_part(descriptor: Descriptor) -> dict[str, Any]:
