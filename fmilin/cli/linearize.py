@@ -94,7 +94,8 @@ def command(
     Without -o or --json a table is printed.
     """
     files = list(output) if times else options.checked_outputs(output)
-    shows_equations = not times and not is_fmu(model)  # of the models that have any, in files that carry them
+    # Of the models that have equations, in files that carry them; one side of a kink has no descriptor system.
+    shows_equations = not times and not is_fmu(model) and given.get("one_sided") is None
     request = request_of(
         model,
         constrained=constrained,
