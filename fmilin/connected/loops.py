@@ -16,7 +16,7 @@ from fmilin.connected.declaration import in_member
 from fmilin.connected.members import Members, Wires
 from fmilin.fmi.read.elements import shortened
 from fmilin.ground import FloatArray, FmilinError, NumericalError
-from fmilin.ground.tolerances import LOOP_CLOSED, LOOP_SINGULAR
+from fmilin.ground.tolerances import DETERMINED, LOOP_CLOSED, LOOP_SINGULAR
 from fmilin.model.interface import Model
 
 MOST_ITERATIONS = 60
@@ -68,7 +68,7 @@ class LoopSolver:
             fresh = False
             if slow:
                 self._J, fresh = np.eye(len(v)) - slopes(v), True
-        if np.isfinite(gap).all() and (np.abs(gap) <= LOOP_CLOSED * np.maximum(1.0, np.abs(v))).all():
+        if self._is_solution(v, gap, slopes):
             answer(v)
             return v
         self._J = None
@@ -79,6 +79,18 @@ class LoopSolver:
             "elsewhere, or break the loop by a state (a filter, a delay).",
             variable=self._names[0],
         )
+
+    @staticmethod
+    def _is_solution(v: FloatArray, gap: FloatArray, slopes: Function) -> bool:
+        """Whether a gap that could not be made smaller is a solution: it and the Newton step are small.
+
+        Where what feeds the inputs follows them nearly one to one a small gap is no small distance.
+        """
+        sizes = np.maximum(1.0, np.abs(v))
+        if not (np.isfinite(gap).all() and (np.abs(gap) <= LOOP_CLOSED * sizes).all()):
+            return False
+        step = _solved(np.eye(len(v)) - slopes(v), gap)
+        return bool((np.abs(step) <= DETERMINED * sizes).all())
 
     @staticmethod
     def _tried(answer: Function, v: FloatArray) -> FloatArray:

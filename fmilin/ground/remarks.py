@@ -95,6 +95,10 @@ ROWS = (
     Kind("rank",
          "How many constraints are independent is doubtful: the singular values have no clear gap.",
          "Check the order; move away from singular configurations, and give states nominal values of their size."),
+    Kind("position",
+         "The point satisfies all constraints, but some of them are nearly parallel: Newton's method sees a solution "
+         "as far away as the sentence says, and could not go there.",
+         "Leave redundant constraints out; write others so that they differ by more than rounding."),
     Kind("descriptor",
          "The linear model and the descriptor system of the equations as they are written, which are computed "
          "separately, do not agree.",

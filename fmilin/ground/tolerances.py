@@ -15,6 +15,10 @@ Looser: A of a point that does not exist, wrong by about the distance."""
 REACHED: Final = 1e-9
 """Distance at which a projection has arrived. Looser: points called consistent that :data:`ON_MANIFOLD` refuses."""
 
+POSITION_KNOWN: Final = 1e-6
+"""Newton step, in sizes of the states, that may remain at a point that satisfies all constraints. Looser: a point that
+is far from the true one, between constraints that are nearly parallel, is used without a word."""
+
 CONSISTENT: Final = 1e-6
 """Gap of start values, in sizes of the states, that is closed by a projection without being asked for. Looser: a typing
 error in a start value or a wrong length in a constraint is moved to another point silently."""

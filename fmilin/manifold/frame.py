@@ -14,11 +14,14 @@ from fmilin.manifold.coordinates import Coordinates, LocalParametrization
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.nonlinear import has_expressions, select_expressions
 from fmilin.manifold.nonvanishing import require_nonvanishing
+from fmilin.manifold.position import SOLVED_FOR, position_remarks
 from fmilin.manifold.projection import require_on_manifold
 from fmilin.manifold.rank import RankDecision, decide_rank, independent_rows
 from fmilin.manifold.selection import Manifold, Selection, carried_on, kinematic_pairs, linear_states, selected
 from fmilin.manifold.verification import Verified, VerifiedFacts, conserved_quantities, verify_inputs, verify_invariance
 from fmilin.model.interface import Model, OperatingPoint
+
+PER_DISTANCE = 100.0  # difference between gradients of redundant constraints over the distance from the manifold
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,10 @@ def frame_at(
         require_nonvanishing(invariants, point.time, point.states)
     residual = require_on_manifold(invariants, point.time, point.states)
     manifold, rows, decision = manifold_at(invariants, point)
-    remarks = _rank_remarks(decision)
+    is_exact = invariants.gradient(point.time, point.states).is_exact
+    remarks = _rank_remarks(decision, residual, is_exact=is_exact)
+    if not any(remark.kind == "position" for remark in point.remarks):
+        remarks = (*remarks, *position_remarks(invariants, point.time, point.states))
     if previous is not None and not named:
         selection, carried = carried_on(manifold, previous)
         remarks = remarks if carried else (*remarks, _switch(previous, selection))
@@ -194,12 +200,23 @@ def _switch(previous: Selection, selection: Selection) -> Remark:
     )
 
 
-def _rank_remarks(decision: RankDecision) -> tuple[Remark, ...]:
-    text = (
-        "The number of independent constraints is doubtful: the singular values show a gap of only "
-        f"{decision.gap:.3g} between what counts as independent and what does not."
-    )
-    return () if decision.is_clear else (Remark("rank", text),)
+def _rank_remarks(decision: RankDecision, residual: float, *, is_exact: bool) -> tuple[Remark, ...]:
+    doubtful = "The number of independent constraints is doubtful:"
+    if not decision.is_clear:
+        text = (
+            f"{doubtful} the singular values show a gap of only {decision.gap:.3g} between what counts as independent "
+            "and what does not."
+        )
+        return (Remark("rank", text),)
+    # Gradients of redundant constraints differ by rounding, and by about the distance of the point from the manifold.
+    if is_exact and decision.rejected > max(SOLVED_FOR, PER_DISTANCE * residual):
+        text = (
+            f"{doubtful} one counts as redundant that differs from the others by {decision.rejected:.2g} in sizes of "
+            "the states, which is more than rounding. If it is to hold something else, write it so that it differs by "
+            "more; otherwise leave it out."
+        )
+        return (Remark("rank", text),)
+    return ()
 
 
 def _conserved(parametrization: LocalParametrization) -> tuple[Remark, ...]:

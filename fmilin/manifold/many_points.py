@@ -14,6 +14,7 @@ import numpy as np
 from fmilin.ground import ConstraintError, FloatArray, FmilinError, NumericalError, UsageError
 from fmilin.ground.tolerances import REACHED
 from fmilin.manifold.operating_points import assembled_from, kept_besides, let_go, operating_point
+from fmilin.manifold.position import ROUNDED_SLOPES, ROUNDED_VALUES
 from fmilin.manifold.projection import Corrected, Some, follow
 from fmilin.manifold.rank import decide_rank, independent_rows
 from fmilin.model.interface import Model, OperatingPoint
@@ -156,12 +157,8 @@ class _Batch:
         """Return the steps (points, N), shortest in sizes D of the states, 0 where held, that make h + H moved 0."""
         h, H = (values[:, self.rows] for values in both)
         right = h if moved is None else h + (H @ moved[..., None])[..., 0]
-        A = H * D[:, None]
-        norms = np.maximum(np.linalg.norm(A, axis=-1, keepdims=True), 1e-300)
-        A, right = A / norms, right / norms[..., 0]
-        square = A @ np.swapaxes(A, -1, -2) + RIDGE * np.eye(len(self.rows))
-        w = np.linalg.solve(square, right[..., None])
-        return np.asarray(-D * (np.swapaxes(A, -1, -2) @ w)[..., 0])
+        A, right = _normalized(H * D[:, None], right)
+        return np.asarray(-D * (np.swapaxes(A, -1, -2) @ _multipliers(A, right)[..., None])[..., 0])
 
     def _corrected(
         self, x: FloatArray, u: FloatArray, sizes: FloatArray, D: FloatArray
@@ -182,8 +179,40 @@ class _Batch:
         distance = np.max(np.abs(h) / _row_sizes(H, sizes), axis=1, initial=0.0)
         # Both are false for what is not a number. Constraints that are nearly parallel are close long before the steps
         # are short. Points that are not reached here are searched alone: a stricter limit costs time, not accuracy.
-        reached = (size <= 1e-6) & (distance <= REACHED)
+        reached = (size <= 1e-6) & (distance <= REACHED) & self._determined(h, H, D) & self._agree(x, h, H, sizes)
         return x, reached, reached & direct
+
+    def _determined(self, h: FloatArray, H: FloatArray, D: FloatArray) -> np.ndarray:
+        """Return where the ridge did not shorten the steps, (points,): rows may be nearly parallel there."""
+        A, right = _normalized(H[:, self.rows] * D[:, None], h[:, self.rows])
+        right = np.where(A.any(axis=-1), right, 0.0)  # nothing that may move changes such a row
+        left_by_ridge = RIDGE * np.linalg.norm(_multipliers(A, right), axis=-1)
+        return np.asarray(left_by_ridge <= 0.5 * np.linalg.norm(right, axis=-1))
+
+    def _agree(self, x: FloatArray, h: FloatArray, H: FloatArray, sizes: FloatArray) -> np.ndarray:
+        """Return where rows that depended on others at the start are satisfied at no distance either, (points,)."""
+        if len(self.rows) == h.shape[1]:
+            return np.ones(len(x), dtype=bool)
+        rows = _row_sizes(H, sizes)
+        if (np.abs(h) <= ROUNDED_VALUES * rows).all():
+            return np.ones(len(x), dtype=bool)
+        U, sigma, _ = np.linalg.svd(H * sizes[:, None] / rows[..., None], full_matrices=False)
+        parts = np.abs((np.swapaxes(U, -1, -2) @ (h / rows)[..., None])[..., 0])
+        weak = (sigma > ROUNDED_SLOPES * sigma[:, :1]) & (parts > ROUNDED_VALUES)
+        distances = np.divide(parts, sigma, out=np.zeros_like(parts), where=weak)
+        return np.asarray((distances <= REACHED).all(axis=1))
+
+
+def _normalized(A: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return A (points, m, N) with rows of length one, and the right sides (points, m) divided by the same."""
+    norms = np.maximum(np.linalg.norm(A, axis=-1, keepdims=True), 1e-300)
+    return A / norms, right / norms[..., 0]
+
+
+def _multipliers(A: FloatArray, right: FloatArray) -> FloatArray:
+    """Return w (points, m) with A A' w = right, up to the ridge."""
+    square = A @ np.swapaxes(A, -1, -2) + RIDGE * np.eye(A.shape[-2])
+    return np.asarray(np.linalg.solve(square, right[..., None])[..., 0])
 
 
 def _row_sizes(H: FloatArray, sizes: FloatArray) -> FloatArray:

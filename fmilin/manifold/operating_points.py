@@ -15,6 +15,7 @@ from fmilin.ground.tolerances import CONSISTENT, DOUBTFUL
 from fmilin.manifold import projection
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.nonvanishing import require_nonvanishing
+from fmilin.manifold.position import position_remarks
 from fmilin.manifold.projection import followed
 from fmilin.manifold.rank import singular_values
 from fmilin.manifold.selection import kinematic_pairs
@@ -88,9 +89,14 @@ def operating_point(
         x = _followed(model, t, x, u)
     if not held and not project:
         projection.require_on_manifold(invariants, t, x, nearer=CONSISTENT, otherwise=WRONG, advice=_advice(model))
-    if not held:
-        return _adjusted(point, _projected(invariants, t, x, ()), scales)
-    projected, remarks = _assembled(invariants, t, model.start.states, x, held)
+    remarks: tuple[Remark, ...] = ()
+    if held:
+        projected, remarks = _assembled(invariants, t, model.start.states, x, held)
+    else:
+        projected = _projected(invariants, t, x, ())
+        # Between constraints that are nearly parallel a gap within the tolerance is a long way.
+        remarks = () if project else _moved(model, x, projected, range(len(x)), "To satisfy the constraints")
+    remarks = (*remarks, *position_remarks(invariants, t, projected))
     return replace(_adjusted(point, projected, scales), remarks=remarks)
 
 
@@ -124,6 +130,7 @@ def assembled_from(
     x[held] = list(values.values())
     invariants = _invariants(RememberingModel(model), u, model.states.scales(x))
     projected, remarks = _assembled(invariants, t, start, x, held)
+    remarks = (*remarks, *position_remarks(invariants, t, projected))
     return OperatingPoint(t, projected, u, model.start.parameters, remarks=remarks)
 
 
@@ -211,12 +218,14 @@ def let_go(model: Model, held: Sequence[int], kept: Sequence[int]) -> list[int]:
     return [i for i in given if i not in kept]
 
 
-def _moved(model: Model, given: FloatArray, became: FloatArray, states: Sequence[int]) -> tuple[Remark, ...]:
+def _moved(
+    model: Model, given: FloatArray, became: FloatArray, states: Sequence[int], why: str = "To keep what was set"
+) -> tuple[Remark, ...]:
     """Return the remark on states that were given and moved."""
     sizes = model.states.scales(given)
     moved = [i for i in states if abs(became[i] - given[i]) > AS_GIVEN * sizes[i]]
     listed = "; ".join(f"given {model.states.names[i]} = {given[i]:.6g}, became {became[i]:.6g}" for i in moved)
-    return (Remark("moved", f"To keep what was set, start values had to move: {listed}."),) if moved else ()
+    return (Remark("moved", f"{why}, start values had to move: {listed}."),) if moved else ()
 
 
 def _lost(states: Signals, origin: FloatArray, x: FloatArray, held: Sequence[int], reached: float) -> Remark:

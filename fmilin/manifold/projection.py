@@ -11,6 +11,7 @@ from scipy.linalg.lapack import dgesdd
 from fmilin.ground import ConstraintError, FloatArray, NumericalError
 from fmilin.ground.tolerances import ON_MANIFOLD, RANK, REACHED
 from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.position import SOLVED_FOR, smallest_usable, solve_weak_directions
 from fmilin.manifold.rank import decide_rank, independent_rows
 
 ITERATIONS = 100
@@ -47,7 +48,8 @@ def project(
             + ". Check the constraints and the values given with --set.",
             residuals=bad,
         )
-    return x
+    # Where the last step has left rounding only, nothing can be parallel enough to make a distance of it.
+    return solve_weak_directions(invariants, t, x, D) if (remaining > REACHED**2).any() else x
 
 
 def predicted(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int], moved: FloatArray) -> FloatArray:
@@ -58,7 +60,9 @@ def predicted(invariants: Invariants, t: float, x: FloatArray, held: Sequence[in
     if not np.isfinite(gradient.H).all():
         return x + moved
     Hs = gradient.scaled
-    inverse = pseudo_inverse(Hs * (D / invariants.scales), gradient.threshold)
+    # x is on the manifold: singular values of redundant constraints are rounding here.
+    zero = min(gradient.threshold, smallest_usable(gradient, SOLVED_FOR))
+    inverse = pseudo_inverse(Hs * (D / invariants.scales), zero)
     return np.asarray(x + moved - D * (inverse @ (Hs @ (moved / invariants.scales))))
 
 

@@ -34,6 +34,7 @@ class RankDecision:
 
     rank: int
     gap: float  # smallest accepted over largest rejected; infinite when nothing was rejected
+    rejected: float = 0.0  # largest rejected singular value, relative to the largest
 
     @property
     def is_clear(self) -> bool:
@@ -82,7 +83,7 @@ def decide_rank(Hs: FloatArray, threshold: float = RANK) -> RankDecision:
     rank = int(np.count_nonzero(sigma > threshold * sigma[0]))
     rejected = sigma[rank] if rank < len(sigma) else 0.0
     gap = float(sigma[rank - 1] / rejected) if rejected > 0 else np.inf
-    return RankDecision(rank, gap)
+    return RankDecision(rank, gap, float(rejected / sigma[0]))
 
 
 def singular_values(matrix: FloatArray) -> FloatArray:

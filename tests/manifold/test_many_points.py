@@ -26,9 +26,11 @@ def test_a_constraint_that_depends_on_others_at_the_start_only_holds_at_all_poin
         fl.operating_points(model, {"y": [0.0, 0.5]})
 
 
-@pytest.mark.parametrize("angle", [1e-8, 1e-7, 1e-6])
+@pytest.mark.parametrize("angle", [3e-9, 1e-8, 1e-7, 1e-6])
 def test_constraints_that_are_nearly_parallel_are_solved_to_the_end(angle: float) -> None:
     model = at_rest(["x - y", f"x - y + {angle}*(z^3 - x)"], {"x": 1.0, "y": 1.0, "z": 1.0})
     x = np.linspace(1.0, 1.5, 5)
     points = fl.operating_points(model, {"x": x})
-    np.testing.assert_allclose([point.states[2] for point in points], np.cbrt(x), atol=1e-7)
+    np.testing.assert_allclose(
+        [point.states[2] for point in points], np.cbrt(x), atol=max(1e-7, 1e-15 / angle)
+    )  # rounding of a residual
