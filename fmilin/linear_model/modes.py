@@ -66,7 +66,8 @@ def modes_of(A: FloatArray, T: FloatArray, sample_time: float = 0.0, E: FloatArr
         if value.imag < 0:
             continue
         shape, largest = shape_of(T, vector)
-        modes.append(Mode(rate_of(value, sample_time), shape / largest, _error_of_rate(value, error, sample_time)))
+        rate_error = float(convert_errors_to_rates(value, error, sample_time))
+        modes.append(Mode(rate_of(value, sample_time), shape / largest, rate_error))
     return Modes(sorted(modes, key=lambda m: slowness(m.eigenvalue)))
 
 
@@ -79,17 +80,30 @@ def _match_eigenvectors(A: FloatArray, values: Complex) -> Complex:
     return np.asarray(vectors, dtype=np.complex128)[:, order]
 
 
-def _error_of_rate(value: complex, error: float, sample_time: float) -> float:
-    """Return the error of an eigenvalue in 1/s; of a sampled motion that of ``log(z) / sample_time``."""
+def convert_to_rates(values: Any, sample_time: float) -> Any:
+    """Return eigenvalues in 1/s, of the shape of ``values``: ``log(z) / sample_time`` of a sampled motion.
+
+    The dead beat, z = 0, has the rate -inf.
+    """
+    values = np.asarray(values, dtype=np.complex128)
     if sample_time <= 0:
-        return error
-    return error / abs(value) / sample_time if abs(value) > error else float("inf")
+        return values
+    with np.errstate(divide="ignore"):
+        growth = np.log(np.abs(values)) / sample_time
+    rates = np.empty_like(values)
+    rates.real = growth
+    rates.imag = np.angle(values + 0.0) / sample_time  # -0.0 is 0.0: a negative real z has one angle, pi
+    return rates
 
 
-def convert_errors_to_rates(values: Complex, errors: FloatArray, sample_time: float) -> FloatArray:
-    """Return the errors (n,) of eigenvalues in 1/s; of a sampled motion those of ``log(z) / sample_time``."""
-    rates = [_error_of_rate(value, error, sample_time) for value, error in zip(values.tolist(), errors, strict=True)]
-    return np.array(rates, dtype=np.float64)
+def convert_errors_to_rates(values: Any, errors: Any, sample_time: float) -> Any:
+    """Return the errors of eigenvalues in 1/s; of a sampled motion those of ``log(z) / sample_time``."""
+    errors = np.asarray(errors, dtype=np.float64)
+    if sample_time <= 0:
+        return errors
+    sizes = np.abs(values)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(sizes <= errors, np.inf, errors / sizes / sample_time)  # NaN stays
 
 
 def slowness(value: complex) -> tuple[float, float]:
@@ -106,10 +120,7 @@ def shape_of(T: FloatArray, vector: NDArray[np.complex128]) -> tuple[NDArray[np.
 
 def rate_of(value: complex, sample_time: float) -> complex:
     """Return an eigenvalue in 1/s: of a sampled motion ``log(z) / sample_time``, -inf for the dead beat 0."""
-    if sample_time <= 0:
-        return value
-    growth = float(np.log(abs(value))) if value != 0 else -np.inf
-    return complex(growth / sample_time, float(np.angle(value)) / sample_time)
+    return complex(convert_to_rates(value, sample_time))
 
 
 def eigenvectors(A: FloatArray) -> tuple[Complex, Complex, Complex]:

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground import FloatArray, Signals, UnknownNameError, UsageError
-from fmilin.linear_model.modes import remove_uncertain_growth
+from fmilin.linear_model.modes import convert_errors_to_rates, convert_to_rates, remove_uncertain_growth
 from fmilin.output.report import figures
-from fmilin.output.report.linear_pictures import rays
+from fmilin.output.report.linear_pictures import rays, shade_outside_unit_circle
 from fmilin.output.report.numbers import matrices_of
 
 if TYPE_CHECKING:
@@ -59,10 +59,22 @@ def quantity_of(family: LinearFamily, quantity: str) -> tuple[FloatArray, str]:
 
 
 def known_eigenvalues(family: LinearFamily) -> Complex:
-    """Return the followed eigenvalues; those of continuous models with a real part of 0 where errors cover it."""
-    if family.sample_time > 0:
-        return family.eigenvalues
-    return np.asarray(remove_uncertain_growth(family.eigenvalues, family.eigenvalue_errors))
+    """Return the followed eigenvalues in 1/s, with a real part of 0 where errors cover it.
+
+    Those of sampled models are ``log(z) / sample_time``, as in the tables and pictures of one linear model: the
+    stability limit is the imaginary axis for both.
+    """
+    rates = convert_to_rates(family.eigenvalues, family.sample_time)
+    if family.sample_time <= 0:
+        return np.asarray(remove_uncertain_growth(rates, family.eigenvalue_errors))
+    # near z = 0 the logarithm is not known at all, and z decays all the same: z itself is compared with the limit
+    distances = np.abs(np.abs(family.eigenvalues) - 1.0)
+    return np.asarray(np.where(distances <= family.eigenvalue_errors, 1j * rates.imag, rates))
+
+
+def known_errors(family: LinearFamily) -> FloatArray:
+    """Return the errors of :func:`known_eigenvalues` in 1/s."""
+    return np.asarray(convert_errors_to_rates(family.eigenvalues, family.eigenvalue_errors, family.sample_time))
 
 
 def _entry(family: LinearFamily, matrix: str, inside: str) -> tuple[FloatArray, str]:
@@ -156,7 +168,7 @@ def family_eigenvalue_figure(family: LinearFamily) -> Figure:
     figure, real, imaginary = figures.over_one_axis(_title(family, "Eigenvalues"))
     line = lines[0]
     shown: set[int] = set()
-    for mode, values in zip(mode_numbers(line.eigenvalues), line.eigenvalues.T, strict=True):
+    for mode, values in zip(line.numbers, line.eigenvalues.T, strict=True):
         style = figures.line_style(mode) | {"linewidth": 1.8}
         real.plot(line.axis, values.real, **style, label=None if mode in shown else f"mode {mode + 1}")
         imaginary.plot(line.axis, values.imag, **style)
@@ -183,34 +195,52 @@ def family_eigenvalue_figure(family: LinearFamily) -> Figure:
 
 
 def root_locus_figure(family: LinearFamily) -> Figure:
-    """Return how the eigenvalues walk through the complex plane, coloured by the last axis of the grid."""
+    """Return how the eigenvalues walk through the complex plane, coloured by the last axis of the grid.
+
+    Those of sampled models are drawn as they are, z beside the unit circle.
+    """
     lines = list(_lines(family))
+    sampled = family.sample_time > 0
     figure = figures.titled_figure(_title(family, "Root locus"), 8.0, 6.4)
     axes = figure.subplots()
-    every = np.concatenate([line.eigenvalues.ravel() for line in lines])
-    finite = every[np.isfinite(every)]
-    reach = 1.12 * float(np.abs(finite).max(initial=0.0)) or 1.0
-    height = max(1.15 * float(finite.imag.max(initial=0.0)), 0.15 * reach)
     points = None
     for number, line in enumerate(lines):
-        for values in line.eigenvalues.T:
+        loci = line.multipliers if sampled else line.eigenvalues
+        for values in loci.T:
             axes.plot(values.real, values.imag, color=figures.QUIET, linewidth=1.0, zorder=2)
-        axis = np.broadcast_to(line.axis[:, None], line.eigenvalues.shape)
+        axis = np.broadcast_to(line.axis[:, None], loci.shape)
         points = axes.scatter(
-            line.eigenvalues.real, line.eigenvalues.imag, c=axis, cmap="viridis", s=18, zorder=3,
+            loci.real, loci.imag, c=axis, cmap="viridis", s=18, zorder=3,
             marker=MARKERS[number % len(MARKERS)], vmin=line.axis.min(), vmax=line.axis.max(),
             label=line.title or None,
         )  # fmt: skip
-        good = np.flatnonzero(np.isfinite(line.eigenvalues).all(axis=1))
-        for end in good[[0, -1]] if len(good) else []:  # on the branch that swings most
-            at = line.eigenvalues[end, int(np.argmax(line.eigenvalues[end].imag))]
-            style: dict[str, Any] = {
-                "xytext": (5, 5),
-                "textcoords": "offset points",
-                "color": figures.QUIET,
-                "fontsize": 8,
-            }
-            axes.annotate(f"{line.axis[end]:.4g}", (float(at.real), float(at.imag)), **style)
+        _label_ends(axes, line.axis, loci)
+    every = np.concatenate([(line.multipliers if sampled else line.eigenvalues).ravel() for line in lines])
+    finite = every[np.isfinite(every)]
+    if sampled:
+        _frame_unit_circle(axes, finite)
+    else:
+        _frame_half_plane(axes, finite)
+    if points is not None:
+        figure.colorbar(points, ax=axes, label=lines[0].label)
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    return figure
+
+
+def _label_ends(axes: Axes, axis: FloatArray, loci: Complex) -> None:
+    """Write the value of the axis (n,) beside both ends of the locus (n, P) that swings most there."""
+    good = np.flatnonzero(np.isfinite(loci).all(axis=1))
+    for end in good[[0, -1]] if len(good) else []:
+        at = loci[end, int(np.argmax(loci[end].imag))]
+        place = (float(at.real), float(at.imag))
+        axes.annotate(f"{axis[end]:.4g}", place, (5, 5), textcoords="offset points", color=figures.QUIET, fontsize=8)
+
+
+def _frame_half_plane(axes: Axes, finite: Complex) -> None:
+    """Draw the stability limit of eigenvalues in 1/s, and let them fill the picture."""
+    reach = 1.12 * float(np.abs(finite).max(initial=0.0)) or 1.0
+    height = max(1.15 * float(finite.imag.max(initial=0.0)), 0.15 * reach)
     right = max(float(finite.real.max(initial=0.0)), 0.0)
     left = min(float(finite.real.min(initial=0.0)), 0.0)
     span = right - left if right - left > REAL_SPAN * reach else 0.2 * reach
@@ -218,11 +248,15 @@ def root_locus_figure(family: LinearFamily) -> Figure:
     left, right = left - (0.08 if left < 0 else 0.5) * span, right + 0.16 * span
     rays(axes, -left, right, height)
     axes.set_xlim(left, right)
-    if points is not None:
-        figure.colorbar(points, ax=axes, label=lines[0].label)
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-    return figure
+
+
+def _frame_unit_circle(axes: Axes, finite: Complex) -> None:
+    """Draw the stability limit of multipliers, and show all of the circle."""
+    reach = 1.15 * max(1.0, float(np.abs(finite).max(initial=0.0)))
+    shade_outside_unit_circle(axes)
+    axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xlabel="real part of z",
+             ylabel="imaginary part of z")  # fmt: skip
+    figures.gridded(axes)
 
 
 def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz: bool = False) -> Figure:
@@ -231,7 +265,7 @@ def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz
     figure, frequency, damping = figures.over_one_axis(_title(family, "Campbell diagram"), (3, 2))
     factor = 1 / (2 * np.pi) if hertz else 1.0
     drawn, marked, largest = 0, False, 0.0
-    columns = zip(mode_numbers(line.eigenvalues), line.eigenvalues.T, line.unstable.T, strict=True)
+    columns = zip(line.numbers, line.eigenvalues.T, line.unstable.T, strict=True)
     for mode, values, grows in columns:
         swings = values.imag > 1e-9 * np.abs(values)
         if not swings.any():
@@ -286,7 +320,9 @@ class _Line:
     label: str
     title: str
     axis: FloatArray
-    eigenvalues: Complex
+    eigenvalues: Complex  # in 1/s
+    multipliers: Complex  # z of sampled models; of continuous ones the eigenvalues before errors are taken out
+    numbers: list[int]  # of the mode that each column belongs to
     unstable: NDArray[np.bool_]  # (n, P), which of them certainly grow
     first: int
 
@@ -302,14 +338,17 @@ def _lines(family: LinearFamily) -> Iterator[_Line]:
     *others, name = family.axes
     length = family.shape[-1]
     values = known_eigenvalues(family).reshape(-1, length, family.template.order)
+    followed = family.eigenvalues.reshape(values.shape)
     unstable = np.isin(family.spectra.kinds, GROWING).reshape(values.shape)
     for k in np.unique(np.linspace(0, len(values) - 1, MOST_LINES).round().astype(int)).tolist():
         at = family.grid.values(k * length)
         fixed = [] if family.grid.zipped else others
         title = ", ".join(f"{n} = {at[n]:.4g}" for n in fixed)
+        # Pairs are found in z: where one becomes real and negative, log(z) of both has the imaginary part pi/T.
         yield _Line(
-            axis_label(family, name), title, np.asarray(family.axes[name], float), values[k], unstable[k], k * length
-        )
+            axis_label(family, name), title, np.asarray(family.axes[name], float), values[k], followed[k],
+            mode_numbers(followed[k]), unstable[k], k * length,
+        )  # fmt: skip
 
 
 def mode_numbers(eigenvalues: Complex) -> list[int]:

@@ -149,6 +149,14 @@ def rays(axes: Axes, left: float, right: float, height: float) -> None:
     gridded(axes)
 
 
+def shade_outside_unit_circle(axes: Axes) -> None:
+    """Draw the unit circle, outside of which multipliers and eigenvalues of sampled models grow."""
+    angle = np.linspace(0, 2 * np.pi, 361)
+    axes.set_facecolor(UNSTABLE)
+    axes.fill(np.cos(angle), np.sin(angle), color="white", zorder=0)
+    axes.plot(np.cos(angle), np.sin(angle), color=QUIET, linewidth=1, zorder=1)
+
+
 def _ratios(corner: float) -> Sequence[float]:
     """Return the damping ratios of rays that fill a box whose corner has the ratio ``corner``."""
     if corner > RATIOS[1]:

@@ -15,6 +15,7 @@ from fmilin.linear_model.modes import EigenvalueCluster
 from fmilin.motion.periodic.floquet import Floquet
 from fmilin.output.report.family_pictures import rays_of_orders
 from fmilin.output.report.figures import COLORS, QUIET, UNSTABLE, gridded, line_style, over_one_axis, titled_figure
+from fmilin.output.report.linear_pictures import shade_outside_unit_circle
 from fmilin.output.report.numbers import cluster_text, eigenvalue_text, error_text, rough, shortened, value_with_unit
 from fmilin.output.report.page import Sheet
 from fmilin.output.report.table import print_fact, print_names, print_remarks, simple_table, table_of
@@ -134,11 +135,8 @@ def multiplier_figure(floquet: Floquet) -> Figure:
     """Return the multipliers in the complex plane: what lies outside the circle grows."""
     figure = titled_figure(f"{shortened(floquet.name)}: multipliers of a period of {floquet.period:.6g} s", 6.4, 6.2)
     axes = figure.add_subplot()
-    angle = np.linspace(0, 2 * np.pi, 361)
     reach = 1.15 * max(1.0, float(np.abs(floquet.multipliers).max(initial=0.0)))
-    axes.set_facecolor(UNSTABLE)
-    axes.fill(np.cos(angle), np.sin(angle), color="white", zorder=0)
-    axes.plot(np.cos(angle), np.sin(angle), color=QUIET, linewidth=1)
+    shade_outside_unit_circle(axes)
     own = [k for k in range(len(floquet.multipliers)) if k not in floquet.unit.values()]
     grows = np.abs(floquet.multipliers) > 1 + floquet.multiplier_errors + 1e-9
     for marks, color, label in (

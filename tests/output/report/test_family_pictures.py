@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -148,3 +149,43 @@ def test_a_root_locus_is_as_wide_as_its_real_parts() -> None:
     assert len([t for t in axes.texts if t.get_text().startswith("0.0")]) >= 3  # rays of damping with their ratios
     assert -0.09 < left < -0.06
     assert 0.0 < right < 0.03
+
+
+def sample(gain: float) -> fl.LinearModel:
+    """Return a sampled model with the multipliers +- 0.5 i and -gain, every 0.1 s."""
+    A = np.array([[0.0, 1.0, 0.0], [-0.25, 0.0, 0.0], [0.0, 0.0, -gain]])
+    return replace(sized(3, 0, 1, 1), A=A, sample_time=0.1)
+
+
+def test_a_sampled_root_locus_stands_beside_the_unit_circle() -> None:
+    gains = np.array([0.8, 1.0, 1.3])
+    family = family_of([sample(gain) for gain in gains], {"gain": gains})
+    axes = family.plot.root_locus().axes[0]
+    points = np.concatenate([np.asarray(c.get_offsets()) for c in axes.collections])
+    assert {(round(x, 12), round(y, 12)) for x, y in points} == {
+        (0.0, 0.5), (0.0, -0.5), (-0.8, 0.0), (-1.0, 0.0), (-1.3, 0.0),
+    }  # fmt: skip
+    circle = np.asarray(axes.patches[0].get_path().vertices)
+    np.testing.assert_allclose(np.hypot(circle[:, 0], circle[:, 1]), 1.0)
+    assert axes.get_xlabel() == "real part of z"
+
+
+def test_growth_of_a_sampled_family_is_that_of_its_logarithms() -> None:
+    gains = np.array([0.8, 1.0, 1.3])
+    family = family_of([sample(gain) for gain in gains], {"gain": gains})
+    growth, label = quantity_of(family, "growth")
+    np.testing.assert_allclose(growth, np.log(gains) / 0.1, atol=1e-12)
+    assert label == "largest real part [1/s]"
+    frequency, _ = quantity_of(family, "frequency")
+    np.testing.assert_allclose(frequency, np.pi / 2 / 0.1)
+    real = family.plot.eigenvalues().axes[0]
+    curves_of_modes = [np.asarray(line.get_ydata()) for line in real.lines]
+    tops = sorted(float(curve[-1]) for curve in curves_of_modes if len(curve) == len(gains))
+    np.testing.assert_allclose(tops, [*[np.log(0.5) / 0.1] * 2, np.log(1.3) / 0.1], atol=1e-12)
+
+
+def test_a_dead_beat_decays_at_all_points_of_a_sampled_family() -> None:
+    """The logarithm of z = 0 is -inf: it is neither neutral nor the rightmost."""
+    dead = replace(sized(2, 0, 1, 1), A=np.diag([0.0, 0.5]), sample_time=0.1)
+    family = family_of([dead, dead], {"gain": [1.0, 2.0]})
+    np.testing.assert_allclose(quantity_of(family, "growth")[0], np.log(0.5) / 0.1)

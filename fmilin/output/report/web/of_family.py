@@ -11,7 +11,7 @@ from fmilin.families.family import LinearFamily
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.modal import ModalAnalysis, modal_analysis
 from fmilin.linear_model.modes import cluster_modes
-from fmilin.output.report.family_pictures import GROWING, known_eigenvalues, mode_numbers
+from fmilin.output.report.family_pictures import GROWING, known_eigenvalues, known_errors, mode_numbers
 from fmilin.output.report.numbers import cluster_text, matrices_of, rough, shortened
 from fmilin.output.report.web.blocks import Block, Cell, Section, html_of, number, picture, table, text
 
@@ -56,6 +56,7 @@ def family_mode_sections(family: LinearFamily) -> list[Section]:
 
 def _modes(family: LinearFamily, shown: Mapping[int, int]) -> list[Block]:
     spectra = known_eigenvalues(family).reshape(len(family), -1)
+    errors = known_errors(family).reshape(spectra.shape)
     grows = np.isin(family.spectra.kinds, GROWING)
     rows = []
     for m in shown:
@@ -65,7 +66,7 @@ def _modes(family: LinearFamily, shown: Mapping[int, int]) -> list[Block]:
         swings = finite & (np.abs(w.imag) > 1e-9 * size) & (size > 0)
         ratio = np.where(swings, -w.real / np.where(size > 0, size, 1.0), np.nan)
         growing = int(grows[:, m].sum())
-        error = float(np.nanmax(family.spectra.errors[:, m]))
+        error = float(np.nanmax(errors[:, m]))
         right = int(np.nanargmax(np.where(finite, w.real, -np.inf)))
         rows.append(
             [
