@@ -4,7 +4,7 @@ SciPy's SLSQP finds which bounds bind; then Newton's method on the directions th
 open sharpens the point and says how well it is determined. Multipliers say what a unit of each target or bound costs.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,11 +12,10 @@ import numpy as np
 
 from fmilin.ground import FloatArray, NumericalError
 from fmilin.ground.tolerances import RANK, RANK_MEASURED
-from fmilin.model.constraints.expressions import parse
-from fmilin.model.constraints.functions import function_of
 from fmilin.numerics.balanced import balanced
 from fmilin.points.equations import Equations
 from fmilin.points.newton import corrected, independent_rows
+from fmilin.points.optimum_problem import Limit, Preference, Problem, prefer_inside
 from fmilin.points.solver import Solution, assessed
 from fmilin.points.unknowns import Reading, reading
 
@@ -29,30 +28,9 @@ LONGEST_STEP = 1.0  # of a polishing step, in sizes of the unknowns
 FLAT = 1e-9  # curvature, beside the largest, along which a preference says nothing
 FIRST_PART, LEAST_PART = 0.25, 1e-4  # of the way of a bound: the first step, and the least
 FOLLOWED = 1e-8  # residual, in sizes, up to which a point is on that way
+DISPLACEMENTS = (0.1, 1.0, 3.0)  # of a start from which bounds are not reached, in sizes of the unknowns
+MOST_DIRECTIONS, MIXED = 4, 2  # directions that equations leave open along which it is displaced, and mixtures of them
 GONE = 1e5  # sizes of the unknowns beyond which a preference has no least value
-
-
-@dataclass(frozen=True, eq=False)
-class Preference:
-    """A number that is to be small, with its gradient, of readings (k,)."""
-
-    name: str
-    readings: tuple[Reading, ...]
-    value: Callable[[FloatArray], float]
-    gradient: Callable[[FloatArray], FloatArray]
-
-
-@dataclass(frozen=True)
-class Limit:
-    """Bounds of something that is read."""
-
-    reading: Reading
-    low: float
-    high: float
-
-    def beyond(self, value: float) -> float:
-        """Return how far a value is beyond the bounds, in sizes; negative below them, 0 inside."""
-        return (min(value - self.low, 0.0) + max(value - self.high, 0.0)) / self.reading.size
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,102 +44,13 @@ class Optimum:
     open: int = 0  # directions along which the preference does not change either
 
 
-def as_near_as_possible(wanted: Sequence[Reading]) -> Preference:
-    """Return half the sum of squares of what readings are off, in their sizes."""
-    values = np.array([r.value for r in wanted])
-    sizes = np.array([r.size for r in wanted])
-    return Preference(
-        "the sum of squares of what is left",
-        tuple(wanted),
-        lambda y: float(np.sum(((y - values) / sizes) ** 2)) / 2,
-        lambda y: (y - values) / sizes**2,
-    )
-
-
-def _inside(limits: Sequence[Limit]) -> Preference:
-    """Return half the sum of squares of what is beyond the limits, in sizes."""
-
-    def beyond(y: FloatArray) -> FloatArray:
-        return np.array([limit.beyond(v) for limit, v in zip(limits, y.tolist(), strict=True)])
-
-    sizes = np.array([limit.reading.size for limit in limits])
-    readings = tuple(limit.reading for limit in limits)
-    return Preference("bounds", readings, lambda y: float(np.sum(beyond(y) ** 2)) / 2, lambda y: beyond(y) / sizes)
-
-
-def expression_preference(text: str, read: Callable[[str], Reading]) -> Preference:
-    """Return an expression as a preference; ``read`` says what its names mean."""
-    expression = parse(text)
-    functions, readings = function_of(expression), tuple(map(read, expression.names))
-    return Preference(text, readings, lambda y: float(functions.values(y)[0]), lambda y: functions.jacobian(y)[0])
-
-
-class _Problem:
-    """The preference and the bounds as functions of the unknowns, with one visit to the model for all of them."""
-
-    def __init__(self, equations: Equations, preference: Preference, limits: Sequence[Limit], *, exact: bool) -> None:
-        self.preference, self.limits, self.exact = preference, tuple(limits), exact
-        read = [replace(r, value=0.0) for r in (*preference.readings, *(limit.reading for limit in limits))]
-        self.equations = equations.with_targets([*equations.targets, *read])
-        self.m, self.k = len(equations.rows), len(preference.readings)
-        self.sizes = self.equations.sizes[self.m :]
-        self._low, self._high = (np.array([getattr(each, side) for each in limits]) for side in ("low", "high"))
-        self._slopes: tuple[bytes, FloatArray] | None = None
-
-    def rows(self, z: FloatArray) -> FloatArray:
-        """Return the residuals of the equations, then what is read, in sizes."""
-        return np.nan_to_num(self.equations.values(z), nan=1e10)
-
-    def slopes(self, z: FloatArray) -> FloatArray:
-        if self._slopes is None or self._slopes[0] != z.tobytes():
-            self._slopes = z.tobytes(), np.nan_to_num(self.equations.jacobian(z, exact=self.exact)[0])
-        return self._slopes[1]
-
-    def read(self, z: FloatArray) -> FloatArray:
-        """Return what is read, in units: (k,) of the preference, then of the limits."""
-        return np.asarray(self.rows(z)[self.m :] * self.sizes)
-
-    def value(self, z: FloatArray) -> float:
-        value = self.preference.value(self.read(z)[: self.k])
-        return value if np.isfinite(value) else 1e300
-
-    def gradient(self, z: FloatArray) -> FloatArray:
-        slope = np.nan_to_num(self.preference.gradient(self.read(z)[: self.k]))
-        return np.asarray((slope * self.sizes[: self.k]) @ self.slopes(z)[self.m : self.m + self.k])
-
-    def margins(self, z: FloatArray) -> FloatArray:
-        """Return how far what is read is inside its bounds, in sizes."""
-        y, s = self.read(z)[self.k :], self.sizes[self.k :]
-        low, high = self._low, self._high
-        return np.concatenate((((y - low) / s)[np.isfinite(low)], ((high - y) / s)[np.isfinite(high)]))
-
-    def margin_slopes(self, z: FloatArray) -> FloatArray:
-        J = self.slopes(z)[self.m + self.k :]
-        return np.concatenate((J[np.isfinite(self._low)], -J[np.isfinite(self._high)]))
-
-    def beyond(self, z: FloatArray) -> list[float]:
-        """Return how far what is read is beyond its bounds, in sizes."""
-        return [limit.beyond(v) for limit, v in zip(self.limits, self.read(z)[self.k :].tolist(), strict=True)]
-
-
 def optimum(equations: Equations, start: Solution, preference: Preference, limits: Sequence[Limit]) -> Optimum:
     """Return the best point near a solution; refuse bounds that leave none, and what has no least value there."""
-    exact = start.is_exact
-    problem = _Problem(equations, preference, limits, exact=exact)
-    failure: NumericalError | None = None
-    try:
-        z = _least(problem, start.z)
-        if any(abs(b) > BINDS for b in problem.beyond(z)):
-            inside = _Problem(equations, _inside(limits), (), exact=exact)
-            z = _least(problem, _least(inside, start.z))
-        best = _finish(problem, equations, z)
-        if best is not None:
-            return best
-    except NumericalError as error:
-        failure = error
-    # The search may have left the equations on its way: move the bounds from where the solution is to where they are.
-    moved = _move_bounds(problem, equations, start.z)
-    best = None if moved is None else _finish(problem, equations, moved)
+    problem = Problem(equations, preference, limits, exact=start.is_exact)
+    best, failure = _search_from(problem, equations, start.z)
+    # At a start where the slopes of what is bounded vanish nothing says which way leads inside: x^2 >= 4 at x = 0.
+    if best is None and limits:
+        best = _search_displaced(problem, equations, start.z)
     if best is not None:
         return best
     raise failure or NumericalError(
@@ -169,7 +58,62 @@ def optimum(equations: Equations, start: Solution, preference: Preference, limit
     )
 
 
-def _move_bounds(problem: _Problem, equations: Equations, z: FloatArray) -> FloatArray | None:
+def _search_from(
+    problem: Problem, equations: Equations, z0: FloatArray
+) -> tuple[Optimum | None, NumericalError | None]:
+    """Return the best point that a search from z0 (n,) finds, or None and what ended the search."""
+    failure: NumericalError | None = None
+    try:
+        z = _least(problem, z0)
+        if any(abs(b) > BINDS for b in problem.beyond(z)):
+            inside = Problem(equations, prefer_inside(problem.limits), (), exact=problem.exact)
+            z = _least(problem, _least(inside, z0))
+        best = _finish(problem, equations, z)
+        if best is not None:
+            return best, None
+    except NumericalError as error:
+        failure = error
+    # The search may have left the equations on its way: move the bounds from where the solution is to where they are.
+    moved = _move_bounds(problem, equations, z0)
+    return (None if moved is None else _finish(problem, equations, moved)), failure
+
+
+def _search_displaced(problem: Problem, equations: Equations, z0: FloatArray) -> Optimum | None:
+    """Return the best point found from places to which what the equations leave open leads; None without one."""
+    inside = Problem(equations, prefer_inside(problem.limits), (), exact=problem.exact)
+    form = balanced(problem.slopes(z0)[: problem.m])
+    is_measured = not problem.exact or equations.moving
+    open_directions = form.columns[:, None] * form.null_space(RANK_MEASURED if is_measured else RANK)
+    random = np.random.default_rng(1947)
+    mixed = open_directions @ random.uniform(-1.0, 1.0, (open_directions.shape[1], MIXED))
+    sizes = equations.unknowns.sizes(z0)
+    for distance in DISPLACEMENTS:
+        found: list[Optimum] = []
+        for direction in np.hstack((open_directions[:, :MOST_DIRECTIONS], mixed)).T:
+            longest = float(np.max(np.abs(direction) / sizes, initial=0.0))
+            for sign in (1.0, -1.0) if longest > 0 else ():
+                z = corrected(equations, z0 + sign * distance / longest * direction, exact=problem.exact).z
+                best = _search_inside(problem, inside, equations, z)
+                found += [best] if best is not None else []
+        if found:
+            return min(found, key=lambda best: best.value)
+    return None
+
+
+def _search_inside(problem: Problem, inside: Problem, equations: Equations, z0: FloatArray) -> Optimum | None:
+    """Return the best point inside the bounds near z0 (n,); None where there is none near."""
+    try:
+        feasible = _least(inside, z0)
+        if any(abs(b) > BINDS for b in problem.beyond(feasible)):
+            return None
+        z = _least(problem, feasible)
+        is_inside = not any(abs(b) > BINDS for b in problem.beyond(z))
+        return (_finish(problem, equations, z) if is_inside else None) or _finish(problem, equations, feasible)
+    except NumericalError:
+        return None
+
+
+def _move_bounds(problem: Problem, equations: Equations, z: FloatArray) -> FloatArray | None:
     """Return the point to which the solution goes when crossed bounds are moved step by step; None without one."""
     read = problem.read(z)[problem.k :]
     crossed = [
@@ -194,7 +138,7 @@ def _move_bounds(problem: _Problem, equations: Equations, z: FloatArray) -> Floa
     return z
 
 
-def _crossed(problem: _Problem, z: FloatArray) -> list[Reading]:
+def _crossed(problem: Problem, z: FloatArray) -> list[Reading]:
     """Return what is beyond a bound, with the bound as its value."""
     pairs = zip(problem.limits, problem.beyond(z), strict=True)
     return [
@@ -204,7 +148,7 @@ def _crossed(problem: _Problem, z: FloatArray) -> list[Reading]:
     ]
 
 
-def _finish(problem: _Problem, equations: Equations, z: FloatArray) -> Optimum | None:
+def _finish(problem: Problem, equations: Equations, z: FloatArray) -> Optimum | None:
     """Return the best point near z, where it balances; None where it does not."""
     exact = problem.exact
     binding = _binding(problem, equations, z)
@@ -238,7 +182,7 @@ def _finish(problem: _Problem, equations: Equations, z: FloatArray) -> Optimum |
     return Optimum(final, solution, problem.value(solution.z), multipliers, unresolved)
 
 
-def _least(problem: _Problem, z0: FloatArray) -> FloatArray:
+def _least(problem: Problem, z0: FloatArray) -> FloatArray:
     """Return where SLSQP ends."""
     from scipy.optimize import minimize
 
@@ -280,7 +224,7 @@ def _least(problem: _Problem, z0: FloatArray) -> FloatArray:
     return z
 
 
-def _binding(problem: _Problem, equations: Equations, z: FloatArray) -> list[Reading]:
+def _binding(problem: Problem, equations: Equations, z: FloatArray) -> list[Reading]:
     """Return what is at a bound, with the bound as its value; refuse what is beyond one."""
     binding: list[Reading] = []
     unknowns, candidate = equations.unknowns, equations.unknowns.at(z)
@@ -310,7 +254,7 @@ class OutOfBoundsError(NumericalError):
         self.bound = bound
 
 
-def _holds(problem: _Problem, equations: Equations, bound: Reading, multiplier: float) -> bool:
+def _holds(problem: Problem, equations: Equations, bound: Reading, multiplier: float) -> bool:
     """Whether a bound binds: the preference would be better beyond it."""
     for limit in problem.limits:
         if limit.reading.name == bound.name:
@@ -321,7 +265,7 @@ def _holds(problem: _Problem, equations: Equations, bound: Reading, multiplier: 
     return multiplier >= 0 if at_low else multiplier <= 0
 
 
-def _multipliers(problem: _Problem, final: Equations, z: FloatArray) -> dict[str, float]:
+def _multipliers(problem: Problem, final: Equations, z: FloatArray) -> dict[str, float]:
     """Return how the preference changes per unit of each target and each binding bound."""
     J = np.nan_to_num(final.jacobian(z, exact=problem.exact)[0])
     form = balanced(J)
@@ -330,7 +274,7 @@ def _multipliers(problem: _Problem, final: Equations, z: FloatArray) -> dict[str
     return {final.rows[i].name: float(weights[i] / final.rows[i].size) for i in rows}
 
 
-def _sharpened(problem: _Problem, final: Equations, z: FloatArray) -> tuple[FloatArray, FloatArray, int]:
+def _sharpened(problem: Problem, final: Equations, z: FloatArray) -> tuple[FloatArray, FloatArray, int]:
     """Return the point by Newton's method on what the equations leave open, its last step, and what stays open."""
     exact = problem.exact
     z = corrected(final, z, exact=exact).z

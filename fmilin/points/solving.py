@@ -15,7 +15,8 @@ from fmilin.numerics.balanced import balanced
 from fmilin.points.assessment import no_solution, too_far
 from fmilin.points.equations import Equations
 from fmilin.points.newton import corrected, released
-from fmilin.points.optimum import Limit, Optimum, OutOfBoundsError, as_near_as_possible, expression_preference, optimum
+from fmilin.points.optimum import Optimum, OutOfBoundsError, optimum
+from fmilin.points.optimum_problem import Limit, as_near_as_possible, expression_preference
 from fmilin.points.report import TrimmedPoint, TrimReport
 from fmilin.points.request import TrimRequest, read_name
 from fmilin.points.resting import instability, resting

@@ -42,3 +42,23 @@ def test_the_nearest_point_within_the_bound_of_an_output_is_found() -> None:
 def test_a_target_out_of_reach_says_how_near_one_comes() -> None:
     with pytest.raises(NumericalError, match=r"the closest is (2|1\.9999\d*)"):
         fl.trim(arms(), fixed={"x": 3.0}, free=["ta", "tb"])
+
+
+def test_a_bound_of_an_output_with_no_slope_at_the_start_is_kept() -> None:
+    model = OdeModel("well", {"x": "u - x^3 - x"}, inputs=["u"], outputs={"y": "x^2"}, start={"x": 0.0})
+    point = fl.trim(model, bounds={"y": (4.0, 9.0)}, free=["u"])
+    np.testing.assert_allclose(np.abs(np.append(point.states, point.inputs)), [2.0, 10.0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("exponent", [1, 2])
+def test_a_bound_of_a_product_is_kept_from_where_both_factors_vanish(exponent: int) -> None:
+    rates = {"x": "u - x", "z": "w - z"}
+    model = OdeModel("product", rates, inputs=["u", "w"], outputs={"y": f"(x*z)^{exponent}"})
+    point = fl.trim(model, bounds={"y": (4.0, 5.0)}, free=["u", "w"], minimize="u^2 + w^2")
+    np.testing.assert_allclose(np.abs(point.states), 2 ** (1 / exponent), rtol=1e-6)  # least u^2 + w^2 with u w fixed
+
+
+def test_a_bound_that_no_point_keeps_is_refused_from_where_its_slope_vanishes() -> None:
+    model = OdeModel("turn", {"x": "u - sin(x)"}, inputs=["u"], outputs={"y": "cos(x)"})
+    with pytest.raises(NumericalError, match="the closest is 1"):
+        fl.trim(model, bounds={"y": (1.2, 1.6)}, free=["u"])
