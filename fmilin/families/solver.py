@@ -245,6 +245,8 @@ class Solver:
 
     @staticmethod
     def _chord_applies(model: Model, request: TrimRequest, predecessor: SolvedPoint) -> bool:
+        if predecessor.point.slope_changes is not None:
+            return False  # several solutions meet there: each point says how far it may be
         free_inputs = all(model.inputs.has(name) for name in request.free)
         alike = predecessor.linear.inputs.names == model.inputs.names and predecessor.linear.sample_time == 0
         steady = predecessor.selection is not None and set(request.steady) <= set(predecessor.linear.states.names)

@@ -80,6 +80,8 @@ class StackedRuns:
     def _fits(self, seed: SolvedPoint, request: TrimRequest | None) -> bool:
         if request is None:
             return True
+        if seed.point.slope_changes is not None:  # a multiple root: each point says how far it may be
+            return False
         free = all(self._model.inputs.has(name) for name in request.free)
         return free and request.checked(self._model).is_plain and set(request.steady) <= set(seed.linear.states.names)
 

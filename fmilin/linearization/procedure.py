@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from fmilin.ground import ConstraintError, FmilinError, NumericalError, Remark, UsageError, perform
 from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
@@ -255,6 +257,7 @@ def _linearized(
         remarks += nearby.held_remarks
         linear = assembled(visited, point, base, frame, slopes, remarks)
         linear = require_accuracy(linear, nearby, keep=request.keep_inaccurate)
+        linear = _with_errors_of_point(linear, point, frame)
         # The equations as they are written have both branches of a kink, and no descriptor system of one side.
         one_sided = isinstance(request.derivatives, Differences) and request.derivatives.side is not None
         is_described = (request.descriptor or model.has_descriptor_form) and not one_sided
@@ -280,6 +283,17 @@ def _linearized(
             if explained := explain_lost_invariants(error, model):
                 raise explained from error
         raise
+
+
+def _with_errors_of_point(linear: LinearModel, point: OperatingPoint, frame: Frame) -> LinearModel:
+    """Return the linear model with errors of A that include how far the point may be from the one that is meant.
+
+    The matrices are those of the point; eigenvalues and stability are meant to be those of the equilibrium.
+    """
+    if point.slope_changes is None:
+        return linear
+    change = np.abs(frame.coordinates.R) @ point.slope_changes @ np.abs(frame.T)
+    return replace(linear, errors=replace(linear.errors, A=linear.errors.A + change))
 
 
 def _measured(

@@ -12,6 +12,7 @@ graph), because no perturbation inside the pattern couples their eigenvalues: a 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -94,13 +95,32 @@ def estimate_eigenvalues(
     """
     if values is None:
         values = compute_eigenvalues(A)
-    errors = np.zeros(len(values))
-    growth_errors = np.zeros(len(values))
     if not len(A):
-        return EigenvalueEstimates(values, errors, growth_errors)
+        return EigenvalueEstimates(values, np.zeros(0), np.zeros(0))
     if not np.isfinite(E).all() or not np.isfinite(A).all():
         unknown = np.full(len(values), np.inf)
         return EigenvalueEstimates(values, unknown, unknown)
+    if len(A) < WORTH_REMEMBERING:
+        return _estimate_in_blocks(A, E, values, sampled=sampled, structured=structured)
+    key = hashlib.blake2b(A.tobytes() + E.tobytes() + bytes([sampled, structured])).digest()
+    remembered = _latest.get(key)
+    if remembered is None:
+        remembered = _estimate_in_blocks(A, E, values, sampled=sampled, structured=structured)
+        _latest.clear()
+        _latest[key] = remembered
+    return remembered
+
+
+# A table shows the modes of a large model with their errors and its stability: both need the same estimates.
+WORTH_REMEMBERING = 50  # order from which on estimates take longer than a digest of the matrices
+_latest: dict[bytes, EigenvalueEstimates] = {}
+
+
+def _estimate_in_blocks(
+    A: FloatArray, E: FloatArray, values: Complex, *, sampled: bool, structured: bool
+) -> EigenvalueEstimates:
+    errors = np.zeros(len(values))
+    growth_errors = np.zeros(len(values))
     pattern = (A != 0) | (E > 0)
     blocks = split_into_blocks(pattern) if structured else [np.arange(len(A))]
     reached = np.zeros(len(values), dtype=bool)

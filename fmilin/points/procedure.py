@@ -300,7 +300,9 @@ def point_at(
     own = candidate.model.remarks_at(point)
     report = replace(report, remarks=(*remarks, *remarks_on(equations, candidate, report, restless), *own))
     unstable = None if request.steady or report.moving else instability(equations, solution)
-    return replace(point, report=unstable.told_in(report) if unstable else report)
+    if unstable is None:
+        return replace(point, report=report)
+    return replace(point, report=unstable.told_in(report), slope_changes=unstable.slope_changes)
 
 
 def point_of(model: Model, request: PointRequest) -> OperatingPoint:

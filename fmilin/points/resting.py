@@ -18,6 +18,7 @@ from fmilin.points.unknowns import Candidate, Unknowns, invariants_at
 
 MOST_STATES = 400  # more take longer than the search
 KNOWN_WELL = 1e-13  # distance of a solution, in sizes of the unknowns, over which A hardly changes
+KNOWN_TO_ROUNDING = 1e-9  # the same up to which the linear model there is as good as that at a simple solution
 BLURRED = {True: 1e-13, False: 1e-6}  # relative error of exact slopes, and of those that were measured
 
 
@@ -26,6 +27,7 @@ class Instability:
     """Whether deviations from an equilibrium grow, and how many eigenvalues certainly have positive real parts."""
 
     stability: Stability
+    slope_changes: FloatArray | None = None  # (N, N), of the rates, over the distance within which the point is known
 
     @property
     def count(self) -> int:
@@ -75,24 +77,36 @@ def instability(equations: Equations, solution: Solution) -> Instability | None:
     lengths = row_sizes(H * S, equations.constraint_terms(candidate))
     V = linalg.null_space(H * S / lengths[:, None], RANK if solution.is_exact else RANK_MEASURED)
     A = V.T @ (F * S / S[:, None]) @ V
-    return growing(A, BLURRED[solution.is_exact], _change_within_distance(equations, solution, V, F))
+    changes = _changes_within_distance(equations, solution, F)
+    if not changes:
+        return growing(A, BLURRED[solution.is_exact])
+    change = np.max([np.abs(V.T @ (each * S / S[:, None]) @ V) for each in changes], axis=0)
+    verdict = growing(A, BLURRED[solution.is_exact], change)
+    certificate = solution.certificate
+    is_multiple = certificate is not None and bool(certificate.multiple)
+    if is_multiple or _relative_distance(equations, solution) > KNOWN_TO_ROUNDING:
+        return replace(verdict, slope_changes=np.max(np.abs(changes), axis=0))
+    return verdict
 
 
-def _change_within_distance(
-    equations: Equations, solution: Solution, V: FloatArray, F: FloatArray
-) -> FloatArray | float:
-    """Return by how much A changes over the distance within which the solution is known, (P, P).
+def _relative_distance(equations: Equations, solution: Solution) -> float:
+    """Return how far the solution may be, in sizes of the unknowns; infinite where nothing is known of it."""
+    if solution.certificate is None:
+        return np.inf
+    return float(np.max(solution.certificate.distance / equations.unknowns.sizes(solution.z), initial=0.0))
+
+
+def _changes_within_distance(equations: Equations, solution: Solution, F: FloatArray) -> list[FloatArray]:
+    """Return changes of F (N, N) over the distance within which the solution is known, to both sides; mostly none.
 
     Where several solutions meet A vanishes at the solution alone; near it rounding of the point has a sign.
     """
     certificate = solution.certificate
-    if certificate is None or not solution.is_exact or not np.isfinite(certificate.distance).all():
-        return 0.0
-    unknowns = equations.unknowns
-    if float(np.max(certificate.distance / unknowns.sizes(solution.z), initial=0.0)) <= KNOWN_WELL:
-        return 0.0
-    S = equations.state_scales
-    change = np.zeros((V.shape[1], V.shape[1]))
+    if certificate is None or not solution.is_exact:
+        return []
+    if not KNOWN_WELL < _relative_distance(equations, solution) < np.inf:
+        return []
+    unknowns, changes = equations.unknowns, []
     for sign in (1.0, -1.0):
         moved = solution.z + sign * certificate.distance
         try:
@@ -101,8 +115,8 @@ def _change_within_distance(
         except REFUSALS:
             continue
         if np.isfinite(nearby).all():
-            change = np.maximum(change, np.abs(V.T @ ((nearby - F) * S / S[:, None]) @ V))
-    return change
+            changes.append(nearby - F)
+    return changes
 
 
 def _slopes(equations: Equations, solution: Solution, candidate: Candidate) -> tuple[FloatArray, FloatArray]:

@@ -18,6 +18,7 @@ from fmilin.ground import FloatArray, FmilinError, ModelError, Remark, Signal, S
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.descriptor import Derivative, Descriptor, LazyDescriptor, MatrixErrors
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.linear_model.stability import assess_stability
 from fmilin.model.interface import ModelInfo
 from fmilin.numerics.eigenvalue_errors import compute_eigenvalue_errors
 from fmilin.output.export.archives import finite_array, real_array
@@ -78,6 +79,8 @@ def to_document(linear: LinearModel) -> dict[str, Any]:
     document["model"] = asdict(linear.model)
     document["warnings"] = [{"kind": w.kind, "message": w.message} for w in linear.warnings]
     document["equilibrium"] = linear.is_equilibrium  # None: not tested
+    stability = assess_stability(linear)
+    document["stable"] = None if stability is None else stability.stable  # None, too: cannot be told
     document["sample_time"] = float(linear.sample_time)
     document["signals"] = {group: details_of(signals) for group, signals in groups.items()}
     document["fmilin_version"] = __version__

@@ -38,6 +38,8 @@ def dumps_mat(linear: LinearModel) -> bytes:
     }
     tested = document.pop("equilibrium")
     rest["equilibrium"] = np.nan if tested is None else float(tested)  # 1 yes, 0 no, NaN not tested
+    stable = document.pop("stable")
+    rest["stable"] = np.nan if stable is None else float(stable)  # NaN: cannot be told, or the point moves
     if "descriptor" in document:
         top["descriptor"] = to_mat(document.pop("descriptor"))
     if "discrete" in document:

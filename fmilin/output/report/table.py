@@ -15,6 +15,7 @@ from fmilin.ground.tolerances import EQUILIBRIUM, TOO_INACCURATE
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import cluster_modes, slowness
 from fmilin.linear_model.no_response import step_to_rest
+from fmilin.linear_model.stability import assess_stability
 from fmilin.output.report.numbers import (
     EPS,
     SIGNIFICANT,
@@ -60,6 +61,10 @@ def show_linear(linear: LinearModel, page: Sheet, *, adjusted: float | None, mod
         page.print()
         hint = f"{len(linear.states)} eigenvalues: .eigenvalues() calculates them."
         page.print(eigenvalue_table(linear.modes(), sampled=linear.sample_time > 0) if modes else hint)
+        stability = assess_stability(linear) if modes else None
+        if stability is not None:
+            page.print()
+            print_fact(page, "Stability", stability.text)
     if linear.derivatives and len(linear.states) and modes:
         page.print()
         page.print("p dl/dp [1/s]: what an eigenvalue l moves by as a parameter p grows, per part of p")
