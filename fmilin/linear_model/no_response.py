@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from fmilin.ground import FloatArray, NumericalError, Remark
 from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.stability import Stability
 from fmilin.numerics.balanced import NewtonStep, is_equilibrium, newton_step
 
 PUSHES = (1.0, 30.0)  # pushes, in sizes of an input, that tell what is stuck from what is not connected
@@ -119,3 +120,13 @@ def _parts(linear: LinearModel) -> tuple[FloatArray, FloatArray, FloatArray, Flo
     stated = linear.errors.A.shape == linear.A.shape and linear.errors.B.shape == linear.B.shape
     errors = np.hstack((linear.errors.A, linear.errors.B)) if stated else np.zeros(slopes.shape)
     return linear.f0 / seconds, y, slopes * columns, errors * columns
+
+
+def assess_stability(linear: LinearModel) -> Stability | None:
+    """Return whether deviations from the point of a linear model grow; None where its eigenvalues do not tell.
+
+    They tell at an equilibrium and in a steady motion, not at a point that merely passes.
+    """
+    if linear.is_equilibrium or any(remark.kind == "steady" for remark in linear.warnings):
+        return linear.stability()
+    return None

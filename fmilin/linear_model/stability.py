@@ -8,7 +8,6 @@ block moves little, and its nilpotent part N decides whether deviations grow lik
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +20,6 @@ from fmilin.numerics.eigenvalue_errors import (
     estimate_eigenvalues,
     group_eigenvalues,
 )
-
-if TYPE_CHECKING:
-    from fmilin.linear_model.model import LinearModel
 
 ComplexArray = NDArray[np.complex128]
 
@@ -106,16 +102,6 @@ def judge_stability(
     matrix = UncertainMatrix.balance(A, errors, by_certain_entries=True)
     groups = _form_groups(matrix, estimates, sampled=sampled)
     return _summarize(estimates, groups, sampled=sampled)
-
-
-def assess_stability(linear: LinearModel) -> Stability | None:
-    """Return whether deviations from the point of a linear model grow; None where its eigenvalues do not tell.
-
-    They tell at an equilibrium and in a steady motion, not at a point that merely passes.
-    """
-    if linear.is_equilibrium or any(remark.kind == "steady" for remark in linear.warnings):
-        return linear.stability()
-    return None
 
 
 def _form_groups(

@@ -18,7 +18,7 @@ from fmilin.ground import FloatArray, FmilinError, ModelError, Remark, Signal, S
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.descriptor import Derivative, Descriptor, LazyDescriptor, MatrixErrors
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
-from fmilin.linear_model.stability import assess_stability
+from fmilin.linear_model.no_response import assess_stability
 from fmilin.model.interface import ModelInfo
 from fmilin.numerics.eigenvalue_errors import compute_eigenvalue_errors
 from fmilin.output.export.archives import finite_array, real_array

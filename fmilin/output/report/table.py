@@ -14,8 +14,7 @@ from fmilin.ground.signals import Signals, rate_unit
 from fmilin.ground.tolerances import EQUILIBRIUM, TOO_INACCURATE
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import cluster_modes, slowness
-from fmilin.linear_model.no_response import step_to_rest
-from fmilin.linear_model.stability import assess_stability
+from fmilin.linear_model.no_response import assess_stability, step_to_rest
 from fmilin.output.report.numbers import (
     EPS,
     SIGNIFICANT,
