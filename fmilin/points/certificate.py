@@ -93,6 +93,7 @@ class CertifiedEquations(Protocol):
     """Equations r(z) = 0 in sizes, as a certificate needs them: of equilibria, of orbits."""
 
     moving: bool  # whether the Jacobian is measured although slopes are exact
+    measures_noise: bool  # whether the noise of r is measured; ``allowed`` says enough where values are costly
     first_order: NDArray[np.bool_]  # rows whose noise is that of rounding
 
     @property
@@ -245,7 +246,9 @@ class _Search:
         )
 
     def _measure_noise(self) -> FloatArray | None:
-        """Return ten times the noise of r (m,), measured along a short line; None where a value is missing."""
+        """Return ten times the noise of r (m,), measured along a short line; None where it is not measured."""
+        if not self.equations.measures_noise:
+            return None
         line = np.cos(np.arange(len(self.z)) + 1.0)
         values = np.array([self.equations.values(self.z + 1e-8 * s * line) for s in range(POINTS)])
         return np.asarray(CLEARLY * noise_from_table(values)) if np.isfinite(values).all() else None

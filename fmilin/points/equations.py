@@ -44,6 +44,8 @@ class Row:
 class Equations:
     """The scaled residuals r(z) and their Jacobian; where any state may be ``moving``, d/dt f_Z is among them."""
 
+    measures_noise = True
+
     def __init__(
         self,
         unknowns: Unknowns,

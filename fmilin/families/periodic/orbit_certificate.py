@@ -29,6 +29,8 @@ RESOLVED = 1e-9  # relative error of transitions with which a singular value bel
 BLURRED = 1e-8  # from which the Jacobian counts as measured
 MOST_POINTS = 768  # of a period
 SIDES = 2  # random directions in which that is done
+NEAR_ENOUGH = 1e-11  # a distance with which one direction is enough where it changes the monodromy matrix
+UNIMPORTANT = 1e-10  # by less, relative, than its other errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +60,13 @@ class ShootingEquations:
     """The gaps of an orbit and its phase condition as functions of displacements from a shot, all in sizes."""
 
     moving = False
+    # Nine more integrations would measure the noise; the error of the integration is larger, and known from one.
+    measures_noise = False
 
     def __init__(self, shooting: Shooting, shot: Shot) -> None:
         self.shooting, self.shot = shooting, shot
+        self._arcs: dict[bytes, tuple[list[Arc], Shot]] = {}
+        self._values: dict[bytes, FloatArray] = {}
         self.arcs = self._resolved_arcs()
         self.column_sizes, self.row_sizes = shooting.sizes(shot, self.arcs)
         self.conditions = self._conditions()
@@ -70,6 +76,7 @@ class ShootingEquations:
         # Where a deviation comes back almost as it was, what is left of the entries is a difference of these.
         self.sizes = self._in_sizes(np.abs(ends) + np.abs(following))
         self.first_order = np.zeros(len(self.J), dtype=bool)
+        self.displaced: tuple[FloatArray, FloatArray] | None = None  # where slopes were taken last, the monodromy there
 
     def _resolved_arcs(self) -> list[Arc]:
         """Return the arcs with so many points that their transitions are exact enough to tell a singular Jacobian."""
@@ -119,6 +126,12 @@ class ShootingEquations:
 
     def values(self, z: FloatArray) -> FloatArray:
         """Return gaps and conditions at z (n,); NaN where the motion is not defined."""
+        key = z.tobytes()
+        if key not in self._values:
+            self._values = {**dict(list(self._values.items())[-1:]), key: self._compute_values(z)}
+        return self._values[key]
+
+    def _compute_values(self, z: FloatArray) -> FloatArray:
         nothing = np.full(len(self.J), np.nan)
         if not np.isfinite(z).all():
             return nothing
@@ -138,12 +151,17 @@ class ShootingEquations:
         if not z.any():
             return self.J, exact
         arcs, shot = self.arcs_at(z)
+        self.displaced = z, self.monodromy(arcs)
         return self._in_sizes(self.shooting.jacobian(shot, arcs, self.arcs)), exact
 
     def arcs_at(self, z: FloatArray) -> tuple[list[Arc], Shot]:
         """Return the arcs of the shot at z (n,), and the shot."""
-        shot = self.shot_at(z)
-        return [self.shooting.arc_of(shot, points) for points in self.shooting.ends(shot)], shot
+        key = z.tobytes()
+        if key not in self._arcs:
+            shot = self.shot_at(z)
+            arcs = [self.shooting.arc_of(shot, points) for points in self.shooting.ends(shot)]
+            self._arcs = {**dict(list(self._arcs.items())[-1:]), key: (arcs, shot)}  # where it is, and a place nearby
+        return self._arcs[key]
 
     def entry_sizes(self, z: FloatArray) -> FloatArray:
         """Return how large the entries of the Jacobian are near z (n,)."""
@@ -274,6 +292,9 @@ def _monodromy_error(equations: ShootingEquations, z: FloatArray, distance: Floa
         return np.zeros((len(T), len(T)))
     magnified = max(1.0, PROBE / largest)
     M: FloatArray = equations.monodromy(equations.arcs_at(z)[0] if z.any() else base)
+    known = _known_change(equations, z, M, largest)
+    if known is not None:
+        return np.asarray(np.abs(T) @ known @ np.abs(R))
     random = np.random.default_rng(1883)
     worst = np.zeros_like(M)
     for _ in range(1 if equations.shooting.measured else SIDES):  # measured slopes take many runs
@@ -285,6 +306,25 @@ def _monodromy_error(equations: ShootingEquations, z: FloatArray, distance: Floa
         worst = np.maximum(worst, change)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.nan_to_num(np.abs(T) @ worst @ np.abs(R), nan=0.0, posinf=np.inf))
+
+
+def _known_change(
+    equations: ShootingEquations, z: FloatArray, M: FloatArray, distance: float
+) -> FloatArray | None:
+    """Return a bound of what ``distance`` changes in M, from where slopes were taken last; None where it matters.
+
+    That is one direction of many: with a margin it says enough where the change is far below the error of M itself.
+    """
+    if equations.displaced is None or distance > NEAR_ENOUGH:
+        return None
+    at, displaced = equations.displaced
+    way = float(np.max(np.abs(at - z), initial=0.0))
+    if not way > 0:
+        return None
+    change = np.abs(displaced - M) * (distance / way)
+    matters = UNIMPORTANT * max(float(np.abs(M).max(initial=0.0)), 1.0)
+    # Other directions may show ten times as much.
+    return 3 * change if bool((10 * change <= matters).all()) else None
 
 
 def _monodromy_at(equations: ShootingEquations, z: FloatArray) -> FloatArray | None:
