@@ -308,9 +308,7 @@ def _monodromy_error(equations: ShootingEquations, z: FloatArray, distance: Floa
         return np.asarray(np.nan_to_num(np.abs(T) @ worst @ np.abs(R), nan=0.0, posinf=np.inf))
 
 
-def _known_change(
-    equations: ShootingEquations, z: FloatArray, M: FloatArray, distance: float
-) -> FloatArray | None:
+def _known_change(equations: ShootingEquations, z: FloatArray, M: FloatArray, distance: float) -> FloatArray | None:
     """Return a bound of what ``distance`` changes in M, from where slopes were taken last; None where it matters.
 
     That is one direction of many: with a margin it says enough where the change is far below the error of M itself.
