@@ -43,7 +43,10 @@ def split(name: str, members: Collection[str], what: str = "a variable of the sy
 
 def of_member(member: str, signal: Signal, name: str = "") -> Signal:
     """Return a member's signal under its name in the system, or another one."""
-    aliases = tuple(qualified(member, alias) for alias in signal.aliases)
+    aliases = tuple(
+        f"-{qualified(member, alias[1:])}" if alias.startswith("-") else qualified(member, alias)
+        for alias in signal.aliases
+    )
     full = qualified(member, signal.name)
     if name and name != full:
         aliases = (full, *aliases)

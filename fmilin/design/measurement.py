@@ -89,8 +89,12 @@ class _Variables:
         for signals, C, D, EC, ED, values in groups:
             for i, signal in enumerate(signals):
                 row = (C[i], D[i], EC[i], ED[i], float(values.get(signal.name, signal.start)))
+                negative = (-C[i], -D[i], EC[i], ED[i], -row[-1])
                 for name in (signal.name, *signal.aliases):
-                    self._variables[name] = (signal, row)
+                    if name in signals.positions:
+                        self._variables[name] = (signal, row)
+                    else:
+                        self._variables.setdefault(name.removeprefix("-"), (signal, negative))
 
     def row(self, name: str, expression: Expression) -> _SensorRow:
         rows = {variable: self._variable(variable)[1] for variable in expression.names}

@@ -57,12 +57,15 @@ class Solver:
         plan, first = self.plan, self.plan.grid.values(0)
         require_wires(self.base, plan.loop_at)
         for name in first:
+            for signals in (self.base.states, self.base.inputs):
+                if name in signals.positions_of_negatives:
+                    signals.index_of(name)  # raises: an axis has the sign of its state or input
             if self._kind(name) == "parameter":
                 self._refuse_unless_parameter(name, first[name])
         if plan.how.inputs is not None:
             chosen_inputs(self.base.inputs, plan.how.inputs)
         for name in plan.how.independent or ():
-            if "=" not in name:
+            if "=" not in name and self.base.states.find_signed(name) is None:
                 self.base.states.index_of(name, "a state of the model")
         if plan.point.trim is not None:
             request, guess = self._request(first)

@@ -28,7 +28,7 @@ class Signal:
     nominal: float | None = None  #: typical size in its unit, positive; None where the model does not say, or says 0
     start: float = 0.0  #: initial value, in ``unit``
     description: str = ""  #: the model's own words
-    aliases: tuple[str, ...] = ()  #: other names for the same quantity
+    aliases: tuple[str, ...] = ()  #: other names for the same quantity; ``-b`` says that ``b`` is its negative
 
     def starting_at(self, value: float) -> Signal:
         """Return the same signal with another start ``value``, in its unit."""
@@ -77,8 +77,24 @@ class Signals(Shown, Sequence[Signal]):
     @cached_property
     def positions(self) -> dict[str, int]:
         """Position by name or alias."""
-        aliases = {alias: i for i, s in enumerate(self._items) for alias in s.aliases}
+        aliases = {alias: i for i, s in enumerate(self._items) for alias in s.aliases if not alias.startswith("-")}
         return aliases | self.positions_of_own_names
+
+    @cached_property
+    def positions_of_negatives(self) -> dict[str, int]:
+        """Position by the name of the negative: ``b`` of a signal with the alias ``-b``."""
+        negatives = {alias[1:]: i for i, s in enumerate(self._items) for alias in s.aliases if alias.startswith("-")}
+        return {name: i for name, i in negatives.items() if name not in self.positions}
+
+    def find_signed(self, name: str) -> tuple[int, float] | None:
+        """Return the position of ``name`` and 1.0, or of the signal of which it is the negative and -1.0.
+
+        >>> Signals([Signal("a", aliases=("-b",))]).find_signed("b")
+        (0, -1.0)
+        """
+        if name in self.positions:
+            return self.positions[name], 1.0
+        return (self.positions_of_negatives[name], -1.0) if name in self.positions_of_negatives else None
 
     @overload
     def __getitem__(self, key: int) -> Signal: ...
@@ -114,6 +130,10 @@ class Signals(Shown, Sequence[Signal]):
         try:
             return self.positions[name]
         except KeyError:
+            if name in self.positions_of_negatives:
+                own = self.names[self.positions_of_negatives[name]]
+                text = f"'{name}' is the negative of '{own}', and its name cannot stand here. Name '{own}' instead."
+                raise UnknownNameError(text, name=name, suggestions=(own,)) from None
             raise UnknownNameError.among(name, self.positions, what) from None
 
     def select(self, indices: Iterable[int]) -> Signals:

@@ -199,7 +199,7 @@ def _from_fmu(path: Path, request: LoadRequest, at: PointRequest) -> Model:
 def _require_shown(model: Model, at: PointRequest, settings: Mapping[str, float]) -> None:
     """Refuse what is fixed, was not set at loading and is nothing that comes out."""
     for name in at.settings.keys() - settings.keys():
-        if not model.states.has(name) and not model.inputs.has(name):
+        if model.states.find_signed(name) is None and model.inputs.find_signed(name) is None:
             require_variable(model, name)
 
 
@@ -297,6 +297,7 @@ def _as_requested(loaded: Callable[[], Model], request: LoadRequest, at: PointRe
     """Return a model that is no FMU with the parameters and constraints that were asked for."""
     model = loaded()
     start_names = {*model.states.positions, *model.inputs.positions}
+    start_names |= model.states.positions_of_negatives.keys() | model.inputs.positions_of_negatives.keys()
     settings = at.settings_at_loading(lambda name: name in model.parameters)
     parameters = {**request.parameters, **{n: v for n, v in settings.items() if n not in start_names}}
     if parameters:

@@ -67,12 +67,13 @@ def operating_point(
     held: list[int] = []
     for name, value in values.items():
         as_numbers(value, f"'{name}'")
-        if model.states.has(name):
-            i = model.states.positions[name]
-            x[i] = value
+        if (state := model.states.find_signed(name)) is not None:
+            i, sign = state
+            x[i] = sign * value
             held.append(i)
-        elif model.inputs.has(name):
-            u[model.inputs.positions[name]] = value
+        elif (driven := model.inputs.find_signed(name)) is not None:
+            j, sign = driven
+            u[j] = sign * value
         else:
             names = [*model.states.positions, *model.inputs.positions]
             raise UnknownNameError.among(name, names, "a state or an input of the model")

@@ -64,13 +64,16 @@ class TrimRequest:
         UsageError
             When the parts of the request contradict each other, or the source cannot change its parameters.
         """
-        fixed = {read_name(model, name): _finite(name, value) for name, value in self.fixed.items()}
-        near = {read_name(model, name): _finite(name, value) for name, value in self.near.items()}
-        bounds = {read_name(model, name): _ordered(name, pair) for name, pair in self.bounds.items()}
+        fixed = {n: _finite(n, value) for n, value in without_negatives(model, self.fixed).items()}
+        fixed = {read_name(model, name): value for name, value in fixed.items()}
+        near = {n: _finite(n, value) for n, value in without_negatives(model, self.near).items()}
+        near = {read_name(model, name): value for name, value in near.items()}
+        bounds = _own_bounds(model, self.bounds)
         targets = dict(self.targets) | {n: v for n, v in fixed.items() if not is_quantity(model, n)}
         fixed = {n: v for n, v in fixed.items() if n not in targets}
-        free = tuple(dict.fromkeys(_own_name(model, name) for name in self.free))
-        listed = [model.states.names[model.states.index_of(name, "a state of the model")] for name in self.steady]
+        free = tuple(dict.fromkeys(_own_name(model, positive_name(model, name)) for name in self.free))
+        steady_names = [positive_name(model, name) for name in self.steady]
+        listed = [model.states.names[model.states.index_of(name, "a state of the model")] for name in steady_names]
         driven = [rate_of(model, name) for name, value in targets.items() if value != 0.0]
         steady = tuple(dict.fromkeys([*listed, *(name for name in driven if name is not None)]))
         for group, word in ((free, "free"), (bounds, "bounded"), (near, "wished for")):
@@ -97,7 +100,8 @@ class TrimRequest:
 
         Raises UnknownNameError or UsageError when a name is unknown, or of something that is not solved for.
         """
-        checked = {_own_name(model, name): _finite(name, value) for name, value in guess.items()}
+        own = without_negatives(model, guess)
+        checked = {_own_name(model, name): _finite(name, value) for name, value in own.items()}
         for name in checked:
             if name in self.fixed or name in self.targets:
                 raise UsageError(f"'{name}' is fixed, so there is nothing to guess. Leave one of them out.")
@@ -147,11 +151,12 @@ class PointRequest:
 
     def values_of(self, model: Model) -> dict[str, float]:
         """Return the settings of states and inputs."""
-        return {n: v for n, v in self.settings.items() if model.states.has(n) or model.inputs.has(n)}
+        values = without_negatives(model, self.settings)
+        return {n: v for n, v in values.items() if model.states.has(n) or model.inputs.has(n)}
 
     def _set_at_loading(self, model: Model, name: str) -> bool:
         """Whether the model was loaded with this value: a parameter, and not something that comes out."""
-        if name not in self.settings or model.states.has(name) or model.inputs.has(name):
+        if name not in self.settings or model.states.find_signed(name) or model.inputs.find_signed(name):
             return False
         return name in model.parameters or not is_variable(model, name)
 
@@ -163,12 +168,48 @@ class PointRequest:
     def trim_of(self, model: Model) -> tuple[TrimRequest, dict[str, float]]:
         """Return the trim problem and where its search starts: at states that are set, and inputs that are free."""
         trim, saved = self.trim or TrimRequest(), self.saved_point
+        trim = replace(trim, fixed=without_negatives(model, trim.fixed))
         values = self.values_of(model) if saved is None else {**saved.states, **saved.inputs, **self.values_of(model)}
         start = {n: v for n, v in values.items() if (model.states.has(n) or n in trim.free) and n not in trim.fixed}
         held = {n: v for n, v in values.items() if n not in start}
         fixed = {n: v for n, v in trim.fixed.items() if not self._set_at_loading(model, n)}
         time = self.time if trim.time is None else trim.time
         return replace(trim, fixed=held | fixed, time=time), start | dict(self.guess)
+
+
+def positive_name(model: Model, name: str) -> str:
+    """Return the state or input, or the rate of a state, of which ``name`` is the negative; else ``name``."""
+    rate = _RATE.fullmatch(name.strip())
+    inner = name if rate is None else rate[1].strip()
+    for signals in (model.states,) if rate is not None else (model.states, model.inputs):
+        if signals.has(inner):
+            return name
+        if inner in signals.positions_of_negatives:
+            own = signals.names[signals.positions_of_negatives[inner]]
+            return own if rate is None else f"der({own})"
+    return name
+
+
+def without_negatives(model: Model, values: Mapping[str, float]) -> dict[str, float]:
+    """Return the values with the name of a negative replaced: where b = -a, ``{"b": 3}`` is ``{"a": -3}``.
+
+    Raises UsageError when both names are there.
+    """
+    positive = {name: positive_name(model, name) for name in values}
+    for name, own in positive.items():
+        if own != name and own in values:
+            raise UsageError(f"'{name}' is the negative of '{own}', and both have a value. Leave one of them out.")
+    return {positive[name]: value if positive[name] == name else -value for name, value in values.items()}
+
+
+def _own_bounds(model: Model, bounds: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """Return bounds by the model's own names; those of a negative change places and signs."""
+    own: dict[str, tuple[float, float]] = {}
+    for name, pair in bounds.items():
+        low, high = _ordered(name, pair)
+        positive = positive_name(model, name)
+        own[read_name(model, positive)] = (low, high) if positive == name else (-high, -low)
+    return own
 
 
 def quantity(model: Model, name: str) -> tuple[Kind, int]:

@@ -56,6 +56,11 @@ class ModelicaEngine(DaeEngine):
         except (NumericalError, ConstraintError, ValueError):  # values that are not numbers are refused by scipy
             graph = self._guessed(graph)
             starting, point = self._begin(graph)
+        found = _with_parameters(graph, equations.free, point)
+        if not self.keeps_structure(found):
+            # Start values of free parameters, 0 mostly, hid terms of the equations and of the initial equations.
+            graph = found
+            starting, point = self._begin(graph)
         states = self.merged.states
         T = starting.motions(point, conditions=False)
         preferred = sorted(range(len(states)), key=lambda i: _advice_on_coordinate(states[i]))
@@ -63,7 +68,6 @@ class ModelicaEngine(DaeEngine):
         sizes = _sizes(graph.states, T, chosen)
         is_complete = len(chosen) == T.shape[1]
         self.independent = tuple(graph.states.names[i] for i in sorted(chosen)) if is_complete else ()
-        free = dict(zip(equations.free, point.free.tolist(), strict=True))
         said = self.equations.assertions()
         fails = starting.holds(point, [condition for condition, _ in said])
         failed = [f"'{words}'" for (_, words), now in zip(said, fails, strict=True) if now]
@@ -71,12 +75,11 @@ class ModelicaEngine(DaeEngine):
             self.notes = (*self.notes, f"What the model asserts does not hold at its start: {', '.join(failed)}.")
         self.moved = tuple(moved_starts(self.merged.written, point.x))
         started = replace(
-            graph,
+            _with_parameters(graph, equations.free, point),
             states=Signals(
                 replace(s, start=float(v), nominal=size)
                 for s, v, size in zip(graph.states, point.x, sizes, strict=True)
             ),
-            parameters=Signals(s.starting_at(free.get(s.name, s.start)) for s in graph.parameters),
         )
         if started != graph:
             self._take(started)
@@ -100,9 +103,13 @@ class ModelicaEngine(DaeEngine):
         self.parameters = {**self.equations.numbers, **self.parameters, **missing}
 
     def with_parameters(self, values: Mapping[str, float]) -> ModelicaEngine:
-        """Return the same engine with other values."""
+        """Return the same engine with other values.
+
+        Where initial equations determine the start or free parameters, these follow: the start is looked for again.
+        """
         quick = self.graph.parameters.positions.keys() - self.equations.frozen
-        if values.keys() <= quick and all(values.values()) and not self.missing:
+        has_conditions = bool(_conditions(self.equations, self.merged)[1])
+        if values.keys() <= quick and all(values.values()) and not (self.missing or has_conditions):
             signals = Signals(replace(s, start=values.get(s.name, s.start)) for s in self.graph.parameters)
             graph = replace(self.graph, parameters=signals)
             if self.keeps_structure(graph):
@@ -187,6 +194,12 @@ def _opened(source: Source, changed: Mapping[str, float] | None) -> Equations:
     structural = {name: value for name, value in values.items() if equations.needs_flattening(name)}
     flat = flattened(source, structural) if structural else equations.flat
     return Equations(flat, values)
+
+
+def _with_parameters(graph: DaeGraph, free: Sequence[str], point: Point) -> DaeGraph:
+    """Return the graph with the values of the free parameters at the start."""
+    values = dict(zip(free, point.free.tolist(), strict=True))
+    return replace(graph, parameters=Signals(s.starting_at(values.get(s.name, s.start)) for s in graph.parameters))
 
 
 def _sizes(states: Signals, T: FloatArray, chosen: Sequence[int]) -> list[float | None]:

@@ -64,15 +64,29 @@ def _plain(value: Value) -> bool:
     return not isinstance(value, SX)
 
 
+def _compute(plain: Callable[..., Value], graph: Callable[..., Any], *values: Value) -> Value:
+    """Return a function of numbers; beyond its domain infinite or not a number, as the function of symbols is.
+
+    A branch that is not taken may contain such a value, ``if h > 0 then sqrt(h) else 0``: no error, then.
+    """
+    try:
+        result = plain(*values)
+    except (ValueError, ArithmeticError):
+        return float(graph(*(ca.DM(float(value)) for value in values)))
+    return float("nan") if isinstance(result, complex) else result
+
+
 def _power(a: Value, b: Value) -> Value:
     if _plain(a) and _plain(b):
-        return float(a) ** b
+        return _compute(lambda x, y: float(x) ** y, ca.power, a, b)
     if _plain(b) and float(b) == 2.0:
         return a * a
     return tidy(ca.power(a, int(b) if _plain(b) and float(b).is_integer() else b))
 
 
 def _times(a: Value, b: Value) -> Value:
+    if _plain(a) and _plain(b):
+        return a * b  # not a number where one is 0 and the other one infinite
     if (_plain(a) and a == 0) or (_plain(b) and b == 0):
         return 0.0
     return tidy(a * b)
@@ -98,7 +112,9 @@ _SCALAR: dict[str, Callable[[Value, Value], Value]] = {
     "add": lambda a, b: a + b if _plain(a) and _plain(b) else tidy(a + b),
     "subtract": lambda a, b: a - b if _plain(a) and _plain(b) else tidy(a - b),
     "multiply": _times,
-    "divide": lambda a, b: tidy(a / b),
+    "divide": lambda a, b: tidy(
+        _compute(operator.truediv, operator.truediv, a, b) if _plain(a) and _plain(b) else a / b
+    ),
     "power": _power,
     "equal": _logical(operator.eq, ca.eq),
     "not_equal": _logical(operator.ne, ca.ne),
@@ -174,17 +190,27 @@ _ROUNDED_SX = {"floor": ca.floor, "ceil": ca.ceil, "integer": ca.floor}
 
 def _function(name: str) -> Callable[[Value], Value]:
     plain, graph = getattr(math, name), getattr(ca, name)
-    return lambda a: plain(a) if _plain(a) else graph(a)
+    return lambda a: _compute(plain, graph, a) if _plain(a) else graph(a)
 
 
 def quotient(name: str, a: Value, b: Value) -> Value:
     """Return ``div``, ``mod`` or ``rem`` of scalars, which jump where a/b passes an integer."""
     if _plain(a) and _plain(b):
-        whole = math.floor(a / b) if name == "mod" else math.trunc(a / b)
+        ratio = _SCALAR["divide"](a, b)
+        if not math.isfinite(ratio):
+            return float("nan")
+        whole = math.floor(ratio) if name == "mod" else math.trunc(ratio)
     else:
         ratio = a / b
         whole = ca.floor(ratio) if name == "mod" else ca.if_else(ratio >= 0, ca.floor(ratio), ca.ceil(ratio))
     return whole if name == "div" else a - whole * b
+
+
+def _round(name: str, value: Value) -> Value:
+    """Return ``floor``, ``ceil`` or ``integer`` of a scalar; what is not finite stays as it is."""
+    if not _plain(value):
+        return _ROUNDED_SX[name](value)
+    return _ROUNDED[name](value) if math.isfinite(value) else value
 
 
 def _extreme(name: str, a: Value, b: Value) -> Value:
@@ -294,7 +320,7 @@ def builtin(name: str, arguments: Sequence[Value]) -> Value:
             out = _each(lambda a, b: _extreme(name, a, b), out, item)
         return out
     if name in _ROUNDED:
-        return _each(lambda v: _ROUNDED[name](v) if _plain(v) else _ROUNDED_SX[name](v), arguments[0])
+        return _each(partial(_round, name), arguments[0])
     if name in ("div", "mod", "rem"):
         return _each(lambda a, b: quotient(name, a, b), *arguments)
     if name.startswith(("promoted_cat", "cat")):

@@ -20,7 +20,9 @@ from fmilin_modelica.values import Value, array_of, binary, branch, builtin, is_
 
 __all__ = ["Scope", "UnsupportedError", "Walker", "index_text"]
 
-QUOTIENT_WIDTH = 6  # numbers that the front end gives to the inner nodes of a div, mod or rem, beside its own
+QUOTIENT_WIDTH = (
+    6  # numbers that the front end gives to the inner nodes of a div, mod or rem outside of functions, beside its own
+)
 
 
 class UnsupportedError(ModelError):
@@ -68,8 +70,11 @@ class Walker:
                     self._operands[number] = list(itertools.islice(operands, content["operand_count"]))
                 if "subscript_count" in content:
                     self._subscripts[number] = list(itertools.islice(subscripts, content["subscript_count"]))
-            if kind == "runtime_quotient_owner":
+            if kind == "runtime_quotient_owner" and "function" not in content["kind"]:
                 shift += QUOTIENT_WIDTH
+        for number, places in self._operands.items():
+            if any(not (place < number and place in self._nodes) for place in places):
+                raise UnsupportedError("expressions that the front end numbers in an unknown way")
 
     # ------------------------------------------------------------------ what the model says
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -109,6 +112,41 @@ def test_a_name_of_an_alias_is_as_good_as_that_of_the_state():
     linear = fl.linearize(model, point, independent=names, outputs=["below.y", "modified.minus"])
     np.testing.assert_allclose(linear.A, -np.eye(6), atol=1e-14)
     np.testing.assert_allclose(linear.C, [[0, 0, 0, 0, 0, 1], [0, -1, 0, 0, 0, 0]], atol=1e-14)
+
+
+def test_a_name_of_the_negative_of_a_state_stands_for_it_with_the_opposite_sign():
+    """x' = v + 0.1 w_minus, v' = -4 x - 0.3 v + u, x_minus = -x, v_minus + v = 0, w_minus = -w."""
+    model = load("Negatives")
+    point = fl.operating_point(model, {"x_minus": 3.0, "v_minus": -0.5, "w_minus": 0.25})
+    assert (point["x"], point["v"], point["w"]) == (-3.0, 0.5, -0.25)
+    outputs = ["x_minus", "der(x_minus)", "der(x_again)", "v_minus"]
+    linear = fl.linearize(model, point, independent=["x_minus", "v"], outputs=outputs)
+    np.testing.assert_allclose(linear.A, [[0, 1], [-4, -0.3]], atol=1e-14)
+    np.testing.assert_allclose(linear.C, [[-1, 0], [0, -1], [0, 1], [0, -1]], atol=1e-14)
+    np.testing.assert_allclose(linear.D, [[0, 0], [0, 0.1], [0, -0.1], [0, 0]], atol=1e-14)
+    assert linear.outputs.names == tuple(outputs)
+    fixed = fl.trim(model, fixed={"x_minus": 3.0}, free=["u"])
+    assert (fixed["x"], fixed["u"]) == (pytest.approx(-3.0), pytest.approx(-12.0))
+    bounded = fl.trim(model, bounds={"x_minus": (-0.7, -0.6)}, free=["u"])
+    assert 0.6 <= bounded["x"] <= 0.7
+    moving = fl.trim(model, fixed={"der(x_minus)": -0.4}, free=["u"])
+    assert moving["v"] == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("action", [
+    lambda model: fl.linearize(model, inputs=["w_minus"]),
+    lambda model: fl.sweep(model, {"w_minus": [1.0, 2.0]}),
+])  # fmt: skip
+def test_the_negative_of_an_input_is_neither_an_input_nor_an_axis(action):
+    with pytest.raises(UsageError, match="'w_minus' is the negative of 'w', and its name cannot stand here"):
+        action(load("Negatives"))
+
+
+def test_the_command_line_takes_the_name_of_a_negative():
+    command = [sys.executable, "-m", "fmilin", "linearize", f"{FILE}:Interface.Negatives", "--json"]
+    command += ["--set", "x_minus=3", "--independent", "x_minus,v_minus", "--outputs", "x_minus"]
+    answer = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert (answer["point"]["states"]["x"], answer["C"]) == (-3.0, [[-1.0, 0.0]])
 
 
 def test_parameters_without_values_are_named_in_one_sentence():

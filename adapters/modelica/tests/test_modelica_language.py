@@ -87,3 +87,25 @@ def test_a_table(u, smoothness, extrapolation):
     symbol = ca.SX.sym("u")
     graph = ca.Function("table", [symbol], [interpolated(DATA, 1, smoothness, extrapolation, symbol)])
     assert float(graph(u)) == pytest.approx(expected)
+
+
+def test_quotients_have_their_values_inside_and_outside_of_functions():
+    u = 20.25
+    w = u % 6 + math.fmod(u, 4)
+    w = w - 10 if w > 5 else w
+    z = u % 6 + u // 3 + w
+    v = z % 6 + math.fmod(z, 4) + math.fmod(u, 7)
+    linear = fl.linearize(fl.load(f"{FILE}:Language.Quotients"))
+    np.testing.assert_allclose(linear.A, [[-1 + w + 10 * z + 100 * v]], rtol=1e-12)
+
+
+def test_a_branch_that_is_not_taken_may_lie_outside_of_a_domain():
+    """x' = -x + 2 + 1 + 1 + 3; what the other branches contain is infinite or not a number."""
+    linear = fl.linearize(fl.load(f"{FILE}:Language.Domains"))
+    np.testing.assert_allclose(linear.A, [[-1]], rtol=1e-14)
+    np.testing.assert_allclose(linear.f0, [6], rtol=1e-14)
+
+
+def test_a_number_outside_of_a_domain_that_counts_is_said_in_words():
+    with pytest.raises(fl.NumericalError, match="returns no number for the derivative of the state 'x'"):
+        fl.linearize(fl.load(f"{FILE}:Language.NoNumber"))

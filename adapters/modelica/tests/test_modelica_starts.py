@@ -92,3 +92,23 @@ def test_coordinates_are_found_where_currents_are_far_larger_than_voltages():
     """(1 + 1) v' = -g v."""
     linear = fl.linearize(load("Conducting"))
     np.testing.assert_allclose(linear.A, [[-5e11]], rtol=1e-12)
+
+
+def test_terms_with_a_parameter_that_an_initial_equation_determines_stay():
+    """The coefficients r start at 0, where x' = r (x - u) has no terms; the initial equations say r = (-1/T, -2/T)."""
+    model = load("Poles")
+    linear = fl.linearize(model)
+    np.testing.assert_allclose(linear.A, [[-4, 0], [8, -8]], rtol=1e-12)
+    np.testing.assert_allclose(linear.B, [[4], [0]], rtol=1e-12)
+    assert start_of(model) == {"x[1]": pytest.approx(3.0), "x[2]": pytest.approx(3.0)}
+    assert not linear.warnings
+    for slower in (load("Poles", parameters={"T": 0.5}), model.with_parameters({"T": 0.5})):
+        np.testing.assert_allclose(fl.linearize(slower).A, [[-2, 0], [4, -4]], rtol=1e-12)
+
+
+def test_a_start_that_initial_equations_determine_follows_the_parameters():
+    """der(x) = 0 and z = x at the start, where x' = k u - x: x = k u."""
+    model = load("SteadyStart")
+    assert start_of(model)["x"] == pytest.approx(6.0)
+    for changed in (model.with_parameters({"k": 5.0}), load("SteadyStart", parameters={"k": 5.0})):
+        assert start_of(changed) == {"x": pytest.approx(10.0), "z": pytest.approx(10.0)}

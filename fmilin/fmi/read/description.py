@@ -86,8 +86,10 @@ class Variables(Sequence[Variable]):
 
     is_large = False  # whether each is read when it is asked for, since reading all would take long
 
-    def __init__(self, items: Iterable[Variable] = ()) -> None:
+    def __init__(self, items: Iterable[Variable] = (), negatives: Iterable[Variable] = ()) -> None:
         self._items = tuple(items)
+        self.negatives: Mapping[str, Variable] = {v.name: v for v in negatives}
+        """Variables of FMI 1.0 that are the negative of another one with the same reference (negated aliases)."""
 
     def __getitem__(self, index: Any) -> Any:
         return self._items[index]
@@ -123,6 +125,8 @@ class Variables(Sequence[Variable]):
         for v in self:
             if v.is_float:
                 names[v.reference] = (*names.get(v.reference, ()), v.name, *v.aliases)
+        for name, v in self.negatives.items():
+            names[v.reference] = (*names[v.reference], f"-{name}")
         return names
 
 

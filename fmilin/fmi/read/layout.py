@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ class Scalar(NamedTuple):
     variable: Variable
     offset: int
     name: str
+    sign: float = 1.0  # -1.0 where the name means the negative of the variable (FMI 1.0)
 
     @property
     def key(self) -> tuple[int, int]:
@@ -103,6 +104,29 @@ class ScalarLayout:
             return Scalar(variable, 0, name) if not variable.dimensions else None
         return self._element(name) or self._rate(name)
 
+    def find_negative(self, name: str) -> Scalar | None:
+        """Return the negative of a variable by its own name, or None; FMI 1.0 alone has such variables."""
+        variable = self.description.variables.negatives.get(name)
+        return None if variable is None else Scalar(variable, 0, name, -1.0)
+
+    @property
+    def negative_outputs(self) -> list[Scalar]:
+        """Outputs that are the negative of another variable."""
+        negatives = self.description.variables.negatives
+        names = [name for name, v in negatives.items() if v.causality == "output" and self.is_signal(v)]
+        return [Scalar(negatives[name], 0, name, -1.0) for name in names]
+
+    def without_negatives(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values with the name of a negative replaced: where b = -a, ``{"b": 3}`` is ``{"a": -3}``."""
+        replaced = {}
+        for name, value in values.items():
+            negative = self.find_negative(name)
+            if negative is None:
+                replaced[name] = value
+            else:
+                replaced[self.names(negative)[0]] = -float(value)
+        return replaced
+
     def role(self, scalar: Scalar) -> Role | None:
         """Return where the scalar stands among states, inputs or derivatives, or None."""
         return self._roles.get(scalar.key) if scalar.variable.is_float else None
@@ -117,8 +141,15 @@ class ScalarLayout:
             nominal=v.nominal,
             start=self.start(scalar) if start is None else start,
             description=v.description,
-            aliases=tuple(alias for alias in (self.names(scalar) if aliases else ()) if alias != name),
+            aliases=self._aliases(scalar, name) if aliases else (),
         )
+
+    def _aliases(self, scalar: Scalar, name: str) -> tuple[str, ...]:
+        """Return the other names of a scalar, those of its negative with a minus sign."""
+        names = self.names(scalar)
+        if scalar.sign < 0.0:
+            names = tuple(n[1:] if n.startswith("-") else f"-{n}" for n in names)
+        return tuple(alias for alias in names if alias != name)
 
     def names(self, scalar: Scalar) -> tuple[str, ...]:
         """Return all names of the scalar."""

@@ -74,7 +74,8 @@ class FmuModel(Model, Hybrid):
             every = [e for c in constraints for e in (c.expression, c.rate) if e is not None]
             hidden, layout = {e.names[0] for e in every if e.is_variable}, session.layout
             inputs = tuple((s.name, s) for s in layout.inputs)
-            outputs = tuple((s.name, s) for s in layout.outputs if s.name not in hidden)
+            every_output = [*layout.outputs, *layout.negative_outputs]
+            outputs = tuple((s.name, s) for s in every_output if s.name not in hidden)
             return cls(session, _Interface(inputs, outputs), constraints, independent)
         except BaseException:
             session.close()
@@ -117,6 +118,7 @@ class FmuModel(Model, Hybrid):
         self._all_inputs = chosen == list(range(self._buffers.k))
         self._input_rows = slice(first, end) if self._all_inputs else first + self._input_positions  # of the buffers
         self._output_positions = self._positions(outputs)
+        self._output_signs = np.array([s.sign for s in outputs])
         self._observed_positions = self._positions(observed)
         self._buffers.values[self._observed_positions] = np.nan  # not read yet
         self._residuals = Residuals(self.constraints, self._buffers, self._input_positions, self._observed_positions)
@@ -152,7 +154,12 @@ class FmuModel(Model, Hybrid):
             return point_by_point.evaluations(self, np.full(len(x), t), x, u)
         buffers = self._aim(t, x, u)
         self._session.visit(buffers)
-        return Evaluation(buffers.rates.copy(), buffers.values.take(self._output_positions), self._residuals.values())
+        return Evaluation(buffers.rates.copy(), self._outputs(buffers.values), self._residuals.values())
+
+    def _outputs(self, values: FloatArray) -> FloatArray:
+        """Return the outputs of numbers, or changes (size, k), that stand as in the buffers."""
+        signs = self._output_signs if values.ndim == 1 else self._output_signs[:, None]
+        return np.asarray(values.take(self._output_positions, axis=0) * signs)
 
     @_in_turn
     def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
@@ -189,7 +196,7 @@ class FmuModel(Model, Hybrid):
         if (values := self._sensitivities.along(changes)) is None:
             return None
         residuals = self._residuals.along(values, changes)
-        slopes = changes[first : first + n], changes.take(self._output_positions, axis=0), residuals
+        slopes = changes[first : first + n], self._outputs(changes), residuals
         return Evaluation(*(np.where(unknown, np.nan, s) for s in slopes)) if self._tuned else Evaluation(*slopes)
 
     @_in_turn
@@ -324,7 +331,7 @@ class FmuModel(Model, Hybrid):
         copies = {}
         positions = {int(p): i for i, p in enumerate(self._input_positions)}
         for i, (_, scalar) in enumerate(self._interface.outputs):
-            role = self._session.layout.role(scalar)
+            role = None if scalar.sign < 0.0 else self._session.layout.role(scalar)
             if role is not None and role.kind == "state":
                 copies[i] = Copy("state", role.position)
             elif role is not None and role.kind == "input" and role.position in positions:
@@ -344,7 +351,7 @@ class FmuModel(Model, Hybrid):
 
     def _output(self, name: str) -> Scalar:
         layout = self._session.layout
-        scalar = layout.require(name, "a variable of the model")
+        scalar = layout.find_negative(name) or layout.require(name, "a variable of the model")
         if not layout.is_signal(scalar.variable):
             v = scalar.variable
             raise UnknownNameError(

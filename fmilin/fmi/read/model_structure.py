@@ -188,8 +188,7 @@ def read_structure1(root: Any, notes: Notes, scanned: Scanned | None = None) -> 
     """Read variables and outputs; of the states only their number is there."""
     del scanned  # descriptions of FMI 1.0 are read as a whole
     types = elements.declared_types(root, "Type")
-    read = (_variable(element, types, notes) for element in root.findall("ModelVariables/ScalarVariable"))
-    variables = Variables(v for v in read if v is not None)
+    variables = _variables1(root, types, notes)
     # Those of a co-simulation FMU stay hidden: no function leads to them.
     number = (integer(root.get("numberOfContinuousStates")) or 0) if "ModelExchange" in interfaces1(root) else 0
     if not 0 <= number <= _MOST_STATES:
@@ -211,7 +210,8 @@ def with_states(description: Description, references: Sequence[int]) -> Descript
     states = tuple(by_reference.get(r) or _unnamed(i, description.by_name) for i, r in enumerate(references))
     rates = tuple(_declared_rate(description, s) or _rate(s, i) for i, s in enumerate(states))
     notes = tuple(note for note in description.notes if note != UNNAMED)
-    variables = Variables((*description.variables, *(s for s in states if s.reference < 0)))
+    unnamed = (s for s in states if s.reference < 0)
+    variables = Variables((*description.variables, *unnamed), description.variables.negatives.values())
     derivatives = tuple(Unknown(r) for r in rates)
     return replace(description, variables=variables, states=states, derivatives=derivatives, notes=notes)
 
@@ -234,11 +234,23 @@ def _declared_rate(description: Description, state: Variable) -> Variable | None
     return next((v for v in candidates if v is not None and v.is_float and v.variability == "continuous"), None)
 
 
+def _variables1(root: Any, types: Types, notes: Notes) -> Variables:
+    """Return the variables of FMI 1.0, those apart that are the negative of another one."""
+    found: list[Variable] = []
+    negatives: list[Variable] = []
+    for element in root.findall("ModelVariables/ScalarVariable"):
+        variable = _variable(element, types, notes)
+        if variable is not None:
+            is_negative = element.get("alias") == "negatedAlias"
+            (negatives if is_negative else found).append(variable)
+    described = {v.reference for v in found if v.is_float}
+    for v in negatives:
+        if not v.is_float or v.reference not in described:
+            notes.add_name(v.name, "{names}: left out, since each is the negative of something without a variable.")
+    return Variables(found, (v for v in negatives if v.is_float and v.reference in described))
+
+
 def _variable(element: Any, types: Types, notes: Notes) -> Variable | None:
-    if element.get("alias") == "negatedAlias":
-        name = element.get("name") or ""
-        notes.add_name(name, "{names}: left out, since each is the negative of another variable (a negated alias).")
-        return None
     value: Any = next((child for child in element if child.tag in elements.SCALAR_TYPES), None)
     start, is_real = ("", False) if value is None else (value.get("start"), value.tag == "Real")
     variability = element.get("variability") or ("continuous" if is_real else "discrete")

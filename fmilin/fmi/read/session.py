@@ -43,9 +43,11 @@ class Session:
         if fmu.options.sampled:
             description = replace(description, with_samples=True)
         kind = class_of_instances(description)
-        given = {**parameters, **settings}
+        given: dict[str, Value] = {**parameters, **settings}
         self.options = fmu.options
         self.layout = ScalarLayout(description, structural_sizes(description, given))
+        given, settings = self.layout.without_negatives(given), self.layout.without_negatives(settings)
+        parameters = self.layout.without_negatives(parameters)
         self.settings = settings_of(self.layout, parameters if kind.tells_states else self._beginning(given, settings))
         self.start_time = description.start_time if time is None else time
         self.notes = [*description.notes, *self.layout.notes]

@@ -110,15 +110,15 @@ class SteppedFmu(FmuModel, Stepped):
         needs_rates = ((first <= self._output_positions) & (self._output_positions < first + buffers.n)).any()
         read = (*buffers.states, *(buffers.derivatives if needs_rates else ()), *buffers.readings)
         set_inputs, reading = instance.calls(writing=buffers.inputs), instance.calls(reading=read)
-        run, values, shown = instance.component.run, buffers.values, self._output_positions
+        run, values = instance.component.run, buffers.values
         for k, u in enumerate(inputs):
             buffers.u[self._input_positions] = u
             run(set_inputs + reading)
-            at_once[k] = values[shown]
+            at_once[k] = self._outputs(values)
             instance.step(step)
             buffers.time.value = instance.time
             run(reading)
-            after[k] = values[shown]
+            after[k] = self._outputs(values)
             states[k] = buffers.x
         session.steps += K
         return Response(at_once, after, states)

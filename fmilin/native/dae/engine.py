@@ -8,7 +8,7 @@ from typing import Any, Self
 import casadi as ca
 import numpy as np
 
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground.signals import FloatArray, Signal, Signals, rate_unit
 from fmilin.ground.tolerances import SINGULAR
 from fmilin.model import Constraint, Expression, ModelInfo, driven_by
 from fmilin.native.dae.coefficients import is_left_by_cancellation
@@ -138,6 +138,7 @@ class DaeEngine(EquationsEngine):
         ]
         further = [Quantity(s, value) for s, value in zip(graph.algebraic, form.z.elements(), strict=True)]
         further += [Quantity(Signal(quantity_name(k)), row.value) for k, row in enumerate(self.reduced.invariants)]
+        further += self._rates_of_aliases()
         every = offered(self.states, self.inputs, (), further)
         same = {node.__hash__(): every[name].source for column, names in
                 ((graph.x, self.states.names), (self.reduced.u, self.inputs.names))
@@ -146,6 +147,18 @@ class DaeEngine(EquationsEngine):
             source = same.get(quantity.source.__hash__(), quantity.source)
             every[quantity.signal.name] = Quantity(quantity.signal, source)
         return every
+
+    def _rates_of_aliases(self) -> list[Quantity]:
+        """Return ``der(NAME)`` for the other names of states, and for the names of their negatives."""
+        rates = self.reduced.form.f.elements()
+        quantities = []
+        for i, state in enumerate(self.states):
+            unit = rate_unit(state.unit)
+            for alias in state.aliases:
+                is_negative = alias.startswith("-")
+                source: Any = -rates[i] if is_negative else ("rate", i)
+                quantities.append(Quantity(Signal(f"der({alias.removeprefix('-')})", unit), source))
+        return quantities
 
     def written(self, expressions: list[SX]) -> list[SX]:
         """Return expressions over the graph's symbols as expressions over (t, x, u, p) and the unknowns."""

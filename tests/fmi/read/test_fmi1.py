@@ -19,9 +19,9 @@ from tests.fmus.make import description_of
 
 Opened = Callable[..., FmuModel]
 
-# 2 v' = u - 8 x - 0.5 v, x' = v, y = 3 x + 2 u
+# 2 v' = u - 8 x - 0.5 v, x' = v, y = 3 x + 2 u, minus_x = -x
 A = np.array([[0.0, 1.0], [-4.0, -0.25]])
-B, C, D = np.array([[0.0], [0.5]]), np.array([[3.0, 0.0]]), np.array([[2.0]])
+B, C, D = np.array([[0.0], [0.5]]), np.array([[3.0, 0.0], [-1.0, 0.0]]), np.array([[2.0], [0.0]])
 
 
 def assert_same(actual: FloatArray, expected: FloatArray, tolerance: float = 1e-9) -> None:
@@ -44,7 +44,7 @@ def test_the_linear_model_is_that_of_the_equations(opened: Opened) -> None:
 
 def test_states_are_known_by_all_their_names_and_derivatives_by_theirs(opened: Opened) -> None:
     model = opened("spring1")
-    assert model.states[0].aliases == ("position",)
+    assert model.states[0].aliases == ("position", "-minus_x")
     assert model.states[0].nominal == 0.5
     view = model.with_interface(outputs=["der(v)", "position", "square", "der(x)"])
     evaluation = view.evaluate(0.0, np.array([0.5, 3.0]), np.array([1.0]))
@@ -80,11 +80,25 @@ def test_constraints_hold_for_fmi_1_too(opened: Opened) -> None:
         fl.linearize(opened("spring1", constraints=[fl.Constraint.from_text("position - mass")]))
 
 
-def test_a_negated_alias_is_left_out_loudly(opened: Opened) -> None:
+def test_a_negated_alias_is_an_output_with_the_opposite_sign(opened: Opened) -> None:
     model = opened("spring1")
-    assert any("'minus_x': left out, since each is the negative" in note for note in model.notes)
-    with pytest.raises(UsageError, match="'minus_x' is not a variable"):
-        model.with_interface(outputs=["minus_x"])
+    assert "minus_x" in model.outputs.names
+    linear = fl.linearize(model.with_interface(outputs=["x", "minus_x"]))
+    np.testing.assert_array_equal(linear.C[0], [1.0, 0.0])
+    np.testing.assert_array_equal(linear.C[1], [-1.0, 0.0])
+    moved = model.with_interface(outputs=["minus_x"]).evaluate(0.0, np.array([0.5, 3.0]), np.array([1.0]))
+    np.testing.assert_array_equal(moved.outputs, [-0.5])
+
+
+def test_a_negated_alias_sets_the_state_with_the_opposite_sign(opened: Opened) -> None:
+    model = opened("spring1")
+    assert fl.operating_point(model, {"minus_x": 0.25})["x"] == -0.25
+    assert opened("spring1", parameters={"minus_x": 0.25}).start.states[0] == -0.25
+    assert fl.linearize(model, independent=["minus_x", "v"]).states.names == ("x", "v")
+    bounded = fl.trim(model, free=["u"], bounds={"minus_x": (0.25, 0.75)})
+    assert -0.75 <= bounded["x"] <= -0.25
+    with pytest.raises(UsageError, match="'minus_x' is the negative of 'x', and both have a value"):
+        fl.trim(model, fixed={"x": 1.0, "minus_x": 1.0}, free=["u"])
 
 
 def test_the_description_alone_says_how_many_states_there_are(zoo: Zoo) -> None:
@@ -148,7 +162,7 @@ def test_co_simulation_of_fmi_1_is_identified_from_its_responses(zoo: Zoo) -> No
         lin = fl.linearize(model)
     assert_same(np.asarray(np.poly(lin.A), float), np.asarray(np.poly(A), float), 1e-5)
     gain = lin.D - lin.C @ np.linalg.solve(lin.A, lin.B)
-    assert_same(gain, np.array([[3 / 8 + 2]]), 1e-6)
+    assert_same(gain, np.array([[3 / 8 + 2], [-1 / 8]]), 1e-6)
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,45 @@ package Interface "what a model shows: outputs, inputs, start values, parameters
     top = below.y;
   end Aliases;
 
+  model Negatives "variables that are the negative of states and inputs"
+    input Real u = 2;
+    input Real w;
+    Real x(start = 1), v(start = 0.5);
+    Real x_minus, v_minus, x_again, w_minus;
+  equation
+    x_minus = -x;
+    v_minus + v = 0;
+    x_again = -x_minus;
+    w_minus = -w;
+    der(x) = v + 0.1*w_minus;
+    der(v) = -4*x - 0.3*v + u;
+  end Negatives;
+
+  model Poles "coefficients that an initial equation determines"
+    parameter Real T = 0.25;
+    parameter Real r[2](each fixed = false);
+    Real x[2];
+    input Real u = 3;
+  initial equation
+    r = {-1/T, -2/T};
+    der(x) = zeros(2);
+  equation
+    der(x[1]) = r[1]*(x[1] - u);
+    der(x[2]) = r[2]*(x[2] - x[1]);
+  end Poles;
+
+  model SteadyStart "the start follows from initial equations"
+    parameter Real k = 3;
+    input Real u = 2;
+    Real x, z;
+  initial equation
+    der(x) = 0;
+    z = x;
+  equation
+    der(x) = k*u - x;
+    der(z) = -z;
+  end SteadyStart;
+
   model Rope "a load on a rope, written in Cartesian coordinates, whose start values are all 0 but one"
     parameter Real l = 2.5;
     constant Real g = 9.81;

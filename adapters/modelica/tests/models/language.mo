@@ -80,4 +80,41 @@ package Language
     (y, dy) = poly({1, 2, 3}, x);
     q = swapped(r);
   end Words;
+
+  function wrap
+    input Real a;
+    input Boolean b;
+    output Real y;
+  algorithm
+    y := mod(a, 6) + rem(a, 4);
+    if y > 5 and b then
+      y := y - 10;
+    end if;
+  end wrap;
+
+  model Quotients
+    input Real u = 20.25;
+    Real x(start = 1), w, z, v;
+  equation
+    w = wrap(u, true);
+    z = mod(u, 6) + div(u, 3) + w;
+    v = wrap(z, false) + rem(u, 7);
+    der(x) = -x + w*x + z*x*10 + v*100*x;
+  end Quotients;
+
+  model Domains
+    constant Real c = -2, zero = 0;
+    Real x(start = 1), y;
+  equation
+    y = 1/zero;
+    der(x) = -x + (if time > 10 then c^0.5 else 2) + (if time > 10 then log(c) else 1)
+      + (if time > 10 then exp(1000) + asin(c) else 1) + (if x > 0 then 3 else y);
+  end Domains;
+
+  model NoNumber
+    constant Real zero = 0;
+    Real x(start = 1);
+  equation
+    der(x) = -x + zero*log(zero);
+  end NoNumber;
 end Language;
