@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 
 from fmilin.ground import ROUNDING, UsageError
+from fmilin.ground.kinds import kinds_checked
 from fmilin.ground.signals import FloatArray, Signal, Signals, original_name
 from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
 from fmilin.linear_model.model import LinearModel, Point
@@ -303,6 +304,7 @@ class HeldMember(Model, Hybrid):
             mode.held = mode.coming.pop(0)[1]
         return Passage(x)
 
+    @kinds_checked
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
         """Return the same regulator with chosen outputs; it needs all its inputs."""
         if inputs is not None and list(inputs) != list(self.inputs.names):
@@ -314,6 +316,7 @@ class HeldMember(Model, Hybrid):
         view._show([self._every.index_of(name, what) for name in outputs])
         return view
 
+    @kinds_checked
     def with_constraints(self, constraints: Sequence[Constraint]) -> Self:
         """Return the same: it has no states that constraints could be about."""
         if constraints:

@@ -32,6 +32,7 @@ from fmilin.connected.loops import structure_of
 from fmilin.connected.members import Part, Wires
 from fmilin.fmi.read.elements import shortened
 from fmilin.ground import FloatArray, FmilinError, NumericalError, Signal, Signals, UnknownNameError, UsageError
+from fmilin.ground.kinds import kinds_checked
 from fmilin.model import Constraint, Constraints, Evaluation, Hybrid, Model, ModelInfo, OperatingPoint
 from fmilin.model.interface import Copy
 
@@ -348,6 +349,7 @@ class ConnectedModel(Model):
             members[name] = stable
         return self._changed(members=members)
 
+    @kinds_checked
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
         """Return the system with chosen inputs (parameters of FMUs, too) and any variables of members as outputs."""
         changes: dict[str, Any] = {}
@@ -371,10 +373,12 @@ class ConnectedModel(Model):
             return Wanted(name, fed[name])
         return outputs_of(self.members, {name: name})[0]
 
+    @kinds_checked
     def with_constraints(self, constraints: Sequence[Constraint]) -> Self:
         """Return the same system with these constraints instead of its members'."""
         return self._changed(constraints=tuple(constraints))
 
+    @kinds_checked
     def with_parameters(self, values: Mapping[str, float]) -> Self:
         """Return the same system with other parameters of its members, ``member.name``."""
         members = dict(self.members)

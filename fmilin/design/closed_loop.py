@@ -14,7 +14,7 @@ from fmilin.connected.linear_member import TOGETHER, Actuator, HeldMember, Law, 
 from fmilin.design.regulators import Regulator, regulator_of
 from fmilin.ground import FloatArray, Signal, Signals, UnknownNameError, UsageError, as_numbers, limits_by_name
 from fmilin.ground.kinds import kinds_checked
-from fmilin.manifold.operating_points import operating_point
+from fmilin.manifold.operating_points import operating_point, require_sizes
 from fmilin.model.interface import Model, ModelInfo, OperatingPoint
 from fmilin.motion.simulation.run import simulate
 from fmilin.motion.simulation.trajectory import Trajectory
@@ -81,6 +81,7 @@ def closed_loop(
         regulator's own by default), ``stabilization``, ``method``, ``progress``: as for :func:`fmilin.simulate`.
     """
     point = operating_point(model) if point is None else point
+    require_sizes(model, point)
     start = point if start is None else start
     u0 = dict(zip(model.inputs.names, point.inputs.tolist(), strict=True))
     law = regulator_of(

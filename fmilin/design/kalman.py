@@ -78,7 +78,15 @@ def sampled_noise(A: FloatArray, G: FloatArray, W: FloatArray, sample_time: floa
     """
     if not (np.isfinite(as_numbers(sample_time, "The sample time")) and sample_time > 0):
         raise UsageError(f"A sample time of {sample_time:g} s does not exist: give a positive one, in seconds.")
-    P = len(A)
+    A, G, W = (as_numbers(matrix, name) for matrix, name in ((A, "A"), (G, "G"), (W, "W")))
+    P = len(A) if A.ndim else 0
+    if A.shape != (P, P) or G.ndim != 2 or len(G) != P or W.shape != (G.shape[1], G.shape[1]):
+        raise UsageError(
+            f"A, G and W are of the shapes {A.shape}, {G.shape} and {W.shape}; they need (P, P), (P, k) and (k, k)."
+        )
+    if not (np.isfinite(A).all() and np.isfinite(G).all()):
+        raise UsageError("A and G need finite numbers.")
+    factor_of(W, len(W), "The spectral density W")
     halvings = max(0, int(np.ceil(np.log2(max(float(np.linalg.norm(A, 1)) * sample_time, 1.0)))))
     E = expm(np.block([[-A, G @ W @ G.T], [np.zeros((P, P)), A.T]]) * (sample_time / 2**halvings))
     Phi = E[P:, P:].T
@@ -136,11 +144,15 @@ class KalmanFilter(Shown, Savable):
         s = self.sampled
         return NoisySystem(s.A, s.C, self.noise, self.feedthrough, self.R, A_error, C_error)
 
+    @kinds_checked
     def predict(self, y: FloatArray, u: FloatArray) -> FloatArray:
         """Return the estimate a sample after ``y``, shape (P,), with the inputs ``u`` (nu,) held; absolute values."""
         s = self.sampled
+        y = _require_vector(y, s.states, "The estimate")
+        u = _require_vector(u, s.inputs, "The vector of inputs")
         return np.asarray(s.y0 + s.f0 + s.A @ (y - s.y0) + s.B @ (u - self.linear.u0))
 
+    @kinds_checked
     def correct(self, y: FloatArray, u: FloatArray, measured: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the estimate after what was ``measured``, shape (m,), and the innovation, shape (m,).
 
@@ -148,9 +160,13 @@ class KalmanFilter(Shown, Savable):
         measurement. Absolute values.
         """
         s = self.sampled
+        y = _require_vector(y, s.states, "The predicted estimate")
+        u = _require_vector(u, s.inputs, "The vector of inputs")
+        measured = _require_vector(measured, s.outputs, "The measurement")
         innovation: FloatArray = measured - self.linear.g0 - s.C @ (y - s.y0) - s.D @ (u - self.linear.u0)
         return y + self.gain @ innovation, innovation
 
+    @kinds_checked
     def run(self, inputs: FloatArray, measured: FloatArray, start: FloatArray | None = None) -> Estimates:
         """Return what the filter makes of recorded data.
 
@@ -180,6 +196,7 @@ class KalmanFilter(Shown, Savable):
             y = self.predict(states[k], inputs[k])
         return Estimates(states, innovations)
 
+    @kinds_checked
     def nees(self, estimates: Estimates, true: FloatArray) -> FloatArray:
         """Return the normalized estimation errors squared e' P^-1 e, shape (K,): on average P where all is right.
 
@@ -323,6 +340,17 @@ def _require_excited(linear: LinearModel, reach: System, sample_time: float) -> 
 
 def _describe(mode: HiddenMode, linear: LinearModel, sample_time: float) -> str:
     return mode.describe(linear.states, linear.states.scales(linear.y0), sample_time)
+
+
+def _require_vector(values: FloatArray, signals: Signals, what: str) -> FloatArray:
+    """Return one finite number for each signal, shape (n,); refuse anything else."""
+    numbers = as_numbers(values, what)
+    if numbers.shape != (len(signals),) or not np.isfinite(numbers).all():
+        raise UsageError(
+            f"{what} is {np.asarray(values).tolist()}: {len(signals)} finite numbers are needed, for "
+            f"{', '.join(signals.names) or 'no signals'}."
+        )
+    return numbers
 
 
 def _symmetric_square(factor: FloatArray) -> FloatArray:

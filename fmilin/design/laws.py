@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from fmilin.ground import FloatArray, Signals, UsageError, perform
+from fmilin.ground.kinds import kinds_checked
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.model.interface import ModelInfo
 
@@ -26,6 +27,7 @@ class Savable:
         """Return the sampled linear model, from what is read to what is answered."""
         raise NotImplementedError
 
+    @kinds_checked
     def save(
         self,
         path: str | Path,
@@ -63,6 +65,8 @@ class Savable:
 def with_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
     """Return a linear model without the coordinates that the named ones do not depend on; refuse where they do."""
     kept = [linear.states.index_of(name, "a coordinate of the linear model") for name in names]
+    if not kept:
+        raise UsageError("A regulator without states reads nothing: name a coordinate of the linear model.")
     left = [i for i in range(len(linear.states)) if i not in kept]
     E, scales = linear.errors, linear.states.scales(linear.y0)
     sizes = np.outer(1 / scales[kept], scales)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fmilin.ground import FloatArray, FmilinError, NumericalError, Shown, UsageError, perform
+from fmilin.ground import FloatArray, FmilinError, NumericalError, Shown, UsageError, as_numbers, perform
 from fmilin.ground.kinds import kinds_checked
 from fmilin.motion.simulation.trajectory import Trajectory
 
@@ -68,10 +68,12 @@ def monte_carlo(
     jobs : int
         Processes; ``run`` and ``measures`` are then functions of a module.
     """
+    if jobs < 1 or seed < 0:
+        raise UsageError(f"jobs={jobs}, seed={seed}: give a whole number of 1 or more, and one of 0 or more.")
     if runs < 1 or not (measures or signals):
         raise UsageError("A Monte Carlo study needs a run at least, and measures= or signals= to keep of each.")
     rng = np.random.default_rng(seed)
-    drawn = [{name: _draw(spread, rng) for name, spread in parameters.items()} for _ in range(runs)]
+    drawn = [{name: _draw(name, spread, rng) for name, spread in parameters.items()} for _ in range(runs)]
     one = partial(_one, run, dict(measures or {}), tuple(signals))
     if jobs == 1:
         results = [one(values, k) for k, values in enumerate(drawn)]
@@ -115,8 +117,18 @@ def _one(
     return np.array([float(measure(ran)) for measure in measures.values()]), times, courses
 
 
-def _draw(spread: Any, rng: np.random.Generator) -> float:
+def _draw(name: str, spread: Any, rng: np.random.Generator) -> float:
     if callable(spread):
-        return float(spread(rng))
-    values = np.asarray(spread, dtype=np.float64)
+        return float(as_numbers(spread(rng), f"'{name}'"))
+    values = as_numbers(spread, f"The spread of '{name}'")
+    if (
+        values.ndim != 1
+        or not len(values)
+        or not np.isfinite(values).all()
+        or (len(values) == 2 and np.diff(values) < 0)
+    ):
+        raise UsageError(
+            f"The spread of '{name}' is {spread!r}: give (low, high), a longer list of values, or a function of a "
+            "random generator."
+        )
     return float(rng.uniform(*values)) if len(values) == 2 else float(rng.choice(values))

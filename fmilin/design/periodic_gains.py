@@ -16,9 +16,9 @@ from functools import reduce
 import numpy as np
 
 from fmilin.design.kalman import require_intensities
-from fmilin.design.measurement import measurement_covariance
+from fmilin.design.measurement import factor_of, measurement_covariance
 from fmilin.families.periodic.model import PeriodicModel
-from fmilin.ground import FloatArray, NumericalError, Remark, Shown, UsageError
+from fmilin.ground import FloatArray, NumericalError, Remark, Shown, UsageError, as_numbers
 from fmilin.ground.kinds import kinds_checked
 from fmilin.ground.tolerances import INACCURATE, TOO_INACCURATE
 from fmilin.motion.periodic.fourier import Interpolant, derivative
@@ -148,10 +148,12 @@ def periodic_lqr(periodic: PeriodicModel, state_cost: FloatArray, input_cost: Fl
     state_cost, input_cost : array, shapes (P, P), (nu, nu)
         Q and R of the independent coordinates and inputs.
     """
-    Q, R = np.asarray(state_cost, dtype=np.float64), np.asarray(input_cost, dtype=np.float64)
+    Q, R = as_numbers(state_cost, "The cost of the states"), as_numbers(input_cost, "The cost of the inputs")
     P, nu = len(periodic.states), len(periodic.inputs)
     if Q.shape != (P, P) or R.shape != (nu, nu):
         raise UsageError(f"The costs are of the shapes {Q.shape} and {R.shape}; they need {(P, P)} and {(nu, nu)}.")
+    factor_of(Q, P, "The cost of the states")
+    factor_of(R, nu, "The cost of the inputs")
     if nu == 0 or np.linalg.eigvalsh(R + R.T).min() <= 0:
         raise UsageError("The cost of the inputs must be positive definite, and there must be inputs.")
     over_B: FloatArray = np.asarray(np.linalg.solve(R, np.swapaxes(periodic.B, 1, 2)))

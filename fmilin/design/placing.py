@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 from scipy.optimize import least_squares, linear_sum_assignment
 
-from fmilin.ground import FloatArray, NumericalError, Shown, UsageError
+from fmilin.ground import FloatArray, NumericalError, Shown, UsageError, as_numbers
+from fmilin.ground.kinds import require_field_kinds
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
 from fmilin.model import Model, OperatingPoint, one_at_a_time
@@ -45,8 +47,29 @@ class ModeGoal:
     frequency: tuple[float, float] | None = None  #: the lowest and highest modulus, in rad/s
 
     def __post_init__(self) -> None:
+        require_field_kinds(self)
+        if self.near is not None and not _is_finite_complex(self.near):
+            raise UsageError("A goal is near an eigenvalue of the model: give a finite complex number, in 1/s (near=).")
+        numbers = {"damping": self.damping, "decay": self.decay}
+        if infinite := [name for name, value in numbers.items() if value is not None and not np.isfinite(value)]:
+            raise UsageError(f"The {infinite[0]} of a goal is {numbers[infinite[0]]}: give a finite number.")
+        if self.frequency is not None:
+            limits = as_numbers(self.frequency, "A frequency of a goal")
+            if limits.shape != (2,) or not 0 <= limits[0] <= limits[1]:
+                raise UsageError(
+                    f"The frequencies of a goal are {self.frequency!r}: give the lowest and the highest, in rad/s."
+                )
         if self.damping is None and self.decay is None and self.frequency is None:
             raise UsageError("A goal has no number: give damping=, decay= or frequency=(lowest, highest).")
+
+
+def _is_finite_complex(value: object) -> bool:
+    if not isinstance(value, Number):
+        return False
+    try:
+        return bool(np.isfinite(complex(value)))  # type: ignore[call-overload]
+    except OverflowError:
+        return False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,6 +122,10 @@ def place_modes(
     2.0
     """
     goals = [goals] if isinstance(goals, ModeGoal) else list(goals)
+    if other := [goal for goal in goals if not isinstance(goal, ModeGoal)]:
+        raise UsageError(
+            f"A goal is of the type '{type(other[0]).__name__}': give fl.design.ModeGoal(near=..., damping=...)."
+        )
     varied = VariedModel(model, point, parameters)
     start = linearize(model, varied.point, parameters=list(parameters))
     wanted = [(g, i) for g in goals for i in _meant(g, start.eigenvalues())]
@@ -276,7 +303,7 @@ def identified_parameters(
     >>> round(fit.parameters["T"], 6)
     2.0
     """
-    varied, w = VariedModel(model, point, parameters), np.asarray(frequencies, dtype=np.float64)
+    varied, w = VariedModel(model, point, parameters), as_numbers(frequencies, "One of the frequencies")
     start = varied.linear({})
     measured, weight = _measured(start, w, response, weights)
 
@@ -317,8 +344,10 @@ def _measured(linear: LinearModel, w: FloatArray, response: ArrayLike, weights: 
             f"A response of shape {given.shape} does not fit {shape[0]} outputs, {shape[1]} inputs and {w.size} "
             "frequencies, in this order. Choose what was measured with model.with_interface(inputs, outputs)."
         )
+    if not (np.isfinite(w).all() and (w > 0).all()):
+        raise UsageError("The frequencies are positive and finite, in rad/s.")
     with np.errstate(divide="ignore"):
-        size = 1 / np.abs(given) if weights is None else np.asarray(weights, float)
+        size = 1 / np.abs(given) if weights is None else as_numbers(weights, "One of the weights")
     size = np.where(given == 0, 0.0, size) if weights is None else size
     if size.shape != given.shape or not (np.isfinite(given).all() and np.isfinite(size).all() and size.any()):
         raise UsageError("Response and weights are finite numbers of one shape, and not all weights are zero.")

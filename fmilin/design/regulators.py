@@ -13,7 +13,7 @@ from fmilin.design.estimation.estimator import Estimator
 from fmilin.design.hidden_modes import System, find_hidden_modes, right_direction, sampled_errors
 from fmilin.design.kalman import KalmanFilter
 from fmilin.design.laws import Savable, linear_law
-from fmilin.ground import FloatArray, NumericalError, Shown, Signal, Signals, UsageError
+from fmilin.ground import FloatArray, NumericalError, Shown, Signal, Signals, UsageError, as_numbers
 from fmilin.ground.kinds import kinds_checked
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.transformation import discretize
@@ -53,6 +53,7 @@ class KalmanRegulator(Shown, Savable):
         The inputs that the rows of K are for; all by default. Others are taken to stay at the operating point.
     """
 
+    @kinds_checked
     def __init__(self, filter: KalmanFilter, gain: FloatArray, drives: Sequence[str] | None = None) -> None:  # noqa: A002
         linear = filter.linear
         self.filter = filter
@@ -143,6 +144,7 @@ class FunctionRegulator(Shown):
     sample_time : float, in seconds
     """
 
+    @kinds_checked
     def __init__(
         self,
         function: Callable[[float, FloatArray], FloatArray],
@@ -150,6 +152,10 @@ class FunctionRegulator(Shown):
         drives: Sequence[str],
         sample_time: float,
     ) -> None:
+        if not (np.isfinite(sample_time) and sample_time > 0):
+            raise UsageError(f"A sample time of {sample_time:g} s does not exist: give a positive one, in seconds.")
+        if not drives:
+            raise UsageError("The regulator drives nothing: name inputs of the plant (drives=).")
         self.function, self.reads, self.drives = function, tuple(reads), tuple(drives)
         self.sample_time = float(sample_time)
 
@@ -158,7 +164,13 @@ class FunctionRegulator(Shown):
 
     def answer(self, t: float, read: FloatArray) -> FloatArray:
         """Return what the function answers to what was ``read``, shape (len(reads),), at ``t`` seconds: shape (k,)."""
-        return np.atleast_1d(np.asarray(self.function(t, read), dtype=np.float64))
+        answered = np.atleast_1d(as_numbers(self.function(t, read), f"The answer of the regulator at t = {t} s"))
+        if answered.shape != (len(self.drives),):
+            raise UsageError(
+                f"The regulator answered an array of the shape {answered.shape} at t = {t} s; it drives "
+                f"{', '.join(self.drives)}: {len(self.drives)} numbers are needed."
+            )
+        return answered
 
     def applied(self, outputs: FloatArray) -> None:
         """Tell the function nothing of the ``outputs``, shape (k,), that are really applied."""
@@ -167,6 +179,7 @@ class FunctionRegulator(Shown):
 class StateFeedback(FunctionRegulator, Savable):
     """u = u0 - K (y - y0), with the independent coordinates read from the plant; :func:`state_feedback` makes it."""
 
+    @kinds_checked
     def __init__(self, linear: LinearModel, gain: FloatArray, sample_time: float, drives: Sequence[str]) -> None:
         self.gain = _gain(linear, gain, drives)
         self._linear, self._y0 = linear, linear.y0.copy()
@@ -177,7 +190,13 @@ class StateFeedback(FunctionRegulator, Savable):
         super().__init__(self._feedback, linear.states.names, drives, sample_time)
 
     def _feedback(self, t: float, y: FloatArray) -> FloatArray:
-        return np.asarray(self._outputs.starts - self.gain @ (y - self._y0))
+        read = as_numbers(y, "What the regulator reads")
+        if read.shape != self._y0.shape:
+            raise UsageError(
+                f"The regulator reads {', '.join(self.reads)}: {len(self._y0)} numbers are needed, and an array of the "
+                f"shape {read.shape} was given."
+            )
+        return np.asarray(self._outputs.starts - self.gain @ (read - self._y0))
 
     def linear_model(self) -> LinearModel:
         """Return the regulator as a sampled linear model without states, D = -K."""
@@ -257,11 +276,17 @@ def _require_honest_stability(
 
 
 def _gain(linear: LinearModel, gain: FloatArray, drives: Sequence[str]) -> FloatArray:
-    K = np.atleast_2d(np.asarray(gain, dtype=np.float64))
+    K = np.atleast_2d(as_numbers(gain, "The gain"))
     if K.shape != (len(drives), len(linear.states)):
         raise UsageError(
             f"The gain is of the shape {K.shape}; for the inputs {', '.join(drives)} and the states "
             f"{', '.join(linear.states.names)} it needs {(len(drives), len(linear.states))}."
+        )
+    if not np.isfinite(K).all():
+        row, column = (int(k) for k in np.argwhere(~np.isfinite(K))[0])
+        raise UsageError(
+            f"The gain of '{drives[row]}' for the state '{linear.states.names[column]}' is {K[row, column]}: give "
+            "finite numbers."
         )
     return K
 
@@ -281,7 +306,13 @@ class EstimatorRegulator(Shown):
         filter's sample time.
     """
 
+    @kinds_checked
     def __init__(self, kf: Estimator, law: Regulator) -> None:
+        if not all(hasattr(law, name) for name in ("reads", "drives", "sample_time", "answer")):
+            raise UsageError(
+                f"The law is of the type '{type(law).__name__}': give a regulator that reads states, as "
+                "fl.design.state_feedback makes one."
+            )
         states, inputs = kf.model.states, kf.model.inputs
         self.kf, self.law, self.reads, self.drives = kf, law, kf.model.outputs.names, law.drives
         self.sample_time = kf.sample_time

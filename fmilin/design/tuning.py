@@ -20,6 +20,7 @@ from scipy.optimize import minimize
 from fmilin.design.margins import compute_disk_margin
 from fmilin.families.family import LinearFamily
 from fmilin.ground import FloatArray, NumericalError, Shown, UnknownNameError, UsageError, as_numbers
+from fmilin.ground.kinds import kinds_checked
 from fmilin.linear_model.model import LinearModel
 from fmilin.numerics.feedback import StateSpace
 
@@ -45,6 +46,7 @@ class Tuned(Shown):
     attained: bool  #: whether every loop reaches the goals
 
 
+@kinds_checked
 def tune(
     plants: LinearModel | LinearFamily | Iterable[LinearModel],
     structure: str | Callable[..., Any],
@@ -84,14 +86,19 @@ def tune(
     """
     models = [plants] if isinstance(plants, LinearModel) else plants
     chosen = [m for _, m in models.good()] if isinstance(models, LinearFamily) else list(models)
+    if other := [m for m in chosen if not isinstance(m, LinearModel)]:
+        raise UsageError(f"A plant is of the type '{type(other[0]).__name__}': give linear models, or a family.")
     if (
         not chosen
         or not start
         or not all(np.isfinite(as_numbers(v, "The start of a parameter")) and v != 0 for v in start.values())
     ):
         raise UsageError("Tuning needs a plant at least, and a start for every parameter: a number that is not 0.")
-    if not (0 < disk_margin < 2 and bandwidth > 0):
-        raise UsageError("The disk margin is a number between 0 and 2, the bandwidth a positive one in rad/s.")
+    if not (0 < disk_margin < 2 and 0 < bandwidth < np.inf and (decay is None or np.isfinite(decay))):
+        raise UsageError(
+            "The disk margin is a number between 0 and 2, the bandwidth a positive finite one in rad/s, and the decay "
+            "finite."
+        )
     if isinstance(structure, str) and structure not in ("P", "PI", "PD", "PID"):
         raise UsageError(f"'{structure}' is no structure: use P, PI, PD, PID, or a function of the parameters.")
     for name in {**start, **(fixed or {})} if isinstance(structure, str) else ():

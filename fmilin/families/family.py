@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,6 +17,7 @@ from fmilin.families.rows import ERRORS, Layout, Template
 from fmilin.families.spectra import FamilySpectra, judge_family
 from fmilin.families.tracking import ModeEvent, Tracks, mode_events, tracked
 from fmilin.ground import FloatArray, NumericalError, Remark, Shown, Signals, UsageError, perform
+from fmilin.ground.kinds import kinds_checked
 from fmilin.ground.remarks import off_equilibrium, rate_of_change
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel, Pictures
@@ -223,7 +225,15 @@ class LinearFamily(Shown, Sequence[LinearModel]):
     def __getitem__(self, key: int | slice | tuple[int | slice, ...]) -> Any:
         if isinstance(key, int | np.integer) and len(self.shape) > 1:
             return self.linear_model(range(len(self))[int(key)])
-        picked = np.arange(len(self)).reshape(self.shape)[key]
+        try:
+            picked = np.arange(len(self)).reshape(self.shape)[key]
+        except (IndexError, TypeError, ValueError, OverflowError) as error:
+            if isinstance(key, int | np.integer) and abs(int(key)) <= sys.maxsize:
+                raise  # the end of an iteration, as of any sequence
+            raise UsageError(
+                f"The points of this family are numbered from 0 along the axes {', '.join(self.axes)}, of the shape "
+                f"{self.shape}: {str(error)[:100]}."
+            ) from None
         return self.linear_model(int(picked)) if np.ndim(picked) == 0 else self._part(key, picked)
 
     def linear_model(self, number: int) -> LinearModel:
@@ -275,6 +285,7 @@ class LinearFamily(Shown, Sequence[LinearModel]):
 
     # -- between the points ----------------------------------------------------------------------------
 
+    @kinds_checked
     def interpolate(self, values: Mapping[str, float]) -> LinearModel:
         """Return the linear model between the points of the grid, linear in every axis.
 

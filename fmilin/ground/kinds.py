@@ -7,6 +7,7 @@ that are neither builtin nor listed in ``_CLASSES`` accept everything; functions
 from __future__ import annotations
 
 import ast
+import contextlib
 import math
 import operator
 import os
@@ -22,11 +23,16 @@ R = TypeVar("R")
 _CLASSES = frozenset(
     {"Differences", "Formulation", "Limits", "LinearFamily", "LinearModel", "Method", "Model", "OperatingPoint"}
     | {"FmuOptions", "PeriodicOrbit", "Stabilization", "Stepping", "TrimRequest"}
+    | {"Constraint", "Estimator", "KalmanFilter", "KaneEquations", "Labels", "ModeGoal", "PeriodicModel", "Signal"}
+    | {"Signals", "SymbolicModel"}
 )
 """Classes of fmilin that are compared by name: their modules need not be imported for the check."""
 
 _UNIONS = {"Formulation": {"MCS", "RCS", "UCS"}}
 """Names of annotations that stand for several classes."""
+
+_ALIASES = {"Wires": "str | Sequence[str]"}
+"""Names of annotations that stand for other annotations."""
 
 _HINTS = {
     "Model": ": fl.load opens a file, and fl.connect({'plant': linear}, []) makes a model of a linear one",
@@ -35,24 +41,48 @@ _HINTS = {
 """How an object of a class is made, for the message where another one was given."""
 
 _ITERABLES = frozenset({"Iterable", "Sequence", "tuple", "list"})
+_ARRAYS = frozenset({"FloatArray", "ArrayLike"})
 _LARGEST_INTEGER = 2**63 - 1  # that numpy represents
 _LONGEST_SHOWN = 60  # characters of a rejected value
 
 
 def require_kinds(declared: Mapping[str, str], arguments: Sequence[object], options: Mapping[str, object]) -> None:
     """Raise UsageError for arguments of other types than their annotations: texts, in the order of the arguments."""
-    for name, value in (*zip(declared, arguments, strict=False), *options.items()):
+    _require_each(declared, (*zip(declared, arguments, strict=False), *options.items()))
+
+
+def _require_each(
+    declared: Mapping[str, str], arguments: Iterable[tuple[str, object]], *, contents: bool = True
+) -> None:
+    for name, value in arguments:
         annotation = declared.get(name, "")
         if annotation and name != "return":
-            _require(name, value, _parse(annotation))
+            _require(name, value, _parse(annotation), contents=contents)
+
+
+def require_containers(declared: Mapping[str, str], options: Mapping[str, object]) -> None:
+    """Raise UsageError for arguments by name of other types than their annotations; entries are not looked at."""
+    _require_each(declared, options.items(), contents=False)
 
 
 def kinds_checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Check the arguments of each call of a function with :func:`require_kinds`."""
+    """Check the arguments of each call of a function or method with :func:`require_kinds`."""
+    return _check_calls(function, contents=True)
+
+
+def containers_checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Check the arguments as :func:`kinds_checked` does, but not their entries: the function tells all problems."""
+    return _check_calls(function, contents=False)
+
+
+def _check_calls(function: Callable[P, R], *, contents: bool) -> Callable[P, R]:
+    code = function.__code__
+    positional = code.co_varnames[: code.co_argcount]  # ``self`` has no annotation, and is accepted
 
     @wraps(function)
     def checked(*arguments: P.args, **options: P.kwargs) -> R:
-        require_kinds(function.__annotations__, arguments, options)
+        named = zip(positional, arguments, strict=False)
+        _require_each(function.__annotations__, (*named, *options.items()), contents=contents)
         return function(*arguments, **options)
 
     return checked
@@ -65,6 +95,12 @@ def require_field_kinds(instance: object) -> None:
     require_kinds({name: str(annotation) for name, annotation in declared.items()}, (), values)
 
 
+def require_field_containers(instance: object) -> None:
+    """Check the fields of a data class as :func:`containers_checked` does arguments."""
+    declared = type(instance).__annotations__
+    require_containers(declared, {name: getattr(instance, name) for name in declared if hasattr(instance, name)})
+
+
 @cache
 def _parse(annotation: str) -> tuple[ast.expr, ...]:
     """Return the members of the union that an annotation's text is."""
@@ -72,18 +108,20 @@ def _parse(annotation: str) -> tuple[ast.expr, ...]:
 
 
 def _members(node: ast.expr) -> Iterable[ast.expr]:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+    if isinstance(node, ast.Name) and node.id in _ALIASES:
+        yield from _parse(_ALIASES[node.id])
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         yield from _members(node.left)
         yield from _members(node.right)
     else:
         yield node
 
 
-def _require(name: str, value: object, declared: tuple[ast.expr, ...]) -> None:
+def _require(name: str, value: object, declared: tuple[ast.expr, ...], *, contents: bool) -> None:
     names = [_name(member) for member in declared]
     if any(_has_type(value, type_name) for type_name in names):
         fitting = [member for member in declared if _has_type(value, _name(member))]
-        if len(fitting) == 1:
+        if contents and len(fitting) == 1:
             _require_contents(name, value, fitting[0])
         return
     raise _error(f"'{name}'", value, names)
@@ -120,7 +158,7 @@ def _is_integer(value: object) -> bool:
 
 def _is_number(value: object) -> bool:
     """Whether a value is a real number; texts that look like one are not."""
-    if isinstance(value, str | bytes) or not isinstance(value, SupportsFloat):
+    if isinstance(value, str | bytes | type) or not isinstance(value, SupportsFloat):
         return False
     if getattr(value, "ndim", 0):
         return False
@@ -134,7 +172,13 @@ def _is_bool(value: object) -> bool:
 
 def _is_listing(value: object) -> bool:
     """Whether a value can be iterated for its entries. A text or a mapping in place of a list is a mistake."""
-    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    if isinstance(value, str | bytes | Mapping | type):
+        return False
+    return isinstance(value, Iterable) or hasattr(value, "__getitem__")  # a matrix of sympy is no Iterable
+
+
+def _is_array(value: object) -> bool:
+    return _is_listing(value) or _is_number(value) or isinstance(value, complex)
 
 
 _PREDICATES: Mapping[str, Callable[[object], bool]] = {
@@ -149,7 +193,8 @@ _PREDICATES: Mapping[str, Callable[[object], bool]] = {
     "Mapping": lambda value: isinstance(value, Mapping),
     "Box": lambda value: isinstance(value, Mapping),
     "Callable": callable,
-    "FloatArray": lambda value: _is_listing(value) or _is_number(value),
+    "FloatArray": _is_array,
+    "ArrayLike": _is_array,
     "Inputs": lambda value: callable(value) or isinstance(value, Mapping) or type(value).__name__ == "InputTable",
     **dict.fromkeys(_ITERABLES, _is_listing),
 }
@@ -160,6 +205,8 @@ def _require_contents(name: str, value: object, declared: ast.expr) -> None:
     type_name = _name(declared)
     if type_name in ("float", "int"):
         _require_representable(f"'{name}'", value)
+    if type_name in _ARRAYS:
+        _require_array(f"'{name}'", value, complex_numbers=type_name == "ArrayLike")
     if not isinstance(declared, ast.Subscript):
         return
     parameters = declared.slice.elts if isinstance(declared.slice, ast.Tuple) else [declared.slice]
@@ -185,6 +232,24 @@ def _require_entry(what: str, value: object, declared: ast.expr) -> None:
         raise _error(what, value, names)
     if "float" in names and _is_number(value):
         _require_representable(what, value)
+
+
+def _require_array(what: str, value: object, *, complex_numbers: bool) -> None:
+    """Raise UsageError for a list that is not an array of numbers: ragged, or with texts or None among its entries."""
+    import numpy as np
+
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise UsageError(f"{what} is not an array of numbers: its rows have different lengths.") from None
+    numeric = array.dtype.kind in ("biufc" if complex_numbers else "biuf")
+    if numeric or (array.dtype.kind == "O" and all(map(_is_number, array.ravel().tolist()))):
+        with contextlib.suppress(OverflowError):
+            array.astype(np.complex128 if complex_numbers else np.float64, copy=False)
+            return
+        raise UsageError(f"{what} has an entry that is too large for a floating-point number.")
+    kind = "complex numbers" if array.dtype.kind == "c" else "entries that are not numbers"
+    raise UsageError(f"{what} has {kind}: an array of real numbers is needed.")
 
 
 def _require_representable(what: str, value: object) -> None:

@@ -50,7 +50,11 @@ class Signals(Shown, Sequence[Signal]):
     __slots__ = ("__dict__", "_items")
 
     def __init__(self, items: Iterable[Signal | str] = ()) -> None:
+        if isinstance(items, str | bytes | type) or not isinstance(items, Iterable):
+            raise UsageError(f"Signals are a list of names, not of the type '{type(items).__name__}': write ['x'].")
         self._items = tuple(Signal(item) if isinstance(item, str) else item for item in items)
+        if other := [item for item in self._items if not isinstance(item, Signal)]:
+            raise UsageError(f"The name of a signal is a text, not of the type '{type(other[0]).__name__}'.")
         if len(self.positions_of_own_names) != len(self._items):
             twice = sorted(name for name, count in Counter(s.name for s in self._items).items() if count > 1)
             raise UsageError(f"The same name stands for several signals: {', '.join(twice)}.")
@@ -135,6 +139,8 @@ class Signals(Shown, Sequence[Signal]):
                 text = f"'{name}' is the negative of '{own}', and its name cannot stand here. Name '{own}' instead."
                 raise UnknownNameError(text, name=name, suggestions=(own,)) from None
             raise UnknownNameError.among(name, self.positions, what) from None
+        except TypeError:  # a list or a mapping, which has no hash
+            raise UsageError(f"A name is a text, not of the type '{type(name).__name__}'.") from None
 
     def select(self, indices: Iterable[int]) -> Signals:
         """Return the signals at ``indices``, in that order."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground import FloatArray, Remark, Shown, Signals, UnknownNameError, perform
+from fmilin.ground.kinds import kinds_checked
 from fmilin.model.interface import ModelInfo
 
 if TYPE_CHECKING:
@@ -302,6 +303,7 @@ class Plots(Pictures):
         """Return the eigenvalues (log(z) / T when sampled) with rays of equal damping, those of ``naive`` in grey."""
         return perform("Plots.eigenvalues", self._drawn, naive)
 
+    @kinds_checked
     def modes(self, numbers: Sequence[int] | None = None) -> Figure:
         """Return shapes of modes as bars with phases, of the six slowest by default; counted from 1 as ``modes()``."""
         return perform("Plots.modes", self._drawn, numbers)
@@ -310,14 +312,17 @@ class Plots(Pictures):
         """Return which coordinates take part in which mode, which inputs move it, which outputs show it."""
         return perform("Plots.participation", self._drawn)
 
+    @kinds_checked
     def bode(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
         """Return Bode diagrams by python-control, of the first four inputs and outputs unless channels are named."""
         return perform("Plots.bode", self._drawn, inputs, outputs)
 
+    @kinds_checked
     def nyquist(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
         """Return Nyquist diagrams, a panel for each channel, of the first four inputs and outputs by default."""
         return perform("Plots.nyquist", self._drawn, inputs, outputs)
 
+    @kinds_checked
     def step(
         self,
         *,

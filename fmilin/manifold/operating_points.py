@@ -311,6 +311,16 @@ def require_sizes(model: Model, point: OperatingPoint) -> None:
         raise UsageError(
             f"A point is made by fl.operating_point(model, {{name: value}}), not of the type '{type(point).__name__}'."
         )
+    for values, what in ((point.states, "The states"), (point.inputs, "The inputs"), ([point.time], "The time")):
+        numbers = as_numbers(values, f"{what} of the point")
+        if numbers.ndim != 1 or np.isnan(numbers).any():
+            raise UsageError(f"{what} of the point: one number each is needed, and {values!r} was given.")
+    for values, what in ((point.states, "The states"), (point.inputs, "The inputs")):
+        if not isinstance(values, np.ndarray):
+            raise UsageError(f"{what} of the point are of the type '{type(values).__name__}': give an array of numpy.")
+    if not isinstance(point.parameters, Mapping):
+        kind = type(point.parameters).__name__
+        raise UsageError(f"The parameters of the point are of the type '{kind}': give values by name.")
     wanted, given = (len(model.states), len(model.inputs)), (len(point.states), len(point.inputs))
     if given != wanted:
         raise UsageError(

@@ -59,10 +59,11 @@ def no_model(caller: str, thing: object) -> UsageError:
 
 def one_at_a_time(function: Callable[P, R]) -> Callable[P, R]:
     """Let the threads that call a function of a model, its first argument, take turns."""
+    first = function.__code__.co_varnames[0]
 
     @wraps(function)
     def waiting(*arguments: P.args, **options: P.kwargs) -> R:
-        model = arguments[0] if arguments else options.get("model")
+        model = arguments[0] if arguments else options.get(first)
         if not isinstance(model, Model):
             raise no_model(getattr(function, "__name__", "this"), model)
         require_kinds(function.__annotations__, arguments, options)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, SupportsFloat, SupportsIndex
 
 import sympy
 
 from fmilin.ground.errors import UsageError, nearest_names
+from fmilin.ground.kinds import require_field_containers
 from fmilin.ground.signals import Signal, Signals
 from fmilin.model import Constraint, Expression, ExpressionError, Laws, Level, SymbolicSystem, parse
 
@@ -19,6 +20,8 @@ Name = Any  # sympy.Symbol or str
 Entries = dict[tuple[int, int], Any]  # of a matrix, by row and column; those that are left out are zero
 TIME = "time"  # the name of time in every native model, as it is in constraints
 LONGEST_TO_EXPAND = 500  # operations
+LONGEST_SHOWN = 60  # characters of a rejected value
+LONGEST_REASON = 300  # characters of what sympy says
 
 _NOT_REAL = tuple(type(part) for part in (sympy.nan, sympy.zoo, sympy.oo, -sympy.oo, sympy.I))
 _UNSOLVED = (sympy.core.function.AppliedUndef, sympy.Derivative, sympy.Integral)
@@ -43,6 +46,9 @@ class Labels:
     independent: Sequence[Name] = ()  #: states that are recommended as independent coordinates
     description: str = ""  #: of the whole model
 
+    def __post_init__(self) -> None:
+        require_field_containers(self)
+
 
 @dataclass(frozen=True)
 class SymbolicConstraint:
@@ -52,6 +58,10 @@ class SymbolicConstraint:
     name: str = ""  #: for messages; the expression itself when empty
     #: ``"position"`` where its time derivative is a constraint, too; ``"velocity"``, complete as nonholonomic ones are
     level: Level = "position"
+
+
+def _is_position(key: Any) -> bool:
+    return isinstance(key, tuple) and len(key) == 2 and all(isinstance(i, SupportsIndex) for i in key)
 
 
 class Declaration:
@@ -90,8 +100,8 @@ class Declaration:
         for name, value in self.by_name(values, names, what).items():
             try:
                 result[name] = float(value)
-            except (TypeError, ValueError):
-                self.problems.append(f"the {what} of '{name}', {value!r}, is no number")
+            except (TypeError, ValueError, OverflowError):
+                self.problems.append(f"the {what} of '{name}', {repr(value)[:LONGEST_SHOWN]}, is no number")
                 continue
             if not math.isfinite(result[name]):
                 self.problems.append(f"the {what} of '{name}' is {value}")
@@ -109,8 +119,8 @@ class Declaration:
         """Return ``source`` in the model's own symbols; zero, and a problem noted, when that cannot be."""
         try:
             expression = self._from_text(source) if isinstance(source, str) else sympy.sympify(source, strict=True)
-        except (ExpressionError, sympy.SympifyError) as error:
-            self.problems.append(f"{where} cannot be read: {error}")
+        except (ExpressionError, sympy.SympifyError, TypeError, AttributeError, OverflowError) as error:
+            self.problems.append(f"{where} cannot be read: {str(error)[:LONGEST_REASON]}")
             return sympy.S.Zero
         if problem := self._problem_of(expression, derived=derived):
             self.problems.append(f"{where} {problem}")
@@ -123,12 +133,20 @@ class Declaration:
         """Return the entries of a square matrix that are not zero; none, and a problem, for another shape."""
         if isinstance(source, Mapping):
             given = dict(source)
+            if other := [position for position in given if not _is_position(position)]:
+                self.problems.append(f"{where} has an entry {str(other[0])[:LONGEST_SHOWN]!r} and should have (i, j)")
+                return {}
             if outside := [position for position in given if not all(0 <= i < size for i in position)]:
                 i, j = outside[0]
                 self.problems.append(f"{where} has an entry [{i}, {j}] and should be {size} by {size}")
                 return {}
         else:
-            rows = source.tolist() if hasattr(source, "tolist") else [list(row) for row in source]
+            try:
+                rows = source.tolist() if hasattr(source, "tolist") else [list(row) for row in source]
+                rows = [list(row) for row in rows]
+            except TypeError:
+                self.problems.append(f"{where} is of the type '{type(source).__name__}' and should be a list of rows")
+                return {}
             shapes = {len(row) for row in rows}
             if len(rows) != size or shapes - {size}:
                 width = "x".join(str(s) for s in sorted(shapes)) or "0"
@@ -154,8 +172,12 @@ class Declaration:
         names = [*self.symbols, *outputs]
         for values, what in zip(_texts(labels), ("unit", "nominal", "description"), strict=True):
             self.by_name(values, names, what)
-        bad = [str(k) for k, v in labels.nominals.items() if not v > 0]
+        bad = [str(k) for k, v in labels.nominals.items() if not (isinstance(v, SupportsFloat) and float(v) > 0)]
         self.problems += [f"the nominal of '{name}' is not positive" for name in bad]
+        texts = {"unit": labels.units, "description": labels.descriptions}
+        for what, values in texts.items():
+            unread = [str(name) for name, text in values.items() if not isinstance(text, str)]
+            self.problems += [f"the {what} of '{name}' is not a text" for name in unread]
 
     def check_outputs(self, outputs: Mapping[str, Any]) -> None:
         """Note every output that has the name of another quantity without being that quantity."""

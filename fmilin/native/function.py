@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import FloatArray, ModelError, Signal, Signals, UsageError
+from fmilin.ground import FloatArray, ModelError, Signal, Signals, UsageError, as_numbers
+from fmilin.ground.kinds import containers_checked
 from fmilin.model import Constraint, ModelInfo
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
 from fmilin.native.native_model import NativeModel
@@ -74,6 +75,7 @@ class FunctionModel(NativeModel):
     ('exact', True)
     """
 
+    @containers_checked
     def __init__(
         self,
         name: str,
@@ -87,7 +89,14 @@ class FunctionModel(NativeModel):
         analytic: bool = False,
         algebraic: Mapping[str, Function] | None = None,
     ) -> None:
-        signals = states if isinstance(states, Signals) else Signals(Signal(n, start=v) for n, v in states.items())
+        if not callable(rates) or not all(map(callable, (algebraic or {}).values())):
+            raise UsageError(f"The rates and residuals of '{name}' are functions of (t, x, u).")
+        if isinstance(states, Mapping):
+            starts = {n: as_numbers(v, f"The start value of '{n}'") for n, v in states.items()}
+            if several := [n for n, v in starts.items() if v.ndim]:
+                raise UsageError(f"The start value of '{several[0]}' is {states[several[0]]!r}: give a number.")
+            states = Signals(Signal(n, start=float(v)) for n, v in starts.items())
+        signals = states
         entries = inputs if isinstance(inputs, Signals) else Signals(inputs)
         unknown = {signals.index_of(n, f"a variable of '{name}'"): g for n, g in (algebraic or {}).items()}
         kept = signals.select(i for i in range(len(signals)) if i not in unknown)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from fmilin.ground.kinds import containers_checked
 from fmilin.ground.signals import rate_unit
 from fmilin.model import Constraint, ExpressionError, Laws, Level, parse
 from fmilin.native.declaration import (
@@ -70,6 +71,7 @@ class LagrangeModel(SymbolicModel):
         The unit of a velocity follows from that of its coordinate.
     """
 
+    @containers_checked
     def __init__(
         self,
         name: str,

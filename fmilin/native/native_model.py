@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from fmilin.ground import FloatArray, Remark, Signals, UnknownNameError, UsageError
+from fmilin.ground.kinds import kinds_checked
 from fmilin.model import Constraint, Constraints, Evaluation, Model, OperatingPoint, SecondOrderForm
 from fmilin.model.interface import UNCHANGED, Changes, Copy, TangentStack
 from fmilin.native.contacts import contact_remarks, feet_from
@@ -234,6 +235,7 @@ class NativeModel(Model):
 
         return discrete_along(self, points, dt, **options)
 
+    @kinds_checked
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
         """Return the model with chosen inputs and outputs; inputs left out stay at their start values."""
         chosen: dict[str, Any] = {}
@@ -244,6 +246,7 @@ class NativeModel(Model):
             chosen["outputs"] = tuple(outputs)
         return self._changed(**chosen)
 
+    @kinds_checked
     def with_constraints(self, constraints: Sequence[Constraint]) -> Self:
         """Return the same model with these constraints declared instead of its own."""
         return self._changed(constraints=tuple(constraints))
@@ -258,6 +261,7 @@ class NativeModel(Model):
         """Return force and torque on each held foot."""
         return self.engine.contact_forces(t, x, self._full(u)) if self.engine.contacts else {}
 
+    @kinds_checked
     def with_held(self, feet: Sequence[str], point: OperatingPoint | None = None) -> Self:
         """Return the same model with feet held on the ground; see :meth:`fmilin.Model.with_held`."""
         held = feet_from(feet)
@@ -271,6 +275,7 @@ class NativeModel(Model):
         more = [c for c in engine.constraints if c.name not in before]
         return self._changed(engine, constraints=(*self._choice.constraints, *more))
 
+    @kinds_checked
     def with_parameters(self, values: Mapping[str, float]) -> Self:
         """Return the same model with other parameter values. States and inputs keep their start values."""
         engine = self.engine

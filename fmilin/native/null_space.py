@@ -18,6 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from fmilin.ground import FloatArray, UsageError
+from fmilin.ground.kinds import kinds_checked
 from fmilin.ground.tolerances import PSEUDO_INVERSE
 from fmilin.model import Constraint, SecondOrderForm, SymbolicSystem
 from fmilin.native.symbolic import SymbolicEngine, SymbolicModel, is_lagrange
@@ -150,6 +151,7 @@ class NullSpaceModel(_SaddlePointModel):
     1
     """
 
+    @kinds_checked
     def __init__(self, model: SymbolicModel, *, threshold: float = PSEUDO_INVERSE) -> None:
         if not 0 <= threshold < 1:
             raise UsageError(f"The threshold is a fraction of the largest singular value, not {threshold:g}.")
@@ -187,6 +189,7 @@ class MultiplierModel(_SaddlePointModel):
         With an invertible mass matrix; UsageError for a model of another form.
     """
 
+    @kinds_checked
     def __init__(self, model: SymbolicModel) -> None:
         super().__init__(model, partial(_by_multipliers, n=len(model.states) // 2))
 

@@ -16,6 +16,7 @@ import numpy as np
 import sympy
 
 from fmilin.ground import RANK, FmilinError, UsageError
+from fmilin.ground.kinds import containers_checked, require_containers
 from fmilin.ground.tolerances import ROUNDED_COEFFICIENT
 from fmilin.model import Constraint, parse
 from fmilin.native.declaration import (
@@ -81,10 +82,12 @@ class OdeModel(SymbolicModel):
 
     def __new__(cls, name: str = "", equations: Mapping[Name, Expr] | None = None, **given: Any) -> Any:
         """Return a model of this class, or a DaeModel where there are algebraic variables."""
+        require_containers(OdeModel.__init__.__annotations__, {"name": name, "equations": equations or {}, **given})
         if not given.get("algebraic") and given.get("mass_matrix") is None:
             return super().__new__(cls)
         return as_dae(name, equations or {}, given) or super().__new__(cls)
 
+    @containers_checked
     def __init__(
         self,
         name: str,
@@ -251,10 +254,11 @@ def _is_singular(equations: Mapping[Any, Written], mass_matrix: Any, given: Mapp
     values = {str(k): 0.0 for k in [*equations, *given.get("inputs", ()), "time"]}
     values |= {str(k): v for part in ("start", "parameters") for k, v in (given.get(part) or {}).items()}
     E = np.zeros((len(equations), len(equations)))
-    rows = [] if isinstance(mass_matrix, Mapping) else _rows(mass_matrix)
-    if rows and {len(rows), *map(len, rows)} != {len(E)}:
-        return False
-    with suppress(FmilinError, KeyError, IndexError, TypeError, ValueError, sympy.SympifyError):
+    unreadable = FmilinError, KeyError, IndexError, TypeError, ValueError, AttributeError, sympy.SympifyError
+    with suppress(*unreadable):
+        rows = [] if isinstance(mass_matrix, Mapping) else _rows(mass_matrix)
+        if rows and {len(rows), *map(len, rows)} != {len(E)}:
+            return False
         for position, e in _entries(mass_matrix).items():
             E[position] = _value_without_rounding(e, values)
         sizes = np.abs(E).max(axis=1, initial=0.0)

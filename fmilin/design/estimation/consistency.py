@@ -10,7 +10,8 @@ import numpy as np
 from scipy import optimize, stats
 
 from fmilin.design.estimation.estimator import Estimator
-from fmilin.ground import FloatArray, NumericalError, Shown, Signals, UsageError, perform
+from fmilin.ground import FloatArray, NumericalError, Shown, Signals, UsageError, as_numbers, perform
+from fmilin.ground.kinds import kinds_checked
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,6 +65,7 @@ class Filtered(Shown):
         return perform("Filtered.plot", self, truth)
 
 
+@kinds_checked
 def filtered(kf: Estimator, inputs: FloatArray, measured: FloatArray) -> Filtered:
     """Return what a filter makes of recorded data, from its start.
 
@@ -76,10 +78,7 @@ def filtered(kf: Estimator, inputs: FloatArray, measured: FloatArray) -> Filtere
     inputs, measured : array, shapes (K, nu), (K, m)
         What was held over the sample that ends with each measurement, which is NaN where nothing was measured.
     """
-    u, y = np.asarray(inputs, dtype=np.float64), np.asarray(measured, dtype=np.float64)
-    wanted = (len(y), len(kf.model.inputs)), (len(y), len(kf.model.outputs))
-    if (u.shape, y.shape) != wanted:
-        raise UsageError(f"Inputs and measurements are of the shapes {u.shape} and {y.shape}; {wanted} are needed.")
+    u, y = _require_records(kf, inputs, measured)
     kf.reset()
     rows, empty = [], np.full(y.shape[1], np.nan)
     for u_k, y_k in zip(u, y, strict=True):
@@ -92,6 +91,20 @@ def filtered(kf: Estimator, inputs: FloatArray, measured: FloatArray) -> Filtere
     return Filtered(times, x, deviations, innovations, whitened, kf.model.states, kf.model.outputs, kf.log_likelihood)
 
 
+def _require_records(kf: Estimator, inputs: FloatArray, measured: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return recorded inputs (K, nu) and measurements (K, m); refuse other shapes."""
+    u, y = as_numbers(inputs, "The inputs"), as_numbers(measured, "The measurements")
+    count = len(y) if y.ndim else 0
+    wanted = (count, len(kf.model.inputs)), (count, len(kf.model.outputs))
+    if (u.shape, y.shape) != wanted or not count:
+        raise UsageError(
+            f"Inputs and measurements are of the shapes {u.shape} and {y.shape}: (K, {wanted[0][1]}) and "
+            f"(K, {wanted[1][1]}) are needed, with one sample or more."
+        )
+    return u, y
+
+
+@kinds_checked
 def nees(kf: Estimator, x: FloatArray) -> float:
     """Return the normalized estimation error squared e' P^-1 e: on average P, the number of coordinates.
 
@@ -116,6 +129,7 @@ def nees(kf: Estimator, x: FloatArray) -> float:
         raise NumericalError("The filter takes a direction for certain: its covariance is singular.") from None
 
 
+@kinds_checked
 def tuned_noise(
     make: Callable[[Mapping[str, float]], Estimator],
     guess: Mapping[str, float],
@@ -144,6 +158,11 @@ def tuned_noise(
         Runs of the filter, at most.
     """
     names = list(guess)
+    if not names or not (np.isfinite(decades) and decades > 0) or evaluations < 1:
+        raise UsageError(
+            f"{len(names)} guesses, decades={decades}, evaluations={evaluations}: give a guess, a positive number and "
+            "a whole number of 1 or more."
+        )
     if bad := [name for name in names if not (np.isfinite(guess[name]) and guess[name] > 0)]:
         raise UsageError(f"The guess of '{bad[0]}' is {guess[bad[0]]:g}: it must be finite and positive.")
 
@@ -152,7 +171,9 @@ def tuned_noise(
 
     def cost(z: FloatArray) -> float:
         kf = make(noise(z.tolist()))
-        for u, y in zip(np.asarray(inputs), np.asarray(measured), strict=True):
+        if not isinstance(kf, Estimator):
+            raise UsageError(f"make= returned an object of the type '{type(kf).__name__}': it returns an estimator.")
+        for u, y in zip(*_require_records(kf, inputs, measured), strict=True):
             kf.step(u, [None if np.isnan(v) else v for v in y.tolist()])
         return -kf.log_likelihood
 

@@ -291,7 +291,7 @@ def _numbers(row: Any, signals: Signals) -> FloatArray:
     """Return one number for each signal, NaN for None."""
     try:
         values = np.array(row, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         values = np.empty(0)
     if values.shape != (len(signals),):
         raise UsageError(f"{row} was given, and {len(signals)} numbers are needed, for {', '.join(signals.names)}.")

@@ -16,6 +16,7 @@ from fmilin.families.family_builder import FamilyBuilder, outcome_of
 from fmilin.families.grid import Grid
 from fmilin.families.multiblade import change_of
 from fmilin.ground import FloatArray, NumericalError, Remark, Shown, Signals, UnknownNameError, UsageError, perform
+from fmilin.ground.kinds import kinds_checked
 from fmilin.ground.remarks import equilibrium_not_tested
 from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
 from fmilin.linear_model.model import LinearModel, Point
@@ -109,6 +110,7 @@ class PeriodicModel(Shown):
             Point(point.time, x, u, {}, dict(point.parameters)), EXACT, (*self.remarks, *untested),
         )  # fmt: skip
 
+    @kinds_checked
     def harmonic(self, count: int) -> LinearModel:
         """Return the harmonic state space: mean, cosines and sines of the states, driven by those of the inputs.
 
@@ -127,6 +129,7 @@ class PeriodicModel(Shown):
         signals = [harmonic_signals(group, count) for group in (self.states, self.inputs, self.outputs)]
         return self._constant((A, B, C, D), signals)
 
+    @kinds_checked
     def lifted(self, count: int = 1) -> LinearModel:
         """Return a period as one sample: inputs are held over its parts, outputs are read where each of them begins.
 

@@ -63,6 +63,9 @@ class Constraint:
         rate : str
             The variable that is its time derivative, where the model has one.
         """
+        if not isinstance(text, str) or not isinstance(rate, str | None):
+            kind = type(rate if isinstance(text, str) else text).__name__
+            raise ConstraintError(f"A constraint is a text, as 'x^2 + y^2 - 1', not of the type '{kind}'.")
         try:
             return cls(parse(_difference(text)), name, level, None if rate is None else parse(rate))
         except ExpressionError as error:
@@ -116,6 +119,11 @@ class Constraints:
         offered: Iterable[str] = (),
     ) -> None:
         self.declared = tuple(declared)
+        if other_kinds := [c for c in self.declared if not isinstance(c, Constraint)]:
+            raise ConstraintError(
+                f"A constraint is of the type '{type(other_kinds[0]).__name__}': give a text, or "
+                "fl.Constraint.from_text(text)."
+            )
         self.rows = _rows(self.declared)
         self.parameters = parameters = parameters or {}  # maybe read from a running model: not copied
         observed: dict[str, int] = {}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.ground import FloatArray, Signals, UsageError
+from fmilin.ground import FloatArray, Signals, UsageError, as_numbers
 
 Course = Callable[[float], FloatArray]  # time in seconds to inputs, shape (nu,)
 
@@ -62,7 +62,7 @@ def _checked(course: Course, count: int) -> Course:
     """Return a function of the user's that refuses to return anything but ``count`` numbers."""
 
     def checked(t: float) -> FloatArray:
-        u = np.array(course(t), dtype=np.float64)
+        u = as_numbers(course(t), f"The function for the inputs returned, at t = {t:g}, what")
         if u.shape != (count,):
             raise UsageError(
                 f"The function for the inputs returned an array of shape {u.shape} at t = {t:g}; it should be "

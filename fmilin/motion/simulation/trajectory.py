@@ -80,6 +80,11 @@ class Trajectory(Shown):
 
     def __getitem__(self, name: str) -> FloatArray:
         """Return the course of a state, output or input, shape (K,)."""
+        if not isinstance(name, str):
+            raise UsageError(
+                f"A trajectory is read by a name, not by an object of the type '{type(name).__name__}': its samples "
+                "are .times, .states and .outputs."
+            )
         groups = _groups(self)
         for signals, values in groups:
             if signals.has(name):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import casadi as ca
@@ -135,6 +136,8 @@ def graph_of(
     parts = _sorted_names(appearing, _texts(states), _texts(algebraic), _texts(inputs), list(map(str, parameters)))
     for what, names in zip(("a state", "an algebraic variable", "an input", "a parameter"), parts, strict=True):
         declaration.declare(names, what)
+    if len(set(chain.from_iterable(parts))) < sum(map(len, parts)):
+        declaration.raise_problems()  # what follows needs one symbol for each name
     signals = _signals(declaration, parts, seen, parameters, start, labels)
     x, z, u, p = (_symbols(names) for names in parts)
     dx = _symbols([f"der({n})" for n in parts[0]])
@@ -161,7 +164,11 @@ def graph_of(
 
 
 def _texts(names: Sequence[Any] | None) -> list[str] | None:
-    return None if names is None else [str(n) for n in names]
+    if names is None:
+        return None
+    if other := [n for n in names if not isinstance(n, str | sympy.Symbol)]:
+        raise UsageError(f"A name of a variable is a text or a symbol, not of the type '{type(other[0]).__name__}'.")
+    return [str(n) for n in names]
 
 
 def _label(equation: Written) -> str:

@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 
 from fmilin.ground import FloatArray, FmilinError, Signals, UnknownNameError, UsageError
+from fmilin.ground.kinds import containers_checked
 from fmilin.model.interface import DescriptorForm, ExactSlopes
 from fmilin.native.dae.coefficients import lift_graph
 from fmilin.native.dae.deficient import EXACT
@@ -70,6 +71,7 @@ class DaeModel(NativeModel):
 
     engine: DaeEngine
 
+    @containers_checked
     def __init__(
         self,
         name: str,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from fmilin.ground.kinds import require_containers
 from fmilin.native.declaration import Declaration, Expr, Given, Name, Symbol, der
 from fmilin.native.kane.form import KaneForm, LinearRow, in_order_of, linear_row, plain_name
 
@@ -38,6 +39,11 @@ class KaneEquations:
     f_4: Sequence[Expr] = ()  #: terms of the dynamic equations with multipliers, linear in them
     multipliers: Sequence[Name] = ()  #: k names or symbols
     names: Sequence[str] = ()  #: of the constraints f_c, then f_v, for messages; ``f_c[1]`` and so on when left out
+
+    def __post_init__(self) -> None:
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        lists = {name: value for name, value in values.items() if not isinstance(value, str)}
+        require_containers(type(self).__annotations__, lists)  # the model names all texts in place of lists at once
 
 
 class _EquationReader:

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from fmilin.ground import REFUSED, FloatArray, NumericalError, UsageError
+from fmilin.ground.kinds import containers_checked
 from fmilin.manifold.frame import kept_states
 from fmilin.manifold.operating_points import require_sizes
 from fmilin.model.interface import OperatingPoint
@@ -82,6 +83,7 @@ class KaneModel(SymbolicModel):
     engine: KaneEngine
     independent_by_default = True
 
+    @containers_checked
     def __init__(
         self,
         name: str,

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.ground.errors import NumericalError
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import Actuator, Bushing, Force, JointForce, LineForce, PointSpring, Torque
 from fmilin.native.mechanism.markers import MarkerMotion, Markers
@@ -44,6 +45,7 @@ class Forces:
         self.rods = [_rod(s, markers, rows) for s in description.springs]
         # stiffness, length and damping along each rod
         self.laws = [(s.stiffness, s.length, s.damping) for s in description.springs]
+        self.rod_names = [s.where for s in description.springs]
         self.rod_inputs: dict[int, int] = {}
         self.row_inputs: dict[Key, int] = {}
         B = np.zeros((tree.n, len(inputs) + activations))
@@ -54,6 +56,7 @@ class Forces:
                 self.rod_inputs[len(self.rods)] = i
                 self.rods.append(_rod(force, markers, rows))
                 self.laws.append((0.0, 0.0, 0.0))
+                self.rod_names.append(force.where)
             elif isinstance(force, Force | Torque):  # actuators have paths, motions are forces by now
                 self.row_inputs[_row(force, ground, markers, rows)] = i
         self.joints = JointForces(description, tree, B)
@@ -72,6 +75,7 @@ class FixedForces:
 
     def __init__(self, forces: Forces, rows: FixedRows) -> None:
         self.joints, self.count = forces.joints, len(rows)
+        self.names = forces.rod_names
         nu = self.joints.B.shape[1]
         self.rows = np.array([rows.position(key) for key in forces.rods], dtype=np.intp)  # (ns,)
         self.k, self.L_0, self.c = np.array(forces.laws).reshape(-1, 3).T  # (ns,) each
@@ -99,9 +103,11 @@ class FixedForces:
         if not len(self.rows):
             return s
         L = self._lengths(d)
-        push = self.k * self.L_0 - self.c * L_rate / L + u @ self.B_L.T
-        s = np.broadcast_to(s, (*push.shape[:-1], self.count)).astype(push.dtype)
-        s[..., self.rows] = -self.k + push / L
+        self._require_directions(L)
+        with np.errstate(divide="ignore", invalid="ignore"):  # a point of a batch where ends coincide has no numbers
+            push = self.k * self.L_0 - self.c * L_rate / L + u @ self.B_L.T
+            s = np.broadcast_to(s, (*push.shape[:-1], self.count)).astype(push.dtype)
+            s[..., self.rows] = -self.k + push / L
         return s
 
     def columns(self, d: Array, L_rate: Array, u: Array, along: tuple[Array, Array]) -> Partials:
@@ -114,11 +120,12 @@ class FixedForces:
         if len(self.rows):
             L = self._lengths(d)
             push = self.k * self.L_0 + u @ self.B_L.T
-            by_L = ((-push + 2 * self.c * L_rate / L) / L**3 * (1 - self.linear))[..., None]  # ds/dL over L
-            by_rate = (-self.c / L**2)[..., None]
-            q[..., self.rows, :] = by_L * G + by_rate * rate_q
-            v[..., self.rows, :] = by_rate * G
-            s_u[..., self.rows, :] = self.B_L / L[..., None]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                by_L = ((-push + 2 * self.c * L_rate / L) / L**3 * (1 - self.linear))[..., None]  # ds/dL over L
+                by_rate = (-self.c / L**2)[..., None]
+                q[..., self.rows, :] = by_L * G + by_rate * rate_q
+                v[..., self.rows, :] = by_rate * G
+                s_u[..., self.rows, :] = self.B_L / L[..., None]
         return Partials(q, v, s_u)
 
     def energy(self, d: Array) -> Array:
@@ -135,6 +142,18 @@ class FixedForces:
 
     def _lengths(self, d: Array) -> Array:
         return root((d * d).sum(axis=-1) * (1 - self.linear) + self.linear)
+
+    def _require_directions(self, L: Array) -> None:
+        """Raise NumericalError where the ends of a part coincide at a single point: its force has no direction there.
+
+        Complex steps and symbols leave a point where this was asked of numbers.
+        """
+        if L.ndim == 1 and L.dtype == np.float64 and not L.all():
+            name = self.names[int(np.argmin(L))]
+            raise NumericalError(
+                f"Both ends of {name} are at the same place, so that its force has no direction. Choose another "
+                "configuration, or other points on the bodies; a spring of length 0 without damping needs no direction."
+            )
 
 
 def _rod(part: PointSpring | LineForce, markers: Markers, rows: Rows) -> Key:

@@ -62,15 +62,21 @@ def _lengths(system: System, state: State) -> tuple[Array, Array]:
     return np.sqrt((d * d).sum(axis=-1)), L_rate
 
 
+def _divide(numerator: Array, denominator: Array) -> Array:
+    """Return the quotient, which is not a number where a length is zero."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(numerator / denominator)
+
+
 def _rates_of_lengths(system: System, solution: Solution) -> Array:
     L, L_rate = _lengths(system, solution.state)
-    return L_rate / L
+    return _divide(L_rate, L)
 
 
 def _columns_of_rates(system: System, solution: Solution, columns: Columns) -> Mapping[str, Array]:
     L, L_rate = (a[..., None] for a in _lengths(system, solution.state))
     G, rate_q = columns.stretch
-    return {"theta": rate_q / L - L_rate * G / L**3, "v": G / L}
+    return {"theta": _divide(rate_q, L) - _divide(L_rate * G, L**3), "v": _divide(G, L)}
 
 
 def _forces_on_joints(system: System, solution: Solution) -> Array:
@@ -145,7 +151,7 @@ ARRAYS: Mapping[str, _Arrays] = {
     ),
     "distance": _Arrays(
         lambda system, at: _lengths(system, at.state)[0],
-        lambda system, at, by: {"theta": by.stretch[0] / _lengths(system, at.state)[0][..., None]},
+        lambda system, at, by: {"theta": _divide(by.stretch[0], _lengths(system, at.state)[0][..., None])},
     ),
     "distance_rate": _Arrays(_rates_of_lengths, _columns_of_rates),
     "path distance": _of_paths("L", lambda by: {"theta": by.L_q}),

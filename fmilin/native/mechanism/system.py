@@ -263,5 +263,6 @@ class System:
             c_q, c_v = self.bends.columns(c_q, c_v, (state.q, state.v, solution.v_dot))
             rate_q = self.bends.rate_columns(rate_q, state.q, state.v)
         rho_v = tau_v - G_t @ forces.v + np.diag(joints.d) - on_joints.v
-        rho_u = -(G_t @ forces.u) - joints.B - on_joints.u
+        with np.errstate(invalid="ignore"):  # an input along a line has no direction where both ends coincide
+            rho_u = -(G_t @ forces.u) - joints.B - on_joints.u
         return Columns(rho_q, rho_v, rho_u, c_q, c_v, rate_q, moving, along, drives)

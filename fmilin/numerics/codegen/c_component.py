@@ -77,6 +77,8 @@ class CComponent:
 
     def __post_init__(self) -> None:
         check_c_name(self.name)
+        if self.precision not in _TYPES:
+            raise UsageError(f"The precision is 'double' or 'single', not {str(self.precision)[:40]!r}.")
         texts = re.sub(r"/\*.*?\*/", "", " ".join(("self in out i", self.step, *self.functions)), flags=re.DOTALL)
         if re.search(rf"(?<![\w@.>]){self.name}\b", texts):
             raise UsageError(
