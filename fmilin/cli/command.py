@@ -45,7 +45,7 @@ GROUPS = {
     "Loops of connected systems": "--loop-at --sensitivity-at --open",
     "Smaller, sampled or scaled": "--minimal --keep-frequencies --reduce --discretize --sample-time --modal --balance",
     "Files": "--plot --deviation --modelica --precision --fmi --platforms --sparsity",
-    "Co-simulation": "--method --step --lifted --amplitude --budget --order --as-cosimulated --master "
+    "Co-simulation": "--method --step --lifted --integrator --amplitude --budget --order --as-cosimulated --master "
     "--solver-tolerance",
     "Formulations of Lagrange's equations": "--formulation --basis --spurious --penalty",
     "Motion": "--segments --tolerance --stabilization --longest-step --energy --keep-energy",

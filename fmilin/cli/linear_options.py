@@ -39,6 +39,10 @@ class Stepped:
         "A", "Of a co-simulation: by how much inputs are moved at most, in their units."
     )
     budget: float = number_field("S", "Of a co-simulation FMU: processor time for experiments.", default=20.0)
+    integrator: str | None = option(
+        type=one_of("euler", "semi-implicit-euler", "implicit-euler", "trapezoid", "rk2", "rk3", "rk4", "exact"),
+        help="Of a co-simulation FMU with a fixed step: its integrator, where responses do not tell it.",
+    )
     order: str | None = option(
         metavar="N|A,B,...",
         help="Of an identified model, chosen from singular values otherwise; of a Gauss-Seidel master: its members.",
@@ -55,7 +59,9 @@ class Stepped:
             )
         from fmilin.model.stepping import Stepping
 
-        return Stepping(self.method, self.step, self.lifted, order, self.amplitude, self.budget)
+        return Stepping(
+            self.method, self.step, self.lifted, order, self.amplitude, self.budget, integrator=self.integrator
+        )
 
 
 stepping_options = grouped("stepped", Stepped)

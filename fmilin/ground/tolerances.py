@@ -229,6 +229,10 @@ Smaller: noisy outputs disappear."""
 FAITHFUL: Final = 1e-6
 """exp(log(M)) must be M to this, relative to M. Looser: A is no logarithm."""
 
+CHANGES_ALONG_MOTION: Final = 1e-6
+"""By how much a response may change along the motion of a point that moves by itself, for a model from long records.
+Looser: the average of A along the motion is returned for A at the point."""
+
 # -- co-simulation -----------------------------------------------------------------------------------------------
 
 SOLVER_TOLERANCE: Final = 1e-10

@@ -17,6 +17,9 @@ WHOLE = 1e-6  # of a step, by which a multiple of the solver's own steps may dif
 METHODS = ("auto", "direct", "step", "response", "multisine")
 """How a linear model of a stepped model is made; ``auto`` takes the first that works."""
 
+INTEGRATORS = ("euler", "semi-implicit-euler", "implicit-euler", "trapezoid", "rk2", "rk3", "rk4", "exact")
+"""Integrators of a fixed step that a user can name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Response:
@@ -120,6 +123,9 @@ class Stepping:
     #: by how much inputs are moved at most, in the unit of each; else so that the answers are in proportion
     amplitude: float | None = None
     budget: float = 20.0  #: processor time for experiments, in seconds: what does not fit is left out, and told
+    #: the integrator inside, where the model has a step of its own and its responses do not tell: ``"euler"``,
+    #: ``"semi-implicit-euler"``, ``"implicit-euler"``, ``"trapezoid"``, ``"rk2"``, ``"rk3"``, ``"rk4"``, ``"exact"``
+    integrator: str | None = None
     way: InitVar[str | None] = None  #: the old name of ``method``
 
     def __post_init__(self, way: str | None) -> None:
@@ -128,6 +134,10 @@ class Stepping:
         require_field_kinds(self)
         if self.method not in METHODS:
             raise UsageError(f"'{self.method}' is no method to linearize a stepped model: use {', '.join(METHODS)}.")
+        if self.integrator is not None and self.integrator not in INTEGRATORS:
+            raise UsageError(
+                f"'{self.integrator}' is not an integrator that fmilin knows: use {', '.join(INTEGRATORS)}."
+            )
         if self.step is not None and not 0 < self.step < float("inf"):
             raise UsageError(f"A communication step of {self.step:g} s is none: it must be positive and finite.")
         if self.order is not None and self.order < 1:

@@ -13,11 +13,25 @@ from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, p
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import is_at_rest
 from fmilin.linearization.identification.findings import Findings
-from fmilin.linearization.identification.impulse_response import Markov, Runner, measured, relative_change
+from fmilin.linearization.identification.impulse_response import (
+    Markov,
+    Runner,
+    measured,
+    reading_of,
+    relative_change,
+)
 from fmilin.linearization.identification.integrators import EXACT, continuous_by
+from fmilin.linearization.identification.moving_point import changes_along_motion, identify_at_moving_point
 from fmilin.linearization.identification.realize import Realized, named_coordinates, realize
-from fmilin.linearization.identification.sampled import Continuous, Sampled, apart, continuous_of
-from fmilin.linearization.identification.steps import HeldOut, confirmed, fitting_step, given_step, held_out
+from fmilin.linearization.identification.sampled import Continuous, Sampled, apart, continuous_of, sampled_from
+from fmilin.linearization.identification.steps import (
+    HeldOut,
+    confirmed,
+    fitting_step,
+    given_step,
+    held_out,
+    usable_step,
+)
 from fmilin.model import Model, OperatingPoint, Stepping
 
 SHORT, LONG = 60, 200  # steps of a run: while a step is searched for, and at last
@@ -97,6 +111,9 @@ class ByResponse(Identification):
     def linearize(self, independent: Sequence[str] | None) -> LinearModel:
         """Return the linear model."""
         self._require_channels()
+        begin = self.stepping.step or usable_step(self.runner)
+        if not self.stepping.lifted and not self.runner.cadence.sampled and changes_along_motion(self.runner, begin):
+            return self._at_moving_point(begin, independent)
         step = self._step()
         nu = len(self.runner.scales)
         long = self.runner.affords(f"runs of {LONG} steps, which show slower motions", 4 * nu, 4 * nu * LONG, step)
@@ -105,6 +122,36 @@ class ByResponse(Identification):
         realized, held = self._realized(step, count, halves=True)
         self._note(realized, held)
         return self._delivered(realized, independent)
+
+    def _at_moving_point(self, step: float, independent: Sequence[str] | None) -> LinearModel:
+        """Return the linear model at a point along the motion of which responses change."""
+        cadence, findings = self.runner.cadence, self.findings
+        shortens = not cadence.internal
+        estimate = identify_at_moving_point(self.runner, step, self.stepping.order, shortens=shortens)
+        findings.method, findings.step, findings.order = "response", estimate.step, len(estimate.model.A)
+        findings.reading = reading_of(self.runner, step, [])
+        findings.unmeasured = "the point moves, and the model holds at its beginning only"
+        moving = sampled_from(estimate.model, estimate.step, findings.reading)
+        coordinates, S, _ = self._coordinates(Realized(moving, moving, np.empty(0), float("nan")), independent)
+        model = estimate.model.in_coordinates(S)
+        inverse = np.linalg.inv(S)
+        size, back = np.abs(S), np.abs(inverse)
+        off = estimate.errors
+        errors = replace(off, A=size @ off.A @ back, B=size @ off.B, C=off.C @ back, T=off.T @ back, f0=0 * off.f0)
+        if estimate.rows is None:  # the motion of hidden states is that of the outputs
+            drifting = self._with_drift(sampled_from(model, estimate.step, findings.reading), coordinates)
+            model = replace(model, f0=continuous_of(drifting).f0)
+            which = "hidden states, of which outputs leave open how their coordinates move"
+        else:
+            names = (*self.model.outputs.names, *self.model.states.names)
+            which = "the coordinates " + ", ".join(f"'{names[row]}'" for row in estimate.rows)
+            findings.is_limit_of_steps = shortens
+        text = (
+            "The point moves, and responses change along its motion: A and B are those at the point itself, from short "
+            f"records in steps of {estimate.step:.3g} s, in {which}. Two estimates differ by {estimate.change:.1e}."
+        )
+        findings.extra.append(Remark("accuracy" if estimate.change > INACCURATE else "fit", text))
+        return self.named(model, errors, coordinates, "responses", estimate.step)
 
     def _delivered(self, realized: Realized, independent: Sequence[str] | None) -> LinearModel:
         coordinates, S, S_half = self._coordinates(realized, independent)

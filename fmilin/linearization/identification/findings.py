@@ -62,6 +62,7 @@ class Findings:
         self.lifted = False
         self.integrator = EXACT  # the one that responses in half steps confirm
         self.nyquist = 0.0
+        self.is_limit_of_steps = False  # whether errors of the solver were extrapolated to vanishing steps
         self.extra: list[Remark] = []
         self._worst = ""
 

@@ -28,6 +28,8 @@ class Integrator:
     name: str
     step_matrix: Callable[[FloatArray], FloatArray]  # R(h M)
     plant_matrix: Callable[[FloatArray], FloatArray]  # h M with R(h M) = P
+    key: str = ""  # by which a user names it
+    is_usual: bool = True  # whether tools export it: others are named beside a usual one, and do not outweigh it
 
     def plant_of(self, model: Sampled) -> FloatArray:
         """Return M = [A B f0; 0 0 0; 0 0 0] of the plant that this method steps as ``model`` does."""
@@ -102,20 +104,24 @@ def _trapezoid_inverse(P: FloatArray) -> FloatArray:
     return np.asarray(2.0 * np.linalg.solve((P + one).T, (P - one).T).T)
 
 
-EXACT = Integrator("a solver without visible error", lambda Z: np.asarray(linalg.expm(Z)), matrix_logarithm)
-EXPLICIT_EULER = Integrator("the explicit Euler method", lambda Z: np.eye(len(Z)) + Z, lambda P: P - np.eye(len(P)))
-IMPLICIT_EULER = Integrator(
-    "the implicit Euler method", _implicit, lambda P: np.eye(len(P)) - np.asarray(np.linalg.inv(P))
+EXACT = Integrator("a solver without visible error", lambda Z: np.asarray(linalg.expm(Z)), matrix_logarithm, "exact")
+EXPLICIT_EULER = Integrator(
+    "the explicit Euler method", lambda Z: np.eye(len(Z)) + Z, lambda P: P - np.eye(len(P)), "euler"
 )
-TRAPEZOID = Integrator("the trapezoidal rule (or the implicit midpoint rule)", _trapezoid, _trapezoid_inverse)
-HEUN = Integrator("a Runge-Kutta method of order 2", _polynomial(2), _polynomial_inverse(2))
-RUNGE_KUTTA_3 = Integrator("a Runge-Kutta method of order 3", _polynomial(3), _polynomial_inverse(3))
-RUNGE_KUTTA_4 = Integrator("the Runge-Kutta method of order 4", _polynomial(4), _polynomial_inverse(4))
+IMPLICIT_EULER = Integrator(
+    "the implicit Euler method", _implicit, lambda P: np.eye(len(P)) - np.asarray(np.linalg.inv(P)), "implicit-euler"
+)
+TRAPEZOID = Integrator(
+    "the trapezoidal rule (or the implicit midpoint rule)", _trapezoid, _trapezoid_inverse, "trapezoid"
+)
+HEUN = Integrator("a Runge-Kutta method of order 2", _polynomial(2), _polynomial_inverse(2), "rk2")
+RUNGE_KUTTA_3 = Integrator("a Runge-Kutta method of order 3", _polynomial(3), _polynomial_inverse(3), "rk3")
+RUNGE_KUTTA_4 = Integrator("the Runge-Kutta method of order 4", _polynomial(4), _polynomial_inverse(4), "rk4")
 INTEGRATORS = (EXPLICIT_EULER, RUNGE_KUTTA_4, TRAPEZOID, HEUN, IMPLICIT_EULER, RUNGE_KUTTA_3)
 """Methods whose step is a function of h M, the most usual first; the semi-implicit Euler method is not one of them."""
 
 
-def sequential_euler(groups: Sequence[FloatArray], name: str) -> Integrator:
+def sequential_euler(groups: Sequence[FloatArray], name: str, key: str = "", *, is_usual: bool = False) -> Integrator:
     """Return the Euler method that updates one group of states after another, each from the newest values.
 
     ``groups`` (n, n) project on the states of a group, along the others; their sum is the identity. The step is
@@ -143,7 +149,7 @@ def sequential_euler(groups: Sequence[FloatArray], name: str) -> Integrator:
             updated = updated + wide @ change
         return Z
 
-    return Integrator(name, step_matrix, plant_matrix)
+    return Integrator(name, step_matrix, plant_matrix, key, is_usual)
 
 
 def semi_implicit_euler(first: FloatArray, *, positions_first: bool = False) -> Integrator:
@@ -152,7 +158,9 @@ def semi_implicit_euler(first: FloatArray, *, positions_first: bool = False) -> 
     ``first`` (n, n) projects on the states that are updated first, along the others.
     """
     which = "positions first" if positions_first else "velocities first"
-    return sequential_euler([first, np.eye(len(first)) - first], f"the semi-implicit Euler method ({which})")
+    key = "" if positions_first else "semi-implicit-euler"
+    name = f"the semi-implicit Euler method ({which})"
+    return sequential_euler([first, np.eye(len(first)) - first], name, key, is_usual=not positions_first)
 
 
 def continuous_by(integrator: Integrator, model: Sampled, exact: Continuous) -> Continuous:

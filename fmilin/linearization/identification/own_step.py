@@ -5,16 +5,22 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.ground import FloatArray, FmilinError, Remark
-from fmilin.ground.tolerances import INACCURATE, ROUNDING
+from fmilin.ground import FloatArray, FmilinError, NumericalError, Remark
+from fmilin.ground.tolerances import INACCURATE, RELATION_MISSED, ROUNDING, TOO_INACCURATE
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import LinearModel, relative_error
 from fmilin.linearization.identification.findings import Findings
 from fmilin.linearization.identification.impulse_response import Runner
-from fmilin.linearization.identification.integrators import stepped_by
+from fmilin.linearization.identification.integrators import EXACT, stepped_by
 from fmilin.linearization.identification.sampled import Continuous, Sampled, sampled_from
 from fmilin.linearization.identification.steps import held_out
-from fmilin.linearization.identification.which_integrator import Identified, identify_integrator
+from fmilin.linearization.identification.which_integrator import (
+    Candidate,
+    Identified,
+    identify_integrator,
+    leave_integrator_open,
+)
+from fmilin.numerics.eigenvalue_errors import sort_eigenvalues
 
 # Between its solver's own steps a model may stand still. It is discrete over its own step then: communication steps
 # move nothing while others do, at equal distances, the inputs displaced once and held.
@@ -117,14 +123,52 @@ def _is_same(one: FloatArray, other: FloatArray) -> bool:
     return bool((np.abs(one - other) <= SAME_STEPS * size).all())
 
 
-def with_own_step(linear: LinearModel, own: float, *, what: str) -> LinearModel:
-    """Return the plant that belongs to the discrete model over the solver's own step; ``what``: how it takes steps."""
+def with_own_step(
+    linear: LinearModel, own: float, *, what: str, asked: str | None = None, keep: bool = False
+) -> LinearModel:
+    """Return the plant that belongs to the discrete model over the solver's own step; ``what``: how it takes steps.
+
+    ``asked`` names the integrator, where a user knows it; ``keep``: whether a plant is wanted that others outvie.
+    """
     hidden = linear.full_states is linear.states
     T = np.zeros((0, len(linear.A))) if hidden else linear.T
     exact = Continuous(linear.A, linear.B, linear.C, linear.D, linear.f0, T, 0.0)
     discrete = sampled_from(exact, own, "at once")
-    identified = identify_integrator(discrete, exact)
+    # relations tell integrators apart where they hold to rounding: entries that are less certain show none
+    certain = asked is not None or max(linear.accuracy.A, linear.accuracy.B) <= RELATION_MISSED
+    if certain:
+        identified = identify_integrator(discrete, exact, linear.errors.A, asked)
+    else:
+        identified = leave_integrator_open(discrete, exact, linear.errors.A)
+    if identified.difference > TOO_INACCURATE and not keep:
+        raise _ambiguous(identified, own)
     return replace(_with_plant(linear, identified, own, what), discrete=discrete_model(linear, discrete))
+
+
+def _ambiguous(identified: Identified, own: float) -> NumericalError:
+    """Return the error of steps that belong to different plants."""
+    chosen = Candidate(identified.integrator or EXACT, identified.plant)
+    rival = max(identified.rivals, key=identified.measure)
+    one, other = (f"{c.integrator.name} it has {_eigenvalue_words(c)}" for c in (chosen, rival))
+    return NumericalError(
+        f"The steps of {own:.6g} s belong to more than one plant: by {one}, by {other}. Name the integrator that is "
+        "inside (--integrator NAME), add outputs (speeds beside positions, rates), or take the discrete model "
+        "(--lifted)."
+    )
+
+
+MOST_EIGENVALUES = 4
+
+
+def _eigenvalue_words(candidate: Candidate) -> str:
+    values = sort_eigenvalues(np.linalg.eigvals(candidate.plant.A))
+    words = [format_complex(value) for value in values[values.imag >= 0][-MOST_EIGENVALUES:]]
+    return f"eigenvalue{'s' if len(words) > 1 else ''} {', '.join(words)}"
+
+
+def format_complex(value: complex) -> str:
+    """Write an eigenvalue with four digits, of a pair the one above the real axis."""
+    return f"{value.real:.4g} +- {value.imag:.4g}i" if value.imag else f"{value.real:.4g}"
 
 
 PARTS = (4, 16)  # of a step, in which the integrator is compared with the model again
@@ -181,7 +225,8 @@ def _with_plant(linear: LinearModel, identified: Identified, own: float, what: s
         A=np.maximum(linear.errors.A, off * size["A"]),
         B=np.maximum(linear.errors.B, off * size["B"]),
     )
-    kind = "accuracy" if off > INACCURATE else "integrator"
+    beside = max((identified.measure(rival) for rival in identified.unusual), default=0.0)
+    kind = "accuracy" if max(off, beside) > INACCURATE else "integrator"
     remark = Remark(kind, f"The model {what} {own:.6g} s. {integrator_words(identified, linear)}")
     return with_errors(replace(linear, A=plant.A, B=plant.B, f0=plant.f0, warnings=(remark, *linear.warnings)), errors)
 
@@ -192,7 +237,8 @@ def integrator_words(identified: Identified, linear: LinearModel) -> str:
     if identified.integrator is None:
         return (
             "Which integrator is inside cannot be told: A and B are the logarithm of the discrete model, inputs held "
-            f"over each step. The plants of {names} differ from that by up to {identified.difference:.1e}."
+            f"over each step. The plants of {names} differ from that by up to {identified.difference:.1e}. Name the "
+            "integrator that is inside (--integrator NAME) for its plant."
         )
     exact = Continuous(linear.A, linear.B, linear.C, linear.D, linear.f0, linear.T, 0.0)
     by_logarithm = max(
@@ -206,9 +252,28 @@ def integrator_words(identified: Identified, linear: LinearModel) -> str:
             f"the steps do not tell it from {names}, whose plant has as many and differs by up to "
             f"{identified.difference:.1e} (entries, eigenvalues, transfer functions)"
         )
+    told = (
+        f"Its solver is {identified.integrator.name}: with it {identified.relations} exact relations hold in the plant"
+    )
+    if not identified.relations:
+        told, sure = f"Its solver was said to be {identified.integrator.name}", "nothing else was compared"
     return (
-        f"Its solver is {identified.integrator.name}: with it {identified.relations} exact relations hold in the "
-        f"plant, and {sure}. A and B are those of that plant; the logarithm of the discrete model differs by "
-        f"{by_logarithm:.1e}. "
-        "The discrete model is lin.discrete (--lifted)."
+        f"{told}, and {sure}. A and B are those of that plant; the logarithm of the discrete model differs by "
+        f"{by_logarithm:.1e}. {_unusual_words(identified)}The discrete model is lin.discrete (--lifted)."
+    )
+
+
+def _unusual_words(identified: Identified) -> str:
+    """Name orders of updates that explain the steps as well, and that few tools have, with their eigenvalues."""
+    apart = [candidate for candidate in identified.unusual if identified.measure(candidate) > INACCURATE]
+    if not apart:
+        return ""
+    chosen = Candidate(identified.integrator or EXACT, identified.plant)
+    others = "; ".join(
+        f"{name} would have {_eigenvalue_words(next(c for c in apart if c.integrator.name == name))}"
+        for name in dict.fromkeys(c.integrator.name for c in apart)
+    )
+    return (
+        f"Orders of updates that few tools have explain the steps as well, and are not counted as errors: {others}, "
+        f"instead of {_eigenvalue_words(chosen)}. "
     )

@@ -142,7 +142,13 @@ def _linearized(task: Task, runner: Runner) -> LinearModel:
         )
     linear = _with_errors_of_responses(linear, runner, findings, task)
     if findings.method not in ("direct", "products") and runner.cadence.internal and not task.stepping.lifted:
-        linear = with_own_step(linear, runner.cadence.internal, what=how_steps or "takes no shorter steps than")
+        linear = with_own_step(
+            linear,
+            runner.cadence.internal,
+            what=how_steps or "takes no shorter steps than",
+            asked=task.stepping.integrator,
+            keep=task.keep_inaccurate,
+        )
     stated = {str(warning) for warning in linear.warnings}
     own = [*discrete_states_remarks({} if task.stepping.lifted else model.discrete_states())]
     own += model_remarks(model.notes)
@@ -157,7 +163,8 @@ def _with_errors_of_responses(linear: LinearModel, runner: Runner, findings: Fin
     responds = is_measured and not sampled
     if responds and findings.integrator is not EXACT:
         linear = with_integrator(linear, runner, findings)
-    difference = solver_error(runner, findings.step) if responds and findings.integrator is EXACT else None
+    compares = responds and findings.integrator is EXACT and not findings.is_limit_of_steps
+    difference = solver_error(runner, findings.step) if compares else None
     if difference is not None and difference.change > findings.doubt:
         linear = with_solver_error(linear, difference)
     if is_measured:

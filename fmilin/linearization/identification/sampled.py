@@ -64,6 +64,12 @@ class Continuous:
     T: FloatArray
     nyquist: float  # the largest angle of an eigenvalue of the discrete model, in parts of pi
 
+    def in_coordinates(self, S: FloatArray) -> Continuous:
+        """Return the same model with the states S x; S is (n, n) and regular."""
+        inverse = np.linalg.inv(S)
+        A, B, C, T = S @ self.A @ inverse, S @ self.B, self.C @ inverse, self.T @ inverse
+        return replace(self, A=A, B=B, C=C, T=T, f0=S @ self.f0)
+
 
 _ENDLESS = "The model grows beyond all numbers within a few steps, so there is no linear one. Take a smaller --step."
 

@@ -2,8 +2,9 @@
 
 One discrete model has a plant for every integrator. The right plant is told by what is exactly so in equations of
 motion and only nearly so in the wrong plants: an input that moves a position by way of its acceleration only (C B = 0),
-an output that is the rate of another (C_i A = C_j), an undamped mode, a coefficient that is zero. Without such a
-relation the integrator cannot be told.
+an output that is the first or second rate of another (C_i A = C_j, C_i A^2 = C_j), an undamped mode, a coefficient that
+is zero, a coefficient of the characteristic polynomial that has few digits, as parameters that people write have.
+Without such a relation the integrator cannot be told.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import FloatArray, FmilinError
+from fmilin.ground import FloatArray, FmilinError, NumericalError
 from fmilin.ground.tolerances import RANK_MEASURED, RELATION_HOLDS, RELATION_MISSED
 from fmilin.linearization.identification.integrators import (
     EXACT,
@@ -27,6 +28,8 @@ from fmilin.linearization.identification.sampled import Continuous, Sampled
 
 MARKOV = 4  # parameters C A^k B that may vanish
 MOST_IN_TURN = 4  # bodies that are updated one after another
+DIGITS = 4  # of coefficients that people write: by chance one of about 1e6 numbers is as near to such as rounding
+SAME_PLANT = 1e-9  # entries of A and B that differ by less than this, relative to the largest, are the same
 FEW_ROWS = 24  # outputs and states that are compared with each other
 
 
@@ -46,16 +49,29 @@ class Identified:
     plant: Continuous  # of the integrator; of a solver without visible error where none is told
     relations: int  # exact relations that hold in this plant and not in all others
     rivals: tuple[Candidate, ...]  # others in which as many hold
+    unusual: tuple[Candidate, ...] = ()  # others in which as many hold, of orders of updates that few tools have
+    errors: FloatArray | None = None  # of the entries of A, so far
 
     @property
     def difference(self) -> float:
         """How far the plants of rivals are from this one: entries of A and B, eigenvalues, transfer functions."""
-        return max((_difference(self.plant, rival.plant) for rival in self.rivals), default=0.0)
+        return max((self.measure(rival) for rival in self.rivals), default=0.0)
+
+    def measure(self, rival: Candidate) -> float:
+        """Return how far the plant of a rival is from this one."""
+        return _difference(self.plant, rival.plant, self.errors)
 
 
-def identify_integrator(model: Sampled, exact: Continuous) -> Identified:
-    """Return the integrator behind a discrete model over its solver's own step; ``exact`` is the plant by logarithm."""
+def identify_integrator(
+    model: Sampled, exact: Continuous, errors: FloatArray | None = None, asked: str | None = None
+) -> Identified:
+    """Return the integrator behind a discrete model over its solver's own step; ``exact`` is the plant by logarithm.
+
+    ``errors`` are those of the entries of A; ``asked`` names the integrator, where a user knows it.
+    """
     candidates = find_candidates(model, exact)
+    if asked is not None:
+        return _take_integrator(candidates, asked, errors)
     rows = _rows_of(model)
     residuals = np.array([_relations(candidate.plant, rows) for candidate in candidates])
     least, most = residuals.min(axis=0), residuals.max(axis=0)
@@ -64,10 +80,34 @@ def identify_integrator(model: Sampled, exact: Continuous) -> Identified:
     votes = (holds & informative & ~holds.all(axis=0)).sum(axis=1)
     most_votes = int(votes.max(initial=0))
     if not most_votes:
-        others = tuple(c for c in candidates if c.integrator is not EXACT)
-        return Identified(None, exact, 0, others)
-    best = [candidate for candidate, count in zip(candidates, votes.tolist(), strict=True) if count == most_votes]
-    return Identified(best[0].integrator, best[0].plant, most_votes, tuple(best[1:]))
+        return leave_integrator_open(model, exact, errors)
+    counted = list(zip(candidates, votes.tolist(), strict=True))
+    best = [candidate for candidate, count in counted if count == most_votes]
+    usual = [candidate for candidate in best if candidate.integrator.is_usual]
+    unusual = [candidate for candidate in best if not candidate.integrator.is_usual]
+    if usual:
+        return Identified(usual[0].integrator, usual[0].plant, most_votes, tuple(usual[1:]), tuple(unusual), errors)
+    # one relation may hold by accident, as that of h k = d, which leaves an oscillator undamped: it decides nothing
+    near = [candidate for candidate, count in counted if count == most_votes - 1 and candidate.integrator.is_usual]
+    first = unusual[0]
+    return Identified(first.integrator, first.plant, most_votes, (*unusual[1:], *near), (), errors)
+
+
+def _take_integrator(candidates: list[Candidate], asked: str, errors: FloatArray | None) -> Identified:
+    for candidate in candidates:
+        if candidate.integrator.key == asked:
+            return Identified(candidate.integrator, candidate.plant, 0, (), (), errors)
+    possible = ", ".join(dict.fromkeys(c.integrator.key for c in candidates if c.integrator.key))
+    raise NumericalError(
+        f"No plant is stepped as this model is by the integrator '{asked}'. Integrators that have one: {possible}."
+    )
+
+
+def leave_integrator_open(model: Sampled, exact: Continuous, errors: FloatArray | None = None) -> Identified:
+    """Return the plant by logarithm, with those of all integrators as its rivals."""
+    others = [c for c in find_candidates(model, exact) if c.integrator is not EXACT]
+    usual, unusual = (tuple(c for c in others if c.integrator.is_usual == is_usual) for is_usual in (True, False))
+    return Identified(None, exact, 0, usual, unusual, errors)
 
 
 def find_candidates(model: Sampled, exact: Continuous) -> list[Candidate]:
@@ -88,11 +128,12 @@ def find_candidates(model: Sampled, exact: Continuous) -> list[Candidate]:
 COMPARED_FREQUENCIES = (0.3 + 0.1j, 0.3 + 1j, 0.3 + 3j)  # complex frequencies, in the modulus of the fastest eigenvalue
 
 
-def _difference(one: Continuous, other: Continuous) -> float:
+def _difference(one: Continuous, other: Continuous, errors: FloatArray | None = None) -> float:
     """Return how far a plant is from another, relative to this one, in whatever a user can compare.
 
     The coordinates of a realization are arbitrary: entries of A may differ by less than eigenvalues and transfer
-    functions do, which depend on no coordinates.
+    functions do, which depend on no coordinates. What the errors of the entries explain is not a difference: they
+    spread a double zero by the root of rounding.
     """
     parts = []
     for name in "AB":
@@ -100,28 +141,39 @@ def _difference(one: Continuous, other: Continuous) -> float:
         largest = float(np.max(np.abs(a), initial=0.0))
         if largest:
             parts.append(float(np.max(np.abs(a - b))) / largest)
+    # the plants of integrators that step a chain of integrators alike differ by rounding, with all its eigenvalues 0
+    same = not parts or max(parts) <= SAME_PLANT
+    if same:
+        return max(parts, default=0.0)
     # either may be the true plant: what is wrong is relative to the true one
     for stated, true in ((one, other), (other, one)):
-        parts.append(_eigenvalue_difference(stated.A, true.A))
-        parts.append(_transfer_difference(stated, true))
+        spread = _spread(true.A, errors)
+        fastest = float(np.max(np.abs(np.linalg.eigvals(true.A)), initial=0.0))
+        if fastest > spread:
+            parts.append(max(_eigenvalue_distance(stated.A, true.A) - spread, 0.0) / fastest)
+            parts.append(_transfer_difference(stated, true, fastest))
     return max(parts, default=0.0)
 
 
-def _eigenvalue_difference(stated: FloatArray, true: FloatArray) -> float:
+def _spread(A: FloatArray, errors: FloatArray | None) -> float:
+    """Return by how much errors of the entries of A may move an eigenvalue."""
+    from fmilin.numerics.eigenvalue_errors import compute_eigenvalue_errors
+
+    E = np.zeros_like(A) if errors is None else errors
+    moved = compute_eigenvalue_errors(A, E)
+    return float(np.max(moved, initial=0.0))
+
+
+def _eigenvalue_distance(stated: FloatArray, true: FloatArray) -> float:
     from scipy.optimize import linear_sum_assignment
 
     values, others = np.linalg.eigvals(stated), np.linalg.eigvals(true)
-    fastest = float(np.max(np.abs(others), initial=0.0))
-    if not fastest:
-        return 0.0
     distances = np.abs(values[:, None] - others)
     rows, columns = linear_sum_assignment(distances)
-    return float(np.max(distances[rows, columns], initial=0.0)) / fastest
+    return float(np.max(distances[rows, columns], initial=0.0))
 
 
-def _transfer_difference(stated: Continuous, true: Continuous) -> float:
-    values = np.linalg.eigvals(true.A)
-    fastest = float(np.max(np.abs(values), initial=0.0)) or 1.0
+def _transfer_difference(stated: Continuous, true: Continuous, fastest: float) -> float:
     worst = 0.0
     for point in COMPARED_FREQUENCIES:
         one, other = (_evaluate_transfer(plant, fastest * point) for plant in (stated, true))
@@ -192,8 +244,11 @@ def _relations(plant: Continuous, rows: _Rows) -> FloatArray:
         B = np.column_stack((B, plant.f0))
     D = np.column_stack((rows.D, np.zeros((len(C), B.shape[1] - rows.D.shape[1]))))
     residuals: list[float] = []
-    if n < 2:  # every row is the rate of every other
+    if not n:
         return np.zeros(0)
+    residuals += _count_digits(A)
+    if n < 2:  # every row is the rate of every other
+        return np.array(residuals)
     proper = (D == 0).all(axis=1)
     power, terms = B, np.abs(B)
     for _ in range(min(MARKOV, n - 1)):
@@ -201,13 +256,16 @@ def _relations(plant: Continuous, rows: _Rows) -> FloatArray:
         value = np.abs(C @ power) / np.where(size > 0, size, 1.0)
         residuals += np.where(D == 0, value, 1.0).ravel().tolist()
         power, terms = A @ power, np.abs(A) @ terms
-    rates = np.hstack((C @ A, C @ B))
     shown = np.hstack((C, D))
-    for i in range(len(C)):
-        for j in range(len(C)):
-            if i != j:
-                zero = not rates[i].any()
-                residuals.append(1.0 if zero or not proper[i] else _apart(rates[i], shown[j]))
+    terms = np.abs(C) @ np.abs(B)
+    moved_at_once = np.abs(C @ B) > RELATION_MISSED * np.where(terms > 0, terms, 1.0)
+    slow = proper & ~moved_at_once.any(axis=1)  # rows that have a second rate
+    for rates, has_rate in ((np.hstack((C @ A, C @ B)), proper), (np.hstack((C @ A @ A, C @ A @ B)), slow)):
+        for i in range(len(C)):
+            for j in range(len(C)):
+                if i != j:
+                    zero = not rates[i].any()
+                    residuals.append(1.0 if zero or not has_rate[i] else _apart(rates[i], shown[j]))
     values = np.linalg.eigvals(A)
     oscillating = sorted(values[values.imag > 0.1 * np.abs(values)].tolist(), key=lambda s: s.imag)
     damping = [abs(s.real) / abs(s) for s in oscillating[: n // 2]]
@@ -217,6 +275,20 @@ def _relations(plant: Continuous, rows: _Rows) -> FloatArray:
         sizes = np.max(np.abs(own), axis=1, keepdims=True)
         residuals += (np.abs(own) / np.where(sizes > 0, sizes, 1.0)).ravel().tolist()
     return np.array(residuals)
+
+
+def _count_digits(A: FloatArray) -> list[float]:
+    """Return how far coefficients of the characteristic polynomial are from numbers of few digits, relative."""
+    coefficients = np.poly(A)[1:]
+    fastest = float(np.max(np.abs(np.linalg.eigvals(A)), initial=0.0))
+    residuals: list[float] = []
+    for k, coefficient in enumerate(coefficients.tolist(), 1):
+        if not np.isfinite(coefficient) or abs(coefficient) <= RELATION_HOLDS * fastest**k:
+            residuals.append(0.0)
+        else:
+            rounded = float(f"{coefficient:.{DIGITS - 1}e}")
+            residuals.append(abs(coefficient - rounded) / abs(coefficient))
+    return residuals
 
 
 # The semi-implicit Euler method needs to know what are positions: half of the coordinates, seen by outputs or states.
