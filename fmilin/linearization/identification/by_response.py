@@ -287,7 +287,10 @@ class ByResponse(Identification):
             other = self.continuous_like(half)
         except FmilinError:
             other = replace(model, A=np.zeros_like(model.A), B=np.zeros_like(model.B))
-        return replace(apart(model, other), f0=np.abs(model.f0 - other.f0))
+        off = apart(model, other)
+        # one sample of rounding may be small by chance in an entry: what entries have in common is a floor
+        floors = {name: np.maximum(getattr(off, name), _root_mean_square(getattr(off, name))) for name in "ABC"}
+        return replace(off, **floors, f0=np.abs(model.f0 - other.f0))
 
     def _note_short_record(self, model: Continuous, step: float) -> None:
         """Warn when runs are far shorter than any motion, or show but the beginning of some in a model that errs."""
@@ -310,6 +313,10 @@ class ByResponse(Identification):
                 f"({fastest:.3g} rad/s): slower motions may be missing. Take a longer --step, or leave it out."
             )
             self.findings.extra.append(Remark("short-record", text))
+
+
+def _root_mean_square(matrix: FloatArray) -> float:
+    return float(np.sqrt(np.mean(matrix**2))) if matrix.size else 0.0
 
 
 def _bent(markov: Markov) -> NDArray[np.bool_]:

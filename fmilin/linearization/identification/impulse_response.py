@@ -29,6 +29,7 @@ REDUCTIONS = 14  # to a fourth each
 BENT = 1e-2  # answers to half the input that are off their half by this are not linear
 DECADES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 GOOD_ENOUGH = 1e-9
+SMALLER = 3.0  # pulses that tell the error are smaller by this; no power of 2, with which a linear model rounds alike
 TRIAL = 5  # steps of a run that tells what steps cost
 
 
@@ -289,7 +290,7 @@ class Markov:
     errors: FloatArray  # shape (K, ny + N, nu)
     reading: str
     step: float
-    half: Markov | None = None  # the same at half the amplitude
+    half: Markov | None = None  # the same at a smaller amplitude
 
 
 def measured(runner: Runner, step: float, count: int, *, halves: bool) -> Markov:
@@ -299,7 +300,7 @@ def measured(runner: Runner, step: float, count: int, *, halves: bool) -> Markov
     pairs = [
         (nothing, nothing)
         if nothing is not None and j in runner.unresponsive
-        else tuple(runner.pulse(j, a / part, step, count) for part in (1, 2)[: 1 + halves])
+        else tuple(runner.pulse(j, a / part, step, count) for part in (1.0, SMALLER)[: 1 + halves])
         for j, a in enumerate(amplitudes.tolist())
     ]
     reading = reading_of(runner, step, [pair[-1] for pair in pairs])

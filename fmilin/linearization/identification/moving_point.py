@@ -168,9 +168,8 @@ def _limit_of_steps(
     """Return the limit of vanishing steps; None where outputs and states are too few to be coordinates."""
     nu = len(amplitudes)
     rows: list[int] | None = None
-    best: Estimate | None = None
+    limits: list[tuple[Continuous, float]] = []  # extrapolated from steps and steps of twice the length, one by one
     before: Estimate | None = None  # from steps of twice the length
-    limit: Continuous | None = None  # extrapolated from these
     for power in powers:
         h = 2.0**power * step
         count = order + EXTRAPOLATED + 1
@@ -183,18 +182,26 @@ def _limit_of_steps(
                 continue
             own = responses.model_at_start(rows)
         except FmilinError:
-            before = limit = None
+            before = None
+            limits = limits if len(limits) > 2 else []
             continue
         if len(powers) == 1:
             return own
         if before is not None:
-            extrapolated = combine_steps(own.model, before.model)
-            if limit is not None:
-                change = measure_difference(extrapolated, limit, h)
-                if best is None or change < best.change:
-                    best = Estimate(extrapolated, apart(extrapolated, limit), h, change, tuple(rows))
-            limit = extrapolated
+            limits.append((combine_steps(own.model, before.model), h))
         before = own
+    return _choose_limit(limits, tuple(rows)) if rows is not None else None
+
+
+def _choose_limit(limits: list[tuple[Continuous, float]], rows: tuple[int, ...]) -> Estimate | None:
+    """Return the limit that agrees best with both its neighbours: the least alone would be the luckiest."""
+    best: Estimate | None = None
+    for (coarse, _), (model, h), (fine, _) in zip(limits, limits[1:], limits[2:], strict=False):
+        change = max(measure_difference(model, other, h) for other in (coarse, fine))
+        if best is None or change < best.change:
+            one, other = (apart(model, neighbour) for neighbour in (coarse, fine))
+            matrices = {name: np.maximum(getattr(one, name), getattr(other, name)) for name in "ABCDT"}
+            best = Estimate(model, replace(one, **matrices), h, change, rows)
     return best
 
 

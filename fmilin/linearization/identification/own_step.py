@@ -220,9 +220,11 @@ def _with_plant(linear: LinearModel, identified: Identified, own: float, what: s
     plant = identified.plant
     off = identified.difference
     size = {name: float(np.max(np.abs(getattr(plant, name)), initial=0.0)) for name in "AB"}
+    # Phi is known to rounding at best, and A from Phi - 1 to that over the step: this spreads a double zero
+    rounding = np.finfo(float).eps / own
     errors = replace(
         linear.errors,
-        A=np.maximum(linear.errors.A, off * size["A"]),
+        A=np.maximum(linear.errors.A, max(off * size["A"], rounding)),
         B=np.maximum(linear.errors.B, off * size["B"]),
     )
     beside = max((identified.measure(rival) for rival in identified.unusual), default=0.0)

@@ -29,7 +29,9 @@ from fmilin.linearization.identification.sampled import Continuous, Sampled
 MARKOV = 4  # parameters C A^k B that may vanish
 MOST_IN_TURN = 4  # bodies that are updated one after another
 DIGITS = 4  # of coefficients that people write: by chance one of about 1e6 numbers is as near to such as rounding
+VANISHING = 1e-7  # coefficients of the polynomial, relative, that a multiple zero leaves: they tell nothing
 SAME_PLANT = 1e-9  # entries of A and B that differ by less than this, relative to the largest, are the same
+ROUNDED = 1e-12  # errors of entries, relative to the largest, that a realization has at least
 FEW_ROWS = 24  # outputs and states that are compared with each other
 
 
@@ -159,7 +161,9 @@ def _spread(A: FloatArray, errors: FloatArray | None) -> float:
     """Return by how much errors of the entries of A may move an eigenvalue."""
     from fmilin.numerics.eigenvalue_errors import compute_eigenvalue_errors
 
-    E = np.zeros_like(A) if errors is None else errors
+    E = np.full_like(A, ROUNDED * float(np.max(np.abs(A), initial=0.0)))
+    if errors is not None:
+        E = np.maximum(E, errors)
     moved = compute_eigenvalue_errors(A, E)
     return float(np.max(moved, initial=0.0))
 
@@ -283,7 +287,7 @@ def _count_digits(A: FloatArray) -> list[float]:
     fastest = float(np.max(np.abs(np.linalg.eigvals(A)), initial=0.0))
     residuals: list[float] = []
     for k, coefficient in enumerate(coefficients.tolist(), 1):
-        if not np.isfinite(coefficient) or abs(coefficient) <= RELATION_HOLDS * fastest**k:
+        if not np.isfinite(coefficient) or abs(coefficient) <= VANISHING * fastest**k:
             residuals.append(0.0)
         else:
             rounded = float(f"{coefficient:.{DIGITS - 1}e}")

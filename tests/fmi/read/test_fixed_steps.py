@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,19 @@ from scipy import linalg
 
 import fmilin as fl
 from fmilin.model.stepping import Stepping
-from tests.cosimulation_table import DIVIDES, EULER, OSCILLATOR, Case, linearized, plant_at_start
+from tests.cosimulation_table import (
+    DIVIDES,
+    EULER,
+    HOLDS,
+    IMPLICIT,
+    LAG,
+    OSCILLATOR,
+    REFUSES,
+    RUNGE_KUTTA,
+    Case,
+    linearized,
+    plant_at_start,
+)
 from tests.fixed_step_table import CASES
 from tests.linearization.identification.toys import transfer
 
@@ -62,15 +75,24 @@ def test_the_discrete_model_is_at_hand(tmp_path: Path) -> None:
 
 def test_an_integrator_that_nothing_tells_is_not_guessed(tmp_path: Path) -> None:
     """A lag between one input and one output answers every integrator's steps with a plant of its own."""
-    case = next(case for case in CASES if case.name == "Runge-Kutta, lag, holds")
+    case = Case("lag", LAG, (np.pi, 2.0), (RUNGE_KUTTA, 0.01, HOLDS), step=0.01)
     linear = linearized(case, tmp_path)
     (remark,) = (w for w in linear.warnings if w.kind == "accuracy")
     assert "cannot be told" in str(remark)
     assert "the explicit Euler method" in str(remark)
-    difference = 1 - (1 - np.exp(-0.03)) / 0.03  # of Euler's plant, (Phi - 1)/h, beside log(Phi)/h
+    difference = 1 - (1 - np.exp(-0.01 * np.pi)) / (0.01 * np.pi)  # of Euler's plant, (Phi - 1)/h, beside log(Phi)/h
     assert pytest.approx(difference, rel=0.05) == linear.accuracy.A
-    np.testing.assert_allclose(linear.A, [[-3.0]], rtol=1e-8)
+    np.testing.assert_allclose(linear.A, [[-np.pi]], rtol=1e-8)
     assert linalg.expm(0.01 * linear.A)[0, 0] == pytest.approx(linear.discrete.A[0, 0])  # type: ignore[union-attr]
+
+
+def test_coefficients_of_few_digits_tell_the_integrator(tmp_path: Path) -> None:
+    """The lag has the coefficient 3 with the Runge-Kutta method, and 3.00000002 with a solver without error."""
+    case = Case("lag", LAG, (3.0, 2.0), (RUNGE_KUTTA, 0.01, HOLDS), step=0.01)
+    linear = linearized(case, tmp_path)
+    np.testing.assert_allclose(linear.A, [[-3.0]], rtol=1e-13)
+    (remark,) = (w for w in linear.warnings if w.kind == "integrator")
+    assert "Runge-Kutta method of order 4" in str(remark)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".mat", ".npz", ".fmu"])
@@ -88,25 +110,42 @@ def test_files_hold_the_discrete_model(suffix: str, tmp_path: Path) -> None:
     assert read.accuracy == linear.discrete.accuracy
 
 
+FREQUENCY, DAMPING = 2.0 + np.sqrt(2) / 100, 0.3 + np.sqrt(3) / 100  # of many digits
+
+
 def test_a_plant_that_two_integrators_explain_states_their_difference(tmp_path: Path) -> None:
     """Of a position alone, implicit Euler's steps are those of the semi-implicit method with another plant."""
-    case = next(case for case in CASES if case.name == "implicit Euler, oscillator")
+    case = Case("implicit", OSCILLATOR, (FREQUENCY, DAMPING), (IMPLICIT, 0.01, REFUSES), step=0.01)
     linear = linearized(case, tmp_path)
     A, B, C, D = plant_at_start(case)
-    s = 2.0 * (0.3 + 1j)
+    s = FREQUENCY * (0.3 + 1j)
     true = transfer(A, B, C, D, s)
     error = float(np.max(np.abs(transfer(linear.A, linear.B, linear.C, linear.D, s) - true)) / np.max(np.abs(true)))
-    assert 0.05 < error <= linear.accuracy.A
+    assert 0.01 < error <= linear.accuracy.A
     (remark,) = (w for w in linear.warnings if w.kind == "accuracy")
     assert "do not tell it from the implicit Euler method" in str(remark)
 
 
-def test_orders_of_updates_that_steps_do_not_tell_apart_are_named(tmp_path: Path) -> None:
-    case = next(case for case in CASES if case.name == "semi-implicit, torsion bar")
+def test_plants_of_two_integrators_that_differ_by_a_tenth_are_an_error(tmp_path: Path) -> None:
+    case = Case("implicit", OSCILLATOR, (FREQUENCY, DAMPING), (IMPLICIT, 0.1, REFUSES), step=0.1)
+    with pytest.raises(fl.NumericalError, match="belong to more than one plant") as caught:
+        linearized(case, tmp_path)
+    assert "--integrator" in str(caught.value)
+    named = replace(case, stepping=Stepping(integrator="implicit-euler"))
+    assert_same_plant(linearized(named, tmp_path), case)
+    with pytest.raises(fl.UsageError, match="is not an integrator that fmilin knows"):
+        Stepping(integrator="leapfrog")
+
+
+def test_orders_of_updates_that_few_tools_have_are_named_with_their_eigenvalues(tmp_path: Path) -> None:
+    """Positions first, Euler's steps are those of a plant that has h k less damping."""
+    case = Case("Euler", OSCILLATOR, (FREQUENCY, DAMPING), (EULER, 0.05, REFUSES), step=0.05)
     linear = linearized(case, tmp_path)
-    said = " ".join(str(w) for w in linear.warnings if w.kind == "accuracy")
-    assert "one velocity after another" in said
-    assert "body after body" in said
+    assert_same_plant(linear, case)
+    (remark,) = (w for w in linear.warnings if w.kind == "accuracy")
+    assert "few tools have" in str(remark)
+    growth = -(DAMPING - 0.05 * FREQUENCY**2) / 2
+    assert f"(positions first) would have eigenvalue {growth:.4g} +-" in str(remark)
 
 
 @pytest.mark.parametrize("lifted", [False, True])
