@@ -98,6 +98,7 @@ class Rows:
         results = [column, *(ca.sparsify(ca.jacobian(column, s)) for s in (graph.x, w, u))]
         arguments = [graph.x, w, graph.time, u, graph.p]
         self._function: Any = ca.Function("rows", arguments, results)
+        self.count = int(self._function.n_instructions())
         self._by_w: Any = ca.Function("slopes", arguments, [results[2]])
         self._given = 0.0, inputs.starts, graph.values
         self.name = graph.name
@@ -222,6 +223,9 @@ class Rows:
 
 DISTANCES = (1e-3, 1e-1, 0.7)  # sizes of the variables, beside a point at which slopes are not defined
 ROUNDS = 8  # one for each index above that of the structure
+# After so many rounds without gain a graph of so many instructions is not differentiated again: it grows by 2.4 in each,
+# and what is redundant stays so.
+FEW_ROUNDS, LARGE = 4, 80_000
 DISPLACEMENT = 1e-2  # sizes of the states: how far from the start the rank is looked at
 
 
@@ -239,13 +243,15 @@ def completed(form: SemiExplicit, motion: Motion, rows: list[Row], unknowns: lis
     """Return rows and unknowns of full rank; NumericalError, with names, where the motion is not determined."""
     best: tuple[int, list[Row], list[Unknown]] | None = None
     seen: set[int] = set()  # rows that were differentiated here
-    for _ in range(ROUNDS):
-        J, at = _jacobian(form, motion, rows, unknowns)
+    for k in range(ROUNDS):
+        J, at, count = _jacobian(form, motion, rows, unknowns)
         missing = len(unknowns) - _rank(J, at.zero)
         if missing == 0:
             return Completion(rows, unknowns, selected(J, rows, at.zero))
         if best is None or missing < best[0]:
             best = missing, rows, unknowns
+        elif k >= FEW_ROUNDS and count > LARGE:
+            break
         rows, unknowns = _differentiated(motion, rows, unknowns, J, seen, at.zero)
     assert best is not None  # noqa: S101 - there is a first round
     return _redundant(form, motion, *best[1:])
@@ -266,13 +272,13 @@ def selected(J: FloatArray, rows: Sequence[Row], zero: float) -> list[Row]:
 
 def _jacobian(
     form: SemiExplicit, motion: Motion, rows: Sequence[Row], unknowns: Sequence[Unknown]
-) -> tuple[FloatArray, Point]:
-    """Return d rows / d unknowns, scaled, at a consistent point beside the start, or at it where none is exact."""
+) -> tuple[FloatArray, Point, int]:
+    """Return d rows / d unknowns, scaled, at a consistent point near the start or at it, and the graph's instructions."""
     numbers = Rows(form, motion, [row.value for row in rows], unknowns)
     points = [consistent_point(form, motion, rows, unknowns, moved=moved) for moved in (DISPLACEMENT, 0.0)]
     best = min((p for p in points if p is not None), key=lambda p: p.zero, default=Point(numbers.x, numbers.w, SLOW))
     J = _finite_slopes(numbers, best, [row.name for row in rows], [motion.name(*key) for key in unknowns])
-    return _scaled(J * numbers.sizes[1]), best
+    return _scaled(J * numbers.sizes[1]), best, numbers.count
 
 
 def _finite_slopes(numbers: Rows, at: Point, equations: Sequence[str], unknowns: Sequence[str]) -> FloatArray:
@@ -343,7 +349,7 @@ def _independent(A: FloatArray, zero: float) -> list[int]:
 
 def _redundant(form: SemiExplicit, motion: Motion, rows: list[Row], unknowns: list[Unknown]) -> Completion:
     """Return the system with unknowns that nothing determines held; refuse where the motion depends on them."""
-    J, at = _jacobian(form, motion, rows, unknowns)
+    J, at, _ = _jacobian(form, motion, rows, unknowns)
     free = linalg.null_space(J, rcond=at.zero)
     open_names = [motion.name(*unknowns[k]) for k in np.flatnonzero(np.linalg.norm(free, axis=1) > at.zero)]
     left = linalg.null_space(J.T, rcond=at.zero)

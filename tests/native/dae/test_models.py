@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from typing import Any
 
 import numpy as np
@@ -55,6 +57,7 @@ def test_a_model_that_is_singular_in_structure_names_equations_and_unknowns() ->
         DaeModel("singular", ["der(x) = -x", "a = 1", "a = x"], algebraic=["a", "b"])
 
 
+@cache
 def platform(**start: float) -> DaeModel:
     """A platform on three parallel cranks of length 2: one more than its motion needs."""
     equations, forces, turning = ["der(x) = vx", "der(y) = vy", "der(th) = w"], ["", ""], ""
