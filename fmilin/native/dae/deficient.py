@@ -223,8 +223,8 @@ class Rows:
 
 DISTANCES = (1e-3, 1e-1, 0.7)  # sizes of the variables, beside a point at which slopes are not defined
 ROUNDS = 8  # one for each index above that of the structure
-# After so many rounds without gain a graph of so many instructions is not differentiated again: it grows by 2.4 in each,
-# and what is redundant stays so.
+# After so many rounds without gain a graph of so many instructions is not differentiated again: it grows by 2.4 in
+# each, and what is redundant stays so.
 FEW_ROUNDS, LARGE = 4, 80_000
 DISPLACEMENT = 1e-2  # sizes of the states: how far from the start the rank is looked at
 
@@ -273,7 +273,7 @@ def selected(J: FloatArray, rows: Sequence[Row], zero: float) -> list[Row]:
 def _jacobian(
     form: SemiExplicit, motion: Motion, rows: Sequence[Row], unknowns: Sequence[Unknown]
 ) -> tuple[FloatArray, Point, int]:
-    """Return d rows / d unknowns, scaled, at a consistent point near the start or at it, and the graph's instructions."""
+    """Return d rows / d unknowns, scaled, at a consistent point near the start or at it, and how large the graph is."""
     numbers = Rows(form, motion, [row.value for row in rows], unknowns)
     points = [consistent_point(form, motion, rows, unknowns, moved=moved) for moved in (DISPLACEMENT, 0.0)]
     best = min((p for p in points if p is not None), key=lambda p: p.zero, default=Point(numbers.x, numbers.w, SLOW))

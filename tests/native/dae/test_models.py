@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-
 from typing import Any
 
 import numpy as np
