@@ -23,6 +23,8 @@ from fmilin.numerics.codegen.library_errors import explain_library_errors
 from fmilin.numerics.codegen.rounding import matrix_without_rounding
 from fmilin.numerics.staircase import deflate
 
+MOST_DEFLATED = 400  # equations of a pencil from which the index is read: a second or so
+
 
 class DaeModel(NativeModel):
     """F(t, x', x, z, u, p) = 0 as it is written, of any index; x has derivatives, z are algebraic variables.
@@ -110,18 +112,20 @@ class DaeModel(NativeModel):
     def index(self) -> int:
         """The index.
 
-        Where unknowns were chosen by numbers the count of differentiations is an upper bound, and the pencil of linear
-        equations knows better.
+        Of linear equations it is that of their pencil, where this has as many finite eigenvalues as there are
+        independent states: the count of differentiations may be one more (rows that are mixed are differentiated
+        together) or one less (unknowns that were chosen by numbers).
         """
         reduced = self.engine.reduced
-        if not (reduced.is_by_numbers and self.engine.is_linear):
+        if not (reduced.index and self.engine.is_linear and self.engine.graph.residuals.numel() <= MOST_DEFLATED):
             return reduced.index
         try:
             form = self.descriptor_form(self.start.time, self.start.states, self.start.inputs)
         except FmilinError:
             return reduced.index
         deflation = None if form is None else deflate(form.E, form.A)
-        return reduced.index if deflation is None else min(reduced.index, deflation.index)
+        order = len(self.states) - len(reduced.invariants)
+        return reduced.index if deflation is None or deflation.order != order else deflation.index
 
     @property
     def autonomous(self) -> bool:  # type: ignore[override]
