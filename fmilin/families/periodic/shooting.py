@@ -82,6 +82,12 @@ class Shot:
     drift: FloatArray  # of the states that may drift
 
 
+def _solve_least(J: FloatArray, r: FloatArray, rank: int) -> FloatArray:
+    """Return the least z with J z = r, for a matrix J of a known rank."""
+    U, sigma, Vt = np.linalg.svd(J, full_matrices=False)
+    return np.asarray(Vt[:rank].T @ (U[:, :rank].T @ r / sigma[:rank]))
+
+
 class Shooting:
     """Newton's method on the gaps of an orbit."""
 
@@ -191,7 +197,8 @@ class Shooting:
         sizes, row_sizes = self.sizes(shot, arcs)
         r = self.residual(arcs, gaps) / row_sizes
         easily = np.where(np.arange(len(sizes)) < len(row_sizes), 1.0, EASILY)
-        return self._least(J * sizes / row_sizes[:, None], -r, arcs[0], sizes, easily) * sizes
+        limit = max([RANK, *(arc.transition_error for arc in arcs)])
+        return self._least(J * sizes / row_sizes[:, None], -r, arcs[0], sizes, easily, limit) * sizes
 
     def residual(self, arcs: list[Arc], gaps: list[FloatArray]) -> FloatArray:
         """Return the gaps in the coordinates of the nodes that follow, (K P,)."""
@@ -235,8 +242,13 @@ class Shooting:
         sizes = np.concatenate((y_scales, [shot.period], self._free_sizes(shot), drifts))
         return sizes, np.roll(y_scales.reshape(K, order), -1, axis=0).ravel()
 
-    def _least(self, J: FloatArray, r: FloatArray, first: Arc, sizes: FloatArray, easily: FloatArray) -> FloatArray:
-        """Return the least z/easily with J z = r whose states that are held do not move, all in their sizes."""
+    def _least(
+        self, J: FloatArray, r: FloatArray, first: Arc, sizes: FloatArray, easily: FloatArray, limit: float
+    ) -> FloatArray:
+        """Return the least z/easily with J z = r whose states that are held do not move, all in their sizes.
+
+        Singular values of J below ``limit``, relative to the largest, count as zero.
+        """
         held = list(self.problem.held)
         order = first.slopes.A.shape[1]
         V = np.eye(J.shape[1])
@@ -245,7 +257,9 @@ class Shooting:
             F[:, :order] = first.slopes.T[0][held] * sizes[:order] / self.scales[held, None]
             values, V = np.linalg.svd(F * easily)[1:]
             V = V[int(np.count_nonzero(values > 1e-9 * values.max(initial=1.0))) :].T
-        z = easily * (V @ np.linalg.lstsq(J * easily @ V, r, rcond=RANK)[0])
+        # The rank is that without the weights, which would push the slow decay of a cycle below the limit.
+        rank = int(np.linalg.matrix_rank(J @ V, rtol=limit))
+        z = easily * (V @ _solve_least(J * easily @ V, r, rank))
         nonlinear = slice(0, len(r) + 1)  # states and period; of what is free nobody knows the size
         largest = float(np.max(np.abs(z[nonlinear]), initial=0.0))
         return np.asarray(z if largest <= LONGEST else z * (LONGEST / largest))
