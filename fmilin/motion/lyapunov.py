@@ -11,13 +11,15 @@ from math import inf
 import numpy as np
 from scipy.integrate import DOP853
 
-from fmilin.ground import FloatArray, NumericalError, UsageError
+from fmilin.ground import FloatArray, NumericalError, Remark, UsageError
 from fmilin.manifold.coordinates import LocalParametrization
 from fmilin.manifold.frame import manifold_at
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import project, require_on_manifold
 from fmilin.manifold.selection import kinematic_pairs, select_partition, select_states
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.motion.simulation.inputs import input_course
+from fmilin.motion.simulation.time_breaks import TimeBreaks, find_time_breaks
 
 SWITCH = 10.0  # condition number of the independent states beyond which better ones are taken
 
@@ -51,6 +53,7 @@ class LyapunovExponents:
     history: FloatArray  # (m, k), the exponents up to these times: how far they have converged
     end: OperatingPoint  # where the trajectory ended
     switches: tuple[float, ...]  # when the independent states were changed
+    remarks: tuple[Remark, ...] = ()  # on the trajectory: pulses that may have been stepped over
 
     @property
     def dimension(self) -> float:
@@ -83,6 +86,7 @@ def lyapunov_exponents(
         raise UsageError(f"The duration of a trajectory is positive and finite, not {duration:g} s.")
     options = method or Benettin()
     motion = _Integration(model, model.start if point is None else point, options)
+    motion.find_breaks(motion.t + options.transient + duration)
     deviations = motion.begin(count)
     t0 = motion.t + options.transient
     while motion.t < t0 - 1e-12:
@@ -103,6 +107,7 @@ def lyapunov_exponents(
         history=np.array(history)[:, order],
         end=OperatingPoint(motion.t, motion.x, motion.u),
         switches=tuple(motion.switches),
+        remarks=motion.breaks.remarks,
     )
 
 
@@ -129,6 +134,7 @@ class _Integration:
         self._invariants = Invariants(model, point.inputs, pairs, self._scales)
         require_on_manifold(self._invariants, self.t, self.x, otherwise="The point is not on the manifold")
         self.switches: list[float] = []
+        self.breaks = TimeBreaks(np.empty(0))
         self._independent = self._best()
 
     def _best(self) -> list[int]:
@@ -161,6 +167,12 @@ class _Integration:
             )
         return products
 
+    def find_breaks(self, end: float) -> None:
+        """Let steps end, up to the time ``end``, where what acts on the model jumps or pulses."""
+        start = OperatingPoint(self.t, self.x, self.u)
+        course = input_course(self._model.inputs, self.u, None)
+        self.breaks = find_time_breaks(self._model, start, course, end)
+
     def begin(self, count: int | None) -> FloatArray:
         """Return orthonormal deviations, shape (P, k)."""
         p = len(self._independent)
@@ -181,7 +193,9 @@ class _Integration:
         """Integrate trajectory and deviations, from one set of independent states to the next where one becomes bad."""
         n, shape = len(self.x), deviations.shape
         while self.t < until:
-            t, z, trouble = self._stretch(np.concatenate((self.x, deviations.ravel())), until)
+            later = self.breaks.times[self.breaks.times > self.t]
+            stop = min(until, float(later[0])) if len(later) else until
+            t, z, trouble = self._stretch(np.concatenate((self.x, deviations.ravel())), stop)
             progress, self.t = t > self.t, t
             self.x = project(self._invariants, t, z[:n])
             deviations, switched = self._switched(z[n:].reshape(shape))

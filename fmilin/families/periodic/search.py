@@ -19,9 +19,10 @@ from fmilin.families.periodic.orbit import (
     simulated,
 )
 from fmilin.families.periodic.orbit_certificate import OrbitCertificate, certify_orbit
+from fmilin.families.periodic.orbit_remarks import remark_on_orbit
 from fmilin.families.periodic.resolved import require_repeating
 from fmilin.families.periodic.shooting import ORBIT_CLOSED, Shooting, Shot
-from fmilin.ground import ConstraintError, FloatArray, NumericalError, Remark
+from fmilin.ground import ConstraintError, FloatArray, NumericalError
 from fmilin.model import Model, OperatingPoint, Stepped, one_at_a_time
 from fmilin.motion.simulation.inputs import Inputs
 from fmilin.motion.simulation.method import Method
@@ -35,7 +36,6 @@ SETTLED = (1, 10, 50)  # periods that are integrated before shooting is tried ag
 MANY = 8  # stretches of multiple shooting
 FAR = 0.2  # of the extent of the motion: nearer than this to the start it may have returned
 PHASED = 6  # corrections of the first period
-NEARBY = 0.05  # of the extent of the motion: what comes that near to its start in between may have returned
 STANDS = 1e-9  # in sizes of the states per second
 ORBIT_METHOD = Method("DOP853", 1e-12, 1e-13)
 
@@ -361,43 +361,4 @@ def _orbit(problem: OrbitProblem, certificate: OrbitCertificate, points: int) ->
     )  # fmt: skip
     if problem.request.period is not None and not orbit.measured:
         require_repeating(orbit)
-    return replace(orbit, remarks=(*_certificate_remarks(certificate), *_remarks(orbit)))
-
-
-def _certificate_remarks(certificate: OrbitCertificate) -> tuple[Remark, ...]:
-    """Say where the periodic motion is one of many, or several meet."""
-    if certificate.is_multiple:
-        far = max(certificate.distance, key=lambda name: certificate.distance[name])
-        return (
-            Remark(
-                "multiple",
-                f"Several periodic motions meet here, or nearly: '{far}' is known to "
-                f"+- {certificate.distance[far]:.2g} alone.",
-            ),
-        )
-    if certificate.is_family:
-        text = "The periodic motion is one of a family: the one nearest to the start was taken."
-        return (Remark("family", text),)
-    return ()
-
-
-def _remarks(orbit: PeriodicOrbit) -> tuple[Remark, ...]:
-    """Say where the period is a multiple of the true one: all has come back after a part of it."""
-    x, model, first = orbit.states(), orbit.model, orbit.points[0]
-    scales, m = model.states.scales(x[0]), len(x) - 1
-    extent = float(np.max(np.ptp(x, axis=0) / scales))
-    if extent <= STANDS or orbit.shift.any() or orbit.run.inputs is not None or isinstance(model, Stepped):
-        return ()
-    for part in (6, 5, 4, 3, 2):
-        k, rest = divmod(m, part)
-        between = x[k] + (x[k + 1] - x[k]) * rest / part  # a hint, which a simulation confirms
-        if np.max(np.abs(between - x[0]) / scales) > NEARBY * extent:
-            continue
-        true = orbit.period / part
-        end = simulated(model, first, first.time + np.array([0.0, true]), orbit.run).point()
-        now, later = (model.evaluate(t, first.states, first.inputs).derivatives for t in (first.time, end.time))
-        returned = np.max(np.abs(end.states - first.states) / scales) <= 1e-6 * extent
-        if returned and np.abs(now - later).max() <= 1e-9 * (1 + np.abs(now).max()):
-            text = f"The motion repeats itself {part} times within {orbit.period:.9g} s: the period is a multiple of "
-            return (Remark("multiple-period", f"{text}{true:.9g} s. Multipliers belong to the longer one."),)
-    return ()
+    return replace(orbit, remarks=remark_on_orbit(orbit, certificate))

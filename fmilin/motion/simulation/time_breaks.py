@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from fmilin.ground import REFUSALS, FloatArray, Remark
-from fmilin.model import Hybrid, Model, OperatingPoint
+from fmilin.model import Model, OperatingPoint
 from fmilin.motion.simulation.inputs import InputCourse
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ SETTLED = 60  # bisections of a jump
 SUDDEN = 0.2  # of the range of a quantity: a change between two looks
 ALONE = 5.0  # so many times larger than the changes before and after it
 REUSED = 1.25  # so much longer than asked for is the span that is looked at: shooting asks for many that are alike
+ASIDE = 0.1  # of the sizes of the states
 ROUNDING_OF_VALUES = 1e-12  # relative: differences that are none
 
 _tapes: WeakKeyDictionary[Model, TimeTape | None] = WeakKeyDictionary()
@@ -65,7 +66,7 @@ def find_time_breaks(
     tape = _tape_of(model)
     if tape is not None:
         times.append(tape.breaks(begin, end))
-    elif not _announces_times(model):
+    else:  # those that announce events, too: what their equations do between two of them they do not announce
         looks = _look_for_changes(model, start, end, stop)
         times.append(looks.times)
         if looks.depends_on_time:
@@ -82,11 +83,6 @@ def _remark(who: str, remedy: str, begin: float, end: float) -> Remark:
         f"{who} changes with time, and pulses shorter than {shortest:.2g} s may be stepped over. {remedy} inputs as a "
         "table.",
     )
-
-
-def _announces_times(model: Model) -> bool:
-    """Whether a model says itself when the next event is due that depends on time alone."""
-    return isinstance(model, Hybrid) and model.next_event_time() is not None
 
 
 def _tape_of(model: Model) -> TimeTape | None:
@@ -107,21 +103,30 @@ def _tape_of(model: Model) -> TimeTape | None:
 
 
 def _look_for_changes(model: Model, start: OperatingPoint, end: float, stop: Callable[[], bool]) -> _Looks:
-    """Return where the rates of a black box change suddenly with time, its states held."""
+    """Return where the rates of a black box change suddenly with time, its states held.
+
+    They are held at the start, and a little beside it: what a pulse is multiplied by may be zero at the start.
+    """
     earlier_look = _looks.get(model)
     if earlier_look is not None and earlier_look.start == start.time and end <= earlier_look.end:
         return earlier_look
     last = start.time + REUSED * (end - start.time)
+    aside = ASIDE * model.states.scales(start.states) * np.cos(np.arange(len(start.states)) + 1.0)
+    change_times: list[FloatArray] = []
+    depends_on_time = False
+    for states in (start.states, start.states + aside):
 
-    def rates(t: float) -> FloatArray:
-        try:
-            return model.evaluate(t, start.states, start.inputs).derivatives
-        except REFUSALS:
-            return np.full(len(start.states), np.nan)
+        def rates(t: float, states: FloatArray = states) -> FloatArray:
+            try:
+                return model.evaluate(t, states, start.inputs).derivatives
+            except REFUSALS:
+                return np.full(len(states), np.nan)
 
-    values = [rates(t) for t in np.linspace(start.time, last, 8)]
-    looks = _Looks(start.time, last, _sudden_changes(rates, start.time, last, stop), _vary(np.array(values)))
-    looks = _Looks(looks.start, looks.end, looks.times, looks.depends_on_time or bool(looks.times.size))
+        values = [rates(t) for t in np.linspace(start.time, last, 8)]
+        depends_on_time = depends_on_time or _vary(np.array(values))
+        change_times.append(_sudden_changes(rates, start.time, last, stop))
+    times = np.unique(np.concatenate(change_times))
+    looks = _Looks(start.time, last, times, depends_on_time or bool(times.size))
     if not stop():  # what was interrupted is incomplete, and is not used again
         _looks[model] = looks
     return looks

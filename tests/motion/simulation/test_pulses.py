@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.motion.lyapunov import lyapunov_exponents
 from fmilin.motion.simulation.inputs import InputTable
 from fmilin.native import DaeModel, OdeModel
 from fmilin.native.function import FunctionModel
@@ -99,3 +100,27 @@ def test_a_pulse_between_two_samples_of_a_closed_loop_acts() -> None:
     shaken = fl.design.closed_loop(model, none, stop_time=2.0, disturbances={"u": push})
     speed = 100 * (np.exp(end - 2) - np.exp(begin - 2))
     np.testing.assert_allclose(shaken.states[-1], [0.3 - speed, speed], atol=1e-9)
+
+
+def test_a_pulse_times_a_state_that_is_zero_at_the_start_is_found_in_a_black_box() -> None:
+    """y = 1 - e^-t, and x' = y for 3 ms, 1000 times."""
+
+    def rates(t: float, x: np.ndarray, _u: np.ndarray) -> np.ndarray:
+        return np.array([1000.0 * (2.999 < t < 3.002) * x[1], 1.0 - x[1]])
+
+    motion = fl.simulate(FunctionModel("black box", {"x": 0.0, "y": 0.0}, rates), stop_time=6.0)
+    assert motion.states[-1, 0] == pytest.approx(3.0 + 1000 * (np.exp(-3.002) - np.exp(-2.999)), rel=1e-7)
+    assert [remark.kind for remark in motion.remarks] == ["pulses"]
+
+
+def test_an_orbit_of_a_black_box_that_is_forced_says_what_cannot_be_told() -> None:
+    model = FunctionModel("black box", {"x": 0.0}, lambda t, x, _: np.array([np.cos(t) - x[0]]))
+    orbit = fl.periodic_orbit(model, period=2 * np.pi)
+    assert orbit.start.states[0] == pytest.approx(0.5, abs=1e-9)
+    assert "pulses" in [remark.kind for remark in orbit.remarks]
+
+
+def test_a_pulse_counts_in_lyapunov_exponents() -> None:
+    """The exponent of x' = a(t) x is the mean of a."""
+    model = OdeModel("m", {"x": "x*(1e6*max(0, 0.0015 - abs(time - 3)) - 1)"}, start={"x": 1.0})
+    assert lyapunov_exponents(model, 6.0).values == pytest.approx([2.25 / 6 - 1], rel=1e-6)
