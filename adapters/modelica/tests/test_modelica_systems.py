@@ -166,3 +166,19 @@ def test_an_equation_that_begins_with_a_bracket_is_named_whole():
 
     with pytest.raises(ConstraintError, match=re.escape("(x - s)^2 + y^2 = l^2")):
         fl.operating_point(load("Crane"), {"x": 99.0, "s": 0.0})
+
+
+@pytest.mark.parametrize(
+    ("name", "states", "total"),
+    [
+        ("ClosedTanks", [0.55, 0.55], "h1 + 1.5*h2 = 1.375"),
+        ("ClosedVolumes", [0.72, 0.72, 0.36], "m[1] + m[2] + m[3] = 1.8"),
+        ("ClosedCircuit", [4.0, 4.0], "v1 + 3*v2 = 16"),
+        ("FreeInertias", [3.0, 3.0], "4*w1 + w2 = 15"),
+    ],
+)
+def test_a_closed_network_comes_to_rest_with_the_total_of_its_start(name, states, total):
+    point = fl.trim(load(name))
+    np.testing.assert_allclose(point.states, states, rtol=1e-10)
+    (said,) = [remark.message for remark in point.report.remarks if remark.kind == "conserved"]
+    assert total in said

@@ -151,6 +151,8 @@ def difference_to(linear: LinearModel, system: Descriptor) -> float:
     """Return how well ``linear`` solves ``s E z = A z``: modes move states by T y, algebraic ones by least squares."""
     if not len(linear.A) or not len(system.A):
         return 0.0
+    if not (np.isfinite(system.A).all() and np.isfinite(system.E).all()):
+        return float("nan")  # an algebraic variable without a slope at the point, as sqrt(x) at 0: nothing to compare
     s, Y = np.linalg.eig(linear.A)
     moved = dict(zip(linear.full_states.names, (linear.T @ Y), strict=True))
     of_model = [i for i, name in enumerate(system.states) if name in moved]

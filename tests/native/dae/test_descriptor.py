@@ -38,3 +38,13 @@ def test_redundant_equations_have_none() -> None:
     with pytest.raises(fl.UsageError, match=r"no descriptor system of 'platform'\. Redundant equations"):
         fl.descriptor(platform(y=-2.0))
     assert fl.linearize(platform(y=-2.0), descriptor=True).descriptor is None
+
+
+def test_an_algebraic_variable_without_a_slope_leaves_the_linear_model_and_its_descriptor_system() -> None:
+    """The magnitude sqrt(a^2 + b^2) of a harmonic at zero, as in a measurement of its distortion."""
+    model = DaeModel("harmonic", ["der(a) = -2*a", "der(b) = -3*b", "r = sqrt(a^2 + b^2)"])
+    linear = fl.linearize(model)
+    np.testing.assert_allclose(linear.A, np.diag([-2.0, -3.0]))
+    assert linear.descriptor is not None
+    assert not np.isfinite(linear.descriptor.A).all()
+    assert np.isnan(linear.descriptor.difference)

@@ -223,4 +223,45 @@ package Systems "Small plants, each with a linear model that is known otherwise"
     4*q*abs(q) = 10*(h[1] - h[2]);
   end Torricelli;
 
+  model ClosedTanks "two tanks and a pipe; heights as states of algebraic volumes"
+    parameter Real A1 = 2, A2 = 3;
+    Real h1(start = 1, fixed = true), h2(start = 0.25, fixed = true);
+    Real q, V;
+    output Real content = V;
+  equation
+    A1*der(h1) = -q;
+    A2*der(h2) = q;
+    q = 0.5*(h1 - h2);
+    V = A1*h1 + A2*h2;
+  end ClosedTanks;
+
+  model ClosedVolumes "three volumes, nonlinear flows"
+    Real m[3](start = {1, 0.5, 0.3}, each fixed = true);
+    Real f[2];
+  equation
+    der(m[1]) = -f[1];
+    der(m[2]) = f[1] - f[2];
+    der(m[3]) = f[2];
+    f[1] = (m[1] - m[2])*(1 + m[1]^2);
+    f[2] = m[2] - 2*m[3];
+  end ClosedVolumes;
+
+  model ClosedCircuit "a loop of two charged capacitors and a resistor"
+    parameter Real C1 = 1e-6, C2 = 3e-6, R = 100;
+    Real v1(start = 10, fixed = true), v2(start = 2, fixed = true), i;
+  equation
+    C1*der(v1) = -i;
+    C2*der(v2) = i;
+    v1 - v2 = R*i;
+  end ClosedCircuit;
+
+  model FreeInertias "two free inertias with a viscous clutch"
+    parameter Real J1 = 2, J2 = 0.5, d = 0.3;
+    Real w1(start = 4, fixed = true), w2(start = -1, fixed = true), tau;
+  equation
+    J1*der(w1) = -tau;
+    J2*der(w2) = tau;
+    tau = d*(w1 - w2);
+  end FreeInertias;
+
 end Systems;
