@@ -73,7 +73,7 @@ class Orbit:
     examples=[
         "fmilin floquet rotor.toml --turn shaft.q --fix shaft.v=30",
         "fmilin floquet pendulum.fmu --period 0.02 -o periodic.nc",
-        "fmilin floquet mathieu.py:model --period 3.14159265358979 --vary a=0:6:13 --vary q=0:3:7 --plot chart.png",
+        "fmilin floquet mathieu.py:model --period 3.14159265358979 --vary a=0:6:9 --vary q=0:3:5 --plot chart.png",
     ],
 )
 @options.MODEL

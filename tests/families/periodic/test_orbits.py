@@ -78,7 +78,7 @@ def test_the_constant_force_that_keeps_a_mean_is_solved_for() -> None:
     assert orbit.free["f"] == pytest.approx(4 * (1.0 - (1 / (4 - 9 + 0.6j)).real), abs=1e-9)
 
 
-@pytest.mark.parametrize("amplitude", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize("amplitude", [0.3, 2.5])
 def test_a_pendulum_in_cartesian_coordinates_swings_as_the_elliptic_integral_says(amplitude: float) -> None:
     model = cartesian_pendulum(length=1.0, gravity=9.0, angle=amplitude)
     orbit = fl.periodic_orbit(model)
@@ -158,14 +158,14 @@ def test_an_unstable_orbit_is_held_by_pieces_and_refused_where_they_are_too_few(
     def model(k: float) -> OdeModel:
         return OdeModel("leaves", {"x": f"{k}*x + cos(time)"})
 
-    for k, segments in ((6.0, None), (20.0, 64)):
+    for k, segments in ((6.0, None), (20.0, 32)):
         orbit = fl.periodic_orbit(model(k), period=2 * np.pi, segments=segments)
         assert orbit.start.states == pytest.approx([-k / (1 + k**2)], abs=1e-11)
         assert fl.linearize_periodic(model(k), orbit).floquet().exponents == pytest.approx([k])
     with pytest.raises(
         fl.NumericalError, match=r"does not close.*'x' is off by .*cut it into more pieces \(--segments 64"
     ):
-        fl.periodic_orbit(model(60.0), period=2 * np.pi)
+        fl.periodic_orbit(model(30.0), period=2 * np.pi)
 
 
 def test_a_wheel_that_rolls_away_says_where_it_goes() -> None:

@@ -45,7 +45,7 @@ def test_a_model_that_is_defined_beside_its_motion_only_is_no_other_one(ends: st
 
 def test_a_relaxation_oscillation_is_stable_by_its_mean_divergence() -> None:
     """The exponent is the mean of mu (1 - x^2), here by an integration of its own."""
-    mu = 15.0
+    mu = 6.0
     model = OdeModel("van der Pol", {"x": "v", "v": f"{mu}*(1 - x**2)*v - x"}, start={"x": 2.0})
     orbit = fl.periodic_orbit(model)
     periodic = fl.linearize_periodic(model, orbit)
