@@ -195,6 +195,18 @@ def test_multipliers_are_compared_with_another_integration(orbit: fl.PeriodicOrb
         floquet, multipliers=floquet.multipliers * 1.01, exponents=floquet.exponents + np.log(1.01) / floquet.period
     )
     assert "multiplier" in quantities(fl.audit(spoiled))
+    # a mode that is not one, with multipliers and exponents as they were
+    skewed = replace(periodic)
+    skewed.__dict__["_floquet"] = replace(floquet, modes=floquet.modes[:, :, ::-1])
+    assert "residual of mode" in quantities(fl.audit(skewed))
+
+
+def test_closure_and_distance_of_an_orbit_are_compared(orbit: fl.PeriodicOrbit) -> None:
+    assert "closure" in quantities(fl.audit(replace(orbit, closure=1e-3)))
+    first = orbit.points[0].with_states(orbit.points[0].states + np.array([1e-3, 0.0]))
+    spoiled = replace(orbit, points=(first, *orbit.points[1:]))
+    assert "is within its stated distance" in quantities(fl.audit(spoiled))
+    assert any(text.startswith("regularity") for text in fl.audit(orbit).unchecked)
 
 
 def test_a_trimmed_point_is_compared_with_the_model() -> None:
