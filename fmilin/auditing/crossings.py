@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fmilin.ground import FloatArray
     from fmilin.numerics.feedback import StateSpace
 
+FLAT = 1e-8  # of the distance to the critical disk: frequencies with so small a difference are equally near
 WAY = "L on the stability limit"
 
 
@@ -38,6 +39,44 @@ def compare_crossings(margins: Margins, loop: StateSpace, grid: FloatArray) -> I
         delay = find_delay(loop, grid)
         if math.isfinite(delay):
             yield compare("delay", margins.delay, delay, f"{WAY}, crossings of |L| = 1", 10 * AUDITED_ENDS * delay)
+
+
+def compare_peak(margins: Margins, loop: StateSpace) -> Iterator[AuditRow]:
+    """Compare the frequency of the disk margin with the minimum of the distance to the critical disk near it."""
+    from scipy.optimize import minimize_scalar
+
+    stated = margins.disk_frequency
+    if not 0 < stated < math.inf:
+        return
+    top = math.pi / loop.sample_time if loop.sample_time else math.inf
+    low, high = 0.9 * stated, min(1.1 * stated, top)
+
+    def distance(frequency: float) -> float:
+        return _compute_disk(loop, frequency)
+
+    try:
+        found = minimize_scalar(distance, bounds=(low, high), method="bounded", options={"xatol": 1e-9 * stated})
+        second = min((float(found.x), low, high), key=distance)
+        step = 0.01 * stated
+        least = distance(second)
+        bend = (distance(second - step) + distance(second + step) - 2 * least) / step**2
+    except np.linalg.LinAlgError:  # an eigenvalue of the open loop lies there
+        return
+    # A minimum is known to where the distance differs from its least value by more than rounding: a flat one hardly.
+    flat = math.sqrt(2 * FLAT * least / bend) if bend > 0 else math.inf
+    tolerance = 10 * AUDITED_ENDS * stated + flat
+    yield compare("frequency of the disk margin", stated, second, "minimum over frequencies near it", tolerance)
+
+
+def _compute_disk(loop: StateSpace, frequency: float) -> float:
+    """Return the disk margin of a loop at one frequency in rad/s."""
+    m, n = len(loop.D), loop.order
+    point = cmath.exp(1j * frequency * loop.sample_time) if loop.sample_time else 1j * frequency
+    L = loop.D.astype(np.complex128)
+    if n:
+        L = L + loop.C @ np.linalg.solve(point * np.eye(n) - loop.A, loop.B.astype(np.complex128))
+    sensitivity = np.linalg.inv(np.eye(m) - L)
+    return 1 / float(np.linalg.norm(sensitivity - 0.5 * np.eye(m), 2))
 
 
 def evaluate_loop(loop: StateSpace, frequency: float) -> complex:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from fmilin.auditing.crossings import compare_crossings
+from fmilin.auditing.crossings import compare_crossings, compare_peak
 from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim
 from fmilin.design.margins import Margins
 from fmilin.ground import FloatArray, UsageError
@@ -44,6 +44,7 @@ def _compare(margins: Margins, linear: LinearModel) -> Iterator[AuditRow]:
     if not margins.stable:
         return
     yield from _compare_disk(margins, loop)
+    yield from compare_peak(margins, loop)
     if len(loop.D) > 1:
         return
 

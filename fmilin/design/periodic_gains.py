@@ -152,10 +152,10 @@ def periodic_lqr(periodic: PeriodicModel, state_cost: FloatArray, input_cost: Fl
     P, nu = len(periodic.states), len(periodic.inputs)
     if Q.shape != (P, P) or R.shape != (nu, nu):
         raise UsageError(f"The costs are of the shapes {Q.shape} and {R.shape}; they need {(P, P)} and {(nu, nu)}.")
+    if nu == 0 or (np.isfinite(R).all() and np.linalg.eigvalsh(R + R.T).min() <= 0):
+        raise UsageError("The cost of the inputs must be positive definite, and there must be inputs.")
     factor_of(Q, P, "The cost of the states")
     factor_of(R, nu, "The cost of the inputs")
-    if nu == 0 or np.linalg.eigvalsh(R + R.T).min() <= 0:
-        raise UsageError("The cost of the inputs must be positive definite, and there must be inputs.")
     over_B: FloatArray = np.asarray(np.linalg.solve(R, np.swapaxes(periodic.B, 1, 2)))
     every = np.broadcast_to(Q, periodic.A.shape)
     what = f"no feedback through {', '.join(periodic.inputs.names)} reaches it, or the cost does not see it"

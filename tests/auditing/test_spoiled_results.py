@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import control
 import numpy as np
 import pytest
 
@@ -149,3 +150,38 @@ def test_importing_audits_loads_no_designs() -> None:
     code = "import sys, fmilin.auditing; print([name for name in sys.modules if name.startswith('fmilin.design')])"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("sample_time", [0.0, 0.3])
+def test_margins(sample_time: float) -> None:
+    """Each finite number of the margins of a loop, by one per cent; limits that are 0 or infinite stay."""
+    rates = {"x": "v", "v": "-v + u"}
+    plant = OdeModel("plant", rates, inputs=["u"], outputs={"y": "x"})
+    gain = control.ss([], [], [], [[2.0]], *([sample_time] if sample_time else []), inputs="e", outputs="c")
+    loop = fl.loop_transfer(fl.connect({"p": plant, "k": gain}, [("p.y", "k.e", -1.0), ("k.c", "p.u")]), "k.e")
+    margins = fl.design.margins(loop)
+    assert fl.audit(margins).ok
+    names = [
+        "phase",
+        "phase_frequency",
+        "delay",
+        "disk",
+        "disk_frequency",
+        *(["gain_frequency"] if sample_time else []),
+    ]
+    for name in names:
+        assert not fl.audit(replace(margins, **{name: 1.01 * getattr(margins, name)})).ok, name
+    if sample_time:
+        assert not fl.audit(replace(margins, gain=(margins.gain[0], 1.01 * margins.gain[1]))).ok
+
+
+def test_trimmed_points() -> None:
+    """The time is no result where the model does not depend on it."""
+    model = OdeModel("m", {"x": "v", "v": "-sin(x) - 0.3*v + u"}, inputs=["u"])
+    point = fl.trim(model, fixed={"u": 0.3})
+    assert fl.audit(point, model=model).ok
+    for name, count in (("states", 2), ("inputs", 1)):
+        for i in range(count):
+            values = getattr(point, name).copy()
+            values[i] += 0.01
+            assert not fl.audit(replace(point, **{name: values}), model=model).ok, (name, i)
