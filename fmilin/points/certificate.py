@@ -328,13 +328,15 @@ class _Search:
 
         nearest = np.inf
         for sign in (1.0, -1.0):
-            ways = [(s, *left(sign * s)) for s in LADDER]
-            gone = [k for k, (_, times, _, _) in enumerate(ways) if times > CLEARLY]
-            if not gone:
+            for s in LADDER:
+                times, size, helps = left(sign * s)
+                if times > CLEARLY:
+                    break
+            else:
                 continue
-            s, _, size, helps = ways[gone[0]]
-            if gone[0] > 0:
-                if size < FAINT and not helps and ways[-1][2] > CLEARLY * size:
+            if s > LADDER[0]:
+                fades = size < FAINT and not helps
+                if fades and s < LADDER[-1] and left(sign * LADDER[-1])[1] > CLEARLY * size:
                     return "fades", s
                 continue
             while s > SETTLED and left(sign * s / 10)[0] > CLEARLY:
