@@ -21,7 +21,7 @@ from fmilin.linearization.identification.impulse_response import (
     relative_change,
 )
 from fmilin.linearization.identification.integrators import EXACT, continuous_by
-from fmilin.linearization.identification.moving_point import changes_along_motion, identify_at_moving_point
+from fmilin.linearization.identification.moving_point import find_change, identify_at_moving_point
 from fmilin.linearization.identification.realize import Realized, named_coordinates, realize
 from fmilin.linearization.identification.sampled import Continuous, Sampled, apart, continuous_of, sampled_from
 from fmilin.linearization.identification.steps import (
@@ -36,6 +36,7 @@ from fmilin.model import Model, OperatingPoint, Stepping
 
 SHORT, LONG = 60, 200  # steps of a run: while a step is searched for, and at last
 SHORTEST = 20
+STILL = 6  # steps that show whether an output moves by itself
 GROWTH = 1e4  # A record ends where responses exceed the largest of its first steps by this
 REDUCTIONS, REDUCED = 4, 1 / 30  # of pulses that lead an unstable plant far away
 GROWN, NOT_HALF = 3.0, 1e-6  # or by this, and answers to half a pulse are off their half by that part
@@ -70,20 +71,34 @@ class Identification:
         doubts = (np.maximum(error, self.findings.doubt * np.abs(matrix)) for error, matrix in pairs)
         slopes = Slopes(M.A, M.B, M.C, M.D, f0, *doubts)
         linear = built(self.model, own, slopes, held, (method, evaluations, 0), sample_time=sample_time)
-        return replace(linear, warnings=(*linear.warnings, *self._motion_remarks(linear)))
+        return replace(linear, warnings=(*linear.warnings, *self._motion_remarks(linear, step)))
 
-    def _motion_remarks(self, linear: LinearModel) -> list[Remark]:
+    def _motion_remarks(self, linear: LinearModel, step: float) -> list[Remark]:
         """Say that the point moves, or that nothing was there to see whether it does."""
         if not len(self.model.outputs) and not len(self.model.states):
             return [equilibrium_not_tested("the model shows neither outputs nor states, so no motion could be seen")]
         if is_at_rest(linear):
-            return []
+            return self._unexplained_motion(linear, step)
         rates = linear.f0 / (linear.sample_time or 1.0)
         sizes = linear.states.scales(linear.y0)
         fastest = int(np.argmax(np.abs(rates) / sizes))
         name = linear.states.names[fastest]
         what = f"'{name}' moves while inputs are held, at {rates[fastest]:.6g} per second"
         return [off_equilibrium(what, "f0 is the beginning of that motion; the matrices belong to deviations from it.")]
+
+    def _unexplained_motion(self, linear: LinearModel, step: float) -> list[Remark]:
+        """Say that an output moves while inputs are held, by states that no input moves."""
+        shown = self.runner.run(np.zeros((STILL, len(self.runner.scales))), step).at_once
+        moved = shown[-1] - shown[0]
+        sizes = self.model.outputs.scales(shown[0])
+        seconds = (STILL - 1) * step
+        moving = np.abs(moved) > MOVES * seconds * sizes
+        if not moving.any() or linear.f0.any():
+            return []
+        fastest = int(np.argmax(np.where(moving, np.abs(moved) / sizes, 0.0)))
+        rate = moved[fastest] / seconds
+        what = f"the output '{self.model.outputs.names[fastest]}' moves while inputs are held, at {rate:.6g} per second"
+        return [off_equilibrium(what, "No input moves what it shows, so that the linear model does not contain it.")]
 
     @property
     def missing(self) -> list[str]:
@@ -112,8 +127,10 @@ class ByResponse(Identification):
         """Return the linear model."""
         self._require_channels()
         begin = self.stepping.step or usable_step(self.runner)
-        if not self.stepping.lifted and not self.runner.cadence.sampled and changes_along_motion(self.runner, begin):
-            return self._at_moving_point(begin, independent)
+        if not self.stepping.lifted and not self.runner.cadence.sampled:
+            change = find_change(self.runner, begin)
+            if change:
+                return self._at_moving_point(begin, independent, change)
         step = self._step()
         nu = len(self.runner.scales)
         long = self.runner.affords(f"runs of {LONG} steps, which show slower motions", 4 * nu, 4 * nu * LONG, step)
@@ -123,11 +140,11 @@ class ByResponse(Identification):
         self._note(realized, held)
         return self._delivered(realized, independent)
 
-    def _at_moving_point(self, step: float, independent: Sequence[str] | None) -> LinearModel:
+    def _at_moving_point(self, step: float, independent: Sequence[str] | None, change: str) -> LinearModel:
         """Return the linear model at a point along the motion of which responses change."""
         cadence, findings = self.runner.cadence, self.findings
         shortens = not cadence.internal
-        estimate = identify_at_moving_point(self.runner, step, self.stepping.order, shortens=shortens)
+        estimate = identify_at_moving_point(self.runner, step, self.stepping.order, shortens=shortens, change=change)
         findings.method, findings.step, findings.order = "response", estimate.step, len(estimate.model.A)
         findings.reading = reading_of(self.runner, step, [])
         findings.unmeasured = "the point moves, and the model holds at its beginning only"
@@ -141,13 +158,13 @@ class ByResponse(Identification):
         if estimate.rows is None:  # the motion of hidden states is that of the outputs
             drifting = self._with_drift(sampled_from(model, estimate.step, findings.reading), coordinates)
             model = replace(model, f0=continuous_of(drifting).f0)
-            which = "hidden states, of which outputs leave open how their coordinates move"
+            which = "hidden states"
         else:
             names = (*self.model.outputs.names, *self.model.states.names)
             which = "the coordinates " + ", ".join(f"'{names[row]}'" for row in estimate.rows)
             findings.is_limit_of_steps = shortens
         text = (
-            "The point moves, and responses change along its motion: A and B are those at the point itself, from short "
+            f"{_CHANGES[change]} A and B are those at the point itself, from short "
             f"records in steps of {estimate.step:.3g} s, in {which}. Two estimates differ by {estimate.change:.1e}."
         )
         findings.extra.append(Remark("accuracy" if estimate.change > INACCURATE else "fit", text))
@@ -313,6 +330,12 @@ class ByResponse(Identification):
                 f"({fastest:.3g} rad/s): slower motions may be missing. Take a longer --step, or leave it out."
             )
             self.findings.extra.append(Remark("short-record", text))
+
+
+_CHANGES = {
+    "smooth": "The point moves, and responses change along its motion:",
+    "event": "The point moves, and an event follows in which responses change:",
+}
 
 
 def _root_mean_square(matrix: FloatArray) -> float:

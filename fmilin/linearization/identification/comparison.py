@@ -11,6 +11,8 @@ from scipy import linalg
 from fmilin.ground import FloatArray, NumericalError
 from fmilin.linearization.identification.sampled import Continuous
 
+SLOWEST = 1e-2  # radians in a record
+
 
 def combine_steps(fine: Continuous, coarse: Continuous) -> Continuous:
     """Return the limit of errors that are proportional to the step, of which one is twice the other."""
@@ -49,7 +51,8 @@ def measure_difference(one: Continuous, other: Continuous, seconds: float) -> fl
         if largest:
             parts.append(float(np.max(np.abs(a - b))) / largest)
     values = np.linalg.eigvals(other.A)
-    fastest = float(np.max(np.abs(values), initial=0.0)) or 1.0 / seconds
+    # slower motions than this cannot be told from 0 in the record: double zeros spread by the root of rounding
+    fastest = max(float(np.max(np.abs(values), initial=0.0)), SLOWEST / seconds)
     parts += [_compare_transfer(one, other, fastest * point) for point in _POINTS]
     # coefficients do not have the roots of errors that double eigenvalues have
     n = len(one.A)

@@ -28,6 +28,7 @@ from fmilin.linearization.identification.sampled import Continuous, Sampled, apa
 WINDOW = 8  # steps of a record that tells the order
 PULSE = 1e-3  # of the sizes of inputs, of pulses that tell whether responses change
 COMPARED = 20  # steps of the responses that are compared with later ones
+NO_CHANGE = 1e-9  # of responses, that is rounding
 GLANCE = 4  # steps that show whether the point moves at all
 SCALES = (1.0, 8.0, 64.0)  # times the step of these
 EXTRAPOLATED = 6  # steps after the first n, from which matrices are extrapolated back to the point
@@ -49,9 +50,13 @@ class Estimate:
     rows: tuple[int, ...] | None  # outputs, and declared states after them, that are the coordinates; None: hidden ones
 
 
-def changes_along_motion(runner: Runner, step: float) -> bool:
-    """Whether the outputs move by themselves, and pulses are answered otherwise later on."""
+def find_change(runner: Runner, step: float) -> str:
+    """Return how responses change along a motion of the outputs: "" not at all, "smooth", or by an "event".
+
+    A smooth change shows in short records, too. Where these show none, a change in long ones is that of an event.
+    """
     nu = len(runner.scales)
+    smooth = False
     for scale in SCALES:
         h = scale * step
         still = np.zeros((GLANCE, nu))
@@ -61,22 +66,29 @@ def changes_along_motion(runner: Runner, step: float) -> bool:
             if not (np.ptp(shown, axis=0) > CHANGES_ALONG_MOTION * size).any():
                 continue
             if not runner.affords("whether responses change along the motion", 6 * nu, 8 * nu * COMPARED, h):
-                return False
+                return ""
             for j, amplitude in enumerate((PULSE * runner.scales).tolist()):
                 first, again = (_respond_to_pulse(runner, j, amplitude, h, 0, COMPARED) for _ in range(2))
                 later = _respond_to_pulse(runner, j, amplitude, h, COMPARED, COMPARED)
                 rounding = float(np.max(np.finfo(float).eps * size / (amplitude * _largest(first, size)), initial=0.0))
                 noise = 10.0 * max(relative_change(again, first), rounding)
-                if relative_change(later, first) > max(CHANGES_ALONG_MOTION, noise):
-                    return True
+                change = relative_change(later, first)
+                if change > max(CHANGES_ALONG_MOTION, noise):
+                    return "smooth" if smooth or scale == SCALES[0] else "event"
+                smooth |= change > max(NO_CHANGE, noise)
         except FmilinError:  # it takes no such steps, or leaves what it can do
             continue
-    return False
+    return ""
 
 
-def identify_at_moving_point(runner: Runner, step: float, order: int | None, *, shortens: bool) -> Estimate:
+def identify_at_moving_point(
+    runner: Runner, step: float, order: int | None, *, shortens: bool, change: str
+) -> Estimate:
     """Return the model at the point; ``shortens``: whether the model takes steps of any length."""
-    amplitudes = runner.choose_amplitudes(step)
+    amplitudes = runner.choose_amplitudes(step) if change == "smooth" else PULSE * runner.scales
+    if change == "event":  # records that end before it
+        chosen = order or _find_order(runner, amplitudes, step, shortens=False)
+        return _realize_short_records(runner, amplitudes, step, chosen, shortens=False, later=False)
     chosen = order or _find_order(runner, amplitudes, step, shortens=shortens)
     if not chosen:
         raise NumericalError(
@@ -287,9 +299,12 @@ def _to_start(values: Sequence[FloatArray], times: Sequence[float], degree: int)
 
 
 def _realize_short_records(
-    runner: Runner, amplitudes: FloatArray, step: float, order: int, *, shortens: bool
+    runner: Runner, amplitudes: FloatArray, step: float, order: int, *, shortens: bool, later: bool = True
 ) -> Estimate:
-    """Return the model of the first record; what later ones differ by, up to two time constants, is its error."""
+    """Return the model of the first record; what later ones differ by is its error.
+
+    Later ones begin after a time constant and after two, or, without ``later``, after the first.
+    """
     count = 2 * order + 4
     model = None
     for _ in range(ADJUSTMENTS if shortens else 1):  # records about as long as the fastest time constant
@@ -309,14 +324,14 @@ def _realize_short_records(
     constant = round(1.0 / (fastest * step)) if fastest else count  # steps of a time constant
     change = 0.0
     off = replace(model, **{name: np.zeros_like(getattr(model, name)) for name in "ABCDT"})
-    for first in (min(max(count, part * constant), MOST_STEPS) for part in (1, 2)):
+    for first in (min(max(count, part * constant), MOST_STEPS) for part in (1, 2)) if later else (count,):
         try:
-            later = align_models(_realize(runner, amplitudes, step, order, first=first), model, count * step)
+            other = align_models(_realize(runner, amplitudes, step, order, first=first), model, count * step)
         except FmilinError:
             raise _moves_too_fast(float("nan")) from None
-        change = max(change, measure_difference(model, later, count * step))
+        change = max(change, measure_difference(model, other, count * step))
         off = replace(
-            off, **{name: np.maximum(getattr(off, name), value) for name, value in _differences(model, later)}
+            off, **{name: np.maximum(getattr(off, name), value) for name, value in _differences(model, other)}
         )
     if not change <= TOO_INACCURATE:
         raise _moves_too_fast(change)

@@ -202,6 +202,8 @@ def _help(models: ModelArray, name: str) -> Iterator[str]:
     yield "%            (of a sampled model the next x); shaped as the LPV System block wants them"
     yield "%   points   the whole operating point by name; T and T_u give the dependent states:"
     yield "%            full states - point = T (x - offsets.x) + T_u (u - offsets.u)"
+    if first.discrete is not None:
+        yield "%   points.discrete  the discrete model over a step of the solver inside: Ad, Bd, Cd, Dd, f0 and Ts"
     if models.grid:
         listed = ", ".join(f"{_comment(n)} ({len(np.unique(v))} values)" for n, v in models.grid.items())
         yield f"%   The array runs over {listed}: sys.SamplingGrid. In Octave sys is a cell array."
@@ -247,6 +249,11 @@ def _point(model: LinearModel, k: int) -> Iterator[str]:
         yield f"{at}.{part} = {_by_name(getattr(point, part), signals)};"
     yield from _matrix(f"{at}.T", model.T)
     yield from _matrix(f"{at}.T_u", model.T_u)
+    if model.discrete is not None:
+        for letter in "ABCD":
+            yield from _matrix(f"{at}.discrete.{letter}d", getattr(model.discrete, letter))
+        yield from _matrix(f"{at}.discrete.f0", model.discrete.f0.reshape(-1, 1))
+        yield f"{at}.discrete.Ts = {_number(model.discrete.sample_time)};"
 
 
 def _build(models: ModelArray, *, several: bool) -> Iterator[str]:

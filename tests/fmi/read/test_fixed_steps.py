@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -159,3 +161,17 @@ def test_an_inaccurate_step_from_displaced_states_is_told(tmp_path: Path, *, lif
     assert said == (worst > 1e-3)
     if not lifted:
         assert worst > 1e-3
+
+
+@pytest.mark.skipif(shutil.which("octave") is None, reason="Octave is not installed")
+def test_a_function_file_holds_the_discrete_model(tmp_path: Path) -> None:
+    case = next(case for case in CASES if case.name == "Euler, pendulum, holds")
+    linear = linearized(case, tmp_path)
+    linear.save(tmp_path / "plant.m")
+    program = "[~, ~, p] = plant(); d = p.discrete; printf('%.17g ', d.Ad', d.Bd, d.Cd, d.Dd, d.Ts);"
+    command = ["octave", "--no-gui", "--norc", "--eval", f"pkg load control; {program}"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    discrete = linear.discrete
+    assert discrete is not None
+    expected = np.concatenate([M.ravel() for M in (discrete.A, discrete.B, discrete.C, discrete.D)])
+    np.testing.assert_array_equal([float(number) for number in result.stdout.split()], [*expected, 0.02])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from tests.cosimulation_table import (
     linearized,
     plant_at_start,
 )
+from tests.fmus.stepped.make import Kind, build
 
 BOTH = ("y", "y2")
 SEEN_WHOLE = [
@@ -55,3 +57,14 @@ def test_a_linear_plant_that_moves_is_told_by_one_output(tmp_path: Path) -> None
     linear = linearized(case, tmp_path)
     np.testing.assert_allclose(linear.eigenvalues().real, -0.2, rtol=1e-6)
     assert linear.is_equilibrium is False
+
+
+def test_a_ball_in_flight_is_linear_until_it_bounces(tmp_path: Path) -> None:
+    """From rest at 1 m it bounces after 0.45 s, within the records from which a model would be made otherwise."""
+    with warnings.catch_warnings(), fl.load(build("ball", tmp_path, Kind(hidden=True)), interface="cs") as model:
+        warnings.simplefilter("ignore")
+        linear = fl.linearize(model)
+    assert (np.abs(linear.eigenvalues()) <= linear.eigenvalue_errors()).all()
+    assert np.abs(linear.eigenvalues()).max() < 0.01
+    assert linear.is_equilibrium is False
+    assert any("an event follows" in str(warning) for warning in linear.warnings)
