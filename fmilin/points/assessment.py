@@ -11,6 +11,7 @@ from scipy import linalg
 
 from fmilin.ground import REFUSALS, FloatArray, NumericalError, Remark, rate_unit
 from fmilin.ground.tolerances import RANK, RANK_MEASURED, STAYS
+from fmilin.manifold.angles import TURNS_OF_UNITS
 from fmilin.numerics.balanced import balanced
 from fmilin.points.equations import Equations, Row
 from fmilin.points.report import FreeDirection, TrimReport
@@ -103,6 +104,7 @@ def no_solution(equations: Equations, best: Solution, request: TrimRequest) -> T
     limits = _limits(equations, best)
     helpers = _what_would_help(equations, best, request)
     hint = f"Freeing {' or '.join(helpers)} would let it vanish, to first order. " if helpers else ""
+    hint += _suggest_turns([row for row, _ in left if row.kind == "target"], targets)
     tried = f" Tried: {', '.join(best.tried)}." if best.tried else ""
     message = (
         f"Near the guess no {what}{moving} was found.{tried} The best compromise leaves {listed}{more}{limits}. {hint}"
@@ -160,6 +162,17 @@ def _sentence(row: Row, value: float, candidate: Candidate, targets: Mapping[str
     unit = candidate.model.states[candidate.model.states.positions[row.name]].unit
     unit = rate_unit(unit) if row.kind == "rate" else rate_unit(rate_unit(unit))
     return f"{_name(row)} = {_with_unit(value, unit)} instead of 0"
+
+
+def _suggest_turns(rows: Sequence[Row], targets: Mapping[str, Reading]) -> str:
+    """Return what to ask instead of an angle beyond half a turn, which an output that wraps never has."""
+    for row in rows:
+        target = targets[row.name]
+        turn = TURNS_OF_UNITS.get(target.unit, (0.0,))[0]
+        if turn and abs(target.value) > turn / 2:
+            wrapped = target.value - turn * round(target.value / turn)
+            return f"If '{row.name}' is an angle that wraps, ask for {_with_unit(wrapped, target.unit)}. "
+    return ""
 
 
 def _with_unit(value: float, unit: str) -> str:
