@@ -21,6 +21,7 @@ from fmilin.ground import REFUSALS, FloatArray, NumericalError
 from fmilin.manifold.invariants import Invariants
 from fmilin.numerics.differences.differences import slopes
 from fmilin.numerics.steps import runge_kutta_step
+from fmilin.points.effort import require_time
 from fmilin.points.unknowns import Candidate, Reading, Unknowns, change_of_rates, reading_slopes, reading_values
 
 FOLLOWING = 32  # steps in which a steady motion is followed
@@ -60,6 +61,7 @@ class Equations:
         self.pairs = pairs
         self.moving = moving
         self.at_rest = np.array(at_rest, dtype=np.intp)
+        self.columns_computed = 0  # of Jacobians, so far: what a search has cost
         self.totals: tuple[FloatArray, FloatArray] | None = None  # coefficients (k, N) and values (k,) of linear totals
         self._last: Invariants | None = None
         start = unknowns.start
@@ -144,6 +146,7 @@ class Equations:
         return self._residual(self.unknowns.at(z), first_order=True)
 
     def _residual(self, candidate: Candidate, *, first_order: bool) -> FloatArray:
+        require_time()
         sizes = self.sizes[self.first_order] if first_order else self.sizes
         try:
             answer = candidate.model.evaluate(candidate.time, candidate.states, candidate.inputs)
@@ -166,6 +169,7 @@ class Equations:
     def jacobian(self, z: FloatArray, *, exact: bool = True, quick: bool = False) -> tuple[FloatArray, bool]:
         """Return dr/dz (m, n), and whether all first-order rows are exact; plain central differences if ``quick``."""
         n = len(self.unknowns)
+        self.columns_computed += n
         J = self._exact(z) if exact else None
         if J is None:
             return self._measured(z, np.arange(n), quick=quick), False

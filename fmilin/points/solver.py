@@ -21,6 +21,10 @@ NOISIEST = 1e-6  # no noise of a model excuses a larger residual
 SPREADS = (0.03, 0.1, 0.3, 1.0, 2.0)
 """How far from the guess, in sizes of the unknowns, the search starts again when the guess leads nowhere."""
 
+MOST_COLUMNS = 5000
+"""Columns of Jacobians after which the search does not start once more: all starts of small models, two or three of a
+model with 40 unknowns, each of which may take seconds."""
+
 FAR = 0.3  # A spread that leaves the neighbourhood of the guess
 ROUNDS = 12  # how often least squares starts again where it stopped, as long as that helps
 ITERATIONS = 40  # of least squares in one round
@@ -157,7 +161,10 @@ def _searched_nearby(
     """Return the best of searches from points beside the guess."""
     unknowns = equations.unknowns
     weights, count = _row_weights(equations, z0), 0
+    enough = equations.columns_computed + MOST_COLUMNS
     for spread, displaced in _starts(equations, z0, best):
+        if count and equations.columns_computed > enough:
+            break
         start = np.clip(displaced, unknowns.low, unknowns.high)
         count += 1
         reached = assessed(equations, corrected(equations, start, exact=exact), exact=exact)
@@ -223,7 +230,10 @@ def _on_manifold(equations: Equations, z: FloatArray) -> FloatArray:
 def _least_squares_rounds(equations: Equations, z0: FloatArray, weights: FloatArray, *, exact: bool) -> Corrected:
     """Return where least squares and Newton's method end in turn, as long as that helps."""
     best = Corrected(z0, equations.values(z0), np.zeros((len(weights), len(z0))), 0.0)
-    for _ in range(ROUNDS):
+    enough = equations.columns_computed + MOST_COLUMNS
+    for count in range(ROUNDS):
+        if count and equations.columns_computed > enough:
+            break
         before = float(np.linalg.norm(weights * best.r))
         z = _least_squares(equations, best.z, weights, exact=exact)
         candidates = [best, replace(best, z=z, r=equations.values(z)), corrected(equations, z, exact=exact)]

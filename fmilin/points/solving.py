@@ -13,6 +13,7 @@ from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.interface import Model
 from fmilin.numerics.balanced import balanced
 from fmilin.points.assessment import no_solution, too_far
+from fmilin.points.effort import OutOfTimeError, limit_time
 from fmilin.points.equations import Equations
 from fmilin.points.newton import corrected, released
 from fmilin.points.optimum import Optimum, OutOfBoundsError, optimum
@@ -168,6 +169,7 @@ MOST = 8  # targets that are left out in turn
 STANDS = 1e-9  # slope of a target, beside its terms, that is rounding
 FARTHER = 0.05  # sizes of the unknowns
 HALVINGS = 16  # of the way to a target
+EXPLAINED_WITHIN = 4.0  # seconds of computing for what is learnt by leaving out one quantity after the other
 LAST_FAILURES = 4  # failed searches after which the way is halved no more: each may take a second
 
 Search = Callable[[TrimRequest], TrimmedPoint]
@@ -180,8 +182,15 @@ def with_obstacles(error: NumericalError, model: Model, request: TrimRequest, se
     names += [] if bound is None else [bound.name]
     if not names or len(names) > MOST:
         return error
-    sentences = [text for name in names for text in _without(name, model, request, search, bound)]
-    if not sentences and len(names) > 1:
+    sentences: list[str] = []
+    is_complete = True
+    for name in names:
+        try:
+            with limit_time(EXPLAINED_WITHIN / len(names)):
+                sentences += _without(name, model, request, search, bound)
+        except OutOfTimeError:
+            is_complete = False
+    if not sentences and is_complete and len(names) > 1:
         sentences = [f"No single one of {', '.join(names)} is in the way: none of them left out lets the others hold."]
     error.args = (" ".join([str(error), *sentences]),)
     return error
