@@ -9,9 +9,9 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from fmilin.models import DaeModel, FunctionModel, KaneModel, LagrangeModel, MultiplierModel, NullSpaceModel, OdeModel
 
 import fmilin as fl
+from fmilin.native import DaeModel, FunctionModel, KaneModel, LagrangeModel, MultiplierModel, NullSpaceModel, OdeModel
 
 __all__ = ["CALLS", "Call", "linear", "loop"]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fmilin.models import DaeModel, LagrangeModel, OdeModel
 
 import fmilin as fl
+from fmilin.native import DaeModel, LagrangeModel, OdeModel
 from tests.fuzz.public_calls import CALLS, linear, loop
 from tests.fuzz.wrong_values import VALUES, attempt, is_wrong
 

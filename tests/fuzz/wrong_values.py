@@ -18,9 +18,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fmilin.models import OdeModel
-
 import fmilin as fl
+from fmilin.native import OdeModel
 from tests.fuzz.public_calls import CALLS
 
 __all__ = ["VALUES", "Outcome", "attempt", "is_wrong"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fmilin.models import Labels, OdeModel
 
 import fmilin as fl
+from fmilin.native import Labels, OdeModel
 
 MODEL = OdeModel(
     "pendulum",

@@ -27,7 +27,7 @@ from fmilin.linearization.identification.sampled import Continuous, Sampled, apa
 
 WINDOW = 8  # steps of a record that tells the order
 PULSE = 1e-3  # of the sizes of inputs, of pulses that tell whether responses change
-COMPARED = 20  # steps of the responses that are compared with later ones
+ROWS_COMPARED = 20  # steps of the responses that are compared with later ones
 NO_CHANGE = 1e-9  # of responses, that is rounding
 GLANCE = 4  # steps that show whether the point moves at all
 SCALES = (1.0, 8.0, 64.0)  # times the step of these
@@ -65,11 +65,11 @@ def find_change(runner: Runner, step: float) -> str:
             size = np.max(np.abs(shown), axis=0)
             if not (np.ptp(shown, axis=0) > CHANGES_ALONG_MOTION * size).any():
                 continue
-            if not runner.affords("whether responses change along the motion", 6 * nu, 8 * nu * COMPARED, h):
+            if not runner.affords("whether responses change along the motion", 6 * nu, 8 * nu * ROWS_COMPARED, h):
                 return ""
             for j, amplitude in enumerate((PULSE * runner.scales).tolist()):
-                first, again = (_respond_to_pulse(runner, j, amplitude, h, 0, COMPARED) for _ in range(2))
-                later = _respond_to_pulse(runner, j, amplitude, h, COMPARED, COMPARED)
+                first, again = (_respond_to_pulse(runner, j, amplitude, h, 0, ROWS_COMPARED) for _ in range(2))
+                later = _respond_to_pulse(runner, j, amplitude, h, ROWS_COMPARED, ROWS_COMPARED)
                 rounding = float(np.max(np.finfo(float).eps * size / (amplitude * _largest(first, size)), initial=0.0))
                 noise = 10.0 * max(relative_change(again, first), rounding)
                 change = relative_change(later, first)
