@@ -55,8 +55,8 @@ def compare_peak(margins: Margins, loop: StateSpace) -> Iterator[AuditRow]:
         return _compute_disk(loop, frequency)
 
     try:
-        found = minimize_scalar(distance, bounds=(low, high), method="bounded", options={"xatol": 1e-9 * stated})
-        second = min((float(found.x), low, high), key=distance)
+        minimum = minimize_scalar(distance, bounds=(low, high), method="bounded", options={"xatol": 1e-9 * stated})
+        second = min((float(minimum.x), low, high), key=distance)
         step = 0.01 * stated
         least = distance(second)
         bend = (distance(second - step) + distance(second + step) - 2 * least) / step**2

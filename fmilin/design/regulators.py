@@ -163,7 +163,10 @@ class FunctionRegulator(Shown):
         """Tell the function nothing: it has no states that are known here."""
 
     def answer(self, t: float, read: FloatArray) -> FloatArray:
-        """Return what the function answers to what was ``read``, shape (len(reads),), at ``t`` seconds: shape (k,)."""
+        """Return what the function answers to what was ``read``, shape (len(reads),), at ``t`` seconds: shape (k,).
+
+        Raises UsageError when the answer is not an array of numbers of that shape.
+        """
         answered = np.atleast_1d(as_numbers(self.function(t, read), f"The answer of the regulator at t = {t} s"))
         if answered.shape != (len(self.drives),):
             raise UsageError(

@@ -261,7 +261,7 @@ def _require_representable(what: str, value: object) -> None:
     if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
         raise UsageError(f"{what} is too large for an integer: write it as a floating-point number.")
     if math.isnan(number):
-        raise UsageError(f"{what} is not a number (NaN): give a number.")
+        raise UsageError(f"{what} is not a number (NaN): give a finite number.")
 
 
 def _error(what: str, value: object, names: Sequence[str]) -> UsageError:
@@ -274,7 +274,8 @@ def _error(what: str, value: object, names: Sequence[str]) -> UsageError:
             shown = f"{shown[:_LONGEST_SHOWN]}..."
         return UsageError(f"{what} is {' '.join(shown.split())}: {kind} is needed.")
     if isinstance(value, str) and set(names) & _ITERABLES:
-        return UsageError(f"{what} is the text '{value[:_LONGEST_SHOWN]}', and should be a list: write ['...'].")
+        shown = value[:_LONGEST_SHOWN]
+        return UsageError(f"{what} is the text '{shown}', and should be a list: write ['{shown}'].")
     hint = "".join(text for type_name, text in _HINTS.items() if type_name in names)
     wanted = " or ".join(sorted({name for name in names if name and name != "None"}))
     return UsageError(f"{what} is of the type '{type(value).__name__}', and should be of the type {wanted}{hint}.")

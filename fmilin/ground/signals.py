@@ -130,6 +130,8 @@ class Signals(Shown, Sequence[Signal]):
         ------
         UnknownNameError
             With the nearest names, when there is no such signal.
+        UsageError
+            When the name is not a text.
         """
         try:
             return self.positions[name]

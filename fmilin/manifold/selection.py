@@ -163,8 +163,8 @@ def select_named(manifold: Manifold, names: Sequence[str]) -> Selection:
 
 
 def _state_called(name: str, states: Signals) -> int:
-    if (found := states.find_signed(name)) is not None:
-        return found[0]  # the negative of a state determines the others as the state itself does
+    if (signed := states.find_signed(name)) is not None:
+        return signed[0]  # the negative of a state determines the others as the state itself does
     try:
         return states.index_of(name, "a state of the model")
     except UnknownNameError as error:

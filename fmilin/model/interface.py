@@ -62,8 +62,8 @@ class OperatingPoint:
     remarks: tuple[Remark, ...] = ()  #: on how the point was computed; warnings of a linear model there
     #: of the states and of the inputs, where the point came from a model; empty where nobody has told
     names: tuple[tuple[str, ...], tuple[str, ...]] = field(default=((), ()), compare=False)
-    #: (N, N), by how much the slopes of the rates change over the distance within which the point is known; None where
-    #: that is rounding. At a double root, which is known to the root of rounding, it decides about stability.
+    #: shape (N, N); by how much the slopes of the rates change over the distance within which the point is known; None
+    #: where that is rounding. At a double root, which is known to the root of rounding, it decides about stability.
     slope_changes: FloatArray | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:

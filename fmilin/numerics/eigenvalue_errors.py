@@ -93,27 +93,27 @@ def estimate_eigenvalues(
     structured : bool
         Whether entries that are zero with an error of zero are zeros of the model. False for computed products.
     """
-    if values is None:
-        values = compute_eigenvalues(A)
+    key = hashlib.blake2b(A.tobytes() + E.tobytes() + bytes([sampled, structured])).digest()
+    latest = _latest.get(key)
+    if latest is None or not (values is None or np.array_equal(values, latest.values)):
+        values = compute_eigenvalues(A) if values is None else values
+        latest = _estimate(A, E, values, sampled=sampled, structured=structured)
+        _latest.clear()
+        _latest[key] = latest
+    return EigenvalueEstimates(latest.values.copy(), latest.errors.copy(), latest.growth_errors.copy())
+
+
+# A table, or a file, has the eigenvalues of a model with their errors and its stability: both need the same estimates.
+_latest: dict[bytes, EigenvalueEstimates] = {}
+
+
+def _estimate(A: FloatArray, E: FloatArray, values: Complex, *, sampled: bool, structured: bool) -> EigenvalueEstimates:
     if not len(A):
         return EigenvalueEstimates(values, np.zeros(0), np.zeros(0))
     if not np.isfinite(E).all() or not np.isfinite(A).all():
         unknown = np.full(len(values), np.inf)
         return EigenvalueEstimates(values, unknown, unknown)
-    if len(A) < WORTH_REMEMBERING:
-        return _estimate_in_blocks(A, E, values, sampled=sampled, structured=structured)
-    key = hashlib.blake2b(A.tobytes() + E.tobytes() + bytes([sampled, structured])).digest()
-    remembered = _latest.get(key)
-    if remembered is None:
-        remembered = _estimate_in_blocks(A, E, values, sampled=sampled, structured=structured)
-        _latest.clear()
-        _latest[key] = remembered
-    return remembered
-
-
-# A table shows the modes of a large model with their errors and its stability: both need the same estimates.
-WORTH_REMEMBERING = 50  # order from which on estimates take longer than a digest of the matrices
-_latest: dict[bytes, EigenvalueEstimates] = {}
+    return _estimate_in_blocks(A, E, values, sampled=sampled, structured=structured)
 
 
 def _estimate_in_blocks(

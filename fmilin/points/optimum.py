@@ -88,15 +88,15 @@ def _search_displaced(problem: Problem, equations: Equations, z0: FloatArray) ->
     mixed = open_directions @ random.uniform(-1.0, 1.0, (open_directions.shape[1], MIXED))
     sizes = equations.unknowns.sizes(z0)
     for distance in DISPLACEMENTS:
-        found: list[Optimum] = []
+        optima: list[Optimum] = []
         for direction in np.hstack((open_directions[:, :MOST_DIRECTIONS], mixed)).T:
             longest = float(np.max(np.abs(direction) / sizes, initial=0.0))
             for sign in (1.0, -1.0) if longest > 0 else ():
                 z = corrected(equations, z0 + sign * distance / longest * direction, exact=problem.exact).z
                 best = _search_inside(problem, inside, equations, z)
-                found += [best] if best is not None else []
-        if found:
-            return min(found, key=lambda best: best.value)
+                optima += [best] if best is not None else []
+        if optima:
+            return min(optima, key=lambda best: best.value)
     return None
 
 

@@ -135,7 +135,7 @@ def test_wrong_constraints_inside_are_named(tmp_path: Path) -> None:
 
 
 def test_a_constraint_that_is_neither_text_nor_constraint(pendulum: Path) -> None:
-    with pytest.raises(ConstraintError, match="A constraint is a text or a Constraint, not 3"):
+    with pytest.raises(UsageError, match="An entry of 'constraints' is of the type 'int', and should be"):
         load(pendulum, constraints=[3])  # type: ignore[list-item]
 
 

@@ -102,7 +102,7 @@ def test_wrong_values_of_any_argument_raise_errors_in_words(name: str) -> None:
     ("call", "words"),
     [
         (lambda: fit.linearize(MODEL, outputs=[1]), "An entry of 'outputs' is of the type 'int'"),
-        (lambda: fit.linearize(MODEL, outputs="x"), "'outputs' is the text 'x', and should be a list: write ['...']"),
+        (lambda: fit.linearize(MODEL, outputs="x"), "'outputs' is the text 'x', and should be a list: write ['x']"),
         (lambda: fit.operating_point(MODEL, time="0"), "'time' is '0': a number is needed"),
         (lambda: fit.operating_point(MODEL, time=float("nan")), "'time' is not a number (NaN)"),
         (lambda: fit.operating_point(MODEL, time=float("inf")), "must be finite"),

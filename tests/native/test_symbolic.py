@@ -116,7 +116,7 @@ def test_an_unknown_parameter_is_named_with_the_nearest() -> None:
         UnknownNameError, match=r"'dragg' is not a parameter, state or input of 'cart'. Did you mean 'drag'"
     ):
         cart().with_parameters({"dragg": 1.0})
-    with pytest.raises(UsageError, match="'m' of 'cart' cannot be nan"):
+    with pytest.raises(UsageError, match=r"'m' is not a number \(NaN\): give a finite number"):
         cart().with_parameters({"m": float("nan")})
 
 

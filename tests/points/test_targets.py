@@ -209,7 +209,7 @@ class TestWhatCannotBe:
             ({"minimize": "a +"}, r"no complete arithmetic expression"),
             ({"minimize": "aa"}, r"'aa' is not"),
             ({"fixed": {"der(x)": 2.0}}, r"'der\(x\)' is not"),
-            ({"fixed": {"y": float("nan")}}, r"'y' is not a number \(NaN\): give a number"),
+            ({"fixed": {"y": float("nan")}}, r"'y' is not a number \(NaN\): give a finite number"),
         ],
     )
     def test_requests_that_are_wrong(self, request_: dict[str, Any], message: str) -> None:

@@ -292,9 +292,9 @@ def _monodromy_error(equations: ShootingEquations, z: FloatArray, distance: Floa
         return np.zeros((len(T), len(T)))
     magnified = max(1.0, PROBE / largest)
     M: FloatArray = equations.monodromy(equations.arcs_at(z)[0] if z.any() else base)
-    known = _known_change(equations, z, M, largest)
-    if known is not None:
-        return np.asarray(np.abs(T) @ known @ np.abs(R))
+    change = _known_change(equations, z, M, largest)
+    if change is not None:
+        return np.asarray(np.abs(T) @ change @ np.abs(R))
     random = np.random.default_rng(1883)
     worst = np.zeros_like(M)
     for _ in range(1 if equations.shooting.measured else SIDES):  # measured slopes take many runs

@@ -236,18 +236,18 @@ def _declared_rate(description: Description, state: Variable) -> Variable | None
 
 def _variables1(root: Any, types: Types, notes: Notes) -> Variables:
     """Return the variables of FMI 1.0, those apart that are the negative of another one."""
-    found: list[Variable] = []
+    positives: list[Variable] = []
     negatives: list[Variable] = []
     for element in root.findall("ModelVariables/ScalarVariable"):
         variable = _variable(element, types, notes)
         if variable is not None:
             is_negative = element.get("alias") == "negatedAlias"
-            (negatives if is_negative else found).append(variable)
-    described = {v.reference for v in found if v.is_float}
+            (negatives if is_negative else positives).append(variable)
+    described = {v.reference for v in positives if v.is_float}
     for v in negatives:
         if not v.is_float or v.reference not in described:
             notes.add_name(v.name, "{names}: left out, since each is the negative of something without a variable.")
-    return Variables(found, (v for v in negatives if v.is_float and v.reference in described))
+    return Variables(positives, (v for v in negatives if v.is_float and v.reference in described))
 
 
 def _variable(element: Any, types: Types, notes: Notes) -> Variable | None:

@@ -124,20 +124,20 @@ def _is_same(one: FloatArray, other: FloatArray) -> bool:
 
 
 def with_own_step(
-    linear: LinearModel, own: float, *, what: str, asked: str | None = None, keep: bool = False
+    linear: LinearModel, own: float, *, what: str, integrator: str | None = None, keep: bool = False
 ) -> LinearModel:
     """Return the plant that belongs to the discrete model over the solver's own step; ``what``: how it takes steps.
 
-    ``asked`` names the integrator, where a user knows it; ``keep``: whether a plant is wanted that others outvie.
+    ``integrator`` names the integrator, where a user knows it; ``keep``: whether a plant is wanted that others outvie.
     """
     hidden = linear.full_states is linear.states
     T = np.zeros((0, len(linear.A))) if hidden else linear.T
     exact = Continuous(linear.A, linear.B, linear.C, linear.D, linear.f0, T, 0.0)
     discrete = sampled_from(exact, own, "at once")
     # relations tell integrators apart where they hold to rounding: entries that are less certain show none
-    certain = asked is not None or max(linear.accuracy.A, linear.accuracy.B) <= RELATION_MISSED
+    certain = integrator is not None or max(linear.accuracy.A, linear.accuracy.B) <= RELATION_MISSED
     if certain:
-        identified = identify_integrator(discrete, exact, linear.errors.A, asked)
+        identified = identify_integrator(discrete, exact, linear.errors.A, integrator)
     else:
         identified = leave_integrator_open(discrete, exact, linear.errors.A)
     if identified.difference > TOO_INACCURATE and not keep:
@@ -227,8 +227,8 @@ def _with_plant(linear: LinearModel, identified: Identified, own: float, what: s
         A=np.maximum(linear.errors.A, max(off * size["A"], rounding)),
         B=np.maximum(linear.errors.B, off * size["B"]),
     )
-    beside = max((identified.measure(rival) for rival in identified.unusual), default=0.0)
-    kind = "accuracy" if max(off, beside) > INACCURATE else "integrator"
+    unusual = max((identified.measure(rival) for rival in identified.unusual), default=0.0)
+    kind = "accuracy" if max(off, unusual) > INACCURATE else "integrator"
     remark = Remark(kind, f"The model {what} {own:.6g} s. {integrator_words(identified, linear)}")
     return with_errors(replace(linear, A=plant.A, B=plant.B, f0=plant.f0, warnings=(remark, *linear.warnings)), errors)
 

@@ -146,7 +146,7 @@ def _linearized(task: Task, runner: Runner) -> LinearModel:
             linear,
             runner.cadence.internal,
             what=how_steps or "takes no shorter steps than",
-            asked=task.stepping.integrator,
+            integrator=task.stepping.integrator,
             keep=task.keep_inaccurate,
         )
     stated = {str(warning) for warning in linear.warnings}

@@ -65,15 +65,15 @@ class Identified:
 
 
 def identify_integrator(
-    model: Sampled, exact: Continuous, errors: FloatArray | None = None, asked: str | None = None
+    model: Sampled, exact: Continuous, errors: FloatArray | None = None, name: str | None = None
 ) -> Identified:
     """Return the integrator behind a discrete model over its solver's own step; ``exact`` is the plant by logarithm.
 
-    ``errors`` are those of the entries of A; ``asked`` names the integrator, where a user knows it.
+    ``errors`` are those of the entries of A; ``name`` names the integrator, where a user knows it.
     """
     candidates = find_candidates(model, exact)
-    if asked is not None:
-        return _take_integrator(candidates, asked, errors)
+    if name is not None:
+        return _take_integrator(candidates, name, errors)
     rows = _rows_of(model)
     residuals = np.array([_relations(candidate.plant, rows) for candidate in candidates])
     least, most = residuals.min(axis=0), residuals.max(axis=0)
@@ -95,13 +95,13 @@ def identify_integrator(
     return Identified(first.integrator, first.plant, most_votes, (*unusual[1:], *near), (), errors)
 
 
-def _take_integrator(candidates: list[Candidate], asked: str, errors: FloatArray | None) -> Identified:
+def _take_integrator(candidates: list[Candidate], name: str, errors: FloatArray | None) -> Identified:
     for candidate in candidates:
-        if candidate.integrator.key == asked:
+        if candidate.integrator.key == name:
             return Identified(candidate.integrator, candidate.plant, 0, (), (), errors)
     possible = ", ".join(dict.fromkeys(c.integrator.key for c in candidates if c.integrator.key))
     raise NumericalError(
-        f"No plant is stepped as this model is by the integrator '{asked}'. Integrators that have one: {possible}."
+        f"No plant is stepped as this model is by the integrator '{name}'. Integrators that have one: {possible}."
     )
 
 

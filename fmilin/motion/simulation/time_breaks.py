@@ -6,7 +6,7 @@ models that are black boxes, are looked at on many times: what is shorter than t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from fmilin.ground import REFUSALS, FloatArray, Remark
-from fmilin.model import Model, OperatingPoint
+from fmilin.model import Hybrid, Model, OperatingPoint
 from fmilin.motion.simulation.inputs import InputCourse
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ def find_time_breaks(
     if course.is_opaque:
         times.append(_sudden_changes(course.piece(begin, end), begin, end, stop))
         remarks.append(_remark("A function of an input", "Declare them (function.knots = [...]), or give", begin, end))
-    tape = _tape_of(model)
-    if tape is not None:
-        times.append(tape.breaks(begin, end))
+    tapes = _tapes_of(model)
+    if tapes is not None:
+        times += [tape.breaks(begin, end) for tape in tapes]
     else:  # those that announce events, too: what their equations do between two of them they do not announce
         looks = _look_for_changes(model, start, end, stop)
         times.append(looks.times)
@@ -83,6 +83,30 @@ def _remark(who: str, remedy: str, begin: float, end: float) -> Remark:
         f"{who} changes with time, and pulses shorter than {shortest:.2g} s may be stepped over. {remedy} inputs as a "
         "table.",
     )
+
+
+def _tapes_of(model: Model) -> list[TimeTape] | None:
+    """Return what of the graphs of a model, or of its members, depends on time alone; None where one has no graph."""
+    tape = _tape_of(model)
+    if tape is not None:
+        return [tape]
+    members: Mapping[str, Model] | None = getattr(model, "members", None)
+    if not members:
+        return None
+    tapes: list[TimeTape] = []
+    for member in members.values():
+        if _only_samples(member):
+            continue
+        own = _tapes_of(member)
+        if own is None:
+            return None
+        tapes += own
+    return tapes
+
+
+def _only_samples(model: Model) -> bool:
+    """Whether a model has no states that move, and says when it samples: a regulator, a sampled filter."""
+    return isinstance(model, Hybrid) and not len(model.states) and model.next_event_time() is not None
 
 
 def _tape_of(model: Model) -> TimeTape | None:

@@ -20,7 +20,7 @@ from fmilin.linear_model.descriptor import Derivative, Descriptor, LazyDescripto
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.linear_model.no_response import assess_stability
 from fmilin.model.interface import ModelInfo
-from fmilin.numerics.eigenvalue_errors import compute_eigenvalue_errors
+from fmilin.numerics.eigenvalue_errors import estimate_eigenvalues
 from fmilin.output.export.archives import finite_array, real_array
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ def to_document(linear: LinearModel) -> dict[str, Any]:
     document["errors"] = {name: getattr(linear.errors, name) for name in ERRORS}
     document |= {group: list(signals.names) for group, signals in groups.items()}
     document["units"] = {s.name: s.unit for group in GROUPS for s in groups[group]}
-    document["eigenvalues"] = values = linear.eigenvalues()
-    document["eigenvalue_errors"] = compute_eigenvalue_errors(linear.A, linear.errors.A, values)
+    estimates = estimate_eigenvalues(linear.A, linear.errors.A, sampled=linear.sample_time > 0)
+    document["eigenvalues"], document["eigenvalue_errors"] = estimates.values, estimates.errors
     document["point"] = {"time": float(linear.point.time)} | {
         part: {name: float(value) for name, value in getattr(linear.point, part).items()} for part in POINT_PARTS
     }

@@ -233,8 +233,8 @@ def _label_ends(axes: Axes, axis: FloatArray, loci: Complex) -> None:
     good = np.flatnonzero(np.isfinite(loci).all(axis=1))
     for end in good[[0, -1]] if len(good) else []:
         at = loci[end, int(np.argmax(loci[end].imag))]
-        place = (float(at.real), float(at.imag))
-        axes.annotate(f"{axis[end]:.4g}", place, (5, 5), textcoords="offset points", color=figures.QUIET, fontsize=8)
+        anchor = (float(at.real), float(at.imag))
+        axes.annotate(f"{axis[end]:.4g}", anchor, (5, 5), textcoords="offset points", color=figures.QUIET, fontsize=8)
 
 
 def _frame_half_plane(axes: Axes, finite: Complex) -> None:

@@ -160,9 +160,9 @@ def test_feet_are_held_where_they_are_at_the_point() -> None:
         (["a:round"], UsageError, r"'a:round' is no way to hold a foot: write 'a:point', 'a:flat'"),
         (["q:round"], UnknownNameError, r"'q:round' is not a body or marker"),
         (["a", "a:flat"], UsageError, r"The foot 'a' is to be held twice"),
-        ([3], UsageError, r"takes names of feet, not 3"),
+        ([3], UsageError, r"An entry of 'feet' is of the type 'int'"),
         ([":flat"], UsageError, r"has no name: write FOOT"),
-        ("a", UsageError, r"write hold=\['a'\]"),
+        ("a", UsageError, r"should be a list: write \['a'\]"),
     ],
 )
 def test_what_cannot_be_held(feet: list[Any], error: type[Exception], message: str) -> None:
