@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,13 +58,13 @@ class Scanned(Variables):
     """The variables of a large description, each read when it is asked for; ``opening`` matches where each begins."""
 
     is_large = True
-    negatives: ClassVar[Mapping[str, Variable]] = {}  # descriptions of FMI 1.0 are read whole
 
     def __init__(self, xml: bytes, begin: int, end: int, opening: re.Pattern[bytes]) -> None:
         self._xml, self._begin, self._end, self._opening = xml, begin, end, opening
         self._read: Callable[[Any], Variable | None] = lambda _: None
         self._cache: dict[int, Variable | None] = {}
         self._names: list[str] = []
+        self.negatives = {}  # descriptions of FMI 1.0 are read whole
 
     def read_with(self, read: Callable[[Any], Variable | None]) -> None:
         """Say how an element becomes a variable; None where it is too broken."""
