@@ -157,7 +157,7 @@ class _Batch:
         """Return the steps (points, N), shortest in sizes D of the states, 0 where held, that make h + H moved 0."""
         h, H = (values[:, self.rows] for values in both)
         right = h if moved is None else h + (H @ moved[..., None])[..., 0]
-        A, right = _normalized(H * D[:, None], right)
+        A, right = _normalize(H * D[:, None], right)
         return np.asarray(-D * (np.swapaxes(A, -1, -2) @ _multipliers(A, right)[..., None])[..., 0])
 
     def _corrected(
@@ -179,12 +179,12 @@ class _Batch:
         distance = np.max(np.abs(h) / _row_sizes(H, sizes), axis=1, initial=0.0)
         # Both are false for what is not a number. Constraints that are nearly parallel are close long before the steps
         # are short. Points that are not reached here are searched alone: a stricter limit costs time, not accuracy.
-        reached = (size <= 1e-6) & (distance <= REACHED) & self._determined(h, H, D) & self._agree(x, h, H, sizes)
+        reached = (size <= 1e-6) & (distance <= REACHED) & self._find_determined(h, H, D) & self._agree(x, h, H, sizes)
         return x, reached, reached & direct
 
-    def _determined(self, h: FloatArray, H: FloatArray, D: FloatArray) -> np.ndarray:
+    def _find_determined(self, h: FloatArray, H: FloatArray, D: FloatArray) -> np.ndarray:
         """Return where the ridge did not shorten the steps, (points,): rows may be nearly parallel there."""
-        A, right = _normalized(H[:, self.rows] * D[:, None], h[:, self.rows])
+        A, right = _normalize(H[:, self.rows] * D[:, None], h[:, self.rows])
         right = np.where(A.any(axis=-1), right, 0.0)  # nothing that may move changes such a row
         left_by_ridge = RIDGE * np.linalg.norm(_multipliers(A, right), axis=-1)
         return np.asarray(left_by_ridge <= 0.5 * np.linalg.norm(right, axis=-1))
@@ -203,7 +203,7 @@ class _Batch:
         return np.asarray((distances <= REACHED).all(axis=1))
 
 
-def _normalized(A: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _normalize(A: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return A (points, m, N) with rows of length one, and the right sides (points, m) divided by the same."""
     norms = np.maximum(np.linalg.norm(A, axis=-1, keepdims=True), 1e-300)
     return A / norms, right / norms[..., 0]

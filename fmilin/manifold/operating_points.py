@@ -96,7 +96,9 @@ def operating_point(
     else:
         projected = _projected(invariants, t, x, ())
         # Between constraints that are nearly parallel a gap within the tolerance is a long way.
-        remarks = () if project else _moved(model, x, projected, range(len(x)), "To satisfy the constraints")
+        remarks = (
+            () if project else _describe_moved_states(model, x, projected, range(len(x)), "To satisfy the constraints")
+        )
     remarks = (*remarks, *position_remarks(invariants, t, projected))
     return replace(_adjusted(point, projected, scales), remarks=remarks)
 
@@ -179,7 +181,10 @@ def _assembled(
             if solution is not None:
                 solution = _projected(invariants, t, solution, fixed)
                 given = let_go(invariants.model, held, others)
-                return solution, (*_moved(invariants.model, start, solution, given), *_turns(states, x, held))
+                return solution, (
+                    *_describe_moved_states(invariants.model, start, solution, given),
+                    *_turns(states, x, held),
+                )
     try:
         solution = _projected(invariants, t, x, held)
     except ConstraintError as error:
@@ -219,7 +224,7 @@ def let_go(model: Model, held: Sequence[int], kept: Sequence[int]) -> list[int]:
     return [i for i in given if i not in kept]
 
 
-def _moved(
+def _describe_moved_states(
     model: Model, given: FloatArray, became: FloatArray, states: Sequence[int], why: str = "To keep what was set"
 ) -> tuple[Remark, ...]:
     """Return the remark on states that were given and moved."""

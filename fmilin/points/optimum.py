@@ -47,7 +47,7 @@ class Optimum:
 def optimum(equations: Equations, start: Solution, preference: Preference, limits: Sequence[Limit]) -> Optimum:
     """Return the best point near a solution; refuse bounds that leave none, and what has no least value there."""
     problem = Problem(equations, preference, limits, exact=start.is_exact)
-    best, failure = _search_from(problem, equations, start.z)
+    best, failure = _find_best_point(problem, equations, start.z)
     # At a start where the slopes of what is bounded vanish nothing says which way leads inside: x^2 >= 4 at x = 0.
     if best is None and limits:
         best = _search_displaced(problem, equations, start.z)
@@ -58,7 +58,7 @@ def optimum(equations: Equations, start: Solution, preference: Preference, limit
     )
 
 
-def _search_from(
+def _find_best_point(
     problem: Problem, equations: Equations, z0: FloatArray
 ) -> tuple[Optimum | None, NumericalError | None]:
     """Return the best point that a search from z0 (n,) finds, or None and what ended the search."""
@@ -138,7 +138,7 @@ def _move_bounds(problem: Problem, equations: Equations, z: FloatArray) -> Float
     return z
 
 
-def _crossed(problem: Problem, z: FloatArray) -> list[Reading]:
+def _list_crossed_bounds(problem: Problem, z: FloatArray) -> list[Reading]:
     """Return what is beyond a bound, with the bound as its value."""
     pairs = zip(problem.limits, problem.beyond(z), strict=True)
     return [
@@ -155,9 +155,9 @@ def _finish(problem: Problem, equations: Equations, z: FloatArray) -> Optimum | 
     added: set[str] = set()
     while True:
         final = equations.with_targets([*equations.targets, *binding])
-        z, last, unresolved = _sharpened(problem, final, z)
+        z, last, unresolved = _sharpen(problem, final, z)
         multipliers = _multipliers(problem, final, z)
-        crossed = [r for r in _crossed(problem, z) if r.name not in added]
+        crossed = [r for r in _list_crossed_bounds(problem, z) if r.name not in added]
         wrong = [r for r in binding if r.name not in added and not _holds(problem, equations, r, multipliers[r.name])]
         if crossed:  # the search had stopped before this bound, and the best point without it lies beyond
             binding = [*binding, crossed[0]]
@@ -166,7 +166,7 @@ def _finish(problem: Problem, equations: Equations, z: FloatArray) -> Optimum | 
             binding = [r for r in binding if r is not wrong[0]]
         else:
             break
-    if _crossed(problem, z):
+    if _list_crossed_bounds(problem, z):
         return None
     solution = assessed(final, z, exact=exact)
     if solution.certificate is not None:
@@ -274,7 +274,7 @@ def _multipliers(problem: Problem, final: Equations, z: FloatArray) -> dict[str,
     return {final.rows[i].name: float(weights[i] / final.rows[i].size) for i in rows}
 
 
-def _sharpened(problem: Problem, final: Equations, z: FloatArray) -> tuple[FloatArray, FloatArray, int]:
+def _sharpen(problem: Problem, final: Equations, z: FloatArray) -> tuple[FloatArray, FloatArray, int]:
     """Return the point by Newton's method on what the equations leave open, its last step, and what stays open."""
     exact = problem.exact
     z = corrected(final, z, exact=exact).z

@@ -71,7 +71,7 @@ def merge_aliases(
         written += _written_starts(k, entry, 1.0)
         if root not in named:  # of several states the first one has the names
             named.add(root)
-            merged = replace(merged, aliases=_signed_names(others, sign))
+            merged = replace(merged, aliases=_list_signed_names(others, sign))
             for other, its in others:
                 written += _written_starts(k, other, sign * its)
         merged_states.append(merged)
@@ -79,13 +79,13 @@ def merge_aliases(
     for entry in inputs:
         root, sign = classes.root_of(entry.symbol.__hash__())
         taken = root in named
-        names = () if taken else _signed_names(members.get(root, []), sign)
+        names = () if taken else _list_signed_names(members.get(root, []), sign)
         merged_inputs.append(replace(entry, aliases=names))
         named.add(root)
     return Merged(merged_states, merged_inputs, frozenset(settled), written)
 
 
-def _signed_names(others: Sequence[tuple[Entry, float]], sign: float) -> tuple[str, ...]:
+def _list_signed_names(others: Sequence[tuple[Entry, float]], sign: float) -> tuple[str, ...]:
     """Return the names of the quantity, and those of its negative with a minus sign."""
     return tuple(other.name if its == sign else f"-{other.name}" for other, its in others)
 

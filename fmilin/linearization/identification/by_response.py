@@ -78,7 +78,7 @@ class Identification:
         if not len(self.model.outputs) and not len(self.model.states):
             return [equilibrium_not_tested("the model shows neither outputs nor states, so no motion could be seen")]
         if is_at_rest(linear):
-            return self._unexplained_motion(linear, step)
+            return self._find_unexplained_motion(linear, step)
         rates = linear.f0 / (linear.sample_time or 1.0)
         sizes = linear.states.scales(linear.y0)
         fastest = int(np.argmax(np.abs(rates) / sizes))
@@ -86,7 +86,7 @@ class Identification:
         what = f"'{name}' moves while inputs are held, at {rates[fastest]:.6g} per second"
         return [off_equilibrium(what, "f0 is the beginning of that motion; the matrices belong to deviations from it.")]
 
-    def _unexplained_motion(self, linear: LinearModel, step: float) -> list[Remark]:
+    def _find_unexplained_motion(self, linear: LinearModel, step: float) -> list[Remark]:
         """Say that an output moves while inputs are held, by states that no input moves."""
         shown = self.runner.run(np.zeros((STILL, len(self.runner.scales))), step).at_once
         moved = shown[-1] - shown[0]

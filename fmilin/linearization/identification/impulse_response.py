@@ -305,8 +305,8 @@ def measured(runner: Runner, step: float, count: int, *, halves: bool) -> Markov
     ]
     reading = reading_of(runner, step, [pair[-1] for pair in pairs])
     if not halves:
-        return markov_of([pair[0] for pair in pairs], reading, step)
-    whole, half = (markov_of([pair[i] for pair in pairs], reading, step) for i in (0, 1))
+        return compute_markov([pair[0] for pair in pairs], reading, step)
+    whole, half = (compute_markov([pair[i] for pair in pairs], reading, step) for i in (0, 1))
     errors = np.abs(whole.Y - half.Y)
     return replace(whole, errors=errors, half=replace(half, errors=errors))
 
@@ -383,7 +383,7 @@ def _stacked(response: Response) -> FloatArray:
     return np.hstack((response.at_once, response.after, response.states))
 
 
-def markov_of(responses: list[Response], reading: str, step: float) -> Markov:
+def compute_markov(responses: list[Response], reading: str, step: float) -> Markov:
     """Align: Y_k is what is seen of the state at the start of step k."""
     y = np.array([p.at_once if reading == "at once" else p.after for p in responses])  # (nu, K, ny)
     x = np.array([p.states for p in responses])

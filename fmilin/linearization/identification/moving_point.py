@@ -21,7 +21,13 @@ from scipy import linalg
 from fmilin.ground import FloatArray, FmilinError, NumericalError
 from fmilin.ground.tolerances import CHANGES_ALONG_MOTION, RANK_MEASURED, TOO_INACCURATE
 from fmilin.linearization.identification.comparison import align_models, combine_steps, measure_difference
-from fmilin.linearization.identification.impulse_response import Markov, Runner, markov_of, reading_of, relative_change
+from fmilin.linearization.identification.impulse_response import (
+    Markov,
+    Runner,
+    compute_markov,
+    reading_of,
+    relative_change,
+)
 from fmilin.linearization.identification.realize import realize, significant
 from fmilin.linearization.identification.sampled import Continuous, Sampled, apart, continuous_of
 
@@ -130,7 +136,7 @@ def _measure(
             shown = (response.at_once, response.after, response.states)
             responses.append(type(response)(*(values[first:] for values in shown)))
         reading = reading_of(runner, step, responses)
-        records.append(markov_of(responses, reading, step))
+        records.append(compute_markov(responses, reading, step))
     if not errors:
         return records[0]
     whole, smaller = records

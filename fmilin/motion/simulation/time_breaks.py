@@ -63,7 +63,7 @@ def find_time_breaks(
     if course.is_opaque:
         times.append(_sudden_changes(course.piece(begin, end), begin, end, stop))
         remarks.append(_remark("A function of an input", "Declare them (function.knots = [...]), or give", begin, end))
-    tapes = _tapes_of(model)
+    tapes = _collect_tapes(model)
     if tapes is not None:
         times += [tape.breaks(begin, end) for tape in tapes]
     else:  # those that announce events, too: what their equations do between two of them they do not announce
@@ -85,7 +85,7 @@ def _remark(who: str, remedy: str, begin: float, end: float) -> Remark:
     )
 
 
-def _tapes_of(model: Model) -> list[TimeTape] | None:
+def _collect_tapes(model: Model) -> list[TimeTape] | None:
     """Return what of the graphs of a model, or of its members, depends on time alone; None where one has no graph."""
     tape = _tape_of(model)
     if tape is not None:
@@ -97,7 +97,7 @@ def _tapes_of(model: Model) -> list[TimeTape] | None:
     for member in members.values():
         if _only_samples(member):
             continue
-        own = _tapes_of(member)
+        own = _collect_tapes(member)
         if own is None:
             return None
         tapes += own
