@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import solve_triangular
 
 from fmilin.design.hidden_modes import EPS, balancing_scales
 from fmilin.ground import FloatArray, NumericalError
@@ -165,11 +165,28 @@ def solve_lyapunov(F: FloatArray, added: FloatArray) -> FloatArray:
 
 
 def _gain(system: NoisySystem, before: FloatArray) -> FloatArray:
+    """Return L = X Y' (R + Y Y')^-1 with X = (G, S^(1/2)) and Y = (N, C S^(1/2)), through singular values of Y.
+
+    Several exact sensors that see the same noise make R + Y Y' as ill-conditioned as the square of Y: solved directly,
+    the gain loses twice as many digits as Y has lost.
+    """
     N = system.C @ system.G + system.H
-    crossed = before @ system.C.T + system.G @ N.T
-    if not len(system.C):
-        return crossed
-    return np.asarray(cho_solve(cho_factor(_innovation(system, before)), crossed.T).T)
+    P, m = len(before), len(system.C)
+    if not m or not P:
+        return np.zeros((P, m))
+    root = _factor(before)
+    X, Y = np.hstack((system.G, root)), np.hstack((N, system.C @ root))
+    R_factor = np.linalg.cholesky(system.R)
+    U, sigma, Vt = np.linalg.svd(solve_triangular(R_factor, Y, lower=True), full_matrices=False)
+    white = (X @ Vt.T) * (sigma / (1 + sigma**2)) @ U.T
+    return np.asarray(solve_triangular(R_factor, white.T, lower=True, trans="T").T)
+
+
+def _factor(covariance: FloatArray) -> FloatArray:
+    """Return F with F F' = covariance, in sizes of its deviations; what rounding has made negative is zero."""
+    d = np.where(np.diag(covariance) > 0, _deviations(covariance), 1.0)
+    values, vectors = np.linalg.eigh(_symmetric(covariance / np.outer(d, d)))
+    return np.asarray(d[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 def _innovation(system: NoisySystem, before: FloatArray) -> FloatArray:

@@ -6,6 +6,7 @@ x_{k+1} = A x_k + B w_k, m_{k+1} = C x_{k+1} + D n_{k+1} + v_{k+1}. The filter i
 
 from __future__ import annotations
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
@@ -147,3 +148,24 @@ def test_the_filter_as_a_linear_model_gives_the_estimates_of_a_run() -> None:
     for k in range(1, 30):
         x = law.A @ x + law.B @ np.concatenate((inputs[k - 1], measured[k]))
         np.testing.assert_allclose(x, estimates[k], rtol=1e-9, atol=1e-9)
+
+
+def test_the_gain_of_exact_sensors_that_see_the_same_noise_keeps_its_digits() -> None:
+    """Three sensors read one noise much louder than their own: R + N N' has a condition number above 1e10.
+
+    The gain belongs to the covariance as L = (S C' + G N') (C S C' + N N' + R)^-1, here in 40 digits.
+    """
+    A, B = np.array([[-0.3, 1.0], [-2.0, -0.5]]), np.array([[0.4], [1.3]])
+    C, D = np.array([[0.7, -1.1], [0.2, 0.9], [-1.3, 0.4]]), np.array([[-5.7], [-13.7], [-5.7]])
+    W, R = np.array([5.2]), np.array([0.5, 3e-8, 8e-8])
+    kf = held_filter(linear_system(A, B, C, D), 0.26, W, R)
+    s = kf.sampled
+    with mpmath.workdps(40):
+        P, F, M, G, H = (mpmath.matrix(m.tolist()) for m in (kf.covariance, s.A, s.C, kf.noise, kf.feedthrough))
+        before, N = F * P * F.T, M * G + H
+        S = M * before * M.T + N * N.T + mpmath.diag(R.tolist())
+        exact = np.array(((before * M.T + G * N.T) * S**-1).tolist(), dtype=np.float64)
+    assert np.linalg.cond(kf.innovation_covariance) > 1e10
+    sizes = np.sqrt(np.outer(np.diag(kf.covariance), 1 / np.diag(kf.innovation_covariance)))
+    np.testing.assert_allclose(kf.gain / sizes, exact / sizes, atol=1e-9)
+    assert fl.audit(kf).ok
