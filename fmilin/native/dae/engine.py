@@ -12,9 +12,9 @@ from fmilin.ground.signals import FloatArray, Signal, Signals, rate_unit
 from fmilin.ground.tolerances import SINGULAR
 from fmilin.model import Constraint, Expression, ModelInfo, driven_by
 from fmilin.native.dae.coefficients import is_left_by_cancellation
-from fmilin.native.dae.deficient import EXACT, numbers_of, reciprocal_condition
 from fmilin.native.dae.equations import DaeGraph
 from fmilin.native.dae.reduction import Reduced, reduce_graph
+from fmilin.native.dae.rows import EXACT, numbers_of, reciprocal_condition
 from fmilin.native.dae.semi_explicit import column_of
 from fmilin.native.native_engine import Quantity, offered
 from fmilin.native.symbolic import EquationsEngine, functions_of

@@ -13,9 +13,9 @@ from fmilin.ground import FloatArray, FmilinError, Signals, UnknownNameError, Us
 from fmilin.ground.kinds import containers_checked
 from fmilin.model.interface import DescriptorForm, ExactSlopes
 from fmilin.native.dae.coefficients import lift_graph
-from fmilin.native.dae.deficient import EXACT
 from fmilin.native.dae.engine import DaeEngine
 from fmilin.native.dae.equations import DaeGraph, graph_of
+from fmilin.native.dae.rows import EXACT
 from fmilin.native.declaration import Expr, Labels, Name
 from fmilin.native.engine import GivenSlopes
 from fmilin.native.native_model import NativeModel

@@ -22,18 +22,9 @@ from scipy.sparse.csgraph import maximum_bipartite_matching, min_weight_full_bip
 from fmilin.ground import FloatArray, FmilinError, NumericalError, Signals, UsageError
 from fmilin.ground.tolerances import SINGULAR
 from fmilin.native.dae.coefficients import Suspect, drop_suspects, lift_graph, settle
-from fmilin.native.dae.deficient import (
-    DISPLACEMENT,
-    EXACT,
-    SLOW,
-    Point,
-    Rows,
-    Unknown,
-    completed,
-    consistent_point,
-    reciprocal_condition,
-)
+from fmilin.native.dae.deficient import DISPLACEMENT, completed
 from fmilin.native.dae.equations import DaeGraph, listed
+from fmilin.native.dae.rows import EXACT, SLOW, ConsistentPoints, Point, Rows, Unknown, reciprocal_condition
 from fmilin.native.dae.semi_explicit import Motion, Row, SemiExplicit, column_of, derivative_name, semi_explicit
 
 RowsByOrder = Mapping[tuple[int, int], Row]
@@ -175,7 +166,7 @@ class Reduced:
         except NumericalError:
             if (solution := rows.solved_aside(names)) is not None:
                 return rows.x, solution
-            at = consistent_point(self.form, self.motion, (*self.solved, *self.invariants), self.keys)
+            at = ConsistentPoints(self.form, self.motion, (*self.solved, *self.invariants), self.keys).find()
             if at is None:
                 raise
             return at.x, at.w
@@ -325,12 +316,12 @@ def _last_jacobian(
         return np.zeros((0, 0))
     top = [unknowns.index((j, int(s))) for j, s in enumerate(d)]
     last = Rows(form, motion, [rows[i, int(r)].value for i, r in enumerate(c)], unknowns)
-    every = list(rows.values())
+    consistent = ConsistentPoints(form, motion, list(rows.values()), unknowns)
     for moved in (0.0, DISPLACEMENT) if c.any() else (None, 0.0, DISPLACEMENT):
         if moved is None:
             point: Point | None = Point(last.x, last.w, EXACT)  # no states to be made consistent
         else:
-            point = consistent_point(form, motion, every, unknowns, moved=moved)
+            point = consistent.find(moved)
         if point is not None:
             J = last.matrix_without_rounding(point.x, point.w)[:, top]
             if reciprocal_condition(J) > (SLOW if moved or point.zero == SLOW else SINGULAR):
@@ -347,9 +338,10 @@ def _driving(
         return np.ones((len(invariants) + 1, count), dtype=bool)
     values = [row.value for row in (*solved, *invariants)] + [*form.f.elements(), *form.z.elements()]
     rows = Rows(form, motion, values, unknowns)
-    points = (consistent_point(form, motion, (*solved, *invariants), unknowns, moved=m) for m in (DISPLACEMENT, 0.0))
+    consistent = ConsistentPoints(form, motion, (*solved, *invariants), unknowns)
+    points = (consistent.find(moved) for moved in (DISPLACEMENT, 0.0))
     at = next((p for p in points if p is not None), Point(rows.x, rows.w, SLOW))
-    _, by_w, by_u = rows.gradients(at.x, at.w)
+    by_w, by_u = rows.gradients(at.x, at.w)[1], rows.input_gradient(at.x, at.w)
     n = len(solved)
     if not (np.isfinite(by_w).all() and np.isfinite(by_u).all()):
         return np.ones((len(invariants) + 1, count), dtype=bool)

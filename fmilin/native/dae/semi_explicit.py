@@ -9,6 +9,7 @@ solved as a sparse system.
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from typing import Any
 
 import casadi as ca
@@ -133,20 +134,12 @@ class _Peeling:
         return ca.substitute(self.F[i], self._v[j], 0) / -ca.jacobian(self.F[i], self._v[j])
 
     def ordered(self) -> list[int]:
-        """Return the defined unknowns, each after those in its definition."""
-        order: dict[int, None] = {}
-        for root in self.definitions:
-            stack = [root]
-            while stack:
-                j = stack[-1]
-                missing = [k for k in self._all[self.definitions[j]] if k in self.definitions and k not in order]
-                missing = [k for k in missing if k != j]
-                if missing and j not in order:
-                    stack.extend(missing)
-                else:
-                    order[j] = None
-                    stack.pop()
-        return list(order)
+        """Return the defined unknowns, each after those in its definition; a cycle raises graphlib's CycleError."""
+        definitions = self.definitions
+        sorter = TopologicalSorter(
+            {j: [k for k in sorted(self._all[i]) if k in definitions and k != j] for j, i in definitions.items()}
+        )
+        return list(sorter.static_order())
 
     def _define(self, i: int) -> set[int]:
         """Let an equation give one of its unknowns if it can; return the equations that this changes."""
@@ -183,12 +176,14 @@ class _Peeling:
         value = self.solution(j)
         states = [k for s in ca.symvar(self.F[i]) if (k := self._positions.get(s.__hash__())) is not None]
         for k in others:
-            self._all[k] = (self._all[k] | self._all[i]) - {j}
             columns = sorted((set(self._open[k]) | set(self._open[i])) - {j})
             equation = ca.substitute(self.F[k], self._v[j], value)
             self.F[k] = self._without_zeros(equation, columns, states, self._graph.equation_names[k])
             gradient = ca.jacobian(self.F[k], _column(self._v[c] for c in columns))
             entries = gradient.sparsity().get_triplet()[1]
+            # An unknown that cancelled is no part of the equation: it could seem to depend on what this one defines.
+            cancelled = set(columns) - {columns[c] for c in entries}
+            self._all[k] = (self._all[k] | self._all[i]) - {j} - cancelled
             for c in self._open[k]:
                 self._where[c].discard(k)
             constants = self._constants(_column(gradient.nonzeros()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,13 @@ from numpy.typing import NDArray
 
 import fmilin as fl
 from fmilin.native import DaeModel
-from fmilin.native.formulations.descriptor_check import compare_with_descriptor
+from fmilin.native.formulations.descriptor_check import compare_with_descriptor, explain_lost_invariants
 from fmilin.numerics.codegen.rounding import matrix_without_rounding
 from tests.native.dae.mixed_pencils import MixedPencil, mixed_pencil
 
 S = 0.7 + 1.1j
+SMALL = (16, 34, 58, 94, 11, 35, 47, 65)  # of index 4 and 5, with few variables: large ones take seconds
+SEEDS = (*(seed for seed in range(24) if seed % 6 < 4), *SMALL)
 
 
 def linearize(pencil: MixedPencil) -> tuple[DaeModel, fl.LinearModel]:
@@ -24,7 +27,7 @@ def linearize(pencil: MixedPencil) -> tuple[DaeModel, fl.LinearModel]:
     return model, fl.linearize(model)
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_what_was_hidden_is_found(seed: int) -> None:
     pencil = mixed_pencil(seed)
     model, lin = linearize(pencil)
@@ -63,7 +66,26 @@ def test_the_index_is_that_of_the_pencil_where_the_count_of_differentiations_dif
 
 
 def test_where_sums_that_should_cancel_do_not_a_coefficient_is_named() -> None:
-    """Products of decimals that are written out: what is left of them decides about a hidden constraint."""
-    words = r"Rounding decides about 'mixed'.* coefficient, .* that of '.*x\d.*' in"
-    with pytest.raises(fl.NumericalError, match=words):
-        linearize(mixed_pencil(207))
+    """Equations that differentiation gave are kept in exact arithmetic; a sum that is rounding has decided if not."""
+    pencil = mixed_pencil(207)
+    model, _ = linearize(pencil)
+    lost = fl.ConstraintError("not kept", residuals={model.engine.reduced.invariants[0].name: 0.5})
+    explained = explain_lost_invariants(lost, model)
+    assert explained is not None
+    assert "Rounding decides about 'mixed'" in str(explained)
+    assert re.search(r"coefficient, .* that of '.*x\d.*' in", str(explained))
+
+
+def test_rates_that_are_rounding_are_no_sign_of_lost_constraints() -> None:
+    """Without inputs nothing moves here: rates beside the start are 1e-20, and 0 at the start."""
+    _, lin = linearize(mixed_pencil(207))
+    assert np.abs(lin.A).max() < 1e-14
+
+
+def test_an_unknown_that_cancelled_does_not_depend_on_what_its_equation_defines() -> None:
+    """An alias makes two derivatives vanish from an equation, which then defines the third one."""
+    pencil = mixed_pencil(282)
+    model, lin = linearize(pencil)
+    assert model.index == 0
+    spectrum = np.sort_complex(np.linalg.eigvals(pencil.A))
+    assert np.sort_complex(lin.eigenvalues()) == pytest.approx(spectrum, abs=1e-12)
