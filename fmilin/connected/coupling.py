@@ -78,7 +78,7 @@ class CoupledMembers(Members):
         key = (t, x.tobytes(), w.tobytes())
         v = self.wires.external(w)
         if self._loops:
-            loose = self.wires.sources >= 0
+            loose = self.wires.connected
             v[loose] = self._solved.get(key, self._warm)[loose]
         visit = Visits(self, t, x, v)
         for number, step in enumerate(self._steps):
@@ -88,9 +88,12 @@ class CoupledMembers(Members):
                 visit.at(step.member)
             if len(step.settles):
                 visit.inputs[step.settles] = self.wires.fed(step.settles, visit.outputs)
-        gaps = self._gaps(visit)
-        if gaps.size and not (gaps <= LOOP_CLOSED).all():
-            return self._again(int(np.argmax(~(gaps <= LOOP_CLOSED))), t, x, w)
+        connected = self.wires.connected
+        fed = self.wires.fed(connected, visit.outputs)
+        if not np.array_equal(fed, v[connected]):  # mostly they are equal, and only then cheap
+            gaps = _compute_gaps(fed, v[connected])
+            if not (gaps <= LOOP_CLOSED).all():
+                return self._again(int(np.argmax(~(gaps <= LOOP_CLOSED))), t, x, w)
         if self._loops:
             self._warm = v.copy()
             if len(self._solved) >= REMEMBERED:
@@ -122,16 +125,9 @@ class CoupledMembers(Members):
                     several.append((self._names(step), np.array([base[which], *others])))
         return several
 
-    def _gaps(self, visit: Visits) -> FloatArray:
-        """Return how far every connected input is from what feeds it, relative to its size."""
-        which = np.flatnonzero(self.wires.sources >= 0)
-        fed, held = self.wires.fed(which, visit.outputs), visit.inputs[which]
-        gaps: FloatArray = np.abs(fed - held) / np.maximum(1.0, np.abs(fed))
-        return np.where(np.isnan(fed) & np.isnan(held), 0.0, gaps)
-
     def _again(self, gap: int, t: float, x: FloatArray, w: FloatArray) -> Settled:
         """Plan anew: an output depends on inputs of which nothing was seen where the system was connected."""
-        v = int(np.flatnonzero(self.wires.sources >= 0)[gap])
+        v = int(self.wires.connected[gap])
         member = int(self._owners[1][self.wires.sources[v]])
         if self.depends[member].all():
             raise NumericalError(
@@ -250,3 +246,9 @@ class CoupledMembers(Members):
         """Return the states and the inputs of every member at a point of the system."""
         at = self.settle(t, x, w)
         return [(x[s].copy(), at.inputs[k].copy()) for s, k in zip(self.states, self.inputs, strict=True)]
+
+
+def _compute_gaps(fed: FloatArray, held: FloatArray) -> FloatArray:
+    """Return how far every connected input is from what feeds it, relative to its size; both unknown is no gap."""
+    gaps: FloatArray = np.abs(fed - held) / np.maximum(1.0, np.abs(fed))
+    return np.where(np.isnan(fed) & np.isnan(held), 0.0, gaps)

@@ -6,6 +6,7 @@ depends on at once decides the order; what then is left is a loop.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -163,9 +164,20 @@ class Wires:
     def external(self, w: FloatArray) -> FloatArray:
         """Return the inputs with nothing but those of the system in them, shape (nv,)."""
         v = self.offsets.copy()
-        outside = self.inputs >= 0
-        v[outside] += self.factors[outside] * w[self.inputs[outside]]
+        outside, factors, inputs = self._outside
+        v[outside] += factors * w[inputs]
         return v
+
+    @cached_property
+    def _outside(self) -> tuple[Indices, FloatArray, Indices]:
+        """The inputs that inputs of the system feed, their factors, and those inputs of the system."""
+        outside = np.flatnonzero(self.inputs >= 0)
+        return outside, self.factors[outside], self.inputs[outside]
+
+    @cached_property
+    def connected(self) -> Indices:
+        """The inputs that outputs feed."""
+        return np.flatnonzero(self.sources >= 0)
 
     def fed(self, which: Indices, outputs: FloatArray) -> FloatArray:
         """Return what outputs make of the inputs ``which``."""
