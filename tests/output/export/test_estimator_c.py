@@ -138,7 +138,8 @@ def test_compilers_have_nothing_to_say(tmp_path: Path, compiler: tuple[str, ...]
     for name, (kf, _) in kinds.items():
         file = tmp_path / f"{name.replace(' ', '_')}.c"
         kf.save(file, precision=precision)
-        compiled(file, "-O3", compiler=compiler)
+        # gcc finds more where it optimizes; clang warns before it does.
+        compiled(file, "-O2" if compiler == ("gcc",) else "-O0", compiler=compiler)
 
 
 @pytest.mark.parametrize("kind", ["iekf", "ukf"])
