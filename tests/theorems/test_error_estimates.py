@@ -49,9 +49,10 @@ class Found:
 def test_entries_are_as_close_as_they_say(noise: float, median: float, worst: float) -> None:
     """Within ten times the estimate in 99 % of all entries, and the estimates are no blanket excuse either."""
     found = Found()
-    for seed, geometry in enumerate(GEOMETRIES):
+    chosen = GEOMETRIES[::2] if noise else GEOMETRIES  # noise costs many evaluations
+    for seed, geometry in enumerate(chosen):
         found.add(replace(geometry, seed=seed, noise=noise, at_rest=seed % 3 != 0))
-    assert len(found.errors) == len(MATRICES) * len(GEOMETRIES)
+    assert len(found.errors) == len(MATRICES) * len(chosen)
     assert np.mean(np.concatenate(found.inside)) >= 0.99
     assert np.mean(found.summary) >= 0.99
     assert np.median(np.concatenate(found.excuses)) <= 1e3

@@ -19,7 +19,7 @@ from fmilin.motion.verifying.relaxation import Excitation, Relaxation, excitatio
 from fmilin.native.declaration import SymbolicConstraint
 from fmilin.native.lagrange import LagrangeModel
 from fmilin.native.ode import OdeModel
-from fmilin.native.systems import cartesian_pendulum, double_wishbone, four_bar, slider_crank, stewart_platform
+from fmilin.native.systems import cartesian_pendulum, double_wishbone, four_bar, slider_crank
 
 
 def channel_of(found: fl.Verification, kind: str) -> Channel:
@@ -187,7 +187,7 @@ def crane() -> LagrangeModel:
     )
 
 
-PLANTS = [cartesian_pendulum, four_bar, slider_crank, crane, double_wishbone, stewart_platform]
+PLANTS = [cartesian_pendulum, four_bar, slider_crank, crane, double_wishbone]
 
 
 @pytest.mark.parametrize("make", PLANTS, ids=lambda make: make.__name__)
