@@ -40,7 +40,17 @@ class Stepped:
     )
     budget: float = number_field("S", "Of a co-simulation FMU: processor time for experiments.", default=20.0)
     integrator: str | None = option(
-        type=one_of("euler", "semi-implicit-euler", "implicit-euler", "trapezoid", "rk2", "rk3", "rk4", "exact"),
+        type=one_of(
+            "euler",
+            "semi-implicit-euler",
+            "positions-first-euler",
+            "implicit-euler",
+            "trapezoid",
+            "rk2",
+            "rk3",
+            "rk4",
+            "exact",
+        ),
         help="Of a co-simulation FMU with a fixed step: its integrator, where responses do not tell it.",
     )
     order: str | None = option(

@@ -17,7 +17,9 @@ WHOLE = 1e-6  # of a step, by which a multiple of the solver's own steps may dif
 METHODS = ("auto", "direct", "step", "response", "multisine")
 """How a linear model of a stepped model is made; ``auto`` takes the first that works."""
 
-INTEGRATORS = ("euler", "semi-implicit-euler", "implicit-euler", "trapezoid", "rk2", "rk3", "rk4", "exact")
+INTEGRATORS = (
+    "euler", "semi-implicit-euler", "positions-first-euler", "implicit-euler", "trapezoid", "rk2", "rk3", "rk4", "exact",
+)  # fmt: skip
 """Integrators of a fixed step that a user can name."""
 
 
@@ -124,7 +126,8 @@ class Stepping:
     amplitude: float | None = None
     budget: float = 20.0  #: processor time for experiments, in seconds: what does not fit is left out, and told
     #: the integrator inside, where the model has a step of its own and its responses do not tell: ``"euler"``,
-    #: ``"semi-implicit-euler"``, ``"implicit-euler"``, ``"trapezoid"``, ``"rk2"``, ``"rk3"``, ``"rk4"``, ``"exact"``
+    #: ``"semi-implicit-euler"``, ``"positions-first-euler"``, ``"implicit-euler"``, ``"trapezoid"``, ``"rk2"``,
+    #: ``"rk3"``, ``"rk4"``, ``"exact"``
     integrator: str | None = None
     way: InitVar[str | None] = None  #: the old name of ``method``
 

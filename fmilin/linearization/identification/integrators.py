@@ -158,7 +158,7 @@ def semi_implicit_euler(first: FloatArray, *, positions_first: bool = False) -> 
     ``first`` (n, n) projects on the states that are updated first, along the others.
     """
     which = "positions first" if positions_first else "velocities first"
-    key = "" if positions_first else "semi-implicit-euler"
+    key = "positions-first-euler" if positions_first else "semi-implicit-euler"
     name = f"the semi-implicit Euler method ({which})"
     return sequential_euler([first, np.eye(len(first)) - first], name, key, is_usual=not positions_first)
 

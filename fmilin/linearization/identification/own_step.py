@@ -1,6 +1,6 @@
 """The solver's own step: how it is found where a model is discrete, and the plant that belongs to it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -140,7 +140,7 @@ def with_own_step(
         identified = identify_integrator(discrete, exact, linear.errors.A, integrator)
     else:
         identified = leave_integrator_open(discrete, exact, linear.errors.A)
-    if identified.difference > TOO_INACCURATE and not keep:
+    if max(identified.difference, identified.unusual_difference) > TOO_INACCURATE and not keep:
         raise _ambiguous(identified, own)
     return replace(_with_plant(linear, identified, own, what), discrete=discrete_model(linear, discrete))
 
@@ -148,7 +148,7 @@ def with_own_step(
 def _ambiguous(identified: Identified, own: float) -> NumericalError:
     """Return the error of steps that belong to different plants."""
     chosen = Candidate(identified.integrator or EXACT, identified.plant)
-    rival = max(identified.rivals, key=identified.measure)
+    rival = max((*identified.rivals, *identified.unusual), key=identified.measure)
     one, other = (f"{c.integrator.name} it has {_eigenvalue_words(c)}" for c in (chosen, rival))
     return NumericalError(
         f"The steps of {own:.6g} s belong to more than one plant: by {one}, by {other}. Name the integrator that is "
@@ -218,7 +218,7 @@ def discrete_model(linear: LinearModel, discrete: Sampled) -> LinearModel:
 
 def _with_plant(linear: LinearModel, identified: Identified, own: float, what: str) -> LinearModel:
     plant = identified.plant
-    off = identified.difference
+    off = max(identified.difference, identified.unusual_difference)
     size = {name: float(np.max(np.abs(getattr(plant, name)), initial=0.0)) for name in "AB"}
     # Phi is known to rounding at best, and A from Phi - 1 to that over the step: this spreads a double zero
     rounding = np.finfo(float).eps / own
@@ -227,8 +227,8 @@ def _with_plant(linear: LinearModel, identified: Identified, own: float, what: s
         A=np.maximum(linear.errors.A, max(off * size["A"], rounding)),
         B=np.maximum(linear.errors.B, off * size["B"]),
     )
-    unusual = max((identified.measure(rival) for rival in identified.unusual), default=0.0)
-    kind = "accuracy" if max(off, unusual) > INACCURATE else "integrator"
+    named = max((identified.measure(rival) for rival in (*identified.unusual, *identified.longer)), default=0.0)
+    kind = "accuracy" if max(off, named) > INACCURATE else "integrator"
     remark = Remark(kind, f"The model {what} {own:.6g} s. {integrator_words(identified, linear)}")
     return with_errors(replace(linear, A=plant.A, B=plant.B, f0=plant.f0, warnings=(remark, *linear.warnings)), errors)
 
@@ -267,15 +267,28 @@ def integrator_words(identified: Identified, linear: LinearModel) -> str:
 
 def _unusual_words(identified: Identified) -> str:
     """Name orders of updates that explain the steps as well, and that few tools have, with their eigenvalues."""
-    apart = [candidate for candidate in identified.unusual if identified.measure(candidate) > INACCURATE]
-    if not apart:
-        return ""
-    chosen = Candidate(identified.integrator or EXACT, identified.plant)
-    others = "; ".join(
-        f"{name} would have {_eigenvalue_words(next(c for c in apart if c.integrator.name == name))}"
-        for name in dict.fromkeys(c.integrator.name for c in apart)
+    chosen = _eigenvalue_words(Candidate(identified.integrator or EXACT, identified.plant))
+    words = ""
+    counted, named = (
+        [candidate for candidate in candidates if identified.measure(candidate) > INACCURATE]
+        for candidates in (identified.unusual, identified.longer)
     )
-    return (
-        f"Orders of updates that few tools have explain the steps as well, and are not counted as errors: {others}, "
-        f"instead of {_eigenvalue_words(chosen)}. "
+    if counted:
+        words = (
+            f"Orders of updates that few tools have explain the steps as well: {_plants_words(counted)}, instead of "
+            f"{chosen}. Entries and eigenvalues differ by up to {identified.unusual_difference:.1e}, which is the "
+            "stated error: name the integrator that is inside (--integrator NAME). "
+        )
+    if named:
+        words += (
+            "Orders of updates that few tools have explain the steps as well, with coefficients of more digits, and "
+            f"are not counted as errors: {_plants_words(named)}, instead of {chosen}. "
+        )
+    return words
+
+
+def _plants_words(candidates: Sequence[Candidate]) -> str:
+    by_name = {candidate.integrator.name: candidate for candidate in reversed(candidates)}
+    return "; ".join(
+        f"{name} would have {_eigenvalue_words(candidate)}" for name, candidate in reversed(by_name.items())
     )

@@ -3,7 +3,8 @@
 One discrete model has a plant for every integrator. The right plant is told by what is exactly so in equations of
 motion and only nearly so in the wrong plants: an input that moves a position by way of its acceleration only (C B = 0),
 an output that is the first or second rate of another (C_i A = C_j, C_i A^2 = C_j), an undamped mode, a coefficient that
-is zero, a coefficient of the characteristic polynomial that has few digits, as parameters that people write have.
+is zero, a coefficient of the characteristic polynomial, or an entry between outputs, that has few digits, as parameters
+that people write have.
 Without such a relation the integrator cannot be told.
 """
 
@@ -15,24 +16,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground import FloatArray, FmilinError, NumericalError
-from fmilin.ground.tolerances import RANK_MEASURED, RELATION_HOLDS, RELATION_MISSED
+from fmilin.ground.tolerances import RELATION_HOLDS, RELATION_MISSED
 from fmilin.linearization.identification.integrators import (
     EXACT,
     INTEGRATORS,
     Integrator,
     continuous_by,
-    semi_implicit_euler,
-    sequential_euler,
 )
 from fmilin.linearization.identification.sampled import Continuous, Sampled
+from fmilin.linearization.identification.semi_implicit import find_semi_implicit
+from fmilin.linearization.identification.shown_rows import Rows, rows_of, sine_between
 
 MARKOV = 4  # parameters C A^k B that may vanish
-MOST_IN_TURN = 4  # bodies that are updated one after another
 DIGITS = 4  # of coefficients that people write: by chance one of about 1e6 numbers is as near to such as rounding
+MOST_DIGITS = 8  # of a coefficient: as many are any number
 VANISHING = 1e-7  # coefficients of the polynomial, relative, that a multiple zero leaves: they tell nothing
 SAME_PLANT = 1e-9  # entries of A and B that differ by less than this, relative to the largest, are the same
 ROUNDED = 1e-12  # errors of entries, relative to the largest, that a realization has at least
-FEW_ROWS = 24  # outputs and states that are compared with each other
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,21 @@ class Identified:
     relations: int  # exact relations that hold in this plant and not in all others
     rivals: tuple[Candidate, ...]  # others in which as many hold
     unusual: tuple[Candidate, ...] = ()  # others in which as many hold, of orders of updates that few tools have
+    longer: tuple[Candidate, ...] = ()  # such orders that need more digits: they are named, and not counted as errors
     errors: FloatArray | None = None  # of the entries of A, so far
 
     @property
     def difference(self) -> float:
         """How far the plants of rivals are from this one: entries of A and B, eigenvalues, transfer functions."""
         return max((self.measure(rival) for rival in self.rivals), default=0.0)
+
+    @property
+    def unusual_difference(self) -> float:
+        """How far the plants of unusual orders of updates are from this one: entries of A and B, eigenvalues."""
+        # transfer functions differ far more near a resonance, and every explicit Euler method has such a rival
+        return max(
+            (_difference(self.plant, rival.plant, self.errors, transfer=False) for rival in self.unusual), default=0.0
+        )
 
     def measure(self, rival: Candidate) -> float:
         """Return how far the plant of a rival is from this one."""
@@ -74,7 +83,7 @@ def identify_integrator(
     candidates = find_candidates(model, exact)
     if name is not None:
         return _take_integrator(candidates, name, errors)
-    rows = _rows_of(model)
+    rows = rows_of(model)
     residuals = np.array([_relations(candidate.plant, rows) for candidate in candidates])
     least, most = residuals.min(axis=0), residuals.max(axis=0)
     informative = least <= RELATION_MISSED * most
@@ -88,17 +97,23 @@ def identify_integrator(
     usual = [candidate for candidate in best if candidate.integrator.is_usual]
     unusual = [candidate for candidate in best if not candidate.integrator.is_usual]
     if usual:
-        return Identified(usual[0].integrator, usual[0].plant, most_votes, tuple(usual[1:]), tuple(unusual), errors)
+        # an order of updates that few tools have is as good an explanation, unless it makes coefficients longer
+        digits = _count_all_digits(usual[0].plant.A, errors)
+        as_short = [candidate for candidate in unusual if _count_all_digits(candidate.plant.A, errors) <= digits]
+        longer = [candidate for candidate in unusual if _count_all_digits(candidate.plant.A, errors) > digits]
+        return Identified(
+            usual[0].integrator, usual[0].plant, most_votes, tuple(usual[1:]), tuple(as_short), tuple(longer), errors
+        )
     # one relation may hold by accident, as that of h k = d, which leaves an oscillator undamped: it decides nothing
     near = [candidate for candidate, count in counted if count == most_votes - 1 and candidate.integrator.is_usual]
     first = unusual[0]
-    return Identified(first.integrator, first.plant, most_votes, (*unusual[1:], *near), (), errors)
+    return Identified(first.integrator, first.plant, most_votes, (*unusual[1:], *near), (), (), errors)
 
 
 def _take_integrator(candidates: list[Candidate], name: str, errors: FloatArray | None) -> Identified:
     for candidate in candidates:
         if candidate.integrator.key == name:
-            return Identified(candidate.integrator, candidate.plant, 0, (), (), errors)
+            return Identified(candidate.integrator, candidate.plant, 0, (), (), (), errors)
     possible = ", ".join(dict.fromkeys(c.integrator.key for c in candidates if c.integrator.key))
     raise NumericalError(
         f"No plant is stepped as this model is by the integrator '{name}'. Integrators that have one: {possible}."
@@ -109,13 +124,13 @@ def leave_integrator_open(model: Sampled, exact: Continuous, errors: FloatArray 
     """Return the plant by logarithm, with those of all integrators as its rivals."""
     others = [c for c in find_candidates(model, exact) if c.integrator is not EXACT]
     usual, unusual = (tuple(c for c in others if c.integrator.is_usual == is_usual) for is_usual in (True, False))
-    return Identified(None, exact, 0, usual, unusual, errors)
+    return Identified(None, exact, 0, usual, (), unusual, errors)
 
 
 def find_candidates(model: Sampled, exact: Continuous) -> list[Candidate]:
     """Return the integrators that have a plant, the most usual first."""
     first, *others = INTEGRATORS
-    integrators = [first, *_semi_implicit(model), *others]
+    integrators = [first, *find_semi_implicit(model), *others]
     candidates = []
     for integrator in integrators:
         try:
@@ -130,7 +145,9 @@ def find_candidates(model: Sampled, exact: Continuous) -> list[Candidate]:
 COMPARED_FREQUENCIES = (0.3 + 0.1j, 0.3 + 1j, 0.3 + 3j)  # complex frequencies, in the modulus of the fastest eigenvalue
 
 
-def _difference(one: Continuous, other: Continuous, errors: FloatArray | None = None) -> float:
+def _difference(
+    one: Continuous, other: Continuous, errors: FloatArray | None = None, *, transfer: bool = True
+) -> float:
     """Return how far a plant is from another, relative to this one, in whatever a user can compare.
 
     The coordinates of a realization are arbitrary: entries of A may differ by less than eigenvalues and transfer
@@ -153,7 +170,8 @@ def _difference(one: Continuous, other: Continuous, errors: FloatArray | None = 
         fastest = float(np.max(np.abs(np.linalg.eigvals(true.A)), initial=0.0))
         if fastest > spread:
             parts.append(max(_eigenvalue_distance(stated.A, true.A) - spread, 0.0) / fastest)
-            parts.append(_transfer_difference(stated, true, fastest))
+            if transfer:
+                parts.append(_transfer_difference(stated, true, fastest))
     return max(parts, default=0.0)
 
 
@@ -195,53 +213,7 @@ def _evaluate_transfer(plant: Continuous, s: complex) -> NDArray[np.complex128]:
     return np.asarray(plant.C @ states + plant.D, dtype=np.complex128)
 
 
-# Rows of outputs and of states: what is seen of x and of u. Rates of them are relations to look for.
-
-
-@dataclass(frozen=True)
-class _Rows:
-    C: FloatArray  # (r, n)
-    D: FloatArray  # (r, nu)
-    square: FloatArray | None  # n independent rows of C in which A may have zeros
-
-
-def _rows_of(model: Sampled) -> _Rows:
-    n, k = model.B.shape
-    C = np.vstack((model.T.reshape(-1, n), model.C))
-    D = np.vstack((np.zeros((len(model.T), k)), model.D))
-    if model.reading == "end of step" and n:  # y[k] = C x[k+1] + D u[k]
-        shown = np.linalg.solve(model.A.T, model.C.T).T
-        C, D = np.vstack((model.T.reshape(-1, n), shown)), np.vstack((D[: len(model.T)], model.D - shown @ model.B))
-    sizes = np.linalg.norm(C, axis=1)
-    seen = np.flatnonzero(sizes > RANK_MEASURED * np.max(sizes, initial=0.0))
-    distinct: list[int] = []
-    for i in seen.tolist():
-        if all(_apart(np.append(C[i], D[i]), np.append(C[j], D[j])) > RANK_MEASURED for j in distinct):
-            distinct.append(i)
-    C, D = C[distinct[:FEW_ROWS]], D[distinct[:FEW_ROWS]]
-    small = np.abs(D) <= RELATION_HOLDS * np.max(np.abs(D), axis=1, initial=0.0)[:, None]
-    return _Rows(C, np.where(small, 0.0, D), _independent(C, n))
-
-
-def _apart(one: FloatArray, other: FloatArray) -> float:
-    """Return the sine of the angle between two vectors."""
-    a, b = (vector / np.linalg.norm(vector) for vector in (one, other))
-    return float(np.linalg.norm(a - (a @ b) * b))
-
-
-def _independent(rows: FloatArray, count: int) -> FloatArray | None:
-    """Return the first rows that are well independent, as many as ``count``; None where there are fewer."""
-    chosen: list[FloatArray] = []
-    for row in rows:
-        trial = np.array([*chosen, row / np.linalg.norm(row)])
-        if np.linalg.svd(trial, compute_uv=False)[-1] > RANK_MEASURED:
-            chosen.append(trial[-1])
-        if len(chosen) == count:
-            return np.array(chosen)
-    return None
-
-
-def _relations(plant: Continuous, rows: _Rows) -> FloatArray:
+def _relations(plant: Continuous, rows: Rows) -> FloatArray:
     """Return how far each relation is from exact, relative to the terms in it, in the same order for all plants."""
     A, B, C, n = plant.A, plant.B, rows.C, len(plant.A)
     if plant.f0.any():
@@ -250,7 +222,7 @@ def _relations(plant: Continuous, rows: _Rows) -> FloatArray:
     residuals: list[float] = []
     if not n:
         return np.zeros(0)
-    residuals += _count_digits(A)
+    residuals += [_measure_rounding(value, DIGITS) for value in _coefficients_of(A).tolist()]
     if n < 2:  # every row is the rate of every other
         return np.array(residuals)
     proper = (D == 0).all(axis=1)
@@ -258,7 +230,7 @@ def _relations(plant: Continuous, rows: _Rows) -> FloatArray:
     for _ in range(min(MARKOV, n - 1)):
         size = np.abs(C) @ terms
         value = np.abs(C @ power) / np.where(size > 0, size, 1.0)
-        residuals += np.where(D == 0, value, 1.0).ravel().tolist()
+        residuals += value.ravel().tolist()
         power, terms = A @ power, np.abs(A) @ terms
     shown = np.hstack((C, D))
     terms = np.abs(C) @ np.abs(B)
@@ -269,106 +241,49 @@ def _relations(plant: Continuous, rows: _Rows) -> FloatArray:
             for j in range(len(C)):
                 if i != j:
                     zero = not rates[i].any()
-                    residuals.append(1.0 if zero or not has_rate[i] else _apart(rates[i], shown[j]))
+                    residuals.append(1.0 if zero or not has_rate[i] else sine_between(rates[i], shown[j]))
     values = np.linalg.eigvals(A)
     oscillating = sorted(values[values.imag > 0.1 * np.abs(values)].tolist(), key=lambda s: s.imag)
     damping = [abs(s.real) / abs(s) for s in oscillating[: n // 2]]
     residuals += damping + [1.0] * (n // 2 - len(damping))
     if rows.square is not None:
-        own = rows.square @ A @ np.linalg.inv(rows.square)
+        square = rows.square / np.linalg.norm(rows.square, axis=1, keepdims=True)
+        own = square @ A @ np.linalg.inv(square)
         sizes = np.max(np.abs(own), axis=1, keepdims=True)
         residuals += (np.abs(own) / np.where(sizes > 0, sizes, 1.0)).ravel().tolist()
+        residuals += _relate_written_entries(plant, rows.square)
     return np.array(residuals)
 
 
-def _count_digits(A: FloatArray) -> list[float]:
-    """Return how far coefficients of the characteristic polynomial are from numbers of few digits, relative."""
-    coefficients = np.poly(A)[1:]
+def _coefficients_of(A: FloatArray) -> FloatArray:
+    """Return the coefficients of the characteristic polynomial, 0 for those that a multiple zero leaves."""
+    coefficients = np.asarray(np.poly(A)[1:], dtype=np.float64)
     fastest = float(np.max(np.abs(np.linalg.eigvals(A)), initial=0.0))
-    residuals: list[float] = []
-    for k, coefficient in enumerate(coefficients.tolist(), 1):
-        if not np.isfinite(coefficient) or abs(coefficient) <= VANISHING * fastest**k:
-            residuals.append(0.0)
-        else:
-            rounded = float(f"{coefficient:.{DIGITS - 1}e}")
-            residuals.append(abs(coefficient - rounded) / abs(coefficient))
-    return residuals
+    is_visible = np.abs(coefficients) > VANISHING * fastest ** np.arange(1, len(A) + 1)
+    return np.where(is_visible & np.isfinite(coefficients), coefficients, 0.0)
 
 
-# The semi-implicit Euler method needs to know what are positions: half of the coordinates, seen by outputs or states.
+def _measure_rounding(value: float, digits: int) -> float:
+    """Return how far a number is from one of a few digits, relative; 0 for 0."""
+    return abs(value - float(f"{value:.{digits - 1}e}")) / abs(value) if value else 0.0
 
 
-def _semi_implicit(model: Sampled) -> list[Integrator]:
-    """Return the semi-implicit Euler methods whose positions are among the rows that are seen."""
-    n = model.order
-    if n < 2 or n % 2:
-        return []
-    rows, h, one = _rows_of(model), model.step, np.eye(n)
-    proper = rows.C[~rows.D.any(axis=1)]
-    Gamma = np.column_stack((model.B, model.drift)) if model.drift.any() else model.B
-    if not Gamma.shape[1]:
-        return []
-    try:
-        back = np.linalg.inv(model.A)
-    except np.linalg.LinAlgError:
-        return []
-    # velocities first: q[k+1] = q[k] + h v[k+1], so that v is a difference backwards, which no input moves at once
-    pairings: list[tuple[FloatArray, FloatArray, bool]]
-    pairings = [(q, q @ (one - back) / h, False) for q in _half(_rows_moved(proper, back @ Gamma, moved=False), n)]
-    for speeds in _half(_rows_moved(proper, Gamma, moved=True), n):  # of bodies that inputs accelerate
-        positions = np.asarray(h * np.linalg.lstsq((one - back).T, speeds.T, rcond=1e-12)[0].T, dtype=np.float64)
-        if np.allclose(positions @ (one - back), h * speeds, rtol=1e-8, atol=1e-10 * np.max(np.abs(speeds))):
-            pairings.append((positions, speeds, False))
-    # positions first: q[k+1] = q[k] + h v[k]
-    pairings += [(q, q @ (model.A - one) / h, True) for q in _half(_rows_moved(proper, Gamma, moved=False), n)]
-    methods: list[Integrator] = []
-    in_turn: list[Integrator] = []
-    for positions, speeds, positions_first in pairings:
-        S = np.vstack((positions, speeds))
-        S = S / np.linalg.norm(S, axis=1, keepdims=True)
-        if not np.isfinite(S).all() or np.linalg.svd(S, compute_uv=False)[-1] <= RANK_MEASURED:
-            continue
-        which = np.zeros(n)
-        which[: n // 2] = float(positions_first)
-        which[n // 2 :] = float(not positions_first)
-        methods.append(semi_implicit_euler(np.linalg.solve(S, which[:, None] * S), positions_first=positions_first))
-        if not positions_first:
-            in_turn += _in_turn(S)
-    return [*methods, *in_turn]
+def _count_all_digits(A: FloatArray, errors: FloatArray | None) -> int:
+    """Return how many digits the coefficients of the characteristic polynomial have together."""
+    size = float(np.max(np.abs(A), initial=0.0)) or 1.0
+    certain = RELATION_HOLDS if errors is None else max(RELATION_HOLDS, 10.0 * float(np.max(errors)) / size)
+    most = max(1, min(MOST_DIGITS, int(-np.log10(certain)) - 1)) if certain < 1.0 else 1
+    total = 0
+    for coefficient in _coefficients_of(A).tolist():
+        total += next((n for n in range(1, most) if _measure_rounding(coefficient, n) <= certain), most)
+    return total
 
 
-def _in_turn(S: FloatArray) -> list[Integrator]:
-    """Return the methods that update velocities one after another, or body after body; rows of S: positions, speeds.
-
-    In all of them positions are the sums of new velocities, so that only the plant tells them from the method that
-    updates all velocities at once.
-    """
-    count = len(S) // 2
-    if not 2 <= count <= MOST_IN_TURN:
-        return []
-    units = np.eye(len(S))
-    single: list[FloatArray] = [np.asarray(np.linalg.solve(S, unit[:, None] * S)) for unit in units]
-    positions, speeds = single[:count], single[count:]
-    methods = []
-    for turn in (list(range(count)), list(range(count))[::-1]):
-        apart = [*(speeds[k] for k in turn), np.asarray(sum(positions))]
-        methods.append(sequential_euler(apart, "the semi-implicit Euler method (one velocity after another)"))
-        bodies = [group for k in turn for group in (speeds[k], positions[k])]
-        methods.append(sequential_euler(bodies, "the semi-implicit Euler method (body after body)"))
-    return methods
-
-
-def _rows_moved(rows: FloatArray, Gamma: FloatArray, *, moved: bool) -> FloatArray:
-    """Return the rows that some column moves, beside the moduli of the terms; or else those that none does."""
-    terms = np.abs(rows) @ np.abs(Gamma)
-    reached = (np.abs(rows @ Gamma) > RELATION_MISSED * np.where(terms > 0, terms, 1.0)).any(axis=1)
-    chosen: FloatArray = rows[reached == moved]
-    return chosen
-
-
-def _half(rows: FloatArray, order: int) -> list[FloatArray]:
-    """Return the independent rows where there are just as many as half of ``order``."""
-    count = order // 2
-    chosen = _independent(rows, count)
-    more = _independent(rows, count + 1) if len(rows) > count else None
-    return [] if chosen is None or more is not None else [chosen]
+def _relate_written_entries(plant: Continuous, rows: FloatArray) -> list[float]:
+    """Return how far entries of A and B, in the coordinates that are shown, are from numbers of few digits."""
+    # a zero tells nothing here: other relations count it
+    entries = np.hstack((rows @ plant.A @ np.linalg.inv(rows), rows @ plant.B))
+    sizes = np.max(np.abs(entries), axis=1, keepdims=True, initial=0.0)
+    is_visible = np.abs(entries) > VANISHING * sizes
+    values = zip(entries.ravel().tolist(), is_visible.ravel().tolist(), strict=True)
+    return [_measure_rounding(value, DIGITS) if visible else 1.0 for value, visible in values]
