@@ -18,7 +18,8 @@ METHODS = ("auto", "direct", "step", "response", "multisine")
 """How a linear model of a stepped model is made; ``auto`` takes the first that works."""
 
 INTEGRATORS = (
-    "euler", "semi-implicit-euler", "positions-first-euler", "implicit-euler", "trapezoid", "rk2", "rk3", "rk4", "exact",
+    "euler", "semi-implicit-euler", "positions-first-euler", "implicit-euler", "trapezoid", "rk2", "rk3", "rk4",
+    "exact",
 )  # fmt: skip
 """Integrators of a fixed step that a user can name."""
 
