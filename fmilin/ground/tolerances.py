@@ -79,6 +79,10 @@ ROUNDED_COEFFICIENT: Final = 16.0
 """Times what rounding can have made of a coefficient of an equation (a running error analysis, in units of eps), up to
 which the coefficient is taken as zero. Smaller: rounding decides index and order; larger: stiff couplings vanish."""
 
+END_OF_TABLE: Final = 1e-9
+"""Relative to the range of a table, by how much an input may be beyond its end and count as inside. Looser: points
+outside of the data are called inside; tighter: an input at the end is called outside by rounding."""
+
 CANCELLED: Final = 1e-13
 """The same after some more operations. Looser: weak couplings beside stiff ones are dropped."""
 

@@ -34,13 +34,20 @@ ALIKE = 1e-2  # difference of eigenvalues of two members of one family, beside t
 
 
 class OperatingPoints(tuple[TrimmedPoint, ...]):
-    """Rests, those at which the motion stays first; ``starts`` (k, N) is where they were looked for."""
+    """Rests, those at which the motion stays first; ``starts`` (k, N) is where they were looked for.
 
+    ``outside`` are rests at which a table of the model is extrapolated, where there are others inside of the data.
+    """
+
+    outside: tuple[TrimmedPoint, ...]
     starts: FloatArray
     signals: Signals  # of the states
 
     def __new__(cls, points: Iterable[TrimmedPoint], starts: FloatArray, signals: Signals) -> Self:  # noqa: D102
-        made = super().__new__(cls, points)
+        points = list(points)
+        inside = [point for point in points if not is_extrapolated(point)]
+        made = super().__new__(cls, inside or points)
+        made.outside = tuple(point for point in points if is_extrapolated(point)) if inside else ()
         made.starts, made.signals = starts, signals
         return made
 
@@ -54,6 +61,8 @@ class OperatingPoints(tuple[TrimmedPoint, ...]):
             values = ", ".join(f"{name} = {round(row[i], 9) + 0.0:.6g}" for i, name in named)
             verdict = STAYING_WORDS[point.report.stable]
             lines.append(f"{verdict}: {values}")
+        if self.outside:
+            lines.append(f"left out: {len(self.outside)} where a table is extrapolated (.outside)")
         return "\n".join(lines)
 
     @property
@@ -102,6 +111,7 @@ def operating_points(
 ) -> tuple[OperatingPoint, ...]:
     """Return many points: assembled where ``values`` are given, else several rests that many starts lead to.
 
+    Rests at which a table of the model is extrapolated are left out where there are others (``.outside``).
     From every second start Newton's method goes to the nearest rest, from the others damped motion to one that stays.
     Of rests each is returned once, those that stay first; of a family one member for each kind of stability.
 
@@ -180,6 +190,11 @@ def operating_points(
         )
     order = sorted(points, key=lambda p: np.inf if p.report.unstable is None else p.report.unstable)
     return OperatingPoints(order, np.array(origins), model.states)
+
+
+def is_extrapolated(point: TrimmedPoint) -> bool:
+    """Whether an input of a table is outside of the table's data at a point."""
+    return any(remark.kind == "extrapolated" for remark in point.report.remarks)
 
 
 def _add_new(

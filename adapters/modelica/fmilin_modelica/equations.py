@@ -345,12 +345,16 @@ class Equations(ParameterWalker):
     def timing(self, table: int) -> tuple[float, float]:
         """Return the start time and the shift of a table over time."""
         by_name = {variable.name: variable for variable in self.variables}
-        for name, variable in by_name.items():
-            if name.endswith(".tableID") and self._parameter(variable) == table:
-                both = (by_name.get(name.removesuffix("tableID") + part) for part in ("startTime", "shiftTime"))
-                begin, shift = (0.0 if v is None else self.number(self._parameter(v), freeze=True) for v in both)
-                return float(begin), float(shift)
-        return 0.0, 0.0
+        both = (by_name.get(f"{self.table_name(table)}.{part}") for part in ("startTime", "shiftTime"))
+        begin, shift = (0.0 if v is None else self.number(self._parameter(v), freeze=True) for v in both)
+        return float(begin), float(shift)
+
+    def table_name(self, table: int) -> str:
+        """Return the name of the block of a table, empty where it has none."""
+        for variable in self.variables:
+            if variable.name.endswith(".tableID") and self._parameter(variable) == table:
+                return variable.name.removesuffix(".tableID")
+        return ""
 
     def _held_value(self, variable: Variable, *, before: bool) -> Value:
         start = self._initial_value(variable.number)

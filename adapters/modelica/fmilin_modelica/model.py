@@ -248,6 +248,7 @@ def graph_of(equations: Equations, merged: Merged) -> DaeGraph:
         equations=equations.names,
         fixed=tuple(e.name for e in states if e.fixed),
         notes=equations.notes(),
+        ranges=tuple(equations.table_ranges.values()),
     )
 
 

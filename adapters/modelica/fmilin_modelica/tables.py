@@ -6,13 +6,14 @@ segments. Beyond the ends: held, continued, or repeated, as the block says.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import casadi as ca
 import numpy as np
 from scipy.interpolate import Akima1DInterpolator
 
+from fmilin.model.ranges import TableRange
 from fmilin_modelica.values import Value, is_symbolic
 from fmilin_modelica.walker import UnsupportedError, Walker
 
@@ -20,6 +21,7 @@ Array = np.ndarray[Any, Any]
 
 __all__ = ["TableWalker", "interpolated"]
 
+SHOWN = 3  # names in the expression of an input
 LINEAR, AKIMA, CONSTANT = 1, 2, 3
 HOLD, CONTINUE, PERIODIC, NO_EXTRAPOLATION = 1, 2, 3, 4
 
@@ -91,6 +93,10 @@ def _polynomial(piece: np.ndarray[Any, Any], s: Value) -> Value:
 class TableWalker(Walker):
     """A walk that knows the tables."""
 
+    def __init__(self, flat: Mapping[str, Any]) -> None:
+        super().__init__(flat)
+        self.table_ranges: dict[tuple[int, float, float], tuple[TableRange, Any]] = {}  # expressions that are looked up
+
     def evaluated(self, function: int, arguments: Sequence[Value]) -> list[Value]:
         """Return all outputs of a function, of tables too."""
         described = self.flat["functions"][function]
@@ -113,7 +119,21 @@ class TableWalker(Walker):
             begin, shift = self.timing(int(which))
             value = interpolated(data, column_index, table["smoothness"], table["extrapolation"], u - shift)
             return ca.if_else(u < begin, 0.0, value) if begin > 0 else value
+        if table["extrapolation"] != PERIODIC and is_symbolic(u) and len(data) > 1:
+            self._note_range(int(which), data, u)
         return interpolated(data, column_index, table["smoothness"], table["extrapolation"], u)
+
+    def _note_range(self, table: int, data: Array, u: Any) -> None:
+        """Note between which ends a table has data; the table is called by its block."""
+        name = self.table_name(table)
+        symbols = ca.symvar(u)
+        input_name = str(u) if u.is_symbolic() else f"input of {name}, from {', '.join(map(str, symbols[:SHOWN]))}"
+        low, high = float(data[0, 0]), float(data[-1, 0])
+        self.table_ranges[u.__hash__(), low, high] = TableRange(name, input_name, low, high), u
+
+    def table_name(self, table: int) -> str:
+        """Return the name of the block of a table, empty where it has none; for the model to answer."""
+        raise NotImplementedError
 
     def timing(self, table: int) -> tuple[float, float]:
         """Return the start time and the shift of a table over time; for the model to answer."""

@@ -50,3 +50,23 @@ def test_a_crane_hangs_as_its_model_says(standard_library):
     assert fl.operating_point(model, {"load.r_0[2]": 0.1})["load.frame_a.r_0[2]"] == 0.1
     eigenvalues = fl.linearize(model).eigenvalues()
     assert np.abs(eigenvalues - 1j * np.sqrt(9.80665 / 2.5)).min() < 1e-9
+
+
+def test_rests_outside_of_the_data_of_a_table_are_left_out(tmp_path, standard_library):
+    """The table is continued along its last two points: x = 3 is a rest there."""
+    text = """model Tab
+  Modelica.Blocks.Tables.CombiTable1Ds pump(table=[0, 1; 2, -1; 2.5, -0.5],
+    extrapolation=Modelica.Blocks.Types.Extrapolation.LastTwoPoints);
+  Real x(start=0.2);
+equation
+  pump.u = x;
+  der(x) = pump.y[1];
+end Tab;
+"""
+    (tmp_path / "tab.mo").write_text(text)
+    model = fl.load(tmp_path / "tab.mo", options={"library": [standard_library]})
+    rests = fl.operating_points(model, starts=4)
+    assert [float(p.states[0]) for p in rests] == [pytest.approx(1.0)]
+    far = fl.trim(model, guess={"x": 3.1})
+    (said,) = (remark.message for remark in far.report.remarks if remark.kind == "extrapolated")
+    assert "'pump.u' = 3 is outside of 0 to 2.5, the data of the table 'pump'" in said

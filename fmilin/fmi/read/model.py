@@ -16,11 +16,13 @@ from fmilin.fmi.read.layout import Scalar, ScalarLayout
 from fmilin.fmi.read.sensitivities import Sensitivities, declared_structure
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Value, is_parameter, require_tunable
+from fmilin.fmi.read.tables import find_tables
 from fmilin.fmi.read.values import ParameterValues, Residuals, changed_parameters, discrete_values
-from fmilin.ground import FloatArray, ModelError, Signals, UnknownNameError, UsageError
+from fmilin.ground import FloatArray, ModelError, Remark, Signals, UnknownNameError, UsageError
 from fmilin.manifold import point_by_point
 from fmilin.model import Constraint, Constraints, Evaluation, Hybrid, Model, ModelInfo, OperatingPoint, Passage
 from fmilin.model.interface import UNCHANGED, Changes, Copy, TangentStack
+from fmilin.model.ranges import find_extrapolated
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -127,6 +129,7 @@ class FmuModel(Model, Hybrid):
         """Whether what constraints contain can be read without the derivatives; None: not known yet."""
         self._sensitivities: Sensitivities | None = None
         self.copies = self._find_copies()
+        self._tables = find_tables(layout)
         # Nothing is declared about parameters.
         self.structure = None if self._tuned else declared_structure(layout, outputs, self._input_positions)
         start = session.start_states.copy(), self._base_inputs[self._input_positions], changed_parameters(session)
@@ -141,6 +144,15 @@ class FmuModel(Model, Hybrid):
     def notes(self) -> tuple[str, ...]:
         """What was strange or left out, one sentence each."""
         return (*self._session.notes, *self._session.notes_of_now)
+
+    @_in_turn
+    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+        """Return which inputs of tables are outside of their data at a point, where the FMU declares these."""
+        if not self._tables:
+            return ()
+        self.evaluate(point.time, point.states, point.inputs)
+        readings = [table.read(self._session.number) for table in self._tables]
+        return find_extrapolated(reading for reading in readings if reading is not None)
 
     @property
     def used_alone(self) -> tuple[object, ...]:

@@ -15,6 +15,7 @@ import sympy
 from fmilin.ground import ConstraintError, FloatArray, Signals, UnknownNameError, UsageError
 from fmilin.model import Constraint, Expression
 from fmilin.model.constraints.in_graph import InGraph
+from fmilin.model.ranges import TableRange
 from fmilin.native.declaration import TIME, Declaration, Labels
 
 SX = Any  # casadi.SX: casadi ships no types
@@ -51,6 +52,7 @@ class DaeGraph:
     preferred: Sequence[str] = ()  #: states wished as independent coordinates, the most wanted first, where regular
     notes: Sequence[str] = ()  #: what a user should know, as remarks of every linear model
     description: str = ""  #: of the model
+    ranges: Sequence[tuple[TableRange, SX]] = ()  #: of inputs of tables, and expressions of these over all symbols
 
     def __post_init__(self) -> None:
         pairs = [("states", self.x), ("states", self.dx), ("algebraic", self.z), ("inputs", self.u)]

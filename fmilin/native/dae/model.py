@@ -9,15 +9,17 @@ from typing import Any, Self
 import casadi as ca
 import numpy as np
 
-from fmilin.ground import FloatArray, FmilinError, Signals, UnknownNameError, UsageError
+from fmilin.ground import FloatArray, FmilinError, Remark, Signal, Signals, UnknownNameError, UsageError
 from fmilin.ground.kinds import containers_checked
-from fmilin.model.interface import DescriptorForm, ExactSlopes
+from fmilin.model.interface import DescriptorForm, ExactSlopes, OperatingPoint
+from fmilin.model.ranges import find_extrapolated
 from fmilin.native.dae.coefficients import lift_graph
 from fmilin.native.dae.engine import DaeEngine
 from fmilin.native.dae.equations import DaeGraph, graph_of
 from fmilin.native.dae.rows import EXACT
 from fmilin.native.declaration import Expr, Labels, Name
 from fmilin.native.engine import GivenSlopes
+from fmilin.native.native_engine import Quantity
 from fmilin.native.native_model import NativeModel
 from fmilin.numerics.codegen.library_errors import explain_library_errors
 from fmilin.numerics.codegen.rounding import matrix_without_rounding
@@ -173,6 +175,19 @@ class DaeModel(NativeModel):
     def kept(self, held: Collection[str]) -> Mapping[str, bool]:
         """Return the states that are fixed at the start and not ``held``."""
         return {name: True for name in self.engine.graph.fixed if name not in held and self.states.has(name)}
+
+    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+        """Return also which inputs of tables are outside of their data at a point."""
+        remarks = super().remarks_at(point)
+        ranges = self.engine.graph.ranges
+        if not ranges:
+            return remarks
+        engine = self.engine
+        expressions = engine.written([expression for _, expression in ranges])
+        quantities = [Quantity(Signal(f"input of a table [{k + 1}]"), e) for k, e in enumerate(expressions)]
+        values = engine.evaluator(quantities, []).visit(point.time, point.states, self._full(point.inputs))[1]
+        pairs = zip((table_range for table_range, _ in ranges), values.tolist(), strict=True)
+        return (*remarks, *find_extrapolated(pairs))
 
     def with_start(self, values: Mapping[str, float]) -> Self:
         """Return the same model, starting elsewhere.

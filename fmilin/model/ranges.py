@@ -1,0 +1,41 @@
+"""Ranges in which tables of a model have data: outside, they are extrapolated, and no statement there is the data's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fmilin.ground import Remark
+from fmilin.ground.tolerances import END_OF_TABLE
+
+MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TableRange:
+    """The interval of an input of a table."""
+
+    table: str  #: as the model calls it; empty where it has no name
+    input: str  #: the variable that is looked up
+    low: float
+    high: float
+
+    def contains(self, value: float) -> bool:
+        """Whether a value is in the interval, or at an end to rounding."""
+        margin = END_OF_TABLE * max(abs(self.low), abs(self.high), self.high - self.low)
+        return not (value < self.low - margin or value > self.high + margin)
+
+
+def find_extrapolated(values: Iterable[tuple[TableRange, float]]) -> tuple[Remark, ...]:
+    """Return a remark that names the inputs of tables that are outside of their data; nothing where all are inside."""
+    outside = [_describe(r, value) for r, value in values if not r.contains(value)]
+    if not outside:
+        return ()
+    more = f" (and {len(outside) - MOST_NAMED} more)" if len(outside) > MOST_NAMED else ""
+    return (Remark("extrapolated", f"{'; '.join(outside[:MOST_NAMED])}{more}: the model extrapolates there."),)
+
+
+def _describe(table_range: TableRange, value: float) -> str:
+    table = f"the table '{table_range.table}'" if table_range.table else "a table"
+    interval = f"{table_range.low:.6g} to {table_range.high:.6g}"
+    return f"'{table_range.input}' = {value:.6g} is outside of {interval}, the data of {table}"
