@@ -66,7 +66,7 @@ def _compare_last_step(estimator: Estimator) -> Iterator[AuditRow]:
     belief = used.predicted(motion, last.belief, last.u, estimator.sample_time)
     rows = np.flatnonzero(np.isfinite(last.y)).tolist()
     if rows:
-        measured = _measure(rows, last.y[rows], settings.R[np.ix_(rows, rows)])
+        measured = _measure(rows, last.y[rows], settings.R[np.ix_(rows, rows)], estimator.turns[rows])
         belief = used.corrected(motion, belief, last.u, measured).belief
     way = "the last step computed again"
     names = estimator.states.names
@@ -84,10 +84,10 @@ def _compare_last_step(estimator: Estimator) -> Iterator[AuditRow]:
     )
 
 
-def _measure(rows: list[int], values: FloatArray, R: FloatArray) -> Measured:
+def _measure(rows: list[int], values: FloatArray, R: FloatArray, turns: FloatArray) -> Measured:
     from fmilin.design.estimation.corrections import Measured
 
-    return Measured(rows, values, np.asarray(np.linalg.cholesky(R), dtype=np.float64))
+    return Measured(rows, values, np.asarray(np.linalg.cholesky(R), dtype=np.float64), turns)
 
 
 def _compare_sample(estimator: Estimator) -> Iterator[AuditRow]:
@@ -134,7 +134,7 @@ def _compare_correction(estimator: Estimator, motion: Motion, linear: LinearMode
     innovation = np.linalg.cholesky(S) @ np.ones(len(S))
     rows = list(range(len(C)))
     values = linear.g0 + SMALL_DEVIATIONS * innovation
-    measured = _measure(rows, values, SMALL_DEVIATIONS**2 * settings.R)
+    measured = _measure(rows, values, SMALL_DEVIATIONS**2 * settings.R, estimator.turns)
     begin = replace(start, S=SMALL_DEVIATIONS * start.S)
     after = probe.corrected(motion, begin, settings.inputs, measured).belief
     if motion.chart.kept != estimator.chart.kept:  # a correction may choose other coordinates

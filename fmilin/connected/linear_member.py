@@ -12,7 +12,7 @@ import numpy as np
 
 from fmilin.ground import ROUNDING, UsageError
 from fmilin.ground.kinds import kinds_checked
-from fmilin.ground.signals import FloatArray, Signal, Signals, original_name
+from fmilin.ground.signals import FloatArray, Signal, Signals, original_name, wrap_differences
 from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
 from fmilin.linear_model.model import LinearModel, Point
 from fmilin.model import Constraint, Constraints, Evaluation, Hybrid, Model, ModelInfo, OperatingPoint, Passage
@@ -341,7 +341,7 @@ class LinearLaw:
     def answer(self, t: float, read: FloatArray) -> FloatArray:
         """Return the outputs, and move on to the next sample."""
         lin = self.linear
-        s, e = self._states - lin.y0, read - self.inputs.starts
+        s, e = self._states - lin.y0, wrap_differences(read - self.inputs.starts, self.inputs.turns)
         outputs: FloatArray = self.outputs.starts + lin.C @ s + lin.D @ e
         self._states = lin.y0 + lin.f0 + lin.A @ s + lin.B @ e
         return outputs

@@ -243,6 +243,14 @@ class ConnectedModel(Model):
         return (own + np.vstack(((B @ reached).toarray(), (D[rows] @ reached).toarray()))) > 0
 
     @property
+    def output_turns(self) -> tuple[float | None, ...]:
+        """Those of the members, in the units of the system."""
+        of_members = [turn for part in self.coupling.parts for turn in part.model.output_turns]
+        chosen = [of_members[tap] for tap in self._shown]
+        factors = np.abs(self._changes[:, 0]).tolist()
+        return tuple(turn and turn * factor for turn, factor in zip(chosen, factors, strict=True))
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Those of the system, and the members' own, each with its member."""
         own = [f"In the member '{name}': {note}" for name, m in self.members.items() for note in m.notes]

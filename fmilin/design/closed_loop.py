@@ -11,7 +11,7 @@ import numpy as np
 
 from fmilin.connected.connect import connect
 from fmilin.connected.linear_member import TOGETHER, Actuator, HeldMember, Law, Schedule
-from fmilin.design.regulators import Regulator, regulator_of
+from fmilin.design.regulators import KalmanRegulator, LinearRegulator, Regulator, StateFeedback, regulator_of
 from fmilin.ground import FloatArray, Signal, Signals, UnknownNameError, UsageError, as_numbers, limits_by_name
 from fmilin.ground.kinds import kinds_checked
 from fmilin.manifold.operating_points import operating_point, require_sizes
@@ -44,7 +44,8 @@ def closed_loop(
 
     At every sample the regulator reads the plant, disturbed, noise added and in steps of the sensor, and answers; the
     answer is limited and, after the delay, held until the next one takes effect. A linear regulator whose inputs reach
-    its outputs at once is told by its states what the limits leave (Hanus' conditioning, where that is stable). Raises
+    its outputs at once is told by its states what the limits leave (Hanus' conditioning, where that is stable). Angles
+    that wrap deviate from an operating value, or from a prediction, by half a turn at most. Raises
     UsageError or UnknownNameError when the regulator does not fit the plant, or a limit, delay or noise is none;
     ConstraintError, NumericalError as for :func:`fmilin.simulate`.
 
@@ -89,6 +90,8 @@ def closed_loop(
         partial(_value_at, model, point),
         lambda name: u0[model.inputs[model.inputs.index_of(name, "an input")].name],
     )
+    if isinstance(law, LinearRegulator | StateFeedback):
+        law = law.with_turns([_turn_at(model, name) for name in law.reads])
     rest = quantization or {}, sample_times or {}, disturbances or {}
     real = _Imperfect(limits or {}, delay, noise or {}, seed, *rest)
     member = _member(law, model, start, u0, real)
@@ -116,7 +119,8 @@ def closed_loop(
         stop_time=stop_time,
         **{"step": law.sample_time, **simulation},
     )
-    return _of_plant(ran, model, law)
+    observed = law.remarks if isinstance(law, KalmanRegulator) else ()
+    return _of_plant(replace(ran, remarks=(*ran.remarks, *observed)), model, law)
 
 
 def _with(inputs: Any, more: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -131,6 +135,11 @@ def _value_at(model: Model, point: OperatingPoint, name: str) -> float:
         return float(point.states[model.states.index_of(name)])
     view = model.with_interface(None, [name])
     return float(view.evaluate(point.time, point.states, point.inputs).outputs[0])
+
+
+def _turn_at(model: Model, name: str) -> float | None:
+    """Return the turn of a variable of the plant that wraps; None where it is not known to wrap."""
+    return None if model.states.has(name) else model.with_interface(None, [name]).output_turns[0]
 
 
 @dataclass(frozen=True)
@@ -237,5 +246,5 @@ def _of_plant(ran: Trajectory, model: Model, law: Regulator) -> Trajectory:
         outputs=ran.outputs[:, :ny],
         state_signals=model.states,
         input_signals=model.inputs,
-        output_signals=model.outputs,
+        output_signals=model.wrapped_outputs,
     )

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import expm
 
+from fmilin.design.angles import TurnObserver, Wrapped, choose_turns
 from fmilin.design.hidden_modes import (
     HiddenMode,
     System,
@@ -28,10 +29,11 @@ from fmilin.design.hidden_modes import (
     sampled_errors,
 )
 from fmilin.design.laws import Savable, linear_law
-from fmilin.design.measurement import factor_of, measurement_covariance
+from fmilin.design.measurement import factor_of, measurement_covariance, require_vector
 from fmilin.design.riccati import NoisySystem, solve_steady_filter
-from fmilin.ground import FloatArray, NumericalError, Shown, Signals, UsageError, as_numbers
+from fmilin.ground import FloatArray, NumericalError, Remark, Shown, Signals, UsageError, as_numbers, wrap_differences
 from fmilin.ground.kinds import kinds_checked
+from fmilin.linear_model.measured_angles import MeasuredAngles
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.transformation import discretize
 
@@ -101,7 +103,8 @@ class Estimates:
     """What a filter made of measured data."""
 
     states: FloatArray  # (K, P), of the independent coordinates after each measurement, absolute
-    innovations: FloatArray  # (K, m), measurement less its prediction
+    innovations: FloatArray  # (K, m), measurement less its prediction; of an angle that wraps, modulo its turn
+    remarks: tuple[Remark, ...] = ()  # which outputs were seen to wrap
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,6 +125,13 @@ class KalmanFilter(Shown, Savable):
     feedthrough: FloatArray
     #: of :attr:`covariance`, relative, by the errors of the linear model's entries
     relative_error: float
+    #: whether outputs in units of angles are watched for jumps by a turn where the model does not tell that they wrap
+    observes_turns: bool = True
+
+    @property
+    def wrapped_outputs(self) -> dict[str, float]:
+        """The measured angles that wrap, and by which turn: their innovations are in (-turn/2, turn/2]."""
+        return {s.name: s.turn for s in self.linear.outputs if s.turn}
 
     @property
     def innovation_covariance(self) -> FloatArray:
@@ -148,8 +158,8 @@ class KalmanFilter(Shown, Savable):
     def predict(self, y: FloatArray, u: FloatArray) -> FloatArray:
         """Return the estimate a sample after ``y``, shape (P,), with the inputs ``u`` (nu,) held; absolute values."""
         s = self.sampled
-        y = _require_vector(y, s.states, "The estimate")
-        u = _require_vector(u, s.inputs, "The vector of inputs")
+        y = require_vector(y, s.states, "The estimate")
+        u = require_vector(u, s.inputs, "The vector of inputs")
         return np.asarray(s.y0 + s.f0 + s.A @ (y - s.y0) + s.B @ (u - self.linear.u0))
 
     @kinds_checked
@@ -160,10 +170,27 @@ class KalmanFilter(Shown, Savable):
         measurement. Absolute values.
         """
         s = self.sampled
-        y = _require_vector(y, s.states, "The predicted estimate")
-        u = _require_vector(u, s.inputs, "The vector of inputs")
-        measured = _require_vector(measured, s.outputs, "The measurement")
-        innovation: FloatArray = measured - self.linear.g0 - s.C @ (y - s.y0) - s.D @ (u - self.linear.u0)
+        y = require_vector(y, s.states, "The predicted estimate")
+        u = require_vector(u, s.inputs, "The vector of inputs")
+        measured = require_vector(measured, s.outputs, "The measurement")
+        innovation = wrap_differences(self._difference(y, u, measured), self.linear.outputs.turns)
+        return y + self.gain @ innovation, innovation
+
+    def _difference(self, y: FloatArray, u: FloatArray, measured: FloatArray) -> FloatArray:
+        """Return the measurement less its prediction, turns included, shape (m,)."""
+        s = self.sampled
+        return np.asarray(measured - self.linear.g0 - s.C @ (y - s.y0) - s.D @ (u - self.linear.u0))
+
+    def observe_turns(self) -> TurnObserver:
+        """Return what a run of the filter knows of measured angles."""
+        return TurnObserver(self.linear.outputs, observes=self.observes_turns)
+
+    def correct_during(
+        self, observer: TurnObserver, y: FloatArray, u: FloatArray, measured: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return :meth:`correct` of ``y``, ``u`` and ``measured`` during a run, of which ``observer`` sees angles wrap."""
+        difference = self._difference(y, u, measured)
+        innovation = wrap_differences(difference, observer.observe(range(len(measured)), difference))
         return y + self.gain @ innovation, innovation
 
     @kinds_checked
@@ -191,10 +218,11 @@ class KalmanFilter(Shown, Savable):
         y = self.sampled.y0 if start is None else np.asarray(start, dtype=np.float64)
         states, innovations = np.empty((K, len(y))), np.empty((K, m))
         before = np.vstack((self.linear.u0[None], inputs[:-1]))
+        observer = self.observe_turns()
         for k in range(K):
-            states[k], innovations[k] = self.correct(y, before[k], measured[k])
+            states[k], innovations[k] = self.correct_during(observer, y, before[k], measured[k])
             y = self.predict(states[k], inputs[k])
-        return Estimates(states, innovations)
+        return Estimates(states, innovations, observer.remarks)
 
     @kinds_checked
     def nees(self, estimates: Estimates, true: FloatArray) -> FloatArray:
@@ -222,6 +250,16 @@ class KalmanFilter(Shown, Savable):
         named = Signals(replace(x, name=f"estimated.{x.name}", aliases=()) for x in states)
         return linear_law("Kalman filter", plant, (A, B, A, B), (named, inputs, outputs), s.sample_time, f0)
 
+    def measured_angles(self) -> MeasuredAngles | None:
+        """Return the measured angles with their predictions from the estimates of the sample before."""
+        s, turns = self.sampled, self.linear.outputs.turns
+        rows = np.flatnonzero(turns)
+        if not len(rows):
+            return None
+        C, nu = s.C[rows], s.B.shape[1]
+        of_inputs = np.hstack((C @ s.B + s.D[rows], np.zeros((len(rows), len(turns)))))
+        return MeasuredAngles((nu + rows).tolist(), turns[rows], C @ s.A, of_inputs, C @ s.f0)
+
 
 @kinds_checked
 def kalman_filter(
@@ -231,6 +269,7 @@ def kalman_filter(
     process: Mapping[str, float] | FloatArray,
     measured: Mapping[str, float] | FloatArray,
     held: bool = False,
+    wrapped_outputs: Wrapped = None,
 ) -> KalmanFilter:
     """Return the steady sampled Kalman filter of a linear model.
 
@@ -255,7 +294,13 @@ def kalman_filter(
         By output: the variance of a sample's noise. Every output needs one.
     held : bool
         Whether process noise is held over each sample.
+    wrapped_outputs : sequence of str, or mapping of str to float, optional
+        Measured angles that wrap, with their turns where the unit does not tell: their innovations are taken into
+        (-turn/2, turn/2]. By default those of the linear model (``lin.outputs[i].turn``: ``atan2`` in equations, or a
+        jump at the point), and outputs in units of angles that jump by a turn in the data; ``[]`` means none.
     """
+    outputs = choose_turns(linear.outputs, wrapped_outputs)
+    linear = linear if outputs is linear.outputs else replace(linear, outputs=outputs)
     sampled = discretize(linear, sample_time)
     R = measurement_covariance(linear.outputs, measured)
     noise, feedthrough, reach = _noise_of_a_sample(linear, sampled, process, held=held)
@@ -272,7 +317,17 @@ def kalman_filter(
             f"all is hardly observable from {', '.join(linear.outputs.names)}, or hardly excited by the process noise."
         ) from None
     gains = steady.gain, steady.predicted, steady.covariance
-    return KalmanFilter(linear, sampled, _symmetric_square(noise), R, *gains, noise, feedthrough, steady.error)
+    return KalmanFilter(
+        linear,
+        sampled,
+        _symmetric_square(noise),
+        R,
+        *gains,
+        noise,
+        feedthrough,
+        steady.error,
+        observes_turns=wrapped_outputs is None,
+    )
 
 
 def _noise_of_a_sample(
@@ -340,17 +395,6 @@ def _require_excited(linear: LinearModel, reach: System, sample_time: float) -> 
 
 def _describe(mode: HiddenMode, linear: LinearModel, sample_time: float) -> str:
     return mode.describe(linear.states, linear.states.scales(linear.y0), sample_time)
-
-
-def _require_vector(values: FloatArray, signals: Signals, what: str) -> FloatArray:
-    """Return one finite number for each signal, shape (n,); refuse anything else."""
-    numbers = as_numbers(values, what)
-    if numbers.shape != (len(signals),) or not np.isfinite(numbers).all():
-        raise UsageError(
-            f"{what} is {np.asarray(values).tolist()}: {len(signals)} finite numbers are needed, for "
-            f"{', '.join(signals.names) or 'no signals'}."
-        )
-    return numbers
 
 
 def _symmetric_square(factor: FloatArray) -> FloatArray:

@@ -11,6 +11,7 @@ import numpy as np
 
 from fmilin.ground import FloatArray, Signals, UsageError, perform
 from fmilin.ground.kinds import kinds_checked
+from fmilin.linear_model.measured_angles import MeasuredAngles
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.model.interface import ModelInfo
 
@@ -60,6 +61,11 @@ class Savable:
         """Return how the states move with what limits take from the outputs, shape (P, outputs)."""
         linear = self.linear_model()
         return np.zeros((len(linear.states), len(linear.outputs)))
+
+    def measured_angles(self) -> MeasuredAngles | None:
+        """Return the inputs that are measured angles, with what its states predict of them; None without any."""
+        linear = self.linear_model()
+        return MeasuredAngles.around_point(linear.inputs, len(linear.states))
 
 
 def with_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:

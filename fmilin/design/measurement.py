@@ -20,7 +20,7 @@ from fmilin.ground.signals import FloatArray, Signal, Signals, as_numbers, rate_
 from fmilin.ground.tolerances import CANCELLED, EQUILIBRIUM
 from fmilin.linear_model.model import LinearModel
 from fmilin.model import Expression, Model, parse
-from fmilin.model.constraints.functions import function_of
+from fmilin.model.constraints.functions import find_turn_of, function_of
 
 
 @kinds_checked
@@ -111,7 +111,7 @@ class _Variables:
     def signal(self, name: str, text: str, value: float) -> Signal:
         expression = parse(text)
         if not expression.is_variable:
-            return Signal(name, start=value, description=text)
+            return Signal(name, start=value, description=text, turn=find_turn_of(expression))
         own = self._variable(expression.names[0])[0]
         return replace(own, name=name, aliases=(), start=value)
 
@@ -239,3 +239,14 @@ def initial_factor(
         )
     information = J.T @ J
     return np.asarray(np.linalg.cholesky(np.linalg.inv(information)))
+
+
+def require_vector(values: FloatArray, signals: Signals, what: str) -> FloatArray:
+    """Return one finite number for each signal, shape (n,); refuse anything else."""
+    numbers = as_numbers(values, what)
+    if numbers.shape != (len(signals),) or not np.isfinite(numbers).all():
+        raise UsageError(
+            f"{what} is {np.asarray(values).tolist()}: {len(signals)} finite numbers are needed, for "
+            f"{', '.join(signals.names) or 'no signals'}."
+        )
+    return numbers

@@ -29,7 +29,9 @@ class MonteCarlo(Shown):
     samples: dict[str, FloatArray]  #: the parameters, shape (runs,)
     measures: dict[str, FloatArray]  #: shape (runs,); NaN where a run failed
     times: FloatArray  #: shape (200,), in seconds
-    courses: dict[str, FloatArray]  #: shape (runs, 200); the signals that were kept
+    #: shape (runs, 200); the signals that were kept; outputs that wrap go on beyond half a turn, from where the first
+    #: run starts
+    courses: dict[str, FloatArray]
     failures: dict[str, int]  #: why runs failed, and how many
 
     def plot(self) -> Figure:
@@ -89,13 +91,15 @@ def monte_carlo(
     failures = Counter(f for f in results if isinstance(f, str))
     if not good:
         raise NumericalError(f"All {runs} runs failed. The first: {results[0]}")
-    nothing = np.full(len(measures or {}), np.nan), good[0][1], np.full((len(signals), TIMES), np.nan)
+    nothing = np.full(len(measures or {}), np.nan), good[0][1], np.full((len(signals), TIMES), np.nan), good[0][3]
     rows = [nothing if isinstance(f, str) else f for f in results]
+    kept = {name: np.array([row[2][i] for row in rows]) for i, name in enumerate(signals)}
+    turns = dict(zip(signals, good[0][3], strict=True))
     return MonteCarlo(
         {name: np.array([d[name] for d in drawn]) for name in parameters},
         {name: np.array([row[0][i] for row in rows]) for i, name in enumerate(measures or {})},
         good[0][1],
-        {name: np.array([row[2][i] for row in rows]) for i, name in enumerate(signals)},
+        {name: _align_turns(course, turns[name]) for name, course in kept.items()},
         dict(failures),
     )
 
@@ -106,15 +110,33 @@ def _one(
     signals: Sequence[str],
     values: dict[str, float],
     number: int,
-) -> tuple[FloatArray, FloatArray, FloatArray] | str:
-    """Return measures, times and courses of a run, or why it failed."""
+) -> tuple[FloatArray, FloatArray, FloatArray, list[float]] | str:
+    """Return measures, times, courses and the turns of signals that wrap (0 without) of a run, or why it failed."""
     try:
         ran = run(values, number)
     except FmilinError as error:
         return str(error)
     times = np.linspace(ran.times[0], ran.times[-1], TIMES)
-    courses = np.array([np.interp(times, ran.times, ran[name]) for name in signals]).reshape(-1, TIMES)
-    return np.array([float(measure(ran)) for measure in measures.values()]), times, courses
+    turns = [_turn_of(ran, name) for name in signals]
+    unwrapped = [np.unwrap(ran[n], period=turn) if turn else ran[n] for n, turn in zip(signals, turns, strict=True)]
+    courses = np.array([np.interp(times, ran.times, values) for values in unwrapped]).reshape(-1, TIMES)
+    return np.array([float(measure(ran)) for measure in measures.values()]), times, courses, turns
+
+
+def _turn_of(ran: Trajectory, name: str) -> float:
+    """Return the turn of a signal that wraps, else 0."""
+    if ran.state_signals.has(name) or not ran.output_signals.has(name):
+        return 0.0
+    return ran.output_signals[ran.output_signals.index_of(name)].turn or 0.0
+
+
+def _align_turns(courses: FloatArray, turn: float) -> FloatArray:
+    """Return courses (runs, TIMES) of an angle shifted by whole turns, so that all start near the first one."""
+    if not turn:
+        return courses
+    starts = courses[:, 0]
+    first = starts[np.isfinite(starts)][0]
+    return np.asarray(courses - turn * np.round((courses[:, :1] - first) / turn))
 
 
 def _draw(name: str, spread: Any, rng: np.random.Generator) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Protocol
 
@@ -13,8 +14,19 @@ from fmilin.design.estimation.estimator import Estimator
 from fmilin.design.hidden_modes import System, find_hidden_modes, right_direction, sampled_errors
 from fmilin.design.kalman import KalmanFilter
 from fmilin.design.laws import Savable, linear_law
-from fmilin.ground import FloatArray, NumericalError, Shown, Signal, Signals, UsageError, as_numbers
+from fmilin.ground import (
+    FloatArray,
+    NumericalError,
+    Remark,
+    Shown,
+    Signal,
+    Signals,
+    UsageError,
+    as_numbers,
+    wrap_differences,
+)
 from fmilin.ground.kinds import kinds_checked
+from fmilin.linear_model.measured_angles import MeasuredAngles
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.transformation import discretize
 
@@ -96,14 +108,31 @@ class KalmanRegulator(Shown, Savable):
         rows = [s.B[:, self._columns], *([np.eye(len(self.drives))] if s.D[:, self._columns].any() else [])]
         return np.vstack(rows)
 
+    def measured_angles(self) -> MeasuredAngles | None:
+        """Return the measured angles with their predictions from the states of :meth:`linear_model`."""
+        s, turns = self.filter.sampled, self.filter.linear.outputs.turns
+        rows = np.flatnonzero(turns)
+        if not len(rows):
+            return None
+        D = s.D[:, self._columns]
+        of_states = np.hstack((s.C[rows], D[rows])) if D.any() else s.C[rows]
+        n = len(rows)
+        return MeasuredAngles(rows.tolist(), turns[rows], of_states, np.zeros((n, len(turns))), np.zeros(n))
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """Which outputs were seen to wrap since the last restart."""
+        return self._observer.remarks
+
     def restart(self) -> None:
         """Go back to before the first sample: the estimate is the operating point."""
         self._predicted, self._inputs = self.filter.sampled.y0.copy(), self._u0.copy()
         self._estimate = self._predicted
+        self._observer = self.filter.observe_turns()
 
     def answer(self, t: float, read: FloatArray) -> FloatArray:
         """Return u, shape (len(drives),), for what was ``read``, shape (m,), at ``t`` seconds."""
-        self._estimate, _ = self.filter.correct(self._predicted, self._inputs, read)
+        self._estimate, _ = self.filter.correct_during(self._observer, self._predicted, self._inputs, read)
         return np.asarray(self._u0[self._columns] - self.gain @ (self._estimate - self.filter.sampled.y0))
 
     def applied(self, outputs: FloatArray) -> None:
@@ -123,6 +152,11 @@ class LinearRegulator(LinearLaw):
         conditioned = np.abs(np.linalg.eigvals(linear.A - self._back @ linear.C)).max(initial=0.0)
         if np.linalg.matrix_rank(linear.D) < len(linear.D) or conditioned >= 1:
             self._back = np.zeros_like(self._back)
+
+    def with_turns(self, turns: Sequence[float | None]) -> LinearRegulator:
+        """Return the regulator for a plant of which the variables that it reads wrap by these turns."""
+        inputs = self.linear.inputs.with_turns([s.turn or turn for s, turn in zip(self.inputs, turns, strict=True)])
+        return self if inputs is self.linear.inputs else LinearRegulator(replace(self.linear, inputs=inputs))
 
     def answer(self, t: float, read: FloatArray) -> FloatArray:
         """Return the outputs, and move on to the next sample."""
@@ -192,6 +226,17 @@ class StateFeedback(FunctionRegulator, Savable):
         self._outputs = _starting(linear.inputs, linear.point.inputs, drives)
         super().__init__(self._feedback, linear.states.names, drives, sample_time)
 
+    def with_turns(self, turns: Sequence[float | None]) -> StateFeedback:
+        """Return the feedback for a plant of which the variables that it reads wrap by these turns."""
+        of_states = [s.turn or turn for s, turn in zip(self._linear.states, turns, strict=True)]
+        states = self._linear.states.with_turns(of_states)
+        if states is self._linear.states:
+            return self
+        view = copy(self)
+        view._linear = replace(self._linear, states=states)
+        view.function = view._feedback
+        return view
+
     def _feedback(self, t: float, y: FloatArray) -> FloatArray:
         read = as_numbers(y, "What the regulator reads")
         if read.shape != self._y0.shape:
@@ -199,7 +244,8 @@ class StateFeedback(FunctionRegulator, Savable):
                 f"The regulator reads {', '.join(self.reads)}: {len(self._y0)} numbers are needed, and an array of the "
                 f"shape {read.shape} was given."
             )
-        return np.asarray(self._outputs.starts - self.gain @ (read - self._y0))
+        deviation = wrap_differences(read - self._y0, self._linear.states.turns)
+        return np.asarray(self._outputs.starts - self.gain @ deviation)
 
     def linear_model(self) -> LinearModel:
         """Return the regulator as a sampled linear model without states, D = -K."""
@@ -323,6 +369,11 @@ class EstimatorRegulator(Shown):
             raise UsageError(f"The law runs every {law.sample_time:g} s and the filter every {kf.sample_time:g} s.")
         self._read = [states.index_of(name, "a state that is estimated") for name in law.reads]
         self._driven = [inputs.index_of(name, "an input of the model") for name in law.drives]
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """What the filter says of its run."""
+        return self.kf.remarks
 
     def restart(self) -> None:
         """Go back to before the first sample."""

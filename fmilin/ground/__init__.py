@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fmilin.ground.signals import as_numbers as as_numbers
     from fmilin.ground.signals import limits_by_name as limits_by_name
     from fmilin.ground.signals import rate_unit as rate_unit
+    from fmilin.ground.signals import wrap_differences as wrap_differences
     from fmilin.ground.tolerances import EQUILIBRIUM as EQUILIBRIUM
     from fmilin.ground.tolerances import RANK as RANK
     from fmilin.ground.tolerances import REFUSED as REFUSED
@@ -53,7 +54,7 @@ __getattr__, __dir__, __all__ = lazily(
         "interrupts": ("stoppable",),
         "remarks": ("Remark", "off_equilibrium"),
         "sandbox.other_processes": ("run_program",),
-        "signals": ("FloatArray", "Signal", "Signals", "as_numbers", "limits_by_name", "rate_unit"),
+        "signals": ("FloatArray", "Signal", "Signals", "as_numbers", "limits_by_name", "rate_unit", "wrap_differences"),
         "tolerances": ("EQUILIBRIUM", "RANK", "REFUSED", "ROUNDING"),
         "verbs": ("Shown", "perform"),
         "version": ("__version__",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, overload
 
@@ -29,12 +29,14 @@ class Signal:
     start: float = 0.0  #: initial value, in ``unit``
     description: str = ""  #: the model's own words
     aliases: tuple[str, ...] = ()  #: other names for the same quantity; ``-b`` says that ``b`` is its negative
+    #: by how much an angle jumps where it wraps, in ``unit``: 2 pi or 360; None where it is not known to wrap
+    turn: float | None = None
 
     def starting_at(self, value: float) -> Signal:
         """Return the same signal with another start ``value``, in its unit."""
         if value == self.start:
             return self
-        return Signal(self.name, self.unit, self.nominal, value, self.description, self.aliases)
+        return Signal(self.name, self.unit, self.nominal, value, self.description, self.aliases, self.turn)
 
 
 class Signals(Shown, Sequence[Signal]):
@@ -148,6 +150,17 @@ class Signals(Shown, Sequence[Signal]):
         """Return the signals at ``indices``, in that order."""
         return Signals(self._items[i] for i in indices)
 
+    def with_turns(self, turns: Sequence[float | None]) -> Signals:
+        """Return the signals with ``turns`` in their order, None for what does not wrap; itself if nothing changes."""
+        if all(s.turn == turn for s, turn in zip(self._items, turns, strict=True)):
+            return self
+        return Signals(replace(s, turn=turn) for s, turn in zip(self._items, turns, strict=True))
+
+    @property
+    def turns(self) -> FloatArray:
+        """Turns of the signals that wrap, 0 for the others, shape (n,)."""
+        return np.array([s.turn or 0.0 for s in self._items], dtype=np.float64)
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The names, in order."""
@@ -175,6 +188,20 @@ class Signals(Shown, Sequence[Signal]):
         """Which nominal values are usable, and all of them, each (n,)."""
         declared = np.array([s.nominal if s.nominal is not None else np.nan for s in self._items], dtype=np.float64)
         return np.isfinite(declared) & (declared > 0), declared
+
+
+def wrap_differences(differences: FloatArray, turns: FloatArray) -> FloatArray:
+    """Return differences of angles taken into (-turn/2, turn/2]; where ``turns`` is 0 they stay as they are.
+
+    >>> wrap_differences(np.array([6.0, 6.0]), np.array([2 * np.pi, 0.0])).round(6)
+    array([-0.283185,  6.      ])
+    """
+    wraps = turns > 0
+    if not wraps.any():
+        return differences
+    sizes = np.where(wraps, turns, 1.0)
+    whole_turns = np.ceil(differences / sizes - 0.5)
+    return np.asarray(np.where(wraps, differences - sizes * whole_turns, differences))
 
 
 def as_numbers(given: Any, what: str) -> FloatArray:

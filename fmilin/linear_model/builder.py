@@ -88,7 +88,7 @@ def built(
         states=coordinates.states,
         full_states=coordinates.full_states,
         inputs=interface.inputs,
-        outputs=interface.outputs,
+        outputs=interface.wrapped_outputs if isinstance(interface, Model) else interface.outputs,
         y0=coordinates.y0,
         point=point,
         accuracy=accuracy,

@@ -256,6 +256,7 @@ def _linearized(
         remarks = [*point.remarks, *frame.remarks, *slopes.remarks, *remarks_on(visited, base, nearby, motion)]
         remarks += nearby.held_remarks
         linear = assembled(visited, point, base, frame, slopes, remarks)
+        linear = _with_observed_turns(linear, nearby)
         linear = require_accuracy(linear, nearby, keep=request.keep_inaccurate)
         linear = _with_errors_of_point(linear, point, frame)
         # The equations as they are written have both branches of a kink, and no descriptor system of one side.
@@ -283,6 +284,14 @@ def _linearized(
             if explained := explain_lost_invariants(error, model):
                 raise explained from error
         raise
+
+
+def _with_observed_turns(linear: LinearModel, nearby: Neighbourhood) -> LinearModel:
+    """Return the linear model with the turns of outputs that wrap at the point, which a black box does not declare."""
+    observed = nearby.observed_turns
+    turns = [signal.turn or observed.get(i) for i, signal in enumerate(linear.outputs)]
+    outputs = linear.outputs.with_turns(turns)
+    return linear if outputs is linear.outputs else replace(linear, outputs=outputs)
 
 
 def _with_errors_of_point(linear: LinearModel, point: OperatingPoint, frame: Frame) -> LinearModel:

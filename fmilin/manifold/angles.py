@@ -48,6 +48,10 @@ class AngleUnwrapper:
         """Return outputs that were taken for angles in degrees by their jump alone: a switch may jump by 360."""
         return [i for i, turn in sorted(self._wrapping.items()) if self._is_plain[i] and turn == DEGREES]
 
+    def list_turns(self) -> dict[int, float]:
+        """Return the turns of the outputs that were seen to wrap, by row."""
+        return dict(self._wrapping)
+
     def unwrap(self, values: FloatArray, look_closer: Callable[[], FloatArray]) -> FloatArray:
         """Return outputs without the turns; ``look_closer`` gives them in the same direction at :data:`CLOSE`."""
         if not self._watches:

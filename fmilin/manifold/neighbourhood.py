@@ -186,6 +186,11 @@ class Neighbourhood:
         return np.abs(displacement) / self.scales
 
     @property
+    def observed_turns(self) -> dict[int, float]:
+        """Turns of the outputs that wrap at the point, by row."""
+        return self._angles.list_turns()
+
+    @property
     def held_remarks(self) -> list[Remark]:
         """Remarks on events near the point that were not carried out, and on jumps that were taken for turns."""
         names = self.model.outputs.names

@@ -283,6 +283,16 @@ class Model(ABC):
         """What a user should know about this model (what was left out): warnings of every linear model."""
         return ()
 
+    @property
+    def output_turns(self) -> tuple[float | None, ...]:
+        """By how much each output jumps where it wraps, as an angle does; None where it is not known to wrap."""
+        return tuple(signal.turn for signal in self.outputs)
+
+    @property
+    def wrapped_outputs(self) -> Signals:
+        """The outputs, with their turns."""
+        return self.outputs.with_turns(self.output_turns)
+
     def kept(self, held: Collection[str]) -> Mapping[str, bool]:
         """Return states to keep where others are ``held``, the most important first, and whether somebody gave them."""
         return {}

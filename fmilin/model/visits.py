@@ -143,6 +143,11 @@ class CountedModel(Model):
         return self.source.autonomous
 
     @property
+    def output_turns(self) -> tuple[float | None, ...]:
+        """Those of the source."""
+        return self.source.output_turns
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Those of the source, as they are now."""
         return self.source.notes

@@ -91,6 +91,19 @@ class NativeModel(Model):
         chosen = self._choice.constraints
         return chosen is None or chosen == tuple(self.engine.constraints)
 
+    @cached_property
+    def output_turns(self) -> tuple[float | None, ...]:
+        """Turns of the outputs that the graph shows to wrap, or that the engine names."""
+        turns = tuple(quantity.signal.turn for quantity in self._chosen)
+        if not self.compilable or len(self.copies) == len(turns):
+            return turns
+        from fmilin.numerics.codegen.turns import find_turns
+
+        system = self.in_graph()
+        if system is None:
+            return turns
+        return tuple(turn or own for turn, own in zip(find_turns(system), turns, strict=True))
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What the engine notes."""

@@ -89,7 +89,7 @@ class _AugmentedEngine(NativeEngine):
         """The outputs, what constraints observe, and states."""
         names = [*self.model.constraints.observed, *self.outputs]
         own = [Quantity(Signal(name), ("model", i)) for i, name in enumerate(names)]
-        for i, signal in enumerate(self.model.outputs, len(self.model.constraints.observed)):
+        for i, signal in enumerate(self.model.wrapped_outputs, len(self.model.constraints.observed)):
             own[i] = Quantity(signal, ("model", i))
         return offered(self.states, self.inputs, own)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from fmilin.design.angles import Wrapped, choose_turns
 from fmilin.design.estimation.augmented import add_noise_states, augmented
 from fmilin.design.estimation.charts import Chart, RowTerms, choose_chart
 from fmilin.design.estimation.corrections import Belief, MovingHorizon
@@ -51,6 +52,7 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     bounds: Mapping[str, tuple[float, float]] | None = None,
     substeps: int | None = None,
     held: bool = False,
+    wrapped_outputs: Wrapped = None,
 ) -> Estimator:
     """Return a filter on a nonlinear model, whose estimates lie on the manifold of its constraints.
 
@@ -95,6 +97,11 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
         accelerometer, sees the noise of the sample that ends with the measurement, as it sees ``u`` of
         :meth:`Estimator.step`; the correlation is taken into account. The noise of parameters and biases is a random
         walk all the same.
+    wrapped_outputs : sequence of str, or mapping of str to float, optional
+        Measured angles that wrap, with their turns where the unit does not tell: their innovations are taken into
+        (-turn/2, turn/2]. By default those of which the model tells it: ``atan2`` in equations, a jump by a turn
+        where a black box is searched for one; and outputs in units of angles that jump by a turn during the run.
+        ``[]`` means none.
 
     Examples
     --------
@@ -127,6 +134,7 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     model = augmented(model, augment)
     point = point.with_states(np.concatenate((point.states, model.states.starts[further:])))
     R = measurement_covariance(model.outputs, measurement_noise)
+    measured = choose_turns(model.wrapped_outputs, wrapped_outputs)
     noise = process_directions(model, process_noise, augment, held=held)
     motion = _motion(
         model, point, (noise[0], 0 * noise[1] if held else noise[1]), substeps, sample_time, (further, None)
@@ -154,7 +162,8 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     start = Belief(point.time, states, S)
     method = MovingHorizon(filtered_model, horizon, bounds or {}) if kind == "mhe" else KINDS[kind]
     ends = _ends(model.outputs, limits or {})
-    settings = Settings(float(sample_time), R, ends, lag, point.inputs, method, filtered_model)
+    observes = wrapped_outputs is None
+    settings = Settings(float(sample_time), R, ends, lag, point.inputs, method, filtered_model, measured, observes)
     return Estimator(model, kind, motion, start, settings, remarks)
 
 

@@ -33,7 +33,7 @@ from scipy.linalg.lapack import dtrtrs
 
 from fmilin.design.estimation.charts import Chart
 from fmilin.design.estimation.motion import SETTLED, Motion, triangular
-from fmilin.ground import FloatArray, NumericalError, UsageError
+from fmilin.ground import FloatArray, NumericalError, UsageError, wrap_differences
 from fmilin.model.interface import Model
 from fmilin.numerics.steps import runge_kutta_step
 
@@ -54,6 +54,11 @@ class Measured:
     rows: list[int]
     values: FloatArray
     factor: FloatArray
+    turns: FloatArray  # (m,), of the outputs that wrap, 0 for the others
+
+    def compare(self, predicted: FloatArray) -> FloatArray:
+        """Return what was measured less what was ``predicted``, (m,), angles modulo their turns."""
+        return wrap_differences(self.values - predicted, self.turns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,7 @@ class Linearized(Filter):
             block[:m, :m], block[:m, m:], block[m:, m:], block[m:, :m] = measured.factor, C @ at.S, at.S, 0.0
             lower = triangular(block.T)
             E, K, S = lower[:m, :m], lower[m:, :m], lower[m:, m:]
-            residuals = measured.values - c[rows]
+            residuals = measured.compare(c[rows])
             before, e = e, K @ _solved(E, residuals + C @ e, t)
             first = first or (residuals, _solved(E, residuals, t), 2 * float(np.log(np.abs(np.diag(E))).sum()))
             x = at.x + motion.tangent(t, at.x, u) @ e
@@ -154,6 +159,8 @@ class SigmaPoints(Filter):
         points, weights = self._points(motion, at, u)
         kept, t, m = motion.chart.kept, at.time, len(measured.rows)
         outputs = np.array([motion.visits.values(t, x, u)[1][measured.rows] for x in points])
+        # An angle of the points that wraps deviates from that of the estimate by less than half a turn.
+        outputs = outputs[0] + wrap_differences(outputs - outputs[0], measured.turns)
         mean = weights @ outputs
         root = np.sqrt(weights)[:, None]
         deviations = np.array(points)[:, kept] - at.x[kept]
@@ -161,7 +168,7 @@ class SigmaPoints(Filter):
         noise = np.concatenate((measured.factor.T, np.zeros((m, len(kept)))), axis=1)
         lower = triangular(np.concatenate((block, noise)))
         E, K, S = lower[:m, :m], lower[m:, :m], lower[m:, m:]
-        residuals = measured.values - mean
+        residuals = measured.compare(mean)
         whitened = _solved(E, residuals, t)
         e = K @ whitened
         x = at.x + motion.tangent(t, at.x, u) @ e
@@ -211,7 +218,7 @@ class MovingHorizon(Filter):
             if not least < largest:
                 raise UsageError(f"The bounds of '{name}' are {least:g} and {largest:g}: the first is the smaller one.")
             self._ends[:, model.states.index_of(name, "a state of the model")] = least, largest
-        self._solvers: dict[tuple[int, ...], Any] = {}
+        self._solvers: dict[tuple[float, ...], Any] = {}
         self.restart()
 
     def restart(self) -> None:
@@ -286,9 +293,13 @@ class MovingHorizon(Filter):
         chart = motion.chart
         root = self._arrival_weight(motion, arrival, u[:, missing])
         guess = np.array([arrival.x] * (missing + 1) + [sample.x for sample in window])
-        key = tuple(chart.kept)
+        turns = np.zeros(m)
+        for sample in window:
+            if sample.measured is not None:
+                turns[sample.measured.rows] = sample.measured.turns
+        key = (*chart.kept, *turns.tolist())
         if key not in self._solvers:
-            self._solvers[key] = _Solver(self._model, motion, K)
+            self._solvers[key] = _Solver(self._model, motion, K, turns)
         solver = self._solvers[key]
         ends = np.tile(self._ends, (1, K + 1))
         noise = np.full(solver.noise * K, np.inf)
@@ -326,7 +337,7 @@ def _has_converged(statistics: Mapping[str, Any]) -> bool:
 class _Solver:
     """The problem in CasADi for one choice of coordinates."""
 
-    def __init__(self, model: Model, motion: Motion, K: int) -> None:
+    def __init__(self, model: Model, motion: Motion, K: int, turns: FloatArray) -> None:
         from fmilin.native.to_casadi import to_casadi
 
         nonlinear, chart = to_casadi(model), motion.chart
@@ -356,6 +367,8 @@ class _Solver:
                 x, t = step(rates, t, x, s, rates(t, x)), t + s
             equations += [X[chart.kept, j + 1] - x[chart.kept], h_of(X[:, j + 1], u[:, j], t)]
             residual = y[:, j] - nonlinear.c(X[:, j + 1], u[:, j], t)
+            for i in np.flatnonzero(turns).tolist():
+                residual[i] -= turns[i] * ca.ceil(residual[i] / turns[i] - 0.5)
             cost += ca.sumsqr(ca.mtimes(weights[:, m * j : m * (j + 1)], residual))
         problem: Any = {
             "x": ca.veccat(X, w), "f": cost, "g": ca.vertcat(*equations),

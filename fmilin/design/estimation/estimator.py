@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from scipy import stats
 
+from fmilin.design.angles import TurnObserver
 from fmilin.design.estimation.charts import Chart
 from fmilin.design.estimation.corrections import Belief, Filter, Linearized, Measured, SigmaPoints
 from fmilin.design.estimation.motion import Motion
@@ -37,6 +38,8 @@ class Settings:
     inputs: FloatArray  # at the start, shape (nu,)
     filter: Filter
     model: Model  # with the noise that is held over each sample among its states
+    outputs: Signals  # what is measured, with the turns of angles that wrap
+    observes_turns: bool  # whether outputs that are not known to wrap are watched for jumps by a turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ class Estimator(Shown):
         self.model, self.kind, self.motion, self.start, self.chart = model, kind, motion, start, motion.chart
         self.settings, self.sample_time, self.R = settings, settings.sample_time, settings.R
         self._remarks, self._filter = remarks, settings.filter
+        self._turns = TurnObserver(settings.outputs, observes=settings.observes_turns)
         self._factors: dict[tuple[int, ...], FloatArray] = {}
         self.reset()
 
@@ -112,13 +116,27 @@ class Estimator(Shown):
         return np.asarray(np.linalg.norm(T @ self._at.S, axis=1)[: len(self.model.states)])
 
     @property
+    def turns(self) -> FloatArray:
+        """Turns of the measured outputs, 0 for those that do not wrap, shape (m,)."""
+        return self._turns.turns
+
+    @property
+    def wrapped_outputs(self) -> dict[str, float]:
+        """The measured angles that wrap, and by which turn: their innovations are in (-turn/2, turn/2]."""
+        turns = self._turns.turns.tolist()
+        return {name: turn for name, turn in zip(self.model.outputs.names, turns, strict=True) if turn}
+
+    @property
     def nis(self) -> float:
         """The normalized innovation squared of the last measurement: on average the number of its outputs."""
         return float(np.nansum(self._whitened[-1] ** 2)) if self._whitened else float("nan")
 
     @property
     def innovations(self) -> FloatArray:
-        """Measured less predicted, shape (K, m), of the last samples with a measurement; NaN where one is missing."""
+        """Measured less predicted, shape (K, m), of the last samples with a measurement; NaN where one is missing.
+
+        Of angles that wrap (:attr:`wrapped_outputs`) modulo their turns.
+        """
         return np.array(self._innovations).reshape(-1, len(self.R))
 
     @property
@@ -134,7 +152,7 @@ class Estimator(Shown):
     @property
     def remarks(self) -> tuple[Remark, ...]:
         """What one should know: directions that nothing observes, measurements that were skipped, divergence."""
-        remarks = list(self._remarks)
+        remarks = [*self._remarks, *self._turns.remarks]
         if self._skipped:
             names = self.model.outputs.names
             counts = ", ".join(f"{count} of {names[i]}" for i, count in sorted(self._skipped.items()))
@@ -166,6 +184,7 @@ class Estimator(Shown):
         self._passed: deque[Passed] = deque(maxlen=self.settings.lag)
         self._skipped: Counter[int] = Counter()
         self._log_likelihood = 0.0
+        self._turns.restart()
 
     def step(self, u: Inputs = None, y: Measurements = None) -> FloatArray:
         """Predict a sample ahead and correct by what is measured there; return the states, shape (N,).
@@ -255,8 +274,13 @@ class Estimator(Shown):
         rows = np.flatnonzero(np.isfinite(y)).tolist()
         if not rows:
             return
-        measured = Measured(rows, y[rows], self._factor_of(rows))
-        corrected = self._filter.corrected(self.motion, self._at, self._u, measured)
+        before, chart = self._at, self.motion.chart
+        measured = Measured(rows, y[rows], self._factor_of(rows), self._turns.turns[rows])
+        corrected = self._filter.corrected(self.motion, before, self._u, measured)
+        turns = measured.turns if again else self._turns.observe(rows, corrected.innovations)
+        if not np.array_equal(turns, measured.turns):  # an output was seen to wrap: correct again
+            self.motion.chart = chart
+            corrected = self._filter.corrected(self.motion, before, self._u, replace(measured, turns=turns))
         self._at = corrected.belief
         if again:
             return

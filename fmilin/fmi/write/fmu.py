@@ -208,13 +208,14 @@ def block_fmu(
     *,
     fmi_version: str = "2.0",
     start_time: float = 0.0,
+    further: Mapping[str, bytes] | None = None,
 ) -> bytes:
     """Return an FMU for co-simulation that runs a component: a step every ``sample_time``, the first at the start.
 
     ``inputs`` and ``outputs`` name ``in`` and ``out``; inputs of one name are one, and begin at their start values.
     After a step from a sample the outputs are those that the component gives for the inputs that were set there; they
     are held until the next sample, where setting an input shows the outputs of that sample at once. Every sample is
-    taken once. An output with the name of an input is ``output.NAME``.
+    taken once. An output with the name of an input is ``output.NAME``. ``further`` files travel inside, by their paths.
     """
     if not component.sample_time > 0:
         raise UsageError(f"'{path}' needs a sample time, at which the FMU takes its steps. Give one: sample_time=0.01.")
@@ -247,7 +248,7 @@ def block_fmu(
     sources["identity.h"] = _identity(token, read, [s.name for s in inputs]).encode()
     content = {"modelDescription.xml": standard.model_description(description, token)}
     content |= compiled_for(machines(()), standard, identifier, lambda m: compiled(sources, standard.source, m))
-    return archive_bytes(content | standard.source_files(description, sources))
+    return archive_bytes(content | standard.source_files(description, sources) | dict(further or {}))
 
 
 def _identity(token: str, read: Mapping[str, Signal], inputs: Sequence[str]) -> str:

@@ -37,6 +37,11 @@ class SampledModel(Model, Stepped):
         self.cadence = self._cadence()
 
     @property
+    def output_turns(self) -> tuple[float | None, ...]:
+        """Those of the source."""
+        return self.source.output_turns
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What the source notes, but for its events in time, which are stepped here."""
         return tuple(note for note in self.source.notes if "schedules an event" not in note)

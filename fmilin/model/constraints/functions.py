@@ -73,6 +73,21 @@ class ExpressionFunctions:
         return self._made.node(s, *values.values())
 
 
+def find_turn_of(expression: Expression, constants: Mapping[str, float] | None = None) -> float | None:
+    """Return by how much an expression jumps where it wraps, as an angle ``atan2(x, -y)`` does; None if it does not."""
+    if not any(step.operation == "atan2" for step in expression.steps):
+        return None
+    import casadi as ca
+
+    from fmilin.numerics.codegen.turns import find_turn
+
+    constants = constants or {}
+    symbols: Any = ca.SX.sym("s", len(expression.names))
+    hashes = [symbol.element_hash() for symbol in symbols.elements()]
+    numbers = {key: constants[name] for key, name in zip(hashes, expression.names, strict=True) if name in constants}
+    return find_turn(function_of(expression).graph(symbols), numbers)
+
+
 def function_of(expression: Expression) -> ExpressionFunctions:
     """Return an expression as a function of its own variables, in their order."""
     return ExpressionFunctions(

@@ -300,7 +300,7 @@ def _trajectory(run: _Run, integration: Integration, recorder: _Recorder) -> Tra
         outputs=recorder.columns(2, len(model.outputs)),
         state_signals=model.states,
         input_signals=model.inputs,
-        output_signals=model.outputs,
+        output_signals=model.wrapped_outputs,
         drift=recorder.columns(3, len(plant.invariants)),
         invariants=plant.invariants.names,
         energy=np.empty(0) if plant.energy is None else recorder.columns(4, 1)[:, 0],

@@ -16,11 +16,13 @@ import numpy as np
 from fmilin.fmi.write.fmu import NAME, block_fmu
 from fmilin.fmi.write.linear import values_at
 from fmilin.ground import FloatArray, Signal, UnknownNameError, UsageError, limits_by_name, write_atomically
+from fmilin.linear_model.measured_angles import MeasuredAngles, describe_wrapped
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.transformation import discretize
 from fmilin.numerics.codegen import c_component as c99
 from fmilin.numerics.codegen.c_component import Precision
 from fmilin.output.export.files import save
+from fmilin.output.export.fmu_file import linear_model_inside
 from fmilin.output.formats import Writing, alternatives, format_of, suffixes
 
 SAMPLES = 20  # in the time in which the fastest motion turns by one radian or decays to a third, where none are given
@@ -64,12 +66,13 @@ def save_law(
     linear: LinearModel = law.linear_model()
     suffix = format_of(path, "linear model").suffix
     bounds = limits_of(linear, limits, law.limited()) if limits else None
-    if suffix == ".fmu" and bounds:
-        from fmilin.fmi.write.fmu import NAME, block_fmu
-
-        made = component(linear, Writing(NAME, precision=precision), bounds)
+    angles: MeasuredAngles | None = law.measured_angles()
+    if suffix == ".fmu" and (bounds or angles):
+        made = component(linear, Writing(NAME, precision=precision), bounds, angles)
         inputs = [signal.starting_at(linear.point.inputs[signal.name]) for signal in linear.inputs]
-        write_atomically(path, block_fmu(made, inputs, list(linear.outputs), Path(path), fmi_version=fmi))
+        further = {} if bounds else linear_model_inside(linear)
+        outputs = list(linear.outputs)
+        write_atomically(path, block_fmu(made, inputs, outputs, Path(path), fmi_version=fmi, further=further))
         return
     if suffix != ".c":
         if limits:
@@ -77,11 +80,15 @@ def save_law(
         save(linear, path, Writing(embedded=True, fmi=fmi), precision=precision)
         return
     writing = Writing(Path(path).stem, precision=precision)
-    write_atomically(path, dumps(linear, writing, bounds))
+    write_atomically(path, component(linear, writing, bounds, angles).text().encode("ascii"))
 
 
-def component(linear: LinearModel, writing: Writing, limits: Limits | None = None) -> c99.CComponent:
-    """Return the parts of the file."""
+def component(
+    linear: LinearModel, writing: Writing, limits: Limits | None = None, angles: MeasuredAngles | None = None
+) -> c99.CComponent:
+    """Return the parts of the file; ``angles`` are the inputs of a sampled law that are taken modulo their turns."""
+    if angles is None and linear.sample_time > 0 and not writing.deviation:
+        angles = MeasuredAngles.around_point(linear.inputs, len(linear.A))
     sampled, how = _sampled(linear, writing.sample_time)
     (P, nu), ny = sampled.B.shape, len(sampled.C)
     zero, at = writing.deviation, sampled.point
@@ -107,23 +114,38 @@ def component(linear: LinearModel, writing: Writing, limits: Limits | None = Non
             c99.Constant("F", limits.back, "what limits take from the outputs, for the next values of the states"),
         ]
     matrices = [sampled.A, sampled.B, sampled.C, sampled.D, *([] if limits is None else [limits.back])]
+    if angles is not None:
+        of_states, of_inputs = "of the states, for the angles that it measures", "of the inputs, for these angles"
+        constants += [
+            c99.Constant("turns", angles.turns, "of measured angles, which are taken modulo these"),
+            c99.Constant("expected", angles.offset, "these angles at the operating point, less their values there"),
+            c99.Constant("of_states", angles.of_states, f"by rows: {of_states}"),
+            c99.Constant("of_inputs", angles.of_inputs, f"by rows: {of_inputs}"),
+        ]
+        matrices += [angles.of_states, angles.of_inputs]
+    wrapped = "" if angles is None else describe_wrapped(sampled.inputs.select(angles.columns))
     return c99.CComponent(
         name=writing.name,
         about=[
             f"linear model of {linear.model.name or 'a model'} in {P} independent coordinates.",
             how,
             *([] if not zero else ["in and out are deviations from the operating point."]),
+            *([f"Measured angles are taken modulo a turn: {wrapped}."] if wrapped else []),
             *(str(remark) for remark in sampled.warnings),
         ],
         inputs=[c99.described(s, v) for s, v in zip(sampled.inputs, u0, strict=True)],
         outputs=[c99.described(s, v) for s, v in zip(sampled.outputs, g0, strict=True)],
         memory=[c99.Memory("x", np.zeros(P), states)],
         constants=constants,
-        step=_step(sampled, limits),
-        operations=c99.operations(*matrices) + nu + (3 * ny if limits is not None else 0),
+        step=_step(sampled, limits, angles, "ceil" if writing.precision == "double" else "ceilf"),
+        operations=c99.operations(*matrices)
+        + nu
+        + (3 * ny if limits is not None else 0)
+        + (0 if angles is None else 6 * len(angles.turns)),
         sample_time=sampled.sample_time,
-        locals=nu + P + ny,
+        locals=nu + P + ny + (0 if angles is None else len(angles.turns)),
         precision=writing.precision,
+        headers=() if angles is None else ("math.h",),
     )
 
 
@@ -150,14 +172,18 @@ def _sample_time(linear: LinearModel) -> float:
     return float(f"{max(d for d in _ROUND if d * power <= wanted or d == 1.0) * power:.0e}")
 
 
-def _step(linear: LinearModel, limits: Limits | None) -> str:
+def _step(linear: LinearModel, limits: Limits | None, angles: MeasuredAngles | None, ceil: str = "ceil") -> str:
     (P, nu), ny = linear.B.shape, len(linear.C)
     told = limits is not None and bool(limits.back.any())
+    n_angles = 0 if angles is None else len(angles.turns)
     text = "".join(
-        f"    @real {name}[{size}];\n" for name, size in (("du", nu), ("next", P), ("taken", ny if told else 0)) if size
+        f"    @real {name}[{size}];\n"
+        for name, size in (("du", nu), ("next", P), ("taken", ny if told else 0), ("angles", n_angles))
+        if size
     )
     text += "\n" + ("" if P else "    (void)self;\n")
     text += c99.loop(nu, "du[i] = in[i] - @u0[i];") or "    (void)in;\n"
+    text += _statements_of_angles(angles, ceil) if angles is not None else ""
     text += c99.loop(ny, "out[i] = @g0[i];") or "    (void)out;\n"
     text += c99.product("C", linear.C, "self->x", "out") + c99.product("D", linear.D, "du", "out")
     text += limit_statements(ny, told=told) if limits is not None and ny else ""
@@ -165,6 +191,17 @@ def _step(linear: LinearModel, limits: Limits | None) -> str:
     text += c99.product("A", linear.A, "self->x", "next") + c99.product("B", linear.B, "du", "next")
     text += c99.product("F", limits.back, "taken", "next") if limits is not None else ""
     return text + c99.loop(P, "self->x[i] = next[i];")
+
+
+def _statements_of_angles(angles: MeasuredAngles, ceil: str) -> str:
+    """Return what takes the difference of each measured angle and its prediction into (-turn/2, turn/2]."""
+    text = c99.loop(len(angles.turns), "angles[i] = @expected[i];")
+    text += c99.product("of_states", angles.of_states, "self->x", "angles")
+    text += c99.product("of_inputs", angles.of_inputs, "du", "angles")
+    for i, column in enumerate(angles.columns):
+        turns = f"(du[{column}] - angles[{i}]) / @turns[{i}]"
+        text += f"    du[{column}] -= @turns[{i}] * {ceil}(({turns}) - (@real)0.5);\n"
+    return text
 
 
 def limit_statements(ny: int, *, told: bool) -> str:

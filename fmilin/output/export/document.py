@@ -238,6 +238,7 @@ def details_of(signals: Signals) -> dict[str, list[Any]]:
         "start": [float(s.start) for s in signals],
         "description": [s.description for s in signals],
         "aliases": [list(s.aliases) for s in signals],
+        "turn": [s.turn for s in signals],
     }
 
 
@@ -246,10 +247,12 @@ def signals_of(document: Mapping[str, Any], group: str) -> Signals:
     names: Sequence[str] = document[group]
     details = document["signals"][group]
     columns = [details[key] for key in ("unit", "nominal", "start", "description", "aliases")]
+    columns.append(details.get("turn", [None] * len(names)))  # files of earlier versions have none
     signals = []
-    for name, unit, nominal, start, text, aliases in zip(names, *columns, strict=True):
+    for name, unit, nominal, start, text, aliases, turn in zip(names, *columns, strict=True):
         size = None if nominal is None else float(nominal)
-        signals.append(Signal(require_text(name), require_text(unit), size, _float(start), text, (*aliases,)))
+        wraps = None if turn is None else float(turn)
+        signals.append(Signal(require_text(name), require_text(unit), size, _float(start), text, (*aliases,), wraps))
     return Signals(signals)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from fmilin.fmi.write.fmu import NAME, block_fmu
 from fmilin.ground import Signal, UsageError, write_atomically
+from fmilin.linear_model.measured_angles import describe_wrapped
 from fmilin.numerics.codegen.c_component import CComponent, Constant, Memory, Precision, described
 from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
 from fmilin.numerics.codegen.statements import STATEMENTS_PER_FUNCTION, Statements, indented
@@ -25,6 +26,18 @@ _FUNCTIONS = re.compile(
     r"\b(sqrt|pow|exp|expm1|log|log1p|sin|cos|tan|asin|acos|atan|atan2|sinh|cosh|tanh|asinh|acosh|atanh|hypot|erf|fabs|"
     r"floor|ceil|fmod|copysign|remainder|fmin|fmax)\("
 )
+# Statements that take differences of measured angles modulo their turns; left out where no output wraps.
+WRAPPING = {
+    "WRAP_RESIDUAL": "            residuals[i] = @wrap(residuals[i], rows[i]);\n",
+    "WRAP_MEAN": "        residuals[i] = @wrap(residuals[i], rows[i]);\n",
+    "WRAP_POINTS": (
+        "    for (int p = 1; p < (2 * $P) + 1; p++) {\n"
+        "        for (int i = 0; i < $NY; i++) {\n"
+        "            c[(p * $NY) + i] = c[i] + @wrap(c[(p * $NY) + i] - c[i], i);\n"
+        "        }\n"
+        "    }\n"
+    ),
+}
 NAMES = {"ekf": "extended Kalman filter", "iekf": "iterated Kalman filter", "ukf": "unscented Kalman filter"}
 TERMS_PER_LOOP = 8  # of sparse products
 _NUMBER = re.compile(r"(?<![\w.])(\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+)")
@@ -95,6 +108,10 @@ def component(kf: Any, name: str, precision: Precision) -> CComponent:
         "STEP": repr(kf.sample_time / (1 if sigma else motion.substeps)),
         "SAMPLE_TIME": repr(kf.sample_time),
     } | limits  # fmt: skip
+    wraps = bool(kf.turns.any())
+    statements = {key: Template(text).substitute(sizes) if wraps else "" for key, text in WRAPPING.items()}
+    sizes |= statements
+    measured = kf.model.outputs.with_turns([turn or None for turn in kf.turns.tolist()])
     outputs, inputs, states = kf.model.outputs, kf.model.inputs, kf.model.states
     free = np.ones(N)
     free[list(motion.held)] = 0.0
@@ -112,6 +129,7 @@ def component(kf: Any, name: str, precision: Precision) -> CComponent:
             "in square roots.",
             "in holds the inputs over the sample that ends, then what is measured at its end, or NAN. "
             "out[failed] is 1 where a step could not be computed: the estimate before it stays.",
+            *([f"Innovations are taken modulo a turn: {describe_wrapped(measured)}."] if wraps else []),
         ],
         inputs=[*(described(s) for s in inputs), *(described(s) for s in outputs)],
         outputs=[*(described(s) for s in states), "normalized innovation squared", "failed"],
@@ -132,6 +150,7 @@ def component(kf: Any, name: str, precision: Precision) -> CComponent:
             Constant("walk", X_w, "noise of rates, by rows"),
             Constant("weights", motion.weights, "factor of the matrix of 1/(i + j + 1), by rows"),
             Constant("R", kf.R, "covariance of the measurements, by rows"),
+            *([Constant("turns", kf.turns, "of the outputs, by which angles wrap; 0 for the others")] if wraps else []),
             Constant("ends", np.clip(kf.settings.ends, -most, most), "of the sensors: least values, largest values"),
         ],
         step=_typed(_text("step", sizes), precision),
@@ -145,6 +164,7 @@ def component(kf: Any, name: str, precision: Precision) -> CComponent:
                 *_runtime("constrained" if M else "free", sizes),
                 *_runtime("always", sizes),
                 *_runtime("renewed" if RENEWED else "lasting", sizes),
+                *(_runtime("wrapped", sizes) if wraps else ()),
                 *_runtime("unscented" if sigma else "extended", sizes),
             )
         ],
@@ -288,12 +308,13 @@ def _operations(parts: list[_Part], sizes: dict[str, Any]) -> int:
     N, P, M, H, NY, W, K, terms = (int(sizes[key]) for key in ("N", "P", "M", "H", "NY", "W", "K", "TERMS"))
     cost = {p.name: p.instructions + 2 * p.entries * W + p.room for p in parts}
     surface, cube = cost.get("surface", 0), 2 * M**3 + 2 * M * M * P
+    wrap = 8 * NY if sizes["WRAP_MEAN"] else 0  # of the differences of one point
     manifold = (sizes["ITERATIONS"] + 4) * (surface + cube + 4 * M) + (M * H * N * 4 if M else 0)
     chosen, noise = 4 * P**3 + 10 * P, 2 * K * P * terms * (P + terms) + 2 * P * P
     if "motion" not in cost:
         advance = 4 * (cost["rates"] + 8 * N * P) + manifold + noise + 4 * (P + K * terms) * P * P + 10 * P + 2 * P**3
         rotations = NY * P * (6 * (NY + P) + 12)
-        correct = cost["outputs"] + manifold + rotations + 4 * NY * P * P + NY**3 + 6 * (N + P) * P
+        correct = cost["outputs"] + wrap + manifold + rotations + 4 * NY * P * P + NY**3 + 6 * (N + P) * P
         return int(sizes["SUBSTEPS"] * (advance + chosen) + sizes["CORRECTIONS"] * correct + chosen)
     points, substeps = 2 * P + 1, sizes["SUBSTEPS"]
     spread = points * (2 * N * P + manifold) + manifold
@@ -301,7 +322,7 @@ def _operations(parts: list[_Part], sizes: dict[str, Any]) -> int:
         spread + points * substeps * (4 * (cost["motion"] + 6 * N) + manifold) + 4 * P * P * (3 * P + 1) + manifold
     )
     added = cost["rates"] + noise + 2 * terms * P**3 + substeps * (4 * P * P * (P + K * terms) + 2 * P**3 + 10 * P)
-    correct = spread + points * (cost["outputs"] + 4 * (NY + P)) + 4 * (points + NY) * (NY + P) ** 2 + manifold
+    correct = spread + points * (cost["outputs"] + wrap + 4 * (NY + P)) + 4 * (points + NY) * (NY + P) ** 2 + manifold
     return int(advance + added + correct + NY**3 + 4 * chosen)
 
 

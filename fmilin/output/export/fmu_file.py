@@ -18,8 +18,13 @@ MOST_INSIDE = 1 << 24  # bytes of matrices up to which the model itself lies in 
 def dumps(linear: LinearModel, writing: Writing) -> bytes:
     """Return the file's content."""
     options = LinearFmu(writing.name, writing.fmi, writing.deviation, writing.embedded, writing.platforms)
+    return linear_fmu(linear, options, linear_model_inside(linear))
+
+
+def linear_model_inside(linear: LinearModel) -> dict[str, bytes]:
+    """Return the file inside an FMU that holds the linear model, by its path; none for a large one."""
     size = 2 * sum(m.nbytes for m in (linear.A, linear.B, linear.C, linear.D, linear.T))
-    return linear_fmu(linear, options, {INSIDE: dumps_npz(linear)} if size <= MOST_INSIDE else {})
+    return {INSIDE: dumps_npz(linear)} if size <= MOST_INSIDE else {}
 
 
 def loads(content: bytes, origin: str) -> LinearModel:

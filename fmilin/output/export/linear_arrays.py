@@ -110,6 +110,7 @@ def _packed(details: Mapping[str, list[Any]]) -> dict[str, Any]:
         "start": _column(details["start"]),
         "description": details["description"],
         "aliases": [list(names) for names in details["aliases"]],
+        "turn": _column([np.nan if turn is None else turn for turn in details["turn"]]),
     }
 
 
@@ -143,7 +144,15 @@ def _unpacked(fields: Mapping[str, Any]) -> dict[str, list[Any]]:
         "start": _flat(fields["start"]).tolist(),
         "description": _texts(fields["description"]),
         "aliases": [_texts(names) for names in fields["aliases"]],
+        **_turns_in(fields),
     }
+
+
+def _turns_in(fields: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return what is known of where signals wrap; files of earlier versions say nothing."""
+    if "turn" not in fields:
+        return {}
+    return {"turn": [None if np.isnan(turn) else turn for turn in _flat(fields["turn"]).tolist()]}
 
 
 _ARRAYS = (*doc.MATRICES, "f0", "y0", "eigenvalues")

@@ -577,7 +577,8 @@ static @real @correct(@real t, @real *x, const @real *u, const @real *y, int *ch
             return -1.0;
         }
         for (int i = 0; i < m; i++) {
-            residuals[i] = y[rows[i]] - c[rows[i]] + @dot($P, C + (rows[i] * $P), e);
+            residuals[i] = y[rows[i]] - c[rows[i]];
+$WRAP_RESIDUAL            residuals[i] += @dot($P, C + (rows[i] * $P), e);
         }
         for (int l = 0; l < m; l++) {
             @real along[$P] = {0.0};
@@ -792,7 +793,7 @@ static @real @correct(@real t, @real *x, const @real *u, const @real *y, int *ch
             return -1.0;
         }
     }
-    for (int i = 0; i < m; i++) {
+$WRAP_POINTS    for (int i = 0; i < m; i++) {
         @real mean = 0.0;
 
         for (int p = 0; p < (2 * $P) + 1; p++) {
@@ -805,7 +806,7 @@ static @real @correct(@real t, @real *x, const @real *u, const @real *y, int *ch
             G[(i * wide) + (2 * $P) + 1 + j] = noise[(i * $NY) + j];
         }
         residuals[i] = y[rows[i]] - mean;
-    }
+$WRAP_MEAN    }
     for (int i = 0; i < $P; i++) {
         for (int p = 0; p < (2 * $P) + 1; p++) {
             const @real off = points[(p * $N) + chart[i]] - x[chart[i]];
@@ -832,6 +833,15 @@ static @real @correct(@real t, @real *x, const @real *u, const @real *y, int *ch
         return -1.0;
     }
     return nis;
+}
+
+//// wrapped
+/* a difference of angles in (-turn/2, turn/2]; an output without a turn does not wrap */
+static @real @wrap(@real difference, int output)
+{
+    const @real turn = @turns[output];
+
+    return (turn > 0.0) ? difference - (turn * ceil((difference / turn) - 0.5)) : difference;
 }
 
 //// explicit

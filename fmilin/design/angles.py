@@ -1,0 +1,109 @@
+"""Measured angles that wrap: which outputs do, by which turn, and their innovations modulo that turn.
+
+An innovation m - m_predicted of an output that wraps is taken into (-turn/2, turn/2], the same in Python, C and FMUs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from fmilin.ground import FloatArray, Remark, Signal, Signals, UsageError, as_numbers, wrap_differences
+from fmilin.manifold.angles import TURNS_OF_UNITS
+
+Wrapped = Sequence[str] | Mapping[str, float] | None
+
+# Part of a turn by which the change of an innovation may miss a turn and still is a wrap, and that the innovation
+# before it may have. Looser: a jump of a quantity that does not wrap is taken for one.
+NEAR_TURN = 0.25
+
+
+def choose_turns(outputs: Signals, wrapped: Wrapped) -> Signals:
+    """Return the outputs with the turns that a user names; with those that the model shows where nothing is named.
+
+    Raises UsageError or UnknownNameError when a name is unknown, a turn is not positive, or an output has no unit of an
+    angle that would tell its turn.
+    """
+    if wrapped is None:
+        return outputs
+    if isinstance(wrapped, str):
+        raise UsageError(f"'wrapped_outputs' is a list of outputs or a mapping to their turns: write ['{wrapped}'].")
+    turns: list[float | None] = [None] * len(outputs)
+    for name in wrapped:
+        i = outputs.index_of(name, "a measured output")
+        turn = wrapped[name] if isinstance(wrapped, Mapping) else _turn_of(outputs, i)
+        if not (np.isfinite(as_numbers(turn, f"The turn of '{name}'")) and turn > 0):
+            raise UsageError(f"The turn of '{name}' is {turn:g}: it must be finite and positive, as 2 pi or 360.")
+        turns[i] = float(turn)
+    return outputs.with_turns(turns)
+
+
+def _turn_of(outputs: Signals, i: int) -> float:
+    signal = outputs[i]
+    if signal.turn is not None:
+        return signal.turn
+    turns = TURNS_OF_UNITS.get(signal.unit)
+    if turns is None:
+        unit = f"the unit '{signal.unit}'" if signal.unit else "no unit"
+        raise UsageError(
+            f"The output '{signal.name}' has {unit}, which does not tell its turn. Give it: "
+            f"wrapped_outputs={{'{signal.name}': 360.0}} for an angle in degrees, 2 pi for one in radians."
+        )
+    return turns[0]
+
+
+def _possible_turn(signal: Signal) -> float:
+    """Return the turn of an output in a unit of angles that nothing tells to wrap; 0 for the others."""
+    turns = TURNS_OF_UNITS.get(signal.unit)
+    return 0.0 if turns is None or signal.turn is not None else turns[0]
+
+
+class TurnObserver:
+    """The turns of measured outputs during a run, those that are seen to wrap included.
+
+    Only an output in a unit of angles that nothing tells to wrap is observed: a black box has not been searched for
+    wraps. It wraps when its innovation changes by a turn, to NEAR_TURN, from one measurement to the next.
+    """
+
+    def __init__(self, outputs: Signals, *, observes: bool) -> None:
+        self._names = outputs.names
+        self._known = outputs.turns
+        units = [_possible_turn(s) if observes else 0.0 for s in outputs]
+        self._possible = np.array(units, dtype=np.float64)
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget what was observed."""
+        self.turns = self._known.copy()
+        self._last = np.full(len(self.turns), np.nan)
+
+    def observe(self, rows: Sequence[int], innovations: FloatArray) -> FloatArray:
+        """Return the turns of the rows, given the innovations of a measurement (m,); 0 for outputs that do not wrap."""
+        rows = list(rows)
+        possible = self._possible[rows]
+        if not possible.any():
+            return np.asarray(self.turns[rows])
+        sizes = np.where(possible > 0, possible, 1.0)
+        before = self._last[rows]
+        change = (innovations - before) / sizes
+        misses = np.abs(change - np.round(change))
+        is_wrap = (possible > 0) & (np.abs(before) < NEAR_TURN * sizes) & (np.round(change) != 0)
+        is_wrap &= misses < NEAR_TURN
+        turns = np.where(is_wrap, possible, self.turns[rows])
+        self.turns[rows] = turns
+        self._last[rows] = wrap_differences(innovations, turns)
+        return turns
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """Which outputs were seen to wrap."""
+        seen = [name for name, now, before in zip(self._names, self.turns, self._known, strict=True) if now != before]
+        if not seen:
+            return ()
+        text = (
+            f"The innovation of {', '.join(seen)} changed by a whole turn between two measurements, and is taken "
+            "modulo a turn from there on. Name such outputs from the start (wrapped_outputs=), or none "
+            "(wrapped_outputs=[])."
+        )
+        return (Remark("wrapped", text),)
