@@ -68,14 +68,14 @@ class TurnObserver:
 
     def __init__(self, outputs: Signals, *, observes: bool) -> None:
         self._names = outputs.names
-        self._known = outputs.turns
+        self._declared = outputs.turns
         units = [_possible_turn(s) if observes else 0.0 for s in outputs]
         self._possible = np.array(units, dtype=np.float64)
         self.restart()
 
     def restart(self) -> None:
         """Forget what was observed."""
-        self.turns = self._known.copy()
+        self.turns = self._declared.copy()
         self._last = np.full(len(self.turns), np.nan)
 
     def observe(self, rows: Sequence[int], innovations: FloatArray) -> FloatArray:
@@ -98,7 +98,9 @@ class TurnObserver:
     @property
     def remarks(self) -> tuple[Remark, ...]:
         """Which outputs were seen to wrap."""
-        seen = [name for name, now, before in zip(self._names, self.turns, self._known, strict=True) if now != before]
+        seen = [
+            name for name, now, before in zip(self._names, self.turns, self._declared, strict=True) if now != before
+        ]
         if not seen:
             return ()
         text = (

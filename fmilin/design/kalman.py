@@ -188,7 +188,10 @@ class KalmanFilter(Shown, Savable):
     def correct_during(
         self, observer: TurnObserver, y: FloatArray, u: FloatArray, measured: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return :meth:`correct` of ``y``, ``u`` and ``measured`` during a run, of which ``observer`` sees angles wrap."""
+        """Return :meth:`correct` in a run of which the ``observer`` sees angles wrap.
+
+        Of ``y``, shape (P,), ``u``, shape (nu,), and ``measured``, shape (m,), as there.
+        """
         difference = self._difference(y, u, measured)
         innovation = wrap_differences(difference, observer.observe(range(len(measured)), difference))
         return y + self.gain @ innovation, innovation
@@ -320,7 +323,7 @@ def kalman_filter(
     return KalmanFilter(
         linear,
         sampled,
-        _symmetric_square(noise),
+        noise @ noise.T,
         R,
         *gains,
         noise,
@@ -395,7 +398,3 @@ def _require_excited(linear: LinearModel, reach: System, sample_time: float) -> 
 
 def _describe(mode: HiddenMode, linear: LinearModel, sample_time: float) -> str:
     return mode.describe(linear.states, linear.states.scales(linear.y0), sample_time)
-
-
-def _symmetric_square(factor: FloatArray) -> FloatArray:
-    return np.asarray(factor @ factor.T)
