@@ -55,6 +55,7 @@ QUANTITIES = {
     "thrust": ("forces/fbx-prop-lbs", "lbf"),
 }  # fmt: skip
 ANGLES = ("phi", "theta", "psi", "gamma")
+WRAPPED_ANGLES = ("phi", "psi")  # roll angle and heading jump by a turn; elevations do not
 
 
 class JsbsimEngine(Engine, AdjustableEngine):
@@ -79,7 +80,10 @@ class JsbsimEngine(Engine, AdjustableEngine):
                               for name in self._controls)  # fmt: skip
         self._paths = {name: path for name, (path, _) in QUANTITIES.items() if path in simulator.properties}
         signals = [Signal(name, QUANTITIES[name][1]) for name in self._paths]
-        signals += [Signal(name, "rad") for name in ANGLES] + [Signal(f"der({name})", "rad/s") for name in ANGLES[:3]]
+        turns = dict.fromkeys(WRAPPED_ANGLES, 2 * np.pi)
+        signals += [Signal(name, "rad", turn=turns.get(name)) for name in ANGLES] + [
+            Signal(f"der({name})", "rad/s") for name in ANGLES[:3]
+        ]
         self.quantities = Signals(signals)
         self._last_controls: FloatArray | None = None
         length = "length of the attitude's quaternion"

@@ -14,6 +14,7 @@ from fmilin.design.estimation.estimator import KINDS, Estimator, Settings
 from fmilin.design.estimation.motion import Motion, triangular
 from fmilin.design.estimation.slopes import visits_of
 from fmilin.design.estimation.steady_start import refuse_white_feedthrough, steady_factor
+from fmilin.design.estimation.turn_search import search_turns
 from fmilin.design.measurement import factor_of, initial_factor, measurement_covariance, process_directions
 from fmilin.ground import (
     FloatArray,
@@ -114,16 +115,7 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     >>> bool(abs(x[0] ** 2 + x[1] ** 2 - 1) < 1e-12)
     True
     """
-    if kind not in (*KINDS, "mhe"):
-        raise UsageError(f"'{kind}' is no kind of estimator: use {', '.join(KINDS)} or mhe.")
-    if kind == "mhe" and lag:
-        raise UsageError("Late measurements are taken by ekf, iekf and ukf: leave out lag=, or choose one of these.")
-    if kind != "mhe" and bounds:
-        raise UsageError(f"Bounds of states are kept by kind='mhe', not '{kind}'.")
-    if not (np.isfinite(as_numbers(sample_time, "The sample time")) and sample_time > 0):
-        raise UsageError(f"A sample time of {sample_time:g} s does not exist: give a positive one, in seconds.")
-    if lag < 0 or (substeps is not None and substeps < 1):
-        raise UsageError(f"lag={lag} samples, substeps={substeps}: give whole numbers, 0 or more and 1 or more.")
+    _require_choices(kind, sample_time, lag=lag, bounds=bounds, substeps=substeps)
     remarks = _require_rates(model)
     point = operating_point(model) if point is None else point
     model = model_at(model, point)
@@ -136,9 +128,11 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     R = measurement_covariance(model.outputs, measurement_noise)
     measured = choose_turns(model.wrapped_outputs, wrapped_outputs)
     noise = process_directions(model, process_noise, augment, held=held)
-    motion = _motion(
-        model, point, (noise[0], 0 * noise[1] if held else noise[1]), substeps, sample_time, (further, None)
-    )
+    white = noise[0], 0 * noise[1] if held else noise[1]
+    motion = _motion(model, point, white, substeps, sample_time, (further, None, measured.turns))
+    if wrapped_outputs is None:
+        turns = search_turns(motion, model, point, measured.turns)
+        measured = measured.with_turns([turn or None for turn in turns.tolist()])
     T = motion.tangent(point.time, point.states, point.inputs)
     if not held:
         refuse_white_feedthrough(motion, model, point, R)
@@ -158,13 +152,30 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
         moving = X_w.any(axis=0)
         noise = X_w[:, moving], np.zeros((len(model.inputs), int(moving.sum())))
         further_point = point.with_states(states)
-        motion = _motion(filtered_model, further_point, noise, motion.substeps, sample_time, (further, renewed))
+        last = further, renewed, measured.turns
+        motion = _motion(filtered_model, further_point, noise, motion.substeps, sample_time, last)
     start = Belief(point.time, states, S)
     method = MovingHorizon(filtered_model, horizon, bounds or {}) if kind == "mhe" else KINDS[kind]
     ends = _ends(model.outputs, limits or {})
     observes = wrapped_outputs is None
     settings = Settings(float(sample_time), R, ends, lag, point.inputs, method, filtered_model, measured, observes)
     return Estimator(model, kind, motion, start, settings, remarks)
+
+
+def _require_choices(
+    kind: str, sample_time: float, *, lag: int, bounds: Mapping[str, tuple[float, float]] | None, substeps: int | None
+) -> None:
+    """Refuse choices that do not exist or do not fit the kind of filter."""
+    if kind not in (*KINDS, "mhe"):
+        raise UsageError(f"'{kind}' is no kind of estimator: use {', '.join(KINDS)} or mhe.")
+    if kind == "mhe" and lag:
+        raise UsageError("Late measurements are taken by ekf, iekf and ukf: leave out lag=, or choose one of these.")
+    if kind != "mhe" and bounds:
+        raise UsageError(f"Bounds of states are kept by kind='mhe', not '{kind}'.")
+    if not (np.isfinite(as_numbers(sample_time, "The sample time")) and sample_time > 0):
+        raise UsageError(f"A sample time of {sample_time:g} s does not exist: give a positive one, in seconds.")
+    if lag < 0 or (substeps is not None and substeps < 1):
+        raise UsageError(f"lag={lag} samples, substeps={substeps}: give whole numbers, 0 or more and 1 or more.")
 
 
 def _with_held_noise(model: Model, directions: FloatArray) -> tuple[Model, FloatArray]:
@@ -209,19 +220,20 @@ def _motion(
     noise: tuple[FloatArray, FloatArray],
     substeps: int | None,
     sample_time: float,
-    last: tuple[int, FloatArray | None],
+    last: tuple[int, FloatArray | None, FloatArray],
 ) -> Motion:
     """Return the model on its manifold, checked at a point, in states as coordinates.
 
-    ``last``: from which number on states are always coordinates, and the factor of the noise that the last of them are.
+    ``last``: from which number on states are always coordinates, and the factor of the noise that the last of them
+    are, and the turns of the outputs.
     """
-    further, renewed = last
+    further, renewed, turns = last
     augmenting = range(further, len(model.states))
     frame = frame_at(model, point)
     kept = sorted(frame.selection.kept or ())
     others = [i for i in range(len(model.states)) if i not in kept]
     chart = Chart(kept, others, list(frame.parametrization.rows))
-    visits, scales = visits_of(model, frame.invariants), frame.invariants.scales
+    visits, scales = visits_of(model, frame.invariants, turns), frame.invariants.scales
     row_terms = RowTerms(frame.invariants, point.time, point.states, point.inputs)
     if set(augmenting) & set(others):
         at = point.time, point.states, point.inputs

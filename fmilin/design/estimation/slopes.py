@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from fmilin.ground import FloatArray, NumericalError
+from fmilin.ground import FloatArray, NumericalError, wrap_differences
 from fmilin.manifold.invariants import Invariants
 from fmilin.model.interface import Model
 from fmilin.native.batch_graph import BatchGraph, batch_graph
@@ -74,9 +74,14 @@ class GraphVisits:
 class SourceVisits:
     """By the model itself: its exact products where it has them, central differences where not."""
 
-    def __init__(self, model: Model, invariants: Invariants) -> None:
+    def __init__(self, model: Model, invariants: Invariants, turns: FloatArray) -> None:
         self._model, self._invariants = model.compiled_for(10_000), invariants
+        self._turns = np.concatenate((np.zeros(len(model.states)), turns))  # of rates, which do not wrap, and outputs
         self._last: tuple[tuple[float, bytes, bytes] | None, FloatArray] = None, np.zeros((0, 0))
+
+    def set_turn(self, output: int, turn: float) -> None:
+        """Take differences of an output modulo a turn from now on; 0 for one that does not wrap."""
+        self._turns[len(self._model.states) + output] = turn
 
     def values(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return rates (N,) and outputs (ny,)."""
@@ -127,14 +132,15 @@ class SourceVisits:
             size = float(np.max(np.abs(np.concatenate((X[:, j], U[:, j]))) / scales, initial=0.0))
             h = STEP / max(size, 1e-300) if size else 1.0
             ahead, behind = (function(x + s * X[:, j], u + s * U[:, j]) for s in (h, -h))
-            slopes[:, j] = (ahead - behind) / (2 * h)
+            turns = self._turns if len(ahead) == len(self._turns) else np.zeros(len(ahead))
+            slopes[:, j] = wrap_differences(ahead - behind, turns) / (2 * h)
         return slopes
 
 
 Visits = GraphVisits | SourceVisits
 
 
-def visits_of(model: Model, invariants: Invariants) -> Visits:
-    """Return the quickest visits that there are for a model."""
+def visits_of(model: Model, invariants: Invariants, turns: FloatArray) -> Visits:
+    """Return the quickest visits that there are for a model; ``turns`` of its outputs, 0 for those that do not wrap."""
     graph, N, nu = batch_graph(model, ()), len(model.states), len(model.inputs)
-    return SourceVisits(model, invariants) if graph is None else GraphVisits(graph, N, nu)
+    return SourceVisits(model, invariants, turns) if graph is None else GraphVisits(graph, N, nu)

@@ -1,5 +1,6 @@
 """The zip archive that an FMU is: looked into, and unpacked safely into a private directory."""
 
+import json
 import lzma
 import os
 import shutil
@@ -38,6 +39,7 @@ class FmuOptions:
 
 
 CONSTRAINTS = "extra/org.fmilin/constraints.toml"
+TURNS = "extra/org.fmilin/turns.json"
 MOST_MEMBERS = 50_000
 LARGEST_DIRECTORY = 8 << 20  # bytes of the list of members, which is read as a whole before anything else
 _LIBRARY_SUFFIXES = (".so", ".dll", ".dylib")
@@ -149,6 +151,18 @@ class FmuFile:
     def constraints(self) -> bytes | None:
         """The constraints that travel inside the FMU, or None."""
         return self.read(CONSTRAINTS)
+
+    @cached_property
+    def turns(self) -> dict[str, float]:
+        """By how much outputs jump where they wrap, as angles do, by name, where the FMU tells it; else empty."""
+        content = self.read(TURNS)
+        if content is None:
+            return {}
+        try:
+            turns = {str(name): float(turn) for name, turn in json.loads(content).items()}
+        except (ValueError, TypeError, AttributeError):  # an aid, which a damaged file does not give
+            return {}
+        return {name: turn for name, turn in turns.items() if 0 < turn < float("inf")}
 
     def read(self, member: str) -> bytes | None:
         """Return the content of one member, or None when there is none of that name."""

@@ -103,7 +103,8 @@ class FmuModel(Model, Hybrid):
             layout.signal(s, name=name, start=float(self._base_inputs[i]))
             for (name, s), i in zip(interface.inputs, chosen, strict=True)
         )
-        self.outputs = Signals(layout.signal(s, name=name) for name, s in interface.outputs)
+        turns = [session.turns.get(s.name) for _, s in interface.outputs]
+        self.outputs = Signals(layout.signal(s, name=name) for name, s in interface.outputs).with_turns(turns)
         self.independent = independent
         self.constraints = Constraints(
             constraints,

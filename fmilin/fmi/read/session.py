@@ -44,7 +44,7 @@ class Session:
             description = replace(description, with_samples=True)
         kind = class_of_instances(description)
         given: dict[str, Value] = {**parameters, **settings}
-        self.options = fmu.options
+        self.options, self.turns = fmu.options, fmu.turns
         self.layout = ScalarLayout(description, structural_sizes(description, given))
         given, settings = self.layout.without_negatives(given), self.layout.without_negatives(settings)
         parameters = self.layout.without_negatives(parameters)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import re
 import zipfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -75,6 +76,7 @@ def identifier_like(name: str) -> str:
 
 
 CONSTRAINTS_PATH = "extra/org.fmilin/constraints.toml"
+TURNS_PATH = "extra/org.fmilin/turns.json"  # outputs that wrap, as angles do, and by how much they jump
 
 
 def constraints_toml(constraints: Sequence[DeclaredConstraint], independent: Sequence[str]) -> str:
@@ -168,8 +170,18 @@ def build_fmu(
     content |= standard.source_files(description, sources)
     if toml:
         content[CONSTRAINTS_PATH] = toml
+    if turns := _find_fixed_turns(native.system):
+        content[TURNS_PATH] = json.dumps(turns).encode()
     write_atomically(path, archive_bytes(content))
     return path
+
+
+def _find_fixed_turns(system: ImplicitSystem) -> dict[str, float]:
+    """Return the turns of outputs that wrap, by name; those that depend on a parameter are left out."""
+    from fmilin.numerics.codegen.turns import find_turn
+
+    turns = [find_turn(output, {}) for output in system.outputs.elements()]
+    return {name: turn for name, turn in zip(system.output_signals.names, turns, strict=True) if turn}
 
 
 def _native(model: Model | SymbolicSystem) -> _Native:

@@ -37,6 +37,7 @@ def test_the_archive_holds_what_the_standard_wants_and_no_more(tmp_path: Path, v
     assert names[:2] == ["modelDescription.xml", f"binaries/{folder}/pendulum{fmpy.sharedLibraryExtension}"]
     assert set(names[2:]) == {
         "extra/org.fmilin/constraints.toml",
+        "extra/org.fmilin/turns.json",
         *(f"sources/fmi{major}{rest}" for rest in (".c", "Functions.h", "FunctionTypes.h", *headers)),
         *(f"sources/{name}" for name in ("functions.c", "instance.c", "instance.h", "variables.c", "slopes.c")),
         *(f"sources/{name}" for name in ("steps.c", "saved.c")),
