@@ -40,6 +40,7 @@ ANGLES = 16  # points on a circle at which the spectral radius is looked at
 GROWTH = 1.3  # of the radius from one trial circle to the next
 COARSE = 2  # such steps at once, as long as circles fail
 MAX_CLUSTER = 60  # order of a cluster up to which circles are tried; larger ones get the k-th root law
+REMEMBERED = 500  # matrices whose estimates are kept
 MAX_SCHUR = 800  # order of a block up to which its Schur form is computed for clusters
 # Errors of entries are estimates. Within so many of them of the stability limit the error of the growth is computed;
 # an entry of so many errors is certainly not zero.
@@ -94,17 +95,20 @@ def estimate_eigenvalues(
         Whether entries that are zero with an error of zero are zeros of the model. False for computed products.
     """
     key = hashlib.blake2b(A.tobytes() + E.tobytes() + bytes([sampled, structured])).digest()
-    latest = _latest.get(key)
-    if latest is None or not (values is None or np.array_equal(values, latest.values)):
+    kept = _remembered.get(key)
+    if kept is None or not (values is None or np.array_equal(values, kept.values)):
         values = compute_eigenvalues(A) if values is None else values
-        latest = _estimate(A, E, values, sampled=sampled, structured=structured)
-        _latest.clear()
-        _latest[key] = latest
-    return EigenvalueEstimates(latest.values.copy(), latest.errors.copy(), latest.growth_errors.copy())
+        kept = _estimate(A, E, values, sampled=sampled, structured=structured)
+        _remembered.pop(key, None)
+        if len(_remembered) >= REMEMBERED:
+            del _remembered[next(iter(_remembered))]  # the oldest
+        _remembered[key] = kept
+    return EigenvalueEstimates(kept.values.copy(), kept.errors.copy(), kept.growth_errors.copy())
 
 
 # A table, or a file, has the eigenvalues of a model with their errors and its stability: both need the same estimates.
-_latest: dict[bytes, EigenvalueEstimates] = {}
+# So do the pictures and tables of a family at all of its points.
+_remembered: dict[bytes, EigenvalueEstimates] = {}
 
 
 def _estimate(A: FloatArray, E: FloatArray, values: Complex, *, sampled: bool, structured: bool) -> EigenvalueEstimates:
