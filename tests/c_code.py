@@ -68,13 +68,24 @@ void __aeabi_memcpy8(void *to, const void *from, __SIZE_TYPE__ size)
     for (volatile unsigned char *at = to; size > 0; size--) *at++ = *source++;
 }}
 #endif
+/* Reads a whole row: a pipe may give a part of one, up to the end of what its writer has filled so far. */
+static int read_row(void *to, long size)
+{{
+    long got = 0, more = 1;
+
+    while (got < size && more > 0) {{
+        more = call(3, 0, (char *)to + got, size - got);
+        got += more > 0 ? more : 0;
+    }}
+    return got == size;
+}}
 void _start(void);
 void _start(void)
 {{
     static {name} one;
     static {real} in[{inputs}], out[{outputs}];
     {name}_init(&one);
-    while (call(3, 0, in, (long)sizeof in) == (long)sizeof in) {{
+    while (read_row(in, (long)sizeof in)) {{
         {name}_step(&one, in, out);
         call(4, 1, out, (long)sizeof out);
     }}
