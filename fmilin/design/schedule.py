@@ -11,7 +11,7 @@ The file is longer than others by the two docstrings that the reference shows in
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -21,34 +21,18 @@ from fmilin.design import schedule_check
 from fmilin.design.kalman import KalmanFilter
 from fmilin.design.laws import Savable, linear_law, with_states
 from fmilin.design.regulators import FunctionRegulator
-from fmilin.design.schedule_check import ScheduleReport, ScheduleTable, ScheduleVerdict
+from fmilin.design.schedule_check import Parts, ScheduleReport, ScheduleTable, ScheduleVerdict
+from fmilin.design.schedule_turns import unwrap_angles
 from fmilin.families.family import LinearFamily
 from fmilin.ground.errors import FmilinError, NumericalError, UnknownNameError, UsageError
 from fmilin.ground.kinds import kinds_checked
-from fmilin.ground.signals import FloatArray, Signal, Signals, as_numbers
+from fmilin.ground.signals import FloatArray, Signal, Signals, as_numbers, wrap_differences
 from fmilin.ground.verbs import Shown
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.transformation import discretize
 
 Form = Literal["trim", "velocity"]
 MOST_VARIABLES = 3
-
-
-@dataclass(frozen=True)
-class Parts:
-    """Where each quantity stands in a row of the table, and its shape, in their order."""
-
-    shapes: Mapping[str, tuple[int, ...]]
-
-    def start(self, name: str) -> int:
-        """Return the number of the first entry."""
-        names = list(self.shapes)
-        return sum(int(np.prod(self.shapes[n])) for n in names[: names.index(name)])
-
-    def of(self, row: FloatArray) -> dict[str, FloatArray]:
-        """Return the quantities of a row."""
-        starts = {name: self.start(name) for name in self.shapes}
-        return {n: row[starts[n] : starts[n] + int(np.prod(s))].reshape(s) for n, s in self.shapes.items()}
 
 
 class Schedule(Shown, Savable):
@@ -83,6 +67,7 @@ class Schedule(Shown, Savable):
         self._read_at = [[self.reads.index(name) for name in names] for names in (self.over, self.measured.names)]
         self.sample_time, self.estimates = sample_time, "L" in parts.shapes
         self._columns = [family.inputs.index_of(name) for name in self.drives]
+        self._turns = self.measured.turns  # of measured angles, which deviate by half a turn at most
         self.restart()
 
     def restart(self) -> None:
@@ -122,11 +107,11 @@ class Schedule(Shown, Savable):
         p = self._now = self.parts.of(self._row(at))
         if self.estimates:
             kept = p["y0"] if self._y is None else self._y
-            y = kept + p["L"] @ (y - p["m0"] - p["C"] @ (kept - p["y0"]))
-        if self.form == "velocity" and self._y is not None:
-            u = self._u - p["K"] @ (y - self._y)
-        else:
-            u = p["u0"] - p["K"] @ (y - p["y0"])
+            innovation = y - p["m0"] - p["C"] @ (kept - p["y0"])
+            y = kept + p["L"] @ wrap_differences(innovation, self._turns)
+        u0, y0 = (p["u0"], p["y0"]) if self.form == "trim" or self._y is None else (self._u, self._y)
+        deviation = y - y0 if self.estimates else wrap_differences(y - y0, self._turns)
+        u = u0 - p["K"] @ deviation
         self._y = y
         return u
 
@@ -294,6 +279,7 @@ def schedule(
     reasons = [row if isinstance(row, str) else "" for row in designed]
     table = ScheduleTable(family.grid, names, rows, good, reasons)
     signals = design.states, family.outputs if estimator else design.states, driven
+    table = unwrap_angles(table, design.parts.start("m0" if estimator else "y0"), signals[1].turns)
     return Schedule(family, table, design.parts, signals, form=form, sample_time=design.sample_time, outside=outside)
 
 

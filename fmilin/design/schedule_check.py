@@ -12,7 +12,7 @@ Where a scheduling variable is read from the plant itself, s = c y, the loop has
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
@@ -25,6 +25,23 @@ from fmilin.design.laws import with_states
 from fmilin.families.grid import Grid, around, errors_of_neighbours
 from fmilin.ground import FloatArray, NumericalError, Shown, UsageError
 from fmilin.linear_model.no_response import is_at_rest
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Where each quantity stands in a row of the table, and its shape, in their order."""
+
+    shapes: Mapping[str, tuple[int, ...]]
+
+    def start(self, name: str) -> int:
+        """Return the number of the first entry."""
+        names = list(self.shapes)
+        return sum(int(np.prod(self.shapes[n])) for n in names[: names.index(name)])
+
+    def of(self, row: FloatArray) -> dict[str, FloatArray]:
+        """Return the quantities of a row."""
+        starts = {name: self.start(name) for name in self.shapes}
+        return {n: row[starts[n] : starts[n] + int(np.prod(s))].reshape(s) for n, s in self.shapes.items()}
 
 
 @dataclass(frozen=True, eq=False)

@@ -231,8 +231,11 @@ class Store(FamilyBuilder):
 
 
 def _packed(signals: Signals) -> list[list[Any]]:
-    return [[s.name, s.unit, s.nominal, s.start, s.description, list(s.aliases)] for s in signals]
+    return [[s.name, s.unit, s.nominal, s.start, s.description, list(s.aliases), s.turn] for s in signals]
 
 
 def _signals(packed: list[list[Any]]) -> Signals:
-    return Signals(Signal(name, unit, n, s, text, tuple(aliases)) for name, unit, n, s, text, aliases in packed)
+    return Signals(
+        Signal(name, unit, n, s, text, tuple(aliases), *turn)  # folders of earlier versions have no turn
+        for name, unit, n, s, text, aliases, *turn in packed
+    )

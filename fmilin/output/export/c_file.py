@@ -137,7 +137,7 @@ def component(
         outputs=[c99.described(s, v) for s, v in zip(sampled.outputs, g0, strict=True)],
         memory=[c99.Memory("x", np.zeros(P), states)],
         constants=constants,
-        step=_step(sampled, limits, angles, "ceil" if writing.precision == "double" else "ceilf"),
+        step=_step(sampled, limits, angles),
         operations=c99.operations(*matrices)
         + nu
         + (3 * ny if limits is not None else 0)
@@ -145,8 +145,15 @@ def component(
         sample_time=sampled.sample_time,
         locals=nu + P + ny + (0 if angles is None else len(angles.turns)),
         precision=writing.precision,
+        functions=(c99.ACCUMULATE, *(() if angles is None else (wrap_function(writing.precision),))),
         headers=() if angles is None else ("math.h",),
     )
+
+
+def wrap_function(precision: Precision) -> str:
+    """Return the C function that takes a difference of angles modulo ``turns``."""
+    text = c99.runtime("wrap.c")
+    return text if precision == "double" else text.replace("ceil(", "ceilf(")
 
 
 def _sampled(linear: LinearModel, sample_time: float | None) -> tuple[LinearModel, str]:
@@ -172,7 +179,7 @@ def _sample_time(linear: LinearModel) -> float:
     return float(f"{max(d for d in _ROUND if d * power <= wanted or d == 1.0) * power:.0e}")
 
 
-def _step(linear: LinearModel, limits: Limits | None, angles: MeasuredAngles | None, ceil: str = "ceil") -> str:
+def _step(linear: LinearModel, limits: Limits | None, angles: MeasuredAngles | None) -> str:
     (P, nu), ny = linear.B.shape, len(linear.C)
     told = limits is not None and bool(limits.back.any())
     n_angles = 0 if angles is None else len(angles.turns)
@@ -183,7 +190,7 @@ def _step(linear: LinearModel, limits: Limits | None, angles: MeasuredAngles | N
     )
     text += "\n" + ("" if P else "    (void)self;\n")
     text += c99.loop(nu, "du[i] = in[i] - @u0[i];") or "    (void)in;\n"
-    text += _statements_of_angles(angles, ceil) if angles is not None else ""
+    text += _statements_of_angles(angles) if angles is not None else ""
     text += c99.loop(ny, "out[i] = @g0[i];") or "    (void)out;\n"
     text += c99.product("C", linear.C, "self->x", "out") + c99.product("D", linear.D, "du", "out")
     text += limit_statements(ny, told=told) if limits is not None and ny else ""
@@ -193,14 +200,13 @@ def _step(linear: LinearModel, limits: Limits | None, angles: MeasuredAngles | N
     return text + c99.loop(P, "self->x[i] = next[i];")
 
 
-def _statements_of_angles(angles: MeasuredAngles, ceil: str) -> str:
+def _statements_of_angles(angles: MeasuredAngles) -> str:
     """Return what takes the difference of each measured angle and its prediction into (-turn/2, turn/2]."""
     text = c99.loop(len(angles.turns), "angles[i] = @expected[i];")
     text += c99.product("of_states", angles.of_states, "self->x", "angles")
     text += c99.product("of_inputs", angles.of_inputs, "du", "angles")
     for i, column in enumerate(angles.columns):
-        turns = f"(du[{column}] - angles[{i}]) / @turns[{i}]"
-        text += f"    du[{column}] -= @turns[{i}] * {ceil}(({turns}) - (@real)0.5);\n"
+        text += f"    du[{column}] = angles[{i}] + @wrap(du[{column}] - angles[{i}], {i});\n"
     return text
 
 
@@ -214,6 +220,13 @@ def limit_statements(ny: int, *, told: bool) -> str:
         "        if (out[i] > @upper[i]) {\n            out[i] = @upper[i];\n        }\n"
         f"{taken}    }}\n"
     )
+
+
+# Deviations of measured angles modulo their turns: of coordinates, which are subtracted, and of innovations.
+_WRAPPED = (
+    "    for (int i = 0; i < @P; i++) {\n        e[i] = -@wrap(-e[i], i);\n    }\n",
+    "    for (int i = 0; i < @M; i++) {\n        innovation[i] = @wrap(innovation[i], i);\n    }\n",
+)
 
 
 def save_schedule(schedule: Any, path: str | Path, limits: Bounds, precision: Precision, fmi: str) -> None:
@@ -275,6 +288,11 @@ def schedule_component(
     counts = {"N": n, "CORNERS": 2**n, "WIDTH": width, "P": P, "K": k, "M": m}
     form = "estimate" if schedule.estimates else schedule.form
     limiting = limit_statements(k, told=False) if bounds is not None else ""
+    turns = schedule.measured.turns
+    wraps = bool(turns.any())
+    if wraps:
+        constants.append(c99.Constant("turns", turns, "of what is measured, by which angles wrap; 0 for the rest"))
+    wrapping = _WRAPPED[form == "estimate"] if wraps else ""
     return c99.CComponent(
         name=name,
         about=[
@@ -287,8 +305,11 @@ def schedule_component(
         outputs=[c99.described(schedule.family.inputs[schedule.family.inputs.index_of(d)]) for d in schedule.drives],
         memory=memory,
         constants=constants,
-        step=c99.runtime(f"schedule_{form}.c").replace("/* limits */\n", limiting),
-        functions=(c99.ACCUMULATE, lengths, c99.runtime("schedule.c")),
+        step=c99.runtime(f"schedule_{form}.c").replace("/* limits */\n", limiting).replace("/* angles */\n", wrapping),
+        functions=(
+            c99.ACCUMULATE, lengths, c99.runtime("schedule.c"), *((wrap_function(precision),) if wraps else ())
+        ),
+        headers=("math.h",) if wraps else (),
         sizes=counts | {f"AT_{name}": start for name, start in offsets.items()},
         operations=products + 2 * (2**n * (width + n + 1) + sum(sizes)) + 12 * n + 6 * (P + k + m) + 2**n * 2 * width,
         sample_time=schedule.sample_time,

@@ -15,7 +15,7 @@ import numpy as np
 from fmilin.fmi.write.fmu import NAME, block_fmu
 from fmilin.ground import Signal, UsageError, write_atomically
 from fmilin.linear_model.measured_angles import describe_wrapped
-from fmilin.numerics.codegen.c_component import CComponent, Constant, Memory, Precision, described
+from fmilin.numerics.codegen.c_component import CComponent, Constant, Memory, Precision, described, runtime
 from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
 from fmilin.numerics.codegen.statements import STATEMENTS_PER_FUNCTION, Statements, indented
 from fmilin.output.formats import format_of
@@ -164,7 +164,7 @@ def component(kf: Any, name: str, precision: Precision) -> CComponent:
                 *_runtime("constrained" if M else "free", sizes),
                 *_runtime("always", sizes),
                 *_runtime("renewed" if RENEWED else "lasting", sizes),
-                *(_runtime("wrapped", sizes) if wraps else ()),
+                *((runtime("wrap.c"),) if wraps else ()),
                 *_runtime("unscented" if sigma else "extended", sizes),
             )
         ],

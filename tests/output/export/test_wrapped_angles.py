@@ -112,3 +112,36 @@ def test_compilers_have_nothing_to_say(precision: Any, tmp_path: Path) -> None:
     flags = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wdouble-promotion", "-Werror"]
     for file in sorted(tmp_path.glob("*.c")):
         subprocess.run(["gcc", *flags, "-c", file.name, "-o", "file.o"], cwd=tmp_path, check=True)
+
+
+def scheduled(output: str) -> Any:
+    """A schedule over the angle, from one side of half a turn to the other, that reads an angle."""
+    axis = {"theta": np.linspace(2.4, 3.9, 6)}
+    trim = fl.TrimRequest(fixed={"w": 0.0}, free=["u"])
+    family = fl.sweep(pendulum(output, 2.4, 0.0), axis, trim=trim)
+
+    def rule(linear: fl.LinearModel) -> FloatArray:
+        return np.array([[10.0 - 3.0 * linear.y0[0], 2.0]])
+
+    def filtered(linear: fl.LinearModel) -> fl.design.KalmanFilter:
+        return fl.design.kalman_filter(linear, SAMPLE_TIME, process={"u": 1e-2}, measured={"a": 1e-3})
+
+    return fl.design.schedule(family, rule, estimator=filtered)
+
+
+def test_a_schedule_of_filters_reads_an_angle_on_both_sides_of_half_a_turn(tmp_path: Path) -> None:
+    made = {output: scheduled(output) for output in (WRAPPED, PLAIN)}
+    at = np.linspace(2.5, 3.8, SAMPLES)
+    angles = at + 0.02 * np.sin(np.arange(SAMPLES))
+    read = {WRAPPED: np.angle(np.exp(1j * angles)), PLAIN: angles}
+    answers = {}
+    for output, name in ((WRAPPED, "wrapped"), (PLAIN, "plain")):
+        schedule = made[output]
+        answers[name] = [schedule.step([theta], [y])[0] for theta, y in zip(at, read[output], strict=True)]
+        schedule.save(tmp_path / f"{name}.c")
+        in_c = CCode(tmp_path / f"{name}.c").run(np.column_stack((at, read[output])))
+        np.testing.assert_allclose(in_c[:, 0], answers[name], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(answers["wrapped"], answers["plain"], rtol=1e-12, atol=1e-12)
+    made[WRAPPED].save(tmp_path / "single.c", precision="single")
+    in_single = CCode(tmp_path / "single.c").run(np.column_stack((at, read[WRAPPED])))
+    np.testing.assert_allclose(in_single[:, 0], answers["plain"], atol=1e-3)

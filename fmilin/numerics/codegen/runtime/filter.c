@@ -835,15 +835,6 @@ $WRAP_MEAN    }
     return nis;
 }
 
-//// wrapped
-/* a difference of angles in (-turn/2, turn/2]; an output without a turn does not wrap */
-static @real @wrap(@real difference, int output)
-{
-    const @real turn = @turns[output];
-
-    return (turn > 0.0) ? difference - (turn * ceil((difference / turn) - 0.5)) : difference;
-}
-
 //// explicit
 static int @$NAME(@real t, const @real *x, const @real *u, const @real *X, @real *z, @real *dz)
 {

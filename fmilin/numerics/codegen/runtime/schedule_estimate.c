@@ -15,6 +15,7 @@
     for (int i = 0; i < @M; i++) {
         innovation[i] = -innovation[i];
     }
+/* angles */
     @accumulate(@P, @M, &row[@AT_L], innovation, d);
     for (int i = 0; i < @P; i++) {
         e[i] = -d[i];

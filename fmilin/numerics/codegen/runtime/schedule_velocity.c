@@ -5,6 +5,7 @@
     for (int i = 0; i < @P; i++) {
         e[i] = ((self->begun[0] > (@real)0) ? self->y[i] : row[@AT_y0 + i]) - in[@N + i];
     }
+/* angles */
     for (int i = 0; i < @K; i++) {
         out[i] = (self->begun[0] > (@real)0) ? self->u[i] : row[@AT_u0 + i];
     }
