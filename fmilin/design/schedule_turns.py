@@ -19,11 +19,11 @@ def unwrap_angles(table: ScheduleTable, first: int, turns: FloatArray) -> Schedu
     shape = tuple(len(axis) for axis in table.axes)
     numbers = table.numbers.reshape(shape)
     last: int | None = None
-    for place in np.ndindex(shape):
-        number = int(numbers[place])
+    for index in np.ndindex(shape):
+        number = int(numbers[index])
         if not table.good[number]:
             continue
-        steps = [tuple(k - (d == axis) for d, k in enumerate(place)) for axis in range(len(shape)) if place[axis] > 0]
+        steps = [tuple(k - (d == axis) for d, k in enumerate(index)) for axis in range(len(shape)) if index[axis] > 0]
         neighbours = [int(numbers[step]) for step in steps if table.good[numbers[step]]]
         reference = neighbours[0] if neighbours else last
         if reference is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fmilin.ground.signals import FloatArray, Signal
+from fmilin.linear_model.measured_angles import describe_wrapped
 from fmilin.output.report.figures import COLORS, QUIET, gridded, labelled, plain, titled_figure
 from fmilin.output.report.numbers import shortened
 from fmilin.output.report.page import Sheet
@@ -133,6 +134,9 @@ def show_estimator(estimator: Any, page: Sheet) -> None:  # of the room beside t
     kind = f"{estimator.kind.upper()} every {estimator.sample_time:g} s"
     print_fact(page, "Estimator", [kind, f"of {estimator.model.info.name}", f"t = {estimator.time:g} s"])
     print_fact(page, "Measured", [shortened(name) for name in names[:NAMES]])
+    measured = estimator.model.outputs.with_turns([turn or None for turn in estimator.turns.tolist()])
+    if wrapped := describe_wrapped(measured):
+        print_fact(page, "Wraps", wrapped)
     print_fact(page, "Coordinates", list(estimator.states.names))
     _print_states(page, "estimate", zip(estimator.model.states, estimator.x, estimator.deviations, strict=True))
     if estimator.remarks:

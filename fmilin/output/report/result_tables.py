@@ -10,6 +10,7 @@ import numpy as np
 
 from fmilin.discovery.result import Discovery
 from fmilin.ground.signals import FloatArray, Signals, rate_unit
+from fmilin.linear_model.measured_angles import describe_wrapped
 from fmilin.linear_model.model import Point
 from fmilin.linear_model.modes import cluster_modes
 from fmilin.model.interface import OperatingPoint
@@ -207,6 +208,8 @@ def show_filter(kalman: Any, page: Sheet) -> None:  # of the room beside this on
     names = kalman.linear.outputs.names
     print_fact(page, "Kalman filter", [f"every {kalman.sampled.sample_time:g} s", f"of {kalman.linear.model.name}"])
     print_fact(page, "Measured", [shortened(name) for name in names[:NAMES]])
+    if wrapped := describe_wrapped(kalman.linear.outputs):
+        print_fact(page, "Wraps", wrapped)
     shown = names[:FILTERED]
     heads = ("Coordinate", "Unit", "std", *(f"gain of {shortened(name)}" for name in shown))
     rows = (
