@@ -70,6 +70,7 @@ class NativeEngine(ABC):
     names_limits: bool = False  # whether the notes say which inputs are at limits
     batches: bool = False  # whether :meth:`QuantityEvaluator.visit` takes many points at once
     compilable: bool = False  # whether there is a graph, :meth:`in_graph`
+    may_wrap: bool = True  # whether quantities may jump by a turn, as atan2 does: the graph is searched for that
     freedoms_known: bool = False  # whether the states certainly do not depend on each other
     contacts: Sequence[Contact] = ()  # feet that are held on the ground
     visit_seconds: float = 0.0  # what a visit takes, about; 0 where compiled code of the graph is not to take its place

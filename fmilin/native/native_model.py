@@ -95,7 +95,7 @@ class NativeModel(Model):
     def output_turns(self) -> tuple[float | None, ...]:
         """Turns of the outputs that the graph shows to wrap, or that the engine names."""
         turns = tuple(quantity.signal.turn for quantity in self._chosen)
-        if not self.compilable or len(self.copies) == len(turns):
+        if not (self.compilable and self.engine.may_wrap) or len(self.copies) == len(turns):
             return turns
         from fmilin.numerics.codegen.turns import find_turns
 

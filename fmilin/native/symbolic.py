@@ -143,6 +143,17 @@ class SymbolicEngine(EquationsEngine):
             self._made["autonomous",] = "time" not in constraints and all(s.time not in e.free_symbols for e in parts)
         return bool(self._made["autonomous",])
 
+    @cached_property
+    def may_wrap(self) -> bool:  # type: ignore[override]
+        """Whether a function that jumps by a turn stands in what may be an output."""
+        import sympy
+
+        system = self.system
+        intermediate = (expression for _, expression in system.intermediate)
+        expressions = (*system.outputs, *system.extra_names.values(), *intermediate)
+        wrapping = sympy.atan2, sympy.floor, sympy.ceiling, sympy.Mod
+        return any(sympy.sympify(expression).has(*wrapping) for expression in expressions)
+
     def with_parameters(self, values: Mapping[str, float]) -> Self:
         """Return the same engine with other values: they are arguments of the functions."""
         system = self.system

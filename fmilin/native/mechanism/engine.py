@@ -27,6 +27,7 @@ class MechanismEngine(AdjustableEngine):
     """A described mechanism; ``independence``: which constraints say something, and which are independent."""
 
     batches = compilable = True
+    may_wrap = False  # sensors of angles go on beyond half a turn
     visit_seconds = 3e-4
     ground: Callable[[Sequence[Foot], FloatArray, FloatArray], changes.Stance] | None = None
     """Says where feet touch the ground at a point (x, u); None where nothing is known of a ground."""

@@ -63,6 +63,8 @@ def mechanism_of(description: MechanismDescription) -> Mechanism | MovedMechanis
 class MovedEngine(NativeEngine):
     """The equations of a mechanism whose driven joints are no freedoms."""
 
+    may_wrap = False
+
     def __init__(self, description: MechanismDescription) -> None:
         self.description, self.info = description, ModelInfo(description.name)
         self.motions = [i for i in description.inputs if isinstance(i, Motion)]
