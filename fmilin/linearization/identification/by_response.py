@@ -163,6 +163,7 @@ class ByResponse(Identification):
             names = (*self.model.outputs.names, *self.model.states.names)
             which = "the coordinates " + ", ".join(f"'{names[row]}'" for row in estimate.rows)
             findings.is_limit_of_steps = shortens
+            findings.change_in_step = estimate.change_in_step
         text = (
             f"{_CHANGES[change]} A and B are those at the point itself, from short "
             f"records in steps of {estimate.step:.3g} s, in {which}. Two estimates differ by {estimate.change:.1e}."

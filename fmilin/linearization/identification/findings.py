@@ -63,6 +63,7 @@ class Findings:
         self.integrator = EXACT  # the one that responses in half steps confirm
         self.nyquist = 0.0
         self.is_limit_of_steps = False  # whether errors of the solver were extrapolated to vanishing steps
+        self.change_in_step = 0.0  # of A and B along the motion of the point, relative
         self.extra: list[Remark] = []
         self._worst = ""
 

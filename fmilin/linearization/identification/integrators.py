@@ -30,6 +30,7 @@ class Integrator:
     plant_matrix: Callable[[FloatArray], FloatArray]  # h M with R(h M) = P
     key: str = ""  # by which a user names it
     is_usual: bool = True  # whether tools export it: others are named beside a usual one, and do not outweigh it
+    evaluated: float = 0.5  # where in a step rates are taken, on average: 0 at its beginning, 1 at its end
 
     def plant_of(self, model: Sampled) -> FloatArray:
         """Return M = [A B f0; 0 0 0; 0 0 0] of the plant that this method steps as ``model`` does."""
@@ -106,11 +107,12 @@ def _trapezoid_inverse(P: FloatArray) -> FloatArray:
 
 EXACT = Integrator("a solver without visible error", lambda Z: np.asarray(linalg.expm(Z)), matrix_logarithm, "exact")
 EXPLICIT_EULER = Integrator(
-    "the explicit Euler method", lambda Z: np.eye(len(Z)) + Z, lambda P: P - np.eye(len(P)), "euler"
+    "the explicit Euler method", lambda Z: np.eye(len(Z)) + Z, lambda P: P - np.eye(len(P)), "euler", evaluated=0.0
 )
 IMPLICIT_EULER = Integrator(
-    "the implicit Euler method", _implicit, lambda P: np.eye(len(P)) - np.asarray(np.linalg.inv(P)), "implicit-euler"
-)
+    "the implicit Euler method", _implicit, lambda P: np.eye(len(P)) - np.asarray(np.linalg.inv(P)), "implicit-euler",
+    evaluated=1.0,
+)  # fmt: skip
 TRAPEZOID = Integrator(
     "the trapezoidal rule (or the implicit midpoint rule)", _trapezoid, _trapezoid_inverse, "trapezoid"
 )
@@ -121,7 +123,9 @@ INTEGRATORS = (EXPLICIT_EULER, RUNGE_KUTTA_4, TRAPEZOID, HEUN, IMPLICIT_EULER, R
 """Methods whose step is a function of h M, the most usual first; the semi-implicit Euler method is not one of them."""
 
 
-def sequential_euler(groups: Sequence[FloatArray], name: str, key: str = "", *, is_usual: bool = False) -> Integrator:
+def sequential_euler(
+    groups: Sequence[FloatArray], name: str, key: str = "", *, is_usual: bool = False, evaluated: float = 1.0
+) -> Integrator:
     """Return the Euler method that updates one group of states after another, each from the newest values.
 
     ``groups`` (n, n) project on the states of a group, along the others; their sum is the identity. The step is
@@ -149,7 +153,7 @@ def sequential_euler(groups: Sequence[FloatArray], name: str, key: str = "", *, 
             updated = updated + wide @ change
         return Z
 
-    return Integrator(name, step_matrix, plant_matrix, key, is_usual)
+    return Integrator(name, step_matrix, plant_matrix, key, is_usual, evaluated)
 
 
 def semi_implicit_euler(first: FloatArray, *, positions_first: bool = False) -> Integrator:
@@ -160,7 +164,10 @@ def semi_implicit_euler(first: FloatArray, *, positions_first: bool = False) -> 
     which = "positions first" if positions_first else "velocities first"
     key = "positions-first-euler" if positions_first else "semi-implicit-euler"
     name = f"the semi-implicit Euler method ({which})"
-    return sequential_euler([first, np.eye(len(first)) - first], name, key, is_usual=not positions_first)
+    # velocities first, accelerations are those of the beginning of the step
+    evaluated = 1.0 if positions_first else 0.0
+    groups = [first, np.eye(len(first)) - first]
+    return sequential_euler(groups, name, key, is_usual=not positions_first, evaluated=evaluated)
 
 
 def continuous_by(integrator: Integrator, model: Sampled, exact: Continuous) -> Continuous:

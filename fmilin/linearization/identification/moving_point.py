@@ -37,7 +37,9 @@ ROWS_COMPARED = 20  # steps of the responses that are compared with later ones
 NO_CHANGE = 1e-9  # of responses, that is rounding
 GLANCE = 4  # steps that show whether the point moves at all
 SCALES = (1.0, 8.0, 64.0)  # times the step of these
-EXTRAPOLATED = 6  # steps after the first n, from which matrices are extrapolated back to the point
+# steps after the first n, from which matrices are extrapolated back to the point, tried one after another
+WINDOW_OF_LIMIT, WINDOWS_OF_OWN_STEP = (6,), (5, 7, 10)
+MOST_DEGREES = 7  # polynomials that do that are of a lower degree
 ADJUSTMENTS = 6  # of steps, until a record is about as long as a time constant
 MOST_STEPS = 400  # before a record that is compared with the first
 PSEUDOINVERSE = 1e-12  # singular values of responses below this are rounding
@@ -54,6 +56,7 @@ class Estimate:
     step: float  # of the shortest record that it was made from, in seconds
     change: float  # the difference of two estimates, relative: see :func:`measure_difference`
     rows: tuple[int, ...] | None  # outputs, and declared states after them, that are the coordinates; None: hidden ones
+    change_in_step: float = 0.0  # of A and B, relative, where steps cannot be shortened
 
 
 def find_change(runner: Runner, step: float) -> str:
@@ -185,12 +188,13 @@ def _limit_of_steps(
 ) -> Estimate | None:
     """Return the limit of vanishing steps; None where outputs and states are too few to be coordinates."""
     nu = len(amplitudes)
+    windows = WINDOW_OF_LIMIT if len(powers) > 1 else WINDOWS_OF_OWN_STEP
     rows: list[int] | None = None
     limits: list[tuple[Continuous, float]] = []  # extrapolated from steps and steps of twice the length, one by one
     before: Estimate | None = None  # from steps of twice the length
     for power in powers:
         h = 2.0**power * step
-        count = order + EXTRAPOLATED + 1
+        count = order + max(windows) + 1
         if not runner.affords("records of other lengths", 2 * nu * count, 2 * nu * count**2, h):
             break
         try:
@@ -198,7 +202,7 @@ def _limit_of_steps(
             rows = rows or responses.choose_rows(order)
             if rows is None:
                 continue
-            own = responses.model_at_start(rows)
+            own = responses.model_at_start(rows, windows)
         except FmilinError:
             before = None
             limits = limits if len(limits) > 2 else []
@@ -217,10 +221,15 @@ def _choose_limit(limits: list[tuple[Continuous, float]], rows: tuple[int, ...])
     for (coarse, _), (model, h), (fine, _) in zip(limits, limits[1:], limits[2:], strict=False):
         change = max(measure_difference(model, other, h) for other in (coarse, fine))
         if best is None or change < best.change:
-            one, other = (apart(model, neighbour) for neighbour in (coarse, fine))
-            matrices = {name: np.maximum(getattr(one, name), getattr(other, name)) for name in "ABCDT"}
-            best = Estimate(model, replace(one, **matrices), h, change, rows)
+            best = Estimate(model, _largest_differences(model, (coarse, fine)), h, change, rows)
     return best
+
+
+def _largest_differences(model: Continuous, others: Sequence[Continuous]) -> Continuous:
+    """Return by how much entries of others differ from those of a model at most."""
+    differences = [apart(model, other) for other in others]
+    matrices = {name: np.max([getattr(off, name) for off in differences], axis=0) for name in "ABCDT"}
+    return replace(differences[0], **matrices)
 
 
 @dataclass(frozen=True)
@@ -267,23 +276,39 @@ class _Responses:
                 return sorted(rows[i] for i in pivots[:order])
         return None
 
-    def model_at_start(self, rows: list[int]) -> Estimate:
+    def model_at_start(self, rows: list[int], windows: Sequence[int]) -> Estimate:
         """Return the model in the coordinates of some rows, extrapolated to the first step from later ones."""
-        n = len(rows)
-        count = len(self.Z) - 1
         maps, shows, times = [], [], []
-        for k in range(n, count):
+        for k in range(len(rows), len(self.Z) - 1):
             at = np.concatenate(list(self.Z[k, :k]), axis=1)  # (rows, k nu)
             then = np.concatenate(list(self.Z[k + 1, :k]), axis=1)
             inverse = np.linalg.pinv(at[rows], rcond=PSEUDOINVERSE)
             maps.append(then[rows] @ inverse)
             shows.append(at @ inverse)
             times.append(float(k))
-        models = [
-            self._model(rows, _to_start(maps, times, degree), _to_start(shows, times, degree)) for degree in (2, 1)
-        ]
-        change = measure_difference(models[0], models[1], self.step)
-        return Estimate(models[0], apart(models[0], models[1]), self.step, change, tuple(rows))
+        # a degree agrees with the one below and the one above where neither truncation nor rounding counts
+        best: Estimate | None = None
+        for window in windows:
+            models = [
+                self._model(rows, *(_to_start(values[:window], times[:window], degree) for values in (maps, shows)))
+                for degree in range(1, min(window, MOST_DEGREES))
+            ]
+            for lower, model, higher in zip(models, models[1:], models[2:], strict=False):
+                change = max(measure_difference(model, other, self.step) for other in (lower, higher))
+                if best is None or change < best.change:
+                    errors = _largest_differences(model, (lower, higher))
+                    best = Estimate(model, errors, self.step, change, tuple(rows), self._change_in_step(rows, maps))
+        if best is None:
+            raise NumericalError(f"No model at the point follows from records in steps of {self.step:g} s.")
+        return best
+
+    def _change_in_step(self, rows: list[int], maps: Sequence[FloatArray]) -> float:
+        """Return by how much A and B change in a step, relative to the largest entries."""
+        motion = np.max(np.abs(maps[0] - np.eye(len(rows))))
+        of_A = float(np.max(np.abs(maps[1] - maps[0]))) / float(motion or 1.0)
+        first, second = self.Z[1, 0][rows], self.Z[2, 1][rows]
+        of_B = float(np.max(np.abs(second - first))) / float(np.max(np.abs(first)) or 1.0)
+        return max(of_A, of_B)
 
     def _model(self, rows: list[int], Phi: FloatArray, shown: FloatArray) -> Continuous:
         n = len(rows)

@@ -124,11 +124,18 @@ def _is_same(one: FloatArray, other: FloatArray) -> bool:
 
 
 def with_own_step(
-    linear: LinearModel, own: float, *, what: str, integrator: str | None = None, keep: bool = False
+    linear: LinearModel,
+    own: float,
+    *,
+    what: str,
+    integrator: str | None = None,
+    keep: bool = False,
+    change_in_step: float = 0.0,
 ) -> LinearModel:
     """Return the plant that belongs to the discrete model over the solver's own step; ``what``: how it takes steps.
 
     ``integrator`` names the integrator, where a user knows it; ``keep``: whether a plant is wanted that others outvie.
+    ``change_in_step`` is by how much A and B change, relative, in a step along the motion of the point.
     """
     hidden = linear.full_states is linear.states
     T = np.zeros((0, len(linear.A))) if hidden else linear.T
@@ -142,7 +149,15 @@ def with_own_step(
         identified = leave_integrator_open(discrete, exact, linear.errors.A)
     if max(identified.difference, identified.unusual_difference) > TOO_INACCURATE and not keep:
         raise _ambiguous(identified, own)
-    return replace(_with_plant(linear, identified, own, what), discrete=discrete_model(linear, discrete))
+    evaluated = 1.0 if identified.integrator is None else identified.integrator.evaluated
+    moved = evaluated * change_in_step
+    if moved > TOO_INACCURATE and not keep:
+        raise NumericalError(
+            f"The point moves by itself, and A and B change by {100 * moved:.3g}% within a step of {own:.6g} s: which "
+            "of these values belong to the point cannot be told. Let it come to rest first (--simulate-to T), choose "
+            "another point, or take the discrete model (--lifted)."
+        )
+    return replace(_with_plant(linear, identified, own, what, moved), discrete=discrete_model(linear, discrete))
 
 
 def _ambiguous(identified: Identified, own: float) -> NumericalError:
@@ -216,9 +231,9 @@ def discrete_model(linear: LinearModel, discrete: Sampled) -> LinearModel:
     return with_errors(own, errors)
 
 
-def _with_plant(linear: LinearModel, identified: Identified, own: float, what: str) -> LinearModel:
+def _with_plant(linear: LinearModel, identified: Identified, own: float, what: str, moved: float) -> LinearModel:
     plant = identified.plant
-    off = max(identified.difference, identified.unusual_difference)
+    off = max(identified.difference, identified.unusual_difference, moved)
     size = {name: float(np.max(np.abs(getattr(plant, name)), initial=0.0)) for name in "AB"}
     # Phi is known to rounding at best, and A from Phi - 1 to that over the step: this spreads a double zero
     rounding = np.finfo(float).eps / own
@@ -229,7 +244,13 @@ def _with_plant(linear: LinearModel, identified: Identified, own: float, what: s
     )
     named = max((identified.measure(rival) for rival in (*identified.unusual, *identified.longer)), default=0.0)
     kind = "accuracy" if max(off, named) > INACCURATE else "integrator"
-    remark = Remark(kind, f"The model {what} {own:.6g} s. {integrator_words(identified, linear)}")
+    text = f"The model {what} {own:.6g} s. {integrator_words(identified, linear)}"
+    if moved:
+        text += (
+            f" The solver takes rates after the beginning of a step, and A and B change by {moved:.1e} until there "
+            "along the motion of the point: that is a part of the stated error."
+        )
+    remark = Remark(kind, text)
     return with_errors(replace(linear, A=plant.A, B=plant.B, f0=plant.f0, warnings=(remark, *linear.warnings)), errors)
 
 

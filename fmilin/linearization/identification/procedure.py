@@ -148,6 +148,7 @@ def _linearized(task: Task, runner: Runner) -> LinearModel:
             what=how_steps or "takes no shorter steps than",
             integrator=task.stepping.integrator,
             keep=task.keep_inaccurate,
+            change_in_step=findings.change_in_step,
         )
     stated = {str(warning) for warning in linear.warnings}
     own = [*discrete_states_remarks({} if task.stepping.lifted else model.discrete_states())]

@@ -25,12 +25,12 @@ ALIKE = 1e-6  # singular values of what inputs do to a mode below this, relative
 
 @dataclass(frozen=True)
 class _Map:
-    """A discrete model, with its inverse, and with the motion of the point as one more input."""
+    """A discrete model with its inverse."""
 
     step: float
     A: FloatArray
     back: FloatArray  # A^-1
-    Gamma: FloatArray  # (n, nu), or (n, nu + 1) where the point moves
+    Gamma: FloatArray  # (n, nu); the motion of the point where there are no inputs
 
     @property
     def order(self) -> int:
@@ -39,7 +39,8 @@ class _Map:
 
 def find_semi_implicit(model: Sampled) -> list[Integrator]:
     """Return the semi-implicit Euler methods that have a plant, those of shown positions before all others."""
-    Gamma = np.column_stack((model.B, model.drift)) if model.drift.any() else model.B
+    # a point with speeds moves its positions, which inputs do not: its motion takes the place of inputs only
+    Gamma = model.B if model.B.any() else model.drift[:, None]
     if model.order < 2 or not Gamma.shape[1]:
         return []
     try:

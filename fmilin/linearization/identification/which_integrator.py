@@ -232,6 +232,8 @@ def _relations(plant: Continuous, rows: Rows) -> FloatArray:
         value = np.abs(C @ power) / np.where(size > 0, size, 1.0)
         residuals += value.ravel().tolist()
         power, terms = A @ power, np.abs(A) @ terms
+    # the rate of a position is its speed, and the speed of the point in f0
+    B, D = plant.B, rows.D
     shown = np.hstack((C, D))
     terms = np.abs(C) @ np.abs(B)
     moved_at_once = np.abs(C @ B) > RELATION_MISSED * np.where(terms > 0, terms, 1.0)
