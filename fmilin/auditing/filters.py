@@ -13,14 +13,19 @@ from fmilin.ground.tolerances import AUDITED_COVARIANCE
 
 if TYPE_CHECKING:
     from fmilin.design.kalman import KalmanFilter
+    from fmilin.linear_model.model import LinearModel
 
 EPS = float(np.finfo(np.float64).eps)
+UNCHECKED = (
+    "linear: audit it by itself",
+    "sampled.T, sampled.T_u, sampled.point, sampled.errors and sampled.accuracy: those of the continuous model",
+)
 
 
 def audit_kalman_filter(kalman: KalmanFilter) -> Audit:
     """Return the audit of a steady Kalman filter."""
     rows = list(_compare_kalman_filter(kalman))
-    return Audit("Kalman filter", kalman.linear.model.name, tuple(rows))
+    return Audit("Kalman filter", kalman.linear.model.name, tuple(rows), UNCHECKED)
 
 
 def _compare_kalman_filter(kalman: KalmanFilter) -> Iterator[AuditRow]:
@@ -36,7 +41,7 @@ def _compare_kalman_filter(kalman: KalmanFilter) -> Iterator[AuditRow]:
 
     s, L = kalman.sampled, kalman.gain
     names, outputs = s.states.names, s.outputs.names
-    yield from _compare_samples(kalman, discretize(kalman.linear, s.sample_time).A)
+    yield from _compare_samples(kalman, discretize(kalman.linear, s.sample_time))
     left = np.eye(len(s.A)) - L @ s.C
     closed = left @ s.A
     radius = float(np.abs(np.linalg.eigvals(closed)).max(initial=0.0))
@@ -66,9 +71,23 @@ def _compare_kalman_filter(kalman: KalmanFilter) -> Iterator[AuditRow]:
     yield from compare_entries("gain", (L, best), way, relative * sizes + lost, (names, outputs))
 
 
-def _compare_samples(kalman: KalmanFilter, A: FloatArray) -> Iterator[AuditRow]:
-    """Compare the transition over a sample with that of the continuous model."""
+def _compare_samples(kalman: KalmanFilter, second: LinearModel) -> Iterator[AuditRow]:
+    """Compare the sampled matrices with those of the continuous model."""
     s = kalman.sampled
-    size = float(np.abs(A).max(initial=0.0))
-    signals = s.states.names, s.states.names
-    yield from compare_entries("A of a sample", (s.A, A), "continuous model", np.array(1e-9 * size), signals)
+    signals = {
+        "A": (s.states.names, s.states.names),
+        "B": (s.states.names, s.inputs.names),
+        "C": (s.outputs.names, s.states.names),
+        "D": (s.outputs.names, s.inputs.names),
+    }
+    for name, (rows, columns) in signals.items():
+        matrix = getattr(second, name)
+        tolerance = np.array(1e-9 * float(np.abs(matrix).max(initial=0.0)))
+        yield from compare_entries(
+            f"{name} of a sample", (getattr(s, name), matrix), "continuous model", tolerance, (rows, columns)
+        )
+    for name in ("f0", "y0"):
+        stated, vector = getattr(s, name), getattr(second, name)
+        tolerance = np.array(1e-9 * max(float(np.abs(vector).max(initial=0.0)), 1e-9))
+        pair = stated[:, None], vector[:, None]
+        yield from compare_entries(f"{name} of a sample", pair, "continuous model", tolerance, (s.states.names, ("",)))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.auditing.derivatives import compare_derivatives
 from fmilin.auditing.differences import compare_with_differences
 from fmilin.auditing.loops import compare_margins
 from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, compare_entries, keep_worst
@@ -25,19 +26,26 @@ def audit_linear_model(linear: LinearModel, model: Model | None) -> Audit:
     """Return the audit of a linear model; of a loop with its margins."""
     rows = [*_compare_eigenvalues(linear), *_compare_modes(linear), *_compare_coordinates(linear)]
     rows += [*_compare_descriptor(linear), *_compare_static_gain(linear)]
-    unchecked = []
+    unchecked = [
+        "errors and accuracy: estimates, by which the tolerances of this audit were made",
+        "sample_time and point.time: nothing else in the result tells them",
+    ]
     if any(remark.kind == "loop" for remark in linear.warnings):
         rows += compare_margins(margins(linear))
     if linear.is_equilibrium:
         moves = np.abs(linear.f0) / linear.states.scales(linear.y0)
         holds = float(moves.max(initial=0.0)) <= AUDITED_REST or linear.sample_time > 0
         rows.append(compare_claim("point is an equilibrium", "size of f0", holds=holds))
-    if model is None:
-        unchecked.append("A, B, C, D, T and f0 against the model: give it (model=)")
-    elif linear.sample_time:
-        unchecked.append("A, B, C, D, T and f0 against the model: the linear model is sampled")
+    if linear.descriptor is not None:
+        unchecked.append("descriptor.f0 and descriptor.difference: no transfer depends on them")
+    if model is None or linear.sample_time:
+        why = "give it (model=)" if model is None else "the linear model is sampled"
+        unchecked.append(f"A, B, C, D, T, T_u, f0, point and derivatives against the model: {why}")
     else:
         rows += compare_with_differences(linear, model)
+        derivative_rows, derivative_texts = compare_derivatives(linear, model)
+        rows += derivative_rows
+        unchecked += derivative_texts
     return Audit("linear model", linear.model.name, tuple(rows), tuple(unchecked))
 
 
@@ -131,6 +139,8 @@ def _estimate_scatter(A: FloatArray, value: complex, rounding: float) -> float:
 def _compare_modes(linear: LinearModel) -> Iterator[AuditRow]:
     """Compare mode shapes with A: T A v = lambda T v, v from the shape in all states by least squares."""
     if not 0 < len(linear.A) <= MOST_STATES or linear.T.shape[0] == 0:
+        return
+    if np.linalg.matrix_rank(linear.T) < len(linear.A):  # of a sampled loop: what was read last is a state of A only
         return
     inverse = np.linalg.pinv(linear.T)
     size = float(np.linalg.norm(linear.A)) or 1.0

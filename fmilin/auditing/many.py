@@ -35,8 +35,13 @@ def audit_family(family: LinearFamily, model: Model | None = None) -> Audit:
             )
             rows.setdefault(_group(row), []).append(named)
     worst = [select_worst(group) for group in rows.values()]
-    unchecked = ("A, B, C, D, T and f0 against the model: give it (model=)",) if model is None else ()
-    return Audit("family", family.template.model.name, tuple(row for row in worst if row is not None), unchecked)
+    unchecked = [
+        "errors and accuracy: estimates, by which the tolerances of this audit were made",
+        "grid and sample_time: nothing else in the result tells them",
+    ]
+    if model is None:
+        unchecked.append("A, B, C, D, T and f0 against the model: give it (model=)")
+    return Audit("family", family.template.model.name, tuple(row for row in worst if row is not None), tuple(unchecked))
 
 
 def _at_point(model: Model | None, linear: LinearModel) -> Model | None:

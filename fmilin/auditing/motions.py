@@ -26,6 +26,13 @@ def audit_orbit(orbit: PeriodicOrbit) -> Audit:
         rows += _compare_closure(orbit)
     except FmilinError as error:
         unchecked.append(f"the end of the period by another integrator: {error}")
+    rows += _compare_times(orbit.times, orbit.period, len(orbit.times) - 1)
+    offsets = np.array([point.time for point in orbit.points]) - orbit.start.time - orbit.times
+    k = int(np.argmax(np.abs(offsets)))
+    rows.append(compare(f"time of point {k + 1}", float(offsets[k]), 0.0, "times", 1e-9 * orbit.period))
+    unchecked.append("points[0].time: where the motion begins, if the model depends on it, as it was given")
+    unchecked.append("nodes and adjusted: how the motion was found")
+    unchecked.append("distance and monodromy_error: bounds, to which the step of Newton's method is the second way")
     unchecked.append("regularity: a ratio of singular values depends on how the shooting equations are scaled")
     return Audit("orbit", orbit.model.info.name, tuple(rows), tuple(unchecked))
 
@@ -78,8 +85,19 @@ def audit_periodic_model(periodic: PeriodicModel) -> Audit:
     rows = list(_compare_floquet(periodic.floquet()))
     if periodic.A.shape[1]:
         M = _integrate(periodic)
-        rows = [*_compare_multipliers(periodic, M), *_compare_modes(periodic, M), *rows]
-    unchecked = ("A, B, C, D, T and f0 against the model, which a periodic model does not hold: audit its orbit",)
+        rows = [
+            *_compare_multipliers(periodic, M),
+            *_compare_modes(periodic, M),
+            *_compare_symmetries(periodic, M),
+            *rows,
+        ]
+    rows += _compare_times(periodic.times, periodic.period, len(periodic.times))
+    unchecked = (
+        "A, B, C, D, T, f0, points and closure against the model, which a periodic model does not hold: audit its "
+        "orbit",
+        "symmetries are directions: their length says nothing",
+        "error and monodromy_error: estimates, which decide its verdict",
+    )
     return Audit("periodic model", periodic.info.name, tuple(rows), unchecked)
 
 
@@ -97,6 +115,27 @@ def _compare_modes(periodic: PeriodicModel, M: FloatArray) -> list[AuditRow]:
         # Of two multipliers in a Jordan block the second mode is known to a root of rounding.
         tolerance = float(np.sqrt(rounding))
         comparisons.append(compare(f"residual of mode {k + 1}", 0.0, residual, "monodromy matrix by DOP853", tolerance))
+    return keep_worst(comparisons)
+
+
+def _compare_times(times: FloatArray, period: float, parts: int) -> list[AuditRow]:
+    """Compare times with equal parts of the period."""
+    second = times[0] + np.arange(len(times)) * period / max(parts, 1)
+    return keep_worst(
+        compare(f"times[{k}] and period", float(time), float(again), "equal parts of the period", 1e-9 * period)
+        for k, (time, again) in enumerate(zip(times, second, strict=True))
+    )
+
+
+def _compare_symmetries(periodic: PeriodicModel, M: FloatArray) -> list[AuditRow]:
+    """Compare deviations that come back as they are with what the monodromy matrix makes of them."""
+    comparisons = []
+    for name, direction in periodic.symmetries.items():
+        length = float(np.linalg.norm(direction)) or 1.0
+        residual = float(np.linalg.norm(M @ direction - direction)) / length
+        tolerance = AUDITED_MULTIPLIERS * (1.0 + float(np.linalg.norm(M))) * 1e2
+        quantity = f"symmetries and jump: change of '{name}' in a period"
+        comparisons.append(compare(quantity, 0.0, residual, "monodromy matrix by DOP853", tolerance))
     return keep_worst(comparisons)
 
 
@@ -157,7 +196,10 @@ def _compare_multipliers(periodic: PeriodicModel, M: FloatArray) -> Iterator[Aud
 
 def audit_floquet(floquet: Floquet) -> Audit:
     """Return the audit of multipliers without their model: exponents, modes and the verdict."""
-    unchecked = ("multipliers and modes against A: audit the periodic model",)
+    unchecked = (
+        "multipliers and modes against A: audit the periodic model",
+        "accuracy and multiplier_errors: estimates, by which the tolerances of this audit were made",
+    )
     return Audit("multipliers", floquet.name, tuple(_compare_floquet(floquet)), unchecked)
 
 

@@ -6,12 +6,27 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from fmilin.auditing.linear import compare_spectrum
 from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, keep_worst
 from fmilin.ground import FloatArray, FmilinError, UsageError
 from fmilin.ground.tolerances import AUDITED_RATES, AUDITED_STEP, CONSISTENT
+from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
 from fmilin.model import Model, OperatingPoint
 from fmilin.points.report import TrimmedPoint
+
+UNCHECKED = (
+    "time: nothing else in the point tells it",
+    "adjusted: how far the search has moved the states",
+    "inputs and parameters that were held: as they were given",
+)
+UNCHECKED_REPORT = (
+    "report.regularity: a ratio of singular values depends on how the equations are scaled",
+    "report.distance: a bound, to which the step of Newton's method is the second way",
+    "report.stability.errors and report.stability.groups: estimates, which decide its verdict",
+    "report.free_directions, report.changes, report.preferred, report.multipliers, report.targets and report.missed: "
+    "trim again from a displaced guess",
+)
 
 
 def audit_point(point: OperatingPoint, model: Model | None) -> Audit:
@@ -23,9 +38,9 @@ def audit_point(point: OperatingPoint, model: Model | None) -> Audit:
     if isinstance(point, TrimmedPoint):
         rows += _compare_rates(point, seen)
         rows += _compare_newton_step(point, seen)
-    return Audit(
-        "trimmed point" if isinstance(point, TrimmedPoint) else "operating point", model.info.name, tuple(rows)
-    )
+    if not isinstance(point, TrimmedPoint):
+        return Audit("operating point", model.info.name, tuple(rows), UNCHECKED)
+    return Audit("trimmed point", model.info.name, tuple(rows), (*UNCHECKED, *UNCHECKED_REPORT))
 
 
 def _compare_constraints(point: OperatingPoint, model: Model) -> Iterator[AuditRow]:
@@ -60,6 +75,8 @@ def _compare_rates(point: TrimmedPoint, model: Model) -> Iterator[AuditRow]:
         if name not in moving
     ]
     yield from keep_worst(at_rest)
+    largest = float(np.abs(rates / scales).max(initial=0.0)) if not moving else point.report.residual
+    yield compare("report.residual", point.report.residual, largest, "rates of the model in sizes", AUDITED_RATES)
     request = point.request
     if request is None:
         return
@@ -99,6 +116,7 @@ def _compare_newton_step(point: TrimmedPoint, model: Model) -> Iterator[AuditRow
         for name, d, scale in zip(model.states.names, step, scales, strict=True)
     ]
     yield from keep_worst(comparisons)
+    yield from _compare_stability(point, linear)
     if point.report.unstable is not None and point.report.unstable >= 0:
         values = linear.eigenvalues()
         size = float(np.abs(values).max(initial=0.0)) or 1.0
@@ -109,6 +127,21 @@ def _compare_newton_step(point: TrimmedPoint, model: Model) -> Iterator[AuditRow
             "unstable eigenvalues", float(point.report.unstable), float(growing), "linear model at the point",
             0.0 if not agrees else float(abs(point.report.unstable - growing)),
         )  # fmt: skip
+
+
+def _compare_stability(point: TrimmedPoint, linear: LinearModel) -> Iterator[AuditRow]:
+    """Compare eigenvalues and the verdict with those of the linear model at the point."""
+    way = "linear model at the point"
+    report = point.report
+    for name, stated in (
+        ("report.eigenvalues", report.eigenvalues),
+        ("report.stability.eigenvalues", None if report.stability is None else report.stability.eigenvalues),
+    ):
+        if stated is not None:
+            yield from keep_worst(compare_spectrum(linear, stated, way, location=f" ({name})"))
+    verdict = linear.stability().stable
+    if report.stable is not None and verdict is not None:
+        yield compare_claim("deviations do not grow", way, stated=report.stable, holds=verdict)
 
 
 def _solve_least_norm(A: FloatArray, f: FloatArray) -> FloatArray:

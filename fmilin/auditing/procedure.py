@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from fmilin.model import Model
 
 AUDITED = (
-    "linear models, families, margins, Kalman filters, estimators, regulators, gains along motions, orbits, periodic "
-    "models, charts and points"
+    "linear models, descriptor systems, uncertain models, families, margins, Kalman filters, estimators, filtered "
+    "data, regulators, schedules, tuned and placed parameters, gains along motions, orbits, periodic models, charts, "
+    "points, trajectories, frequency responses, Monte Carlo studies and Lyapunov exponents"
 )
 
 
@@ -25,12 +26,13 @@ def audit(result: Any, *, model: Model | None = None) -> Audit:
 
     Parameters
     ----------
-    result : LinearModel, LinearFamily, Margins, KalmanFilter, Estimator, regulator, PeriodicGain, PeriodicOrbit, \
-PeriodicModel, Floquet, chart of many motions or TrimmedPoint
-        A linear model of :func:`fmilin.loop_transfer` is audited with its margins.
+    result : LinearModel, LinearFamily, Margins, KalmanFilter, Estimator, regulator, Schedule, PeriodicOrbit, \
+TrimmedPoint, Trajectory or another result
+        A linear model of :func:`fmilin.loop_transfer` is audited with its margins. ``unchecked`` names the numbers of
+        a result that have no second way.
     model : Model, optional
-        That the result was made from, with the parameters of its point. Linear models and those of families are then
-        compared with plain central differences, too; points need it.
+        That the result was made from, with the parameters of its point. Linear models, those of families and designs,
+        derivatives by parameters and trajectories are then compared with it, too; points need it.
 
     Returns
     -------
@@ -49,9 +51,18 @@ PeriodicModel, Floquet, chart of many motions or TrimmedPoint
 
 
 @cache
-def _load_audits() -> Callable[[Any, Model | None], Audit]:
+def _load_audits() -> Callable[[Any, Model | None], Audit]:  # noqa: PLR0915 - a line for each kind of result
     """Return the function of a result and its model that chooses the audit; the kinds are imported here, once."""
     from fmilin.auditing.charts import audit_chart
+    from fmilin.auditing.courses import (
+        audit_exponents,
+        audit_filtered,
+        audit_frequency_response,
+        audit_monte_carlo,
+        audit_trajectory,
+    )
+    from fmilin.auditing.descriptors import audit_descriptor
+    from fmilin.auditing.designs import audit_identified_parameters, audit_placed_modes, audit_tuned
     from fmilin.auditing.estimators import audit_estimator
     from fmilin.auditing.filters import audit_kalman_filter
     from fmilin.auditing.linear import audit_linear_model
@@ -60,19 +71,37 @@ def _load_audits() -> Callable[[Any, Model | None], Audit]:
     from fmilin.auditing.motions import audit_floquet, audit_orbit, audit_periodic_model
     from fmilin.auditing.periodic_gains import audit_periodic_gain
     from fmilin.auditing.points import audit_point
-    from fmilin.auditing.regulators import audit_estimator_regulator, audit_kalman_regulator, audit_state_feedback
+    from fmilin.auditing.regulators import (
+        audit_estimator_regulator,
+        audit_function_regulator,
+        audit_kalman_regulator,
+        audit_state_feedback,
+    )
+    from fmilin.auditing.schedules import audit_schedule, audit_schedule_report
+    from fmilin.auditing.uncertainties import audit_uncertain
+    from fmilin.design.estimation.consistency import Filtered
     from fmilin.design.estimation.estimator import Estimator
+    from fmilin.design.frequency_response import FrequencyResponse
     from fmilin.design.kalman import KalmanFilter
     from fmilin.design.margins import Margins
+    from fmilin.design.monte_carlo import MonteCarlo
     from fmilin.design.periodic_gains import PeriodicGain
-    from fmilin.design.regulators import EstimatorRegulator, KalmanRegulator, StateFeedback
+    from fmilin.design.placing import IdentifiedParameters, PlacedModes
+    from fmilin.design.regulators import EstimatorRegulator, FunctionRegulator, KalmanRegulator, StateFeedback
+    from fmilin.design.schedule import Schedule
+    from fmilin.design.schedule_check import ScheduleReport
+    from fmilin.design.tuning import Tuned
     from fmilin.families.family import LinearFamily
     from fmilin.families.periodic.chart import FloquetChart
     from fmilin.families.periodic.model import PeriodicModel
     from fmilin.families.periodic.orbit import PeriodicOrbit
+    from fmilin.linear_model.descriptor import Descriptor
     from fmilin.linear_model.model import LinearModel
     from fmilin.model import OperatingPoint
+    from fmilin.motion.lyapunov import LyapunovExponents
     from fmilin.motion.periodic.floquet import Floquet
+    from fmilin.motion.simulation.trajectory import Trajectory
+    from fmilin.points.uncertainty import Uncertain
 
     @singledispatch
     def choose(result: Any, model: Model | None) -> Audit:  # noqa: ARG001 - as of the kinds below
@@ -81,6 +110,19 @@ def _load_audits() -> Callable[[Any, Model | None], Audit]:
     choose.register(LinearModel, audit_linear_model)
     choose.register(OperatingPoint, audit_point)
     choose.register(LinearFamily, audit_family)
+    choose.register(Uncertain, audit_uncertain)
+    choose.register(PlacedModes, audit_placed_modes)
+    choose.register(IdentifiedParameters, audit_identified_parameters)
+    choose.register(Trajectory, audit_trajectory)
+    choose.register(Descriptor, _without_model(audit_descriptor))
+    choose.register(Schedule, _without_model(audit_schedule))
+    choose.register(ScheduleReport, _without_model(audit_schedule_report))
+    choose.register(Tuned, _without_model(audit_tuned))
+    choose.register(Filtered, _without_model(audit_filtered))
+    choose.register(FrequencyResponse, _without_model(audit_frequency_response))
+    choose.register(MonteCarlo, _without_model(audit_monte_carlo))
+    choose.register(LyapunovExponents, _without_model(audit_exponents))
+    choose.register(FunctionRegulator, _without_model(audit_function_regulator))
     choose.register(Margins, _without_model(audit_margins))
     choose.register(KalmanFilter, _without_model(audit_kalman_filter))
     choose.register(Estimator, _without_model(audit_estimator))

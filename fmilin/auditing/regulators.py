@@ -9,25 +9,44 @@ import numpy as np
 from fmilin.auditing.estimators import audit_estimator
 from fmilin.auditing.filters import audit_kalman_filter
 from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, keep_worst
-from fmilin.design.regulators import EstimatorRegulator, KalmanRegulator, StateFeedback
+from fmilin.auditing.schedules import audit_schedule
+from fmilin.design.regulators import EstimatorRegulator, FunctionRegulator, KalmanRegulator, StateFeedback
+from fmilin.design.schedule import Along, Schedule
 from fmilin.ground import FloatArray
 from fmilin.ground.tolerances import AUDITED_LOOP
 from fmilin.linear_model.reduction.transformation import discretize
 
 SAMPLES = 60  # that a regulator runs
+GIVEN_GAIN = "gain: it was given; neither the weights nor the poles that it was designed for are known"
 
 
 def audit_kalman_regulator(regulator: KalmanRegulator) -> Audit:
     """Return the audit of an LQG regulator: of its filter, its closed loop, and of what it answers."""
     filter_audit = audit_kalman_filter(regulator.filter)
     rows = [*filter_audit.rows, *_compare_closed_loop(regulator), *_compare_answers(regulator)]
-    return Audit("regulator", filter_audit.name, tuple(rows))
+    return Audit("regulator", filter_audit.name, tuple(rows), (GIVEN_GAIN, *filter_audit.unchecked))
+
+
+def audit_function_regulator(regulator: FunctionRegulator) -> Audit:
+    """Return the audit of a function, which states no numbers of its own; a schedule along a course is audited."""
+    if isinstance(regulator, Along):
+        return audit_schedule(regulator.schedule)
+    return Audit("regulator", "", (), ("what the function answers: it is the user's", "sample_time: it was given"))
 
 
 def audit_estimator_regulator(regulator: EstimatorRegulator) -> Audit:
-    """Return the audit of a regulator on estimates: of its estimator."""
+    """Return the audit of a regulator on estimates: of its estimator, and of its law where that has an audit."""
     audit = audit_estimator(regulator.kf)
-    return Audit("regulator", audit.name, audit.rows, ("the law on the estimates",))
+    law = regulator.law
+    if isinstance(law, StateFeedback):
+        law_audit = audit_state_feedback(law)
+    elif isinstance(law, Schedule):
+        law_audit = audit_schedule(law)
+    elif isinstance(law, FunctionRegulator):
+        law_audit = audit_function_regulator(law)
+    else:
+        law_audit = Audit("regulator", audit.name, (), ("the law on the estimates: it has no audit",))
+    return Audit("regulator", audit.name, (*audit.rows, *law_audit.rows), (*audit.unchecked, *law_audit.unchecked))
 
 
 def audit_state_feedback(regulator: StateFeedback) -> Audit:
@@ -46,7 +65,7 @@ def audit_state_feedback(regulator: StateFeedback) -> Audit:
         compare(f"answer of {name}", float(a), float(b), "linear model of the regulator", 1e-9 * size)
         for name, a, b in zip(regulator.drives, answered, second, strict=True)
     ]
-    return Audit("regulator", regulator._linear.model.name, tuple(rows))
+    return Audit("regulator", regulator._linear.model.name, tuple(rows), (GIVEN_GAIN,))
 
 
 def _compare_closed_loop(regulator: KalmanRegulator) -> Iterator[AuditRow]:

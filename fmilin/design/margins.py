@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from fmilin.families.family import LinearFamily
 from fmilin.ground import FloatArray, Remark, UsageError
 from fmilin.ground.kinds import kinds_checked
+from fmilin.ground.verbs import html_of
 from fmilin.linear_model.model import LinearModel
 from fmilin.numerics.feedback import (
     StateSpace,
@@ -54,6 +55,9 @@ class Margins:
     disk_frequency: float = math.nan  #: in rad/s
     warnings: tuple[Remark, ...] = ()  #: where two ways of computing a margin contradict each other
     loop: LinearModel | None = field(default=None, repr=False, compare=False)  #: the loop that they belong to
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
     @property
     def disk_gain(self) -> tuple[float, float]:

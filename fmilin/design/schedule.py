@@ -68,7 +68,12 @@ class Schedule(Shown, Savable):
         self.sample_time, self.estimates = sample_time, "L" in parts.shapes
         self._columns = [family.inputs.index_of(name) for name in self.drives]
         self._turns = self.measured.turns  # of measured angles, which deviate by half a turn at most
+        self.redesign: Callable[[int], FloatArray | str] | None = None  # the row of a point of the grid, made again
         self.restart()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the rule out, which may be a lambda: other processes run the schedule, and do not design it."""
+        return {**self.__dict__, "redesign": None}
 
     def restart(self) -> None:
         """Go back to before the first sample."""
@@ -280,7 +285,9 @@ def schedule(
     table = ScheduleTable(family.grid, names, rows, good, reasons)
     signals = design.states, family.outputs if estimator else design.states, driven
     table = unwrap_angles(table, design.parts.start("m0" if estimator else "y0"), signals[1].turns)
-    return Schedule(family, table, design.parts, signals, form=form, sample_time=design.sample_time, outside=outside)
+    made = Schedule(family, table, design.parts, signals, form=form, sample_time=design.sample_time, outside=outside)
+    made.redesign = design.row
+    return made
 
 
 class _Design:

@@ -44,6 +44,9 @@ class Tuned(Shown):
     disk_margins: FloatArray  #: of each loop, shape (plants,)
     bandwidths: FloatArray  #: of each loop in rad/s, shape (plants,)
     attained: bool  #: whether every loop reaches the goals
+    plants: tuple[Any, ...] = ()  #: between ``input`` and ``output``, as systems of python-control
+    #: makes the controller from the parameters, where it is one of fmilin's structures
+    structure: Callable[..., Any] | None = None
 
 
 @kinds_checked
@@ -127,9 +130,11 @@ def tune(
             f"leave a motion that grows at {result.fun - UNSTABLE:.3g} 1/s. Start elsewhere (check signs), take "
             "another structure, or schedule the gains (fl.design.schedule)."
         )
-    _, bandwidths, _ = loops.measured(best)
+    bandwidths = loops.compute_bandwidths(best)
     margins = loops.compute_disk_margins(best)
-    return Tuned(at(z), best, margins, bandwidths, loops.ratio(margins, bandwidths, loops.growth(best)) <= ATTAINED)
+    attained = loops.ratio(margins, bandwidths, loops.growth(best)) <= ATTAINED
+    known_structure = _pid if isinstance(structure, str) else None
+    return Tuned(at(z), best, margins, bandwidths, attained, tuple(systems), known_structure)
 
 
 def _pid(kp: float = 0.0, ki: float = 0.0, kd: float = 0.0, tf: float = 0.0) -> control.TransferFunction:
@@ -146,12 +151,15 @@ class _Loops:
     """How good the loops of all plants are with a regulator."""
 
     def __init__(self, systems: Sequence[Any], disk_margin: float, bandwidth: float, decay: float) -> None:
+        self.systems = systems
         self.plants = [(s.A, s.B, s.C, s.D) for s in systems]
         self.goals, self.dt = (disk_margin, bandwidth, decay), float(systems[0].dt or 0.0)
         poles = np.concatenate([s.poles() for s in systems]).astype(complex)
         rates = np.abs(np.log(poles[poles != 0])) / self.dt if self.dt else np.abs(poles)
         sizes = np.append(rates[rates > 1e-6], bandwidth)
-        self.w = np.geomspace(sizes.min() / 10**DECADES, sizes.max() * 10**DECADES, FREQUENCIES)
+        grid = np.geomspace(sizes.min() / 10**DECADES, sizes.max() * 10**DECADES, FREQUENCIES)
+        # The lowest frequency stands for all below the grid: |S| there may be near 1 / sqrt(2) without an integrator.
+        self.w = np.append(grid[0] / 10 ** (2 * DECADES), grid)
         self.w = self.w[self.w < np.pi / self.dt] if self.dt else self.w
         self.s = np.exp(1j * self.w * self.dt) if self.dt else 1j * self.w
         self.answers = np.array([s(self.s) for s in systems])
@@ -191,9 +199,40 @@ class _Loops:
         """Return disk margins and bandwidths, and the largest effort, of stable loops."""
         own = regulator(self.s)
         S = 1 / (1 + self.answers * own)
-        reached = np.abs(S) >= np.sqrt(0.5)
-        first = np.where(reached.any(axis=1), reached.argmax(axis=1), len(self.w) - 1)
-        return 1 / np.abs(S - 0.5).max(axis=1), self.w[first], float(np.abs(own * S).max())
+        bandwidths = np.array([self._interpolate_bandwidth(row) for row in np.abs(S)])
+        return 1 / np.abs(S - 0.5).max(axis=1), bandwidths, float(np.abs(own * S).max())
+
+    def _interpolate_bandwidth(self, sensitivity: FloatArray) -> float:
+        """Return the first frequency at which |S| of one loop on the grid reaches 1 / sqrt(2), between its points."""
+        k, excess = self._find_bandwidth(sensitivity)
+        if k == 0 or excess[k] < 0:
+            return float(self.w[k])
+        part = excess[k - 1] / (excess[k - 1] - excess[k])
+        return float(self.w[k - 1] * (self.w[k] / self.w[k - 1]) ** part)
+
+    def _find_bandwidth(self, sensitivity: FloatArray) -> tuple[int, FloatArray]:
+        """Return the first point of the grid at which |S| is 1 / sqrt(2) or more, or the last one; log(sqrt(2) |S|)."""
+        excess = np.log(np.maximum(sensitivity, 1e-300)) + np.log(2) / 2
+        reached = excess >= 0
+        return (int(reached.argmax()) if reached.any() else len(self.w) - 1), excess
+
+    def compute_bandwidths(self, regulator: Any) -> FloatArray:
+        """Return the bandwidth of each loop in rad/s, by root finding between points of the grid, shape (plants,)."""
+        from scipy.optimize import brentq
+
+        own = regulator(self.s)
+        bandwidths = []
+        for system, answer in zip(self.systems, self.answers, strict=True):
+            k, excess = self._find_bandwidth(np.abs(1 / (1 + answer * own)))
+
+            def exceed(w: float, system: Any = system) -> float:
+                s = np.exp(1j * w * self.dt) if self.dt else 1j * w
+                return float(-np.log(abs(complex(1 + system(s) * regulator(s)))) + np.log(2) / 2)
+
+            is_between = k > 0 and excess[k] > 0 and exceed(float(self.w[k - 1])) < 0 < exceed(float(self.w[k]))
+            low, high = float(self.w[max(k - 1, 0)]), float(self.w[k])
+            bandwidths.append(float(brentq(exceed, low, high, rtol=1e-12)) if is_between else high)
+        return np.array(bandwidths)
 
     def ratio(self, margins: FloatArray, bandwidths: FloatArray, growth: float) -> float:
         """Return how far the worst loop is from its goals: 1 where it just reaches them."""

@@ -369,3 +369,11 @@ RESPONDS_ITSELF: Final = 1e-2
 """Part of the largest response in a channel of ``verify`` from which "within 5 %" is judged by a signal's own response.
 Errors of first order, which no motion of second order hides, are judged so from :data:`RESPONDS` on. Looser: smaller
 signals are judged by the largest one, and may be off by more of their own."""
+
+AUDITED_DERIVATIVES: Final = 1e-4
+"""Relative difference of derivatives by parameters from central differences, beside what these change by with half the
+step. Looser: a wrong derivative agrees; tighter: errors of the linear models are a disagreement."""
+
+AUDITED_COURSE: Final = 1e-5
+"""Difference of a step of a trajectory from Simpson's rule over its rates, in sizes of the states, beside what the rule
+itself may miss. Looser: samples that do not belong to the motion agree."""

@@ -79,6 +79,10 @@ class LazyDescriptor(Descriptor):
     it computes, so that neither files nor other processes need the model.
     """
 
+    def __new__(cls, compute: Callable[[], Descriptor] | None = None, **numbers: Any) -> Descriptor:  # type: ignore[misc]
+        """Return a descriptor system of numbers where these are given: ``dataclasses.replace`` gives all of them."""
+        return Descriptor(**numbers) if compute is None else super().__new__(cls)
+
     def __init__(self, compute: Callable[[], Descriptor]) -> None:
         object.__setattr__(self, "_compute", compute)
 

@@ -23,11 +23,14 @@ class Mode:
     # largest entry is 1
     shape: NDArray[np.complex128]
     error: float = 0.0  # how far the eigenvalue may be off, in 1/s: see :meth:`LinearModel.eigenvalue_errors`
+    # whether this is one real z < 0 of a sampled model, of which each sample changes the sign: its rate has the
+    # imaginary part ``pi / sample_time``, and there is no conjugate eigenvalue
+    is_alternating: bool = False
 
     @property
     def is_oscillatory(self) -> bool:
         """Whether this is a pair of complex eigenvalues."""
-        return self.eigenvalue.imag > 0
+        return self.eigenvalue.imag > 0 and not self.is_alternating
 
     @property
     def frequency(self) -> float:
@@ -67,7 +70,8 @@ def modes_of(A: FloatArray, T: FloatArray, sample_time: float = 0.0, E: FloatArr
             continue
         shape, largest = shape_of(T, vector)
         rate_error = float(convert_errors_to_rates(value, error, sample_time))
-        modes.append(Mode(rate_of(value, sample_time), shape / largest, rate_error))
+        is_alternating = sample_time > 0 and value.imag == 0 and value.real < 0
+        modes.append(Mode(rate_of(value, sample_time), shape / largest, rate_error, is_alternating))
     return Modes(sorted(modes, key=lambda m: slowness(m.eigenvalue)))
 
 
@@ -169,7 +173,9 @@ def lyapunov(A: Complex | FloatArray, Q: Complex | FloatArray, *, sampled: bool)
 class EigenvalueCluster:
     """Eigenvalues that cannot be told from each other: one, or one pair of complex ones, as a rule."""
 
-    eigenvalue: complex  # in 1/s; the mean of the cluster, with positive imaginary part of a pair
+    # in 1/s; the mean of the cluster, with positive imaginary part of a pair; that of a single real z < 0 of a sampled
+    # model has the imaginary part pi / sample_time
+    eigenvalue: complex
     count: int  # how many eigenvalues, or pairs of complex ones
     is_pair: bool
     error: float  # radius of a disc around ``eigenvalue`` in which all of them lie, and the true ones too
@@ -204,7 +210,8 @@ def cluster_modes(modes: Sequence[Mode]) -> list[EigenvalueCluster]:
             continue
         is_pair = not any(i not in conjugates or conjugates[i] in group for i in group if i < len(finite))
         mean = complex(values[group].mean())
-        if not is_pair:
+        is_alternating = not is_pair and all(finite[i].is_alternating for i in group if i < len(finite))
+        if not is_pair and not is_alternating:
             mean = complex(mean.real)
         spread = float(np.abs(values[group] - mean).max())
         error = max(spread, float(errors[group].max()))

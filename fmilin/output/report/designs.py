@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,28 @@ def show_response(measured: Any, page: Sheet) -> None:
 def show_sentence(result: Any, page: Sheet) -> None:
     """Print what a result says of itself."""
     page.print(str(result))
+
+
+def show_margins(margins: Any, page: Sheet) -> None:
+    """Print the margins of a loop, one a line, with the frequencies that they belong to."""
+    if not margins.stable:
+        page.print(str(margins))
+        return
+    print_fact(page, "Closed loop", "stable")
+    if not math.isnan(margins.phase):
+        low, high = margins.gain
+        print_fact(page, "Gain", f"{low:.4g} to {high:.4g}{_write_frequency(margins.gain_frequency)}")
+        print_fact(page, "Phase", f"{margins.phase:.4g} deg{_write_frequency(margins.phase_frequency)}")
+        print_fact(page, "Delay", f"{margins.delay:.4g} s")
+    low, high = margins.disk_gain
+    disk = f"{margins.disk:.4g}{_write_frequency(margins.disk_frequency)}: gains {low:.4g} to {high:.4g} and phases"
+    print_fact(page, "Disk margin", f"{disk} within {margins.disk_phase:.4g} deg at once")
+    for warning in margins.warnings:
+        page.print(f"! {warning}")
+
+
+def _write_frequency(frequency: float) -> str:
+    return "" if math.isnan(frequency) else f" at {frequency:.4g} rad/s"
 
 
 def show_regulator(regulator: Any, page: Sheet) -> None:

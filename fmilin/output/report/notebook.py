@@ -57,6 +57,7 @@ _TABLES: dict[str, tuple[Callable[[Any, Page], None], str]] = {
     "KalmanFilter": (tables.show_filter, ".gain, .covariance, .Q, .R, .sampled"),
     "LinearFamily": (tables.show_family, ".ok, .eigenvalues, .mode_events, .array(name); family[k] is a model"),
     "LinearModel": (_show_linear, ".modes(), .point, .full_states, .warnings"),
+    "Margins": (designs.show_margins, ".gain, .phase, .delay, .disk, .disk_gain, .disk_phase, .warnings"),
     "MechanismDescription": (tables.show_mechanism, "its .bodies, .joints, .loops, .springs, .inputs and .sensors"),
     "Model": (_show_model, ".states, .outputs, .parameters, .constraints"),
     "Modes": (_show_modes, "each has .eigenvalue, .frequency, .damping_ratio, .shape"),

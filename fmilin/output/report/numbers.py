@@ -42,6 +42,8 @@ def cluster_text(cluster: EigenvalueCluster) -> str:
     value = round_to_error(cluster.eigenvalue, cluster.error)
     text = eigenvalue_text(value, pair=cluster.is_pair)
     notes = []
+    if not cluster.is_pair and value.imag != 0:  # of a sampled model: a real z < 0, which has no conjugate
+        notes.append("alternates: z < 0")
     if cluster.count > 1:
         notes.append(f"{cluster.count} times")
     is_visible = cluster.error > 0.5 * 10.0 ** (1 - SIGNIFICANT) * abs(cluster.eigenvalue)

@@ -1,0 +1,167 @@
+"""Second ways of courses over time: trajectories, filtered data, statistics of runs, exponents, measured responses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fmilin.auditing.result import Audit, AuditRow, compare, keep_worst
+from fmilin.ground import FloatArray
+from fmilin.ground.tolerances import AUDITED_COURSE
+
+if TYPE_CHECKING:
+    from fmilin.design.estimation.consistency import Filtered
+    from fmilin.design.frequency_response import FrequencyResponse
+    from fmilin.design.monte_carlo import MonteCarlo
+    from fmilin.model import Model
+    from fmilin.motion.lyapunov import LyapunovExponents
+    from fmilin.motion.simulation.trajectory import Trajectory
+
+MOST_SAMPLES = 200
+COARSE = 0.1  # times the difference of two rules, one of which has an error smaller by two orders of the step
+HELD = "inputs at single samples: they may jump there"
+
+
+def audit_trajectory(trajectory: Trajectory, model: Model | None) -> Audit:
+    """Return the audit of a trajectory: outputs by the model, and steps of the states by its rates."""
+    unchecked = [
+        "drift and energy: the run computed them",
+        "events, switches and statistics: a record of the run",
+        HELD,
+    ]
+    if model is None:
+        unchecked.insert(0, "times, states, inputs and outputs: give the model (model=)")
+        return Audit("trajectory", "", (), tuple(unchecked))
+    if trajectory.parameters:
+        model = model.with_parameters(dict(trajectory.parameters))
+    if model.states.names != trajectory.state_signals.names or model.inputs.names != trajectory.input_signals.names:
+        unchecked.insert(0, "times, states, inputs and outputs: they are not those of this model")
+        return Audit("trajectory", model.info.name, (), tuple(unchecked))
+    shown = model.with_interface(None, trajectory.output_signals.names)
+    rows = [*_compare_outputs(trajectory, shown), *_compare_steps(trajectory, shown)]
+    return Audit("trajectory", model.info.name, tuple(rows), tuple(unchecked))
+
+
+def _choose_samples(count: int, extremes: FloatArray) -> list[int]:
+    """Return samples that are compared: some of them equally spaced, and those where a signal is largest."""
+    spaced = np.linspace(0, count - 1, min(count, MOST_SAMPLES)).astype(int)
+    largest = np.abs(extremes).argmax(axis=0) if extremes.size else np.empty(0, int)
+    return sorted(set(spaced.tolist()) | set(largest.tolist()))
+
+
+def _compare_outputs(trajectory: Trajectory, model: Model) -> Iterator[AuditRow]:
+    """Compare outputs at samples with the model's."""
+    values = np.hstack([trajectory.outputs, trajectory.states])
+    sizes = np.abs(trajectory.outputs).max(axis=0, initial=0.0)
+    comparisons = []
+    for k in _choose_samples(len(trajectory), values):
+        at = model.evaluate(float(trajectory.times[k]), trajectory.states[k], trajectory.inputs[k])
+        comparisons += [
+            compare(f"outputs: {name} at {trajectory.times[k]:.6g} s", float(stated), float(second),
+                    "evaluation of the model", 1e-7 * max(float(size), 1e-9))
+            for name, stated, second, size in zip(
+                trajectory.output_signals.names, trajectory.outputs[k], at.outputs, sizes, strict=True
+            )
+        ]  # fmt: skip
+    yield from keep_worst(comparisons)
+
+
+def _compare_steps(trajectory: Trajectory, model: Model) -> Iterator[AuditRow]:
+    """Compare steps of the states with Simpson's rule over the rates, at the middle by Hermite's interpolation.
+
+    Between samples the inputs are held at either end, or move from one to the other: the nearest of the three counts.
+    The difference from the trapezoidal rule says how coarse the samples are.
+    """
+    sizes = model.states.scales(np.abs(trajectory.states).max(axis=0))
+    chosen = _choose_samples(len(trajectory), trajectory.states)
+    ends = sorted({k for j in chosen for k in (j, j + 1) if 0 < k < len(trajectory)})
+    events = np.array([event.time for event in trajectory.events])
+    comparisons = []
+    for k in ends:
+        start, end = float(trajectory.times[k - 1]), float(trajectory.times[k])
+        if end <= start or ((events >= start) & (events <= end)).any():
+            continue
+        before, after = trajectory.inputs[k - 1], trajectory.inputs[k]
+        courses = [(before, before)] if (before == after).all() else [(before, after), (before, before), (after, after)]
+        candidates = [_measure_step(trajectory, model, k, course) for course in courses]
+        defect, coarse = min(candidates, key=lambda pair: float((np.abs(pair[0]) / sizes).max(initial=0.0)))
+        i = int(np.argmax(np.abs(defect) / (sizes * AUDITED_COURSE + np.abs(coarse))))
+        tolerance = AUDITED_COURSE * float(sizes[i]) + abs(float(coarse[i]))
+        quantity = f"states, times, inputs: step of {model.states.names[i]} to {end:.6g} s"
+        comparisons.append(compare(quantity, 0.0, float(defect[i]), "Simpson's rule over the rates", tolerance))
+    yield from keep_worst(comparisons)
+
+
+def _measure_step(
+    trajectory: Trajectory, model: Model, k: int, course: tuple[FloatArray, FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """Return by how much a step is off Simpson's rule, and the difference of that from the trapezoidal rule."""
+    x, after = trajectory.states[k - 1], trajectory.states[k]
+    t, end = float(trajectory.times[k - 1]), float(trajectory.times[k])
+    h = end - t
+    first = model.evaluate(t, x, course[0]).derivatives
+    last = model.evaluate(end, after, course[1]).derivatives
+    middle = (x + after) / 2 + h / 8 * (first - last)
+    rate = model.evaluate((t + end) / 2, middle, (course[0] + course[1]) / 2).derivatives
+    simpson = h / 6 * (first + 4 * rate + last)
+    return after - x - simpson, COARSE * (simpson - h / 2 * (first + last))
+
+
+def audit_filtered(filtered: Filtered) -> Audit:
+    """Return the audit of filtered data: of one output the likelihood from innovations and their deviations."""
+    rows: list[AuditRow] = []
+    texts = ["times, states, deviations, innovations and whitened: filter the data again"]
+    if filtered.innovations.shape[1] == 1:
+        measured = np.isfinite(filtered.whitened[:, 0]) & (filtered.whitened[:, 0] != 0)
+        innovations, whitened = filtered.innovations[measured, 0], filtered.whitened[measured, 0]
+        deviations = np.abs(innovations / whitened)
+        second = float((-0.5 * (whitened**2 + math.log(2 * math.pi)) - np.log(deviations)).sum())
+        tolerance = 1e-9 * max(abs(second), 1.0)
+        way = "normal densities of the innovations"
+        if measured.sum() == np.isfinite(filtered.whitened[:, 0]).sum():
+            rows.append(compare("log_likelihood", filtered.log_likelihood, second, way, tolerance))
+    else:
+        texts.append("log_likelihood: covariances of several innovations are not in the result")
+    return Audit("filtered data", "", tuple(rows), tuple(texts))
+
+
+def audit_monte_carlo(study: MonteCarlo) -> Audit:
+    """Return the audit of a Monte Carlo study, whose runs are not in the result."""
+    steps = np.diff(study.times)
+    rows = []
+    if len(steps):
+        spacing = float(study.times[-1] - study.times[0]) / len(steps)
+        off = float(np.abs(steps - spacing).max())
+        rows.append(compare("times, their spacing", spacing, spacing + off, "equal steps", 1e-9 * abs(spacing)))
+    runs = len(next(iter(study.samples.values()), np.empty(0)))
+    for name, values in study.measures.items():
+        failed = int(np.isnan(values).sum())
+        stated = sum(study.failures.values())
+        if runs:
+            rows.append(compare(f"failures, by {name}", float(stated), float(failed), "runs without a number", 0.0))
+    text = "samples, measures and courses: run a sample again with the function that was given"
+    return Audit("Monte Carlo study", "", tuple(rows), (text,))
+
+
+def audit_exponents(exponents: LyapunovExponents) -> Audit:
+    """Return the audit of Lyapunov exponents against their own course."""
+    last = exponents.history[-1] if len(exponents.history) else np.full_like(exponents.values, np.nan)
+    size = float(np.abs(last).max(initial=0.0)) or 1.0
+    rows = [
+        compare(f"values[{k}]", float(stated), float(second), "the end of its history", 1e-12 * size)
+        for k, (stated, second) in enumerate(zip(exponents.values, last, strict=True))
+    ]
+    text = "times, history, end and switches: compare two runs of different length"
+    return Audit("Lyapunov exponents", "", tuple(rows), (text,))
+
+
+def audit_frequency_response(response: FrequencyResponse) -> Audit:
+    """Return the audit of a measured response, whose model and point are not in the result."""
+    text = (
+        "input, frequencies, amplitudes, response, error and distortion: measure again with another signal "
+        "(signal='multisine'), or draw it beside the linear model (response.plot(linear))"
+    )
+    return Audit("frequency response", response.input.name, (), (text,))

@@ -1,0 +1,75 @@
+"""Second ways of parameters that vary: matrices at displaced parameters, and the blocks of an uncertain model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice, product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fmilin.auditing.linear import audit_linear_model
+from fmilin.auditing.result import Audit, AuditRow, compare, keep_worst
+from fmilin.ground import FloatArray
+from fmilin.ground.tolerances import AUDITED_GAIN
+
+if TYPE_CHECKING:
+    from fmilin.model import Model
+    from fmilin.points.uncertainty import Uncertain
+
+MOST_CORNERS = 8
+UNCHECKED = "remainder and M.y0: a bound from samples of the box, and where the deviations begin"
+
+
+def audit_uncertain(uncertain: Uncertain, model: Model | None) -> Audit:
+    """Return the audit of an uncertain model: of the one in the middle, and of its blocks at corners of the box."""
+    nominal = uncertain.nominal
+    if model is not None and nominal.point.parameters:
+        model = model.with_parameters(dict(nominal.point.parameters))
+    audit = audit_linear_model(nominal, model)
+    rows = [*_compare_middle(uncertain), *_compare_blocks(uncertain), *audit.rows]
+    texts = [UNCHECKED, "nominal.derivatives: give the model (model=)"] if model is None else [UNCHECKED]
+    return Audit("uncertain model", audit.name, tuple(rows), (*texts, *audit.unchecked))
+
+
+def _compare_middle(uncertain: Uncertain) -> Iterator[AuditRow]:
+    """Compare the middle of the box with the parameters of the nominal model."""
+    for name, (low, high) in uncertain.box.items():
+        value = uncertain.nominal.derivatives[name].value
+        tolerance = 1e-9 * max(abs(low), abs(high))
+        yield compare(f"box[{name}], its middle", (low + high) / 2, value, "value of the derivative", tolerance)
+
+
+def _compare_blocks(uncertain: Uncertain) -> Iterator[AuditRow]:
+    """Compare the upper linear fractional transformation with the affine model at corners of the box."""
+    comparisons: dict[str, list[AuditRow]] = {part: [] for part in "ABCD"}
+    for corner in islice(product((-1.0, 1.0), repeat=len(uncertain.box)), MOST_CORNERS):
+        limits = zip(uncertain.box.items(), corner, strict=True)
+        values = {name: (high if side > 0 else low) for (name, (low, high)), side in limits}
+        linear = uncertain.at(values)
+        sides = dict(zip(uncertain.box, corner, strict=True))
+        location = ", ".join(f"{name} = {value:g}" for name, value in values.items())
+        for part, matrix in zip("ABCD", _close_blocks(uncertain, sides), strict=True):
+            second = getattr(linear, part)
+            size = max(float(np.abs(second).max(initial=0.0)), 1e-300)
+            comparisons[part] += [
+                compare(f"M, box: {part}{list(index)} at {location}", float(matrix[index]), float(second[index]),
+                        "affine model", AUDITED_GAIN * size)
+                for index in np.ndindex(second.shape)
+            ]  # fmt: skip
+    for rows in comparisons.values():
+        yield from keep_worst(rows)
+
+
+def _close_blocks(uncertain: Uncertain, sides: dict[str, float]) -> tuple[FloatArray, ...]:
+    """Return A, B, C and D of M with its blocks closed, w = d z."""
+    M = uncertain.M
+    d = np.array([sides[name] for name, size in uncertain.blocks for _ in range(size)])
+    k = len(d)
+    loop = np.linalg.inv(np.eye(k) - d[:, None] * M.D[:k, :k]) * d
+    return (
+        M.A + M.B[:, :k] @ loop @ M.C[:k],
+        M.B[:, k:] + M.B[:, :k] @ loop @ M.D[:k, k:],
+        M.C[k:] + M.D[k:, :k] @ loop @ M.C[:k],
+        M.D[k:, k:] + M.D[k:, :k] @ loop @ M.D[:k, k:],
+    )
