@@ -17,7 +17,7 @@ from fmilin.manifold.nonvanishing import require_nonvanishing
 from fmilin.manifold.position import SOLVED_FOR, position_remarks
 from fmilin.manifold.projection import require_on_manifold
 from fmilin.manifold.rank import RankDecision, decide_rank, independent_rows
-from fmilin.manifold.selection import Manifold, Selection, carried_on, kinematic_pairs, linear_states, selected
+from fmilin.manifold.selection import Manifold, Selection, carried_on, find_kinematic_pairs, linear_states, selected
 from fmilin.manifold.verification import Verified, VerifiedFacts, conserved_quantities, verify_inputs, verify_invariance
 from fmilin.model.interface import Model, OperatingPoint
 
@@ -163,9 +163,10 @@ def row_terms(model: Model, point: OperatingPoint) -> FloatArray:
 
 def _invariants_at(model: Model, point: OperatingPoint, facts: VerifiedFacts, named: Sequence[str] = ()) -> Invariants:
     halved = 0 < len(named) < len(model.states)  # positions alone may have been named: their velocities go along
-    pairs = facts.pairs or (kinematic_pairs(model, point) if len(model.constraints) or halved else {})
-    facts.pairs = pairs or None  # a model that cannot be evaluated near this point may be at another
-    return Invariants(model, point.inputs, pairs, model.states.scales(point.states), moving=facts.moving)
+    pairs = facts.pairs
+    if pairs is None and (len(model.constraints) or halved):
+        pairs = facts.pairs = find_kinematic_pairs(model, point)  # None near points where it cannot be evaluated
+    return Invariants(model, point.inputs, pairs or {}, model.states.scales(point.states), moving=facts.moving)
 
 
 def _chosen(

@@ -24,6 +24,11 @@ PERTURBATION = 1e-6  # of sizes: tells equal from equal by chance, and stays in 
 def kinematic_pairs(model: Model, point: OperatingPoint) -> Mapping[int, int]:
     """Return ``{i: j}`` where the derivative of state i is state j itself, bitwise, at the point and at two near it."""
     # A model that cannot be evaluated off its manifold has no pairs by this test: nothing is lost but the short cut.
+    return find_kinematic_pairs(model, point) or {}
+
+
+def find_kinematic_pairs(model: Model, point: OperatingPoint) -> Mapping[int, int] | None:
+    """Return :func:`kinematic_pairs`, and None where the model cannot be evaluated near the point."""
     rng = np.random.default_rng(20160901)
     scales = model.states.scales(point.states)
     candidates: set[tuple[int, int]] | None = None
@@ -32,7 +37,7 @@ def kinematic_pairs(model: Model, point: OperatingPoint) -> Mapping[int, int]:
         try:
             rates = model.evaluate(point.time, x, point.inputs).derivatives
         except (ModelError, NumericalError):
-            return {}
+            return None
         rows, columns = np.nonzero(rates[:, None] == x[None, :])
         here = {(int(i), int(j)) for i, j in zip(rows, columns, strict=True) if i != j}
         candidates = here if candidates is None else candidates & here

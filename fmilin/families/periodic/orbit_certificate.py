@@ -28,6 +28,7 @@ SHORTEST_PERIOD, LONGEST_PERIOD = 0.2, 3.0  # of the period of the shot: beyond 
 RESOLVED = 1e-9  # relative error of transitions with which a singular value below the limit of rank is zero
 BLURRED = 1e-8  # from which the Jacobian counts as measured
 MOST_POINTS = 768  # of a period
+GAIN_OF_A_DOUBLING = 60.0  # of the error of transitions: splines of degree 5 are of order 6
 SIDES = 2  # random directions in which that is done
 NEAR_ENOUGH = 1e-11  # a distance with which one direction is enough where it changes the monodromy matrix
 UNIMPORTANT = 1e-10  # by less, relative, than its other errors
@@ -67,6 +68,7 @@ class ShootingEquations:
         self.shooting, self.shot = shooting, shot
         self._arcs: dict[bytes, tuple[list[Arc], Shot]] = {}
         self._values: dict[bytes, FloatArray] = {}
+        self._shots: dict[bytes, Shot] = {}
         self.arcs = self._resolved_arcs()
         self.column_sizes, self.row_sizes = shooting.sizes(shot, self.arcs)
         self.conditions = self._conditions()
@@ -86,7 +88,9 @@ class ShootingEquations:
             self.blur = max(arc.transition_error for arc in arcs)
             if self.blur <= RESOLVED or shooting.points >= MOST_POINTS:
                 return arcs
-            shooting.points *= 2
+            # Slopes at all points are the larger part of the work: go at once to where they will be enough.
+            doublings = int(np.clip(np.ceil(np.log(self.blur / RESOLVED) / np.log(GAIN_OF_A_DOUBLING)), 1, 2))
+            shooting.points = min(shooting.points * 2**doublings, MOST_POINTS)
 
     @property
     def order(self) -> int:
@@ -122,7 +126,13 @@ class ShootingEquations:
 
     def shot_at(self, z: FloatArray) -> Shot:
         """Return the shot at displacements z (n,)."""
-        return self.shooting.moved(self.shot, self.arcs, z * self.column_sizes)
+        if not z.any():
+            return self.shot
+        key = z.tobytes()
+        if key not in self._shots:
+            shot = self.shooting.moved(self.shot, self.arcs, z * self.column_sizes)
+            self._shots = {**dict(list(self._shots.items())[-2:]), key: shot}
+        return self._shots[key]
 
     def values(self, z: FloatArray) -> FloatArray:
         """Return gaps and conditions at z (n,); NaN where the motion is not defined."""
@@ -177,9 +187,9 @@ class ShootingEquations:
         return np.asarray(M)
 
 
-def certify_orbit(problem: OrbitProblem, shot: Shot) -> OrbitCertificate:
+def certify_orbit(shooting: Shooting, shot: Shot) -> OrbitCertificate:
     """Return how near the periodic motion is; raise NumericalError where nothing says that there is one."""
-    shooting = Shooting(problem)
+    problem = shooting.problem
     equations = ShootingEquations(shooting, shot)
     n = len(equations.column_sizes)
     noise = _integration_error(problem, equations)

@@ -36,8 +36,13 @@ SETTLED = (1, 10, 50)  # periods that are integrated before shooting is tried ag
 MANY = 8  # stretches of multiple shooting
 FAR = 0.2  # of the extent of the motion: nearer than this to the start it may have returned
 PHASED = 6  # corrections of the first period
+PHASE_CONVERGED = 1e-7  # of the period: corrections are Newton's, and leave about the square of this
 STANDS = 1e-9  # in sizes of the states per second
 ORBIT_METHOD = Method("DOP853", 1e-12, 1e-13)
+# The search for a start needs a few digits: its integrations take a quarter of the steps.
+SEARCH_TOLERANCES = (1e-8, 1e-9)
+SEARCHED = 1e-6  # gaps, in sizes of the states, at which the search ends
+WORTH_CLOSING = 1e-2  # gaps that accurate integrations may still close
 
 
 @one_at_a_time
@@ -110,8 +115,21 @@ def periodic_orbit(
 def orbit_as(model: Model, request: OrbitRequest, points: int = 64) -> PeriodicOrbit:
     """Return the periodic motion that a request describes; see :func:`periodic_orbit`."""
     problem = orbit_problem(model, request)
-    problem, shot = _first(problem)
-    return _orbit(problem, _closed(problem, shot), points)
+    coarse = _with_search_tolerances(problem)
+    coarse, shot = _first(coarse)
+    problem = replace(problem, gain=coarse.gain)
+    return _orbit(problem, _closed(problem, coarse, shot), points)
+
+
+def _with_search_tolerances(problem: OrbitProblem) -> OrbitProblem:
+    """Return the problem with the tolerances of the search, where those that were asked for are smaller."""
+    run = problem.request.run
+    method = Method(run.method) if isinstance(run.method, str) else run.method
+    if isinstance(problem.model, Stepped) or method.name == "RK4" or method.relative >= SEARCH_TOLERANCES[0]:
+        return problem
+    relative, absolute = SEARCH_TOLERANCES
+    method = replace(method, relative=relative, absolute=max(absolute, method.absolute))
+    return replace(problem, request=replace(problem.request, run=replace(run, method=method)))
 
 
 # -- the first guess -----------------------------------------------------------------------------------------------
@@ -181,7 +199,7 @@ def _in_phase(problem: OrbitProblem, shot: Shot) -> Shot:
         if not abs(by) < FAR * shot.period:
             break
         shot = replace(shot, period=shot.period + by)
-        if abs(by) < 1e-14 * shot.period:
+        if abs(by) < PHASE_CONVERGED * shot.period:
             break
     return shot
 
@@ -210,23 +228,37 @@ def _returned(gone: FloatArray, rate: FloatArray) -> float | None:
 # -- closing it ----------------------------------------------------------------------------------------------------
 
 
-def _closed(problem: OrbitProblem, first: Shot) -> OrbitCertificate:
-    """Return the orbit by single shooting, from a start that has settled, by multiple shooting: what closes first."""
+def _closed(problem: OrbitProblem, coarse: OrbitProblem, first: Shot) -> OrbitCertificate:
+    """Return the orbit by single shooting, from a start that has settled, by multiple shooting: what closes first.
+
+    Each way is tried with the tolerances of the search, ``coarse``, and completed with those of ``problem``.
+    """
     doubt: NumericalError | None = None
     reached: list[tuple[float, Shot, FloatArray]] = []
     trouble: NumericalError | ConstraintError | None = None
-    for attempt in _attempts(problem, first):
+    for attempt in _attempts(coarse, first):
         shooting = Shooting(problem)
         try:
             with np.errstate(over="ignore", invalid="ignore"):
-                shot, gap = shooting.solve(attempt())
+                shot, gap = attempt(), np.inf
+                if coarse is not problem:
+                    search = Shooting(coarse)
+                    first_guess = shot
+                    shot, gap = search.solve(shot, target=SEARCHED)
+                    if shot is first_guess and problem.finds_period and len(shot.nodes) == 1:
+                        # A start on an orbit that is one of a family stays: the period alone becomes more accurate.
+                        shot = _in_phase(problem, shot)
+                if coarse is problem or gap <= WORTH_CLOSING:
+                    shot, gap = shooting.solve(shot)
+                else:
+                    shooting = search
         except (NumericalError, ConstraintError) as error:
             trouble = trouble or error
             continue
         if gap <= ORBIT_CLOSED and not _has_come_to_rest(problem, shot):
             try:
                 with np.errstate(over="ignore", invalid="ignore"):
-                    return certify_orbit(problem, shot)
+                    return certify_orbit(shooting, shot)
             except NumericalError as error:
                 doubt = doubt or error
                 continue

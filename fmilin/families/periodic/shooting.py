@@ -30,6 +30,9 @@ ENOUGH = 1e-9  # precision of the sensitivities
 HALVING_GAINS = 20.0  # how much nearer a spline of degree 5 is, at least, with twice as many points
 ORBIT_CLOSED = 1e-9  # in sizes of the states: what is left of the gaps
 REFINED = 1e-12  # as long as steps help, they go on to here
+STALLED_AFTER = 6  # steps in which the gaps must become this part of what they were
+STALLED = 0.5
+REMEMBERED = 3  # motions that are not integrated again
 EASILY = 1e3  # so many times rather than the start the period moves, and what is free: a start on an orbit stays
 LONGEST = 0.5  # how much of the period, and of the sizes of the states, a step may change at once
 DIFFERENCE = 1e-6  # relative: by what a free parameter is moved
@@ -101,14 +104,21 @@ class Shooting:
         self.points = POINTS  # of a period at which slopes are taken
         self.is_stepped = isinstance(model, Stepped)
         self.measured = self.is_stepped  # whether deviations are measured beside the motion, as past events
+        self._motions: list[tuple[Shot, int, list[tuple[OperatingPoint, ...]]]] = []
 
-    def solve(self, shot: Shot) -> tuple[Shot, float]:
-        """Return where the gaps are smallest, and the largest of them, in sizes of the states."""
+    def solve(self, shot: Shot, *, target: float = REFINED) -> tuple[Shot, float]:
+        """Return where the gaps are smallest, and the largest of them, in sizes of the states.
+
+        Steps end where the gaps are below ``target``, or where they do not become smaller at a useful rate.
+        """
         ends = self.ends(shot)
         gaps = self.gaps_of(shot, ends)
         best = self._size(gaps)
+        sizes = [best]
         for _ in range(ITERATIONS):
-            if best <= REFINED:
+            # Newton's method far from a solution gains little by little; what gains this little does not arrive.
+            stalls = len(sizes) > STALLED_AFTER and best > STALLED * sizes[-1 - STALLED_AFTER]
+            if best <= target or stalls:
                 break
             arcs = [self.arc_of(shot, points) for points in ends]
             step = self._step(shot, arcs, gaps)
@@ -117,6 +127,7 @@ class Shooting:
                 break
             before, (shot, ends, gaps) = best, improved
             best = self._size(gaps)
+            sizes.append(best)
             if best <= ORBIT_CLOSED and best > 0.3 * before:
                 break
         self.gap = max(gaps, key=lambda gap: self._size([gap]))
@@ -158,6 +169,15 @@ class Shooting:
     def ends(self, shot: Shot, count: int | None = None) -> list[tuple[OperatingPoint, ...]]:
         """Return points along each stretch, integrated from its node to its end; ``count`` of them after the node."""
         count = count or max(8, self.points // len(shot.nodes))
+        for of_shot, points_per_stretch, stretches in self._motions:
+            if of_shot is shot and points_per_stretch % count == 0:
+                every = points_per_stretch // count
+                return [points[::every] for points in stretches]
+        stretches = self._integrate(shot, count)
+        self._motions = [*self._motions[1 - REMEMBERED :], (shot, count, stretches)]
+        return stretches
+
+    def _integrate(self, shot: Shot, count: int) -> list[tuple[OperatingPoint, ...]]:
         length = shot.period / len(shot.nodes)
         stretches = []
         for node in shot.nodes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import isfinite
 
 import numpy as np
 
@@ -63,6 +64,11 @@ class Energy:
         row: FloatArray = self._invariants.gradient(t, x, u).H[self._row]
         self.size = max(self.size, float(np.linalg.norm(row * self._scales)))
         return row
+
+
+def is_finite(values: FloatArray) -> bool:
+    """Whether all values (n,) are finite: a sum of squares tells most of it in a tenth of the time."""
+    return isfinite(values.dot(values)) or bool(np.isfinite(values).all())
 
 
 SPACINGS = 16.0  # of floats, before a jump, at which the rates of the step that ends there are looked at
@@ -126,7 +132,7 @@ class Plant:
 
     def f(self, t: float, x: FloatArray) -> FloatArray:
         """Return the rates, shape (N,); NaN where the model has none, with the reason in :attr:`trouble`."""
-        if not np.isfinite(x).all():
+        if not is_finite(x):
             return np.full(len(x), np.nan)  # a stage of a step that has failed already
         try:
             rates = self.evaluate(min(t, self._latest), x).derivatives
@@ -136,7 +142,7 @@ class Plant:
                 raise  # it would go on in another mode
             self.trouble = error
             return np.full(len(x), np.nan)
-        if not np.isfinite(rates).all():
+        if not is_finite(rates):
             name = self.model.states.names[int(np.flatnonzero(~np.isfinite(rates))[0])]
             self.trouble = NumericalError(
                 f"The model returns no number for the derivative of the state '{name}' near t = {t:.9g} s.",
