@@ -36,6 +36,7 @@ from fmilin.motion.simulation.run import RunRequest, snapshots
 
 GOOD = 30.0  # condition number up to which states are kept as coordinates along the whole motion
 LOOKED_AT = 24  # points of a motion at which coordinates are compared
+DEGREE_OF_BASIS = 9  # of the spline that says how a carried basis turns
 OF_MODELS = ("A", "B", "C", "D", "T", "f0")  # what slopes have of every linear model
 
 
@@ -63,7 +64,8 @@ class PathSlopes:
         """A with the rate at which the coordinates turn, (m + 1, P, P)."""
         if not self.carried:
             return self.A
-        rate = make_interp_spline(self.times, self.R, k=min(5, len(self.times) - 1), axis=0).derivative()(self.times)
+        degree = min(DEGREE_OF_BASIS, len(self.times) - 1)
+        rate = make_interp_spline(self.times, self.R, k=degree, axis=0).derivative()(self.times)
         return np.asarray(self.A + rate @ self.T)
 
     @property

@@ -27,7 +27,9 @@ from fmilin.motion.simulation.time_breaks import find_time_breaks
 POINTS = 48  # of a period at which slopes are taken for a step of Newton's method
 ITERATIONS = 25
 ENOUGH = 1e-9  # precision of the sensitivities
-HALVING_GAINS = 20.0  # how much nearer a spline of degree 5 is, at least, with twice as many points
+DEGREE = 9  # of splines through slopes: degree 5 takes two to four times as many points for the same accuracy
+LEAST_GAIN, LARGEST_GAIN = 20.0, 300.0  # by which twice as many points reduce the error of a transition
+GAINS_LESS = 3.0  # times that the next doubling may gain less than the last one did
 ORBIT_CLOSED = 1e-9  # in sizes of the states: what is left of the gaps
 REFINED = 1e-12  # as long as steps help, they go on to here
 STALLED_AFTER = 6  # steps in which the gaps must become this part of what they were
@@ -56,11 +58,18 @@ class Arc:
 
     @property
     def transition_error(self) -> float:
-        """The largest error of the transition between the points, relative: from every second one of them."""
+        """The largest error of the transition between the points, relative: from every second and fourth one."""
         if self.measured is not None:
             return 0.0
-        apart = float(np.abs(self._interpolated(2) - self.transition).max(initial=0.0))
-        return apart / HALVING_GAINS / max(float(np.abs(self.transition).max(initial=0.0)), 1.0)
+        size = max(float(np.abs(self.transition).max(initial=0.0)), 1.0)
+        halved = self._interpolated(2)
+        apart = float(np.abs(halved - self.transition).max(initial=0.0)) / size
+        if (len(self.slopes.times) - 1) // 4 <= DEGREE:
+            return apart / LEAST_GAIN
+        before = float(np.abs(self._interpolated(4) - halved).max(initial=0.0)) / size
+        # Where slopes are smooth the last doubling gained a factor of hundreds, and at kinks two or four.
+        gain = before / max(apart, 1e-300) / GAINS_LESS
+        return apart / float(np.clip(gain, LEAST_GAIN, LARGEST_GAIN))
 
     def _interpolated(self, stride: int) -> FloatArray:
         """Return the transition by a spline through every so many points."""
@@ -69,7 +78,7 @@ class Arc:
         m, order, inputs = B.shape
         system = np.zeros((m, order + inputs, order + inputs))
         system[:, :order, :order], system[:, :order, order:] = moving, B
-        spline = make_interp_spline(times, system, k=min(5, m - 1), axis=0)
+        spline = make_interp_spline(times, system, k=min(DEGREE, m - 1), axis=0)
         length = times[-1] - times[0]
         steps = factors(lambda at: np.asarray(spline(times[0] + length * at)), length, m, precision=ENOUGH)
         return product(steps)[:order]
