@@ -21,7 +21,7 @@ from fmilin.linearization.identification.impulse_response import (
     relative_change,
 )
 from fmilin.linearization.identification.integrators import EXACT, continuous_by
-from fmilin.linearization.identification.moving_point import find_change, identify_at_moving_point
+from fmilin.linearization.identification.moving_point import identify_at_moving_point
 from fmilin.linearization.identification.realize import Realized, named_coordinates, realize
 from fmilin.linearization.identification.sampled import Continuous, Sampled, apart, continuous_of, sampled_from
 from fmilin.linearization.identification.steps import (
@@ -32,6 +32,7 @@ from fmilin.linearization.identification.steps import (
     held_out,
     usable_step,
 )
+from fmilin.linearization.identification.time_dependence import find_change, require_equal_steps
 from fmilin.model import Model, OperatingPoint, Stepping
 
 SHORT, LONG = 60, 200  # steps of a run: while a step is searched for, and at last
@@ -131,6 +132,8 @@ class ByResponse(Identification):
             change = find_change(self.runner, begin)
             if change:
                 return self._at_moving_point(begin, independent, change)
+            if self.runner.cadence.internal and not self.runner.is_noisy:
+                require_equal_steps(self.runner, self.runner.cadence.internal)
         step = self._step()
         nu = len(self.runner.scales)
         long = self.runner.affords(f"runs of {LONG} steps, which show slower motions", 4 * nu, 4 * nu * LONG, step)

@@ -19,24 +19,19 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.ground import FloatArray, FmilinError, NumericalError
-from fmilin.ground.tolerances import CHANGES_ALONG_MOTION, RANK_MEASURED, TOO_INACCURATE
+from fmilin.ground.tolerances import RANK_MEASURED, TOO_INACCURATE
 from fmilin.linearization.identification.comparison import align_models, combine_steps, measure_difference
 from fmilin.linearization.identification.impulse_response import (
     Markov,
     Runner,
     compute_markov,
     reading_of,
-    relative_change,
 )
 from fmilin.linearization.identification.realize import realize, significant
 from fmilin.linearization.identification.sampled import Continuous, Sampled, apart, continuous_of
+from fmilin.linearization.identification.time_dependence import PULSE
 
 WINDOW = 8  # steps of a record that tells the order
-PULSE = 1e-3  # of the sizes of inputs, of pulses that tell whether responses change
-ROWS_COMPARED = 20  # steps of the responses that are compared with later ones
-NO_CHANGE = 1e-9  # of responses, that is rounding
-GLANCE = 4  # steps that show whether the point moves at all
-SCALES = (1.0, 8.0, 64.0)  # times the step of these
 # steps after the first n, from which matrices are extrapolated back to the point, tried one after another
 WINDOW_OF_LIMIT, WINDOWS_OF_OWN_STEP = (6,), (5, 7, 10)
 MOST_DEGREES = 7  # polynomials that do that are of a lower degree
@@ -57,37 +52,6 @@ class Estimate:
     change: float  # the difference of two estimates, relative: see :func:`measure_difference`
     rows: tuple[int, ...] | None  # outputs, and declared states after them, that are the coordinates; None: hidden ones
     change_in_step: float = 0.0  # of A and B, relative, where steps cannot be shortened
-
-
-def find_change(runner: Runner, step: float) -> str:
-    """Return how responses change along a motion of the outputs: "" not at all, "smooth", or by an "event".
-
-    A smooth change shows in short records, too. Where these show none, a change in long ones is that of an event.
-    """
-    nu = len(runner.scales)
-    smooth = False
-    for scale in SCALES:
-        h = scale * step
-        still = np.zeros((GLANCE, nu))
-        try:
-            shown = runner.run(still, h).after
-            size = np.max(np.abs(shown), axis=0)
-            if not (np.ptp(shown, axis=0) > CHANGES_ALONG_MOTION * size).any():
-                continue
-            if not runner.affords("whether responses change along the motion", 6 * nu, 8 * nu * ROWS_COMPARED, h):
-                return ""
-            for j, amplitude in enumerate((PULSE * runner.scales).tolist()):
-                first, again = (_respond_to_pulse(runner, j, amplitude, h, 0, ROWS_COMPARED) for _ in range(2))
-                later = _respond_to_pulse(runner, j, amplitude, h, ROWS_COMPARED, ROWS_COMPARED)
-                rounding = float(np.max(np.finfo(float).eps * size / (amplitude * _largest(first, size)), initial=0.0))
-                noise = 10.0 * max(relative_change(again, first), rounding)
-                change = relative_change(later, first)
-                if change > max(CHANGES_ALONG_MOTION, noise):
-                    return "smooth" if smooth or scale == SCALES[0] else "event"
-                smooth |= change > max(NO_CHANGE, noise)
-        except FmilinError:  # it takes no such steps, or leaves what it can do
-            continue
-    return ""
 
 
 def identify_at_moving_point(
@@ -111,18 +75,6 @@ def identify_at_moving_point(
             raise _moves_too_fast(visible.change, hidden=False)
         return visible
     return _realize_short_records(runner, amplitudes, step, chosen, shortens=shortens)
-
-
-def _largest(response: FloatArray, size: FloatArray) -> FloatArray:
-    largest = np.max(np.abs(response), axis=0, initial=0.0)
-    return np.where(largest > 0, largest, np.where(size > 0, size, 1.0))
-
-
-def _respond_to_pulse(runner: Runner, j: int, amplitude: float, step: float, first: int, count: int) -> FloatArray:
-    """Return what a unit pulse on input j in step ``first`` moves the outputs by from there on, (count, ny)."""
-    deviations = np.zeros((first + count, len(runner.scales)))
-    deviations[first, j] = amplitude
-    return runner.odd(deviations, step, amplitude).after[first:]
 
 
 def _measure(

@@ -41,3 +41,10 @@ def test_positions_first_are_told_as_an_error(tmp_path: Path) -> None:
     """Explicit Euler explains the steps of positions first as well, with other damping: the error states that."""
     verdict, why = judge(Case(MASSES, "positions first", 0.01, REFUSES), tmp_path)
     assert verdict == "told", why
+
+
+@pytest.mark.parametrize("integrator", ["BDF2", "AB2"])
+def test_a_multistep_method_that_starts_otherwise_is_an_error(integrator: str, tmp_path: Path) -> None:
+    verdict, why = judge(Case(MOTOR, integrator, 0.01, REFUSES), tmp_path)
+    assert verdict == "refused"
+    assert "multistep method" in why
