@@ -18,7 +18,8 @@ from fmilin.ground import REFUSALS, FloatArray, NumericalError
 from fmilin.ground.tolerances import EXTENT_OF_AN_ORBIT
 from fmilin.motion.simulation.method import Method
 from fmilin.numerics.balanced import balanced
-from fmilin.points.certificate import certify
+from fmilin.points.certificate import CLEARLY, certify
+from fmilin.points.newton import TERMS_ROUNDED
 
 LOOSER = 100.0  # how much larger the tolerances of the run are that shows the error of the integration
 SECOND_ERROR = 4.0  # errors of the other run by so many times this ratio: they grow a little slower than tolerances
@@ -45,6 +46,7 @@ class OrbitCertificate:
     monodromy_error: FloatArray  # (N, N), of the deviations of all states after a period
     is_family: bool  # whether the motion is one of a family
     is_multiple: bool  # whether several periodic motions meet here
+    resolution: float = 0.0  # of a family: the change over a period, in sizes of the states, that passes for none
 
 
 class _Displacements:
@@ -208,10 +210,25 @@ def certify_orbit(shooting: Shooting, shot: Shot) -> OrbitCertificate:
         _require_extent(problem, equations, ends[0], distance)
     named = _named(problem, equations, distance)
     off = _monodromy_error(equations, certificate.z, certificate.distance)
+    is_family = _is_family(equations, certificate.multiple, exact=exact)
+    resolution = _resolve_change(equations, noise) if is_family else 0.0
+    off = off + resolution * np.outer(shooting.scales, 1 / shooting.scales)
     return OrbitCertificate(
-        certified, gap, named, regularity, off,
-        is_family=_is_family(equations, certificate.multiple, exact=exact), is_multiple=bool(certificate.multiple),
+        certified, gap, named, regularity, off, is_family=is_family, is_multiple=bool(certificate.multiple),
+        resolution=resolution,
     )  # fmt: skip
+
+
+def _resolve_change(equations: ShootingEquations, noise: FloatArray) -> float:
+    """Return the change over a period, in sizes of the states, below which a motion passes for one of a family.
+
+    A motion that decays more slowly than that is not periodic, and has no neighbours that are: the gap does not show
+    it, because of the error of the integration, nor does the Jacobian.
+    """
+    sigma = balanced(equations.J, equations.sizes).sigma
+    from_slopes = float(np.min(sigma, initial=np.inf)) * float(np.max(np.abs(equations.J), initial=0.0))
+    rounding = TERMS_ROUNDED * np.abs(equations.J).sum(axis=1)
+    return CLEARLY * max(float(np.max(noise + rounding, initial=0.0)), from_slopes)
 
 
 def _integration_error(problem: OrbitProblem, equations: ShootingEquations) -> FloatArray:

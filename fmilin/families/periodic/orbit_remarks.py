@@ -33,7 +33,9 @@ def _remark_on_certificate(certificate: OrbitCertificate) -> tuple[Remark, ...]:
         )
     if certificate.is_family:
         text = (
-            "The periodic motion is one of a family, as far as rounding tells: the one nearest to the start was taken."
+            "The periodic motion is one of a family, as far as rounding tells: the one nearest to the start was taken. "
+            f"It is closed to within {certificate.resolution:.1g} of the sizes of the states per period; slower decay "
+            "or growth cannot be told."
         )
         return (Remark("family", text),)
     return ()

@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from fmilin.ground import FloatArray, Remark, Shown, Signals
 from fmilin.motion.periodic.fourier import ComplexArray, Interpolant, harmonics, with_upper_harmonics_mistaken
 from fmilin.motion.periodic.transition import CONVERGED, condensed, factors, logarithms_of_multipliers, product
-from fmilin.motion.periodic.verdict import Verdict, judge_multipliers
+from fmilin.motion.periodic.verdict import Verdict, doubt_neutrality, judge_multipliers
 
 EPS = float(np.finfo(np.float64).eps)
 INTEGRATED = 4.0  # times the convergence of the transition matrix: what its integration may be off
@@ -134,6 +134,11 @@ def floquet(periodic: Periodic, states: Signals, remarks: tuple[Remark, ...] = (
     judged = _judge(periodic, steps, logarithms)
     symmetric = [ranks[k] for k in unit.values()]
     multiplier_errors = _assign_errors(multipliers, judged, symmetric, error)
+    if any(remark.kind == "family" for remark in remarks):
+        # A motion that decays more slowly than can be resolved passes for one of a family: its multipliers, that of
+        # the motion itself included, are 1 within the errors only.
+        multiplier_errors = np.maximum(multiplier_errors, judged.error)
+        judged = doubt_neutrality(judged)
     error, relative = max(error, judged.error), max(relative, judged.error_of_logarithms)
     imaginary = np.where(logarithms.imag <= -np.pi + 1e-12, logarithms.imag + 2 * np.pi, logarithms.imag)
     exponents = (logarithms.real + 1j * imaginary) / periodic.period

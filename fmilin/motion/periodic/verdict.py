@@ -8,7 +8,7 @@ family of motions with different periods neighbours drift apart along the path, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -68,6 +68,17 @@ def judge_multipliers(
     if directions and whole.stable is None:
         return Verdict(None, whole.text, True, *size, path)  # noqa: FBT003
     return Verdict(True, _text(path, len(M) - len(directions)), True, *size, path)  # noqa: FBT003
+
+
+def doubt_neutrality(verdict: Verdict) -> Verdict:
+    """Return the verdict on a motion of a family: that neighbours stay neutral is known within the errors only."""
+    if verdict.stable is not True:
+        return verdict
+    text = (
+        f"cannot be told: no deviation grows or dies out by more than {verdict.error:.1g} of its size a period, and "
+        "slower growth or decay is not resolved"
+    )
+    return replace(verdict, stable=None, orbitally_stable=None, text=text)
 
 
 def _judge_path(M: FloatArray, error: FloatArray, directions: Sequence[FloatArray]) -> Stability:

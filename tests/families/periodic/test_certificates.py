@@ -68,8 +68,21 @@ def test_neighbours_of_a_pendulum_drift_along_its_path_which_is_neutral() -> Non
 
 def test_all_motions_of_a_linear_oscillator_are_neutral() -> None:
     floquet = judged(OdeModel("oscillator", {"x": "v", "v": "-4*x"}, start={"x": 1.0}))
-    assert floquet.stable is True
-    assert floquet.verdict.startswith("neutral")
+    assert floquet.stable is None
+    assert floquet.verdict.startswith("cannot be told: no deviation grows or dies out by more than")
+
+
+@pytest.mark.parametrize("damping", [4e-12, 1e-12, -2e-12])
+def test_decay_that_is_not_resolved_is_within_the_stated_errors(damping: float) -> None:
+    """Both multipliers of x'' = -x - 2 d x' have the modulus exp(-2 pi d): it is not periodic, by less than is seen."""
+    model = OdeModel("slow", {"x": "v", "v": f"-x - {2 * damping}*v"}, start={"x": 1.0})
+    orbit = fl.periodic_orbit(model)
+    (remark,) = orbit.remarks
+    assert "slower decay or growth cannot be told" in remark.message
+    floquet = fl.linearize_periodic(model, orbit).floquet()
+    off = np.abs(np.abs(floquet.multipliers) - np.exp(-2 * np.pi * damping))
+    assert (off <= floquet.multiplier_errors).all()
+    assert (floquet.stable, floquet.orbitally_stable) == (None, None)
 
 
 def test_text_and_property_agree_for_kepler() -> None:
