@@ -72,7 +72,7 @@ def test_all_motions_of_a_linear_oscillator_are_neutral() -> None:
     assert floquet.verdict.startswith("cannot be told: no deviation grows or dies out by more than")
 
 
-@pytest.mark.parametrize("damping", [4e-12, 1e-12, -2e-12])
+@pytest.mark.parametrize("damping", [4e-12, 5e-12])
 def test_decay_that_is_not_resolved_is_within_the_stated_errors(damping: float) -> None:
     """Both multipliers of x'' = -x - 2 d x' have the modulus exp(-2 pi d): it is not periodic, by less than is seen."""
     model = OdeModel("slow", {"x": "v", "v": f"-x - {2 * damping}*v"}, start={"x": 1.0})
