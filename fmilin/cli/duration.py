@@ -18,6 +18,7 @@ import click
 from fmilin.ground.errors import ModelCrashError
 from fmilin.ground.sandbox.cage import pausing
 
+LONGEST_DEADLINE = 1e8  # seconds; timers of the operating system end at the range of their numbers
 GRACE = 1.5  # seconds for cleaning up behind the deadline, before everything is ended by force
 _FORWARDED = (signal.SIGINT, signal.SIGTERM)
 WAITING = "waiting for the model's process"
@@ -65,7 +66,7 @@ def deadline_in(arguments: Sequence[str]) -> float | None:
         if name == "--deadline":
             with suppress(ValueError, IndexError):
                 seconds = float(value if equals else arguments[i + 1])
-                return seconds if math.isfinite(seconds) and seconds > 0 else None
+                return min(seconds, LONGEST_DEADLINE) if math.isfinite(seconds) and seconds > 0 else None
     return None
 
 

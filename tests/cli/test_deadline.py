@@ -132,3 +132,10 @@ def _of(folder: Path) -> Mapping[int, str]:
         except (psutil.Error, OSError):
             continue
     return here
+
+
+def test_a_deadline_beyond_the_range_of_timers_is_the_longest_one() -> None:
+    for text in ("9" * 30, "1e300"):
+        seconds = deadline_in(["trim", "model.fmu", "--deadline", text])
+        assert seconds is not None
+        assert 1e7 < seconds < 1e9

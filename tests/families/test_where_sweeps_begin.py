@@ -1,0 +1,57 @@
+"""Where a sweep begins its search, and which coordinates a stack of assembled points holds at zero."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.families.grid import Grid
+from fmilin.families.plan import Plan, PointRequest
+from fmilin.families.solver import Solver
+from fmilin.families.stacked_equations import Equations
+from fmilin.native import OdeModel
+
+SPRING = OdeModel("spring", {"x": "v", "v": "u - k*x - x^3 - v"}, inputs=["u"], parameters={"k": 2.0}, start={"x": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("start", "at", "pinned"),
+    [((0.0, 0.0), (0.0, 0.0), [0, 1]), ((0.0, 0.0), (0.5, 0.0), [1]), ((0.5, 0.0), (0.0, 0.0), [1]),
+     ((0.5, 0.3), (0.5, 0.3), [])],
+)  # fmt: skip
+def test_a_stack_holds_coordinates_that_are_zero_at_the_start_and_at_the_seed(
+    start: tuple[float, float], at: tuple[float, float], pinned: list[int]
+) -> None:
+    """Without them the equations would be fewer than the coordinates, and the stack would not be solved at all."""
+    model = OdeModel("m", {"x": "v", "v": "-x"}, start=dict(zip(("x", "v"), start, strict=True)))
+    point = fl.operating_point(model, dict(zip(("x", "v"), at, strict=True)))
+    seed: Any = SimpleNamespace(point=point, linear=fl.linearize(model, point))
+    procedure: Any = SimpleNamespace(kept=[0, 1])
+    assert Equations(model, procedure, seed, None, [])._pinned == pinned
+    assert Equations(model, procedure, seed, None, [0])._pinned == [i for i in pinned if i != 0]
+    assert Equations(model, procedure, seed, fl.TrimRequest(), [])._pinned == []
+
+
+def make_solver(axis: str, value: float, **point: Any) -> Solver:
+    request = PointRequest(trim=fl.TrimRequest(), **point)
+    return Solver(Plan(SPRING, Grid({axis: np.array([value, value + 1.0])}), point=request))
+
+
+def test_a_sweep_begins_where_the_model_starts() -> None:
+    """At the model's own value of what varies; not where that is the first point, or a guess was given."""
+    begun = make_solver("k", 5.0)._begun({"k": 5.0})
+    assert begun is not None
+    assert begun.values == {"k": 2.0}
+    assert make_solver("k", 2.0)._begun({"k": 2.0}) is None
+    assert make_solver("k", 5.0, guess={"x": 0.1})._begun({"k": 5.0}) is None
+    assert make_solver("k", 5.0)._begun({"k": 5.0, "unknown": 1.0}) is None
+    driven = make_solver("u", 0.4)._begun({"u": 0.4})
+    assert driven is not None
+    assert driven.values == {"u": 0.0}
+    mixed = make_solver("u", 0.4, settings={"k": 3.0})._begun({"u": 0.4, "k": 4.0})
+    assert mixed is not None
+    assert mixed.values == {"u": 0.0, "k": 3.0}
