@@ -106,9 +106,13 @@ def by_products(nearby: Neighbourhood) -> Slopes | None:
 
 def _error_of(nearby: Neighbourhood, J: FloatArray) -> FloatArray:
     """Return the error of slopes that are as good as the coordinates are conditioned, shape of J."""
-    T, T_error = nearby.frame.T, nearby.frame.parametrization.derivative_error
-    relative = 8 * EPS * nearby.frame.selection.condition_number
-    relative += float(T_error.max(initial=0.0)) / max(float(np.abs(T).max(initial=0.0)), 1e-300)
+    frame = nearby.frame
+    relative = 8 * EPS * frame.selection.condition_number
+    # Both in sizes of states and coordinates: in their units a coordinate of a small nominal value would lend its large
+    # entries to all columns.
+    per_size = nearby.scales[: nearby.p] / frame.invariants.scales[:, None]
+    largest = float((np.abs(frame.T) * per_size).max(initial=0.0))
+    relative += float((frame.parametrization.derivative_error * per_size).max(initial=0.0)) / max(largest, 1e-300)
     return relative * row_sizes(J, nearby.scales)
 
 
