@@ -173,10 +173,12 @@ class StackGeometry:
 
     @property
     def relative_error_of_T(self) -> FloatArray:
-        """The largest estimated error of an entry of T over its largest entry, shape (k,)."""
+        """The largest estimated error of an entry of T over its largest entry, both in sizes of x and y, shape (k,)."""
         if not self._tangents.kept:
             return np.zeros(len(self.sizes))
-        return np.asarray(self.row_errors_of_T.max(axis=1) / self.y_sizes.min(axis=1) / self.largest_of_T)
+        errors = (self.row_errors_of_T / self.sizes).max(axis=1)
+        turned = self._dependent * self.y_sizes[:, None] / self.sizes[:, self.others, None]
+        return np.asarray(errors / turned.max(axis=(1, 2), initial=1.0))
 
     @property
     def is_finite(self) -> Mask:
