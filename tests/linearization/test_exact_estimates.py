@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.model.constraints.declared import Constraint
 from fmilin.native.batch_graph import StatePartition, batch_graph
+from fmilin.native.declaration import Labels
 from fmilin.native.mechanism import Mechanism
+from fmilin.native.ode import OdeModel
 from fmilin.native.systems import double_wishbone
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "one_mechanism"
@@ -45,3 +48,23 @@ def test_an_estimate_at_rest_covers_what_springs_cancel_to() -> None:
     assert (np.abs(linear.A - reference.derivatives[0, kept, :p]) <= linear.errors.A).all()
     assert (np.abs(linear.C - reference.outputs[0, :, :p]) <= linear.errors.C).all()
     assert linear.accuracy.A <= 1e-12
+
+
+@pytest.mark.parametrize("way", ["point", "stack"])
+def test_a_coordinate_of_a_small_nominal_value_does_not_enlarge_the_errors_of_all(way: str) -> None:
+    """A spring of 5000 N/m between a mass and a support; its length is a coordinate, with a nominal value of 1e-4."""
+    nominals = {"position": 1.0, "length": 1e-4, "speed": 1.0, "rate": 1.0}
+    model = OdeModel(
+        "spring",
+        {"position": "speed", "length": "rate", "speed": "-5000*position", "rate": "-5000*position"},
+        constraints=[Constraint.from_text("position - length", level="position")],
+        labels=Labels(nominals=nominals),
+    )
+    points = [fl.operating_point(model, {"length": value}) for value in (0.0, 1e-3)]
+    chosen = ["length", "speed"]
+    if way == "stack":
+        [linear, _] = fl.linearize_along(model, points, independent=chosen)
+    else:
+        linear = fl.linearize(model, points[0], independent=chosen)
+    np.testing.assert_allclose(linear.A, [[0, 1], [-5000, 0]])
+    assert linear.accuracy.A < 1e-13
