@@ -115,7 +115,7 @@ def test_a_loop_is_audited_with_its_margins_and_spoiled_margins_are_caught(loop:
     assert any(row.quantity == "upper gain" for row in audit.rows)
     margins = fl.design.margins(loop)
     assert fl.audit(margins).ok
-    spoiled = {
+    spoiled: dict[str, dict[str, Any]] = {
         "upper gain": {"gain": (margins.gain[0], margins.gain[1] * 1.001)},
         "lower gain": {"gain": (0.1, margins.gain[1])},
         "phase": {"phase": margins.phase + 0.1},
@@ -149,7 +149,7 @@ def test_a_kalman_filter_is_compared_with_the_covariance_of_its_error(kalman: fl
 def test_a_regulator_is_compared_with_what_it_answers(lqg: fl.design.KalmanRegulator) -> None:
     assert fl.audit(lqg).ok
     answered = lqg.answer
-    lqg.answer = lambda t, read: answered(t, read) * 1.001
+    lqg.answer = lambda t, read: answered(t, read) * 1.001  # type: ignore[method-assign]
     assert "sample" in quantities(fl.audit(lqg))
     del lqg.answer
     unstable = fl.design.KalmanRegulator(lqg.filter, -lqg.gain)
@@ -229,7 +229,7 @@ def test_an_estimator_is_compared_with_its_linear_model(kind: str) -> None:
     """Upright, so that A matters; a start that moves is compared over a part of the sample."""
     for start in ({"x": 0.3}, {"x": 0.3, "v": 1.0}):
         model = OdeModel("m", {"x": "v", "v": "sin(x) - 0.3*v + u"}, inputs=["u"], outputs={"y": "x"}, start=start)
-        noise = {"process_noise": {"u": 0.1}, "measurement_noise": {"y": 1e-2}, "sample_time": 0.1}
+        noise: dict[str, Any] = {"process_noise": {"u": 0.1}, "measurement_noise": {"y": 1e-2}, "sample_time": 0.1}
         kf = fl.design.estimator(model, kind=kind, initial_covariance={"x": 0.01, "v": 0.02}, **noise)
         for _ in range(5):
             kf.step([0.0], [0.1])
@@ -247,7 +247,7 @@ def test_an_estimator_with_spoiled_noise_is_caught() -> None:
         belief = predicted(*arguments)
         return replace(belief, S=belief.S * 1.01)
 
-    kf.settings.filter.predicted = predict_wrongly
+    kf.settings.filter.predicted = predict_wrongly  # type: ignore[method-assign, assignment]
     try:
         assert "predicted" in quantities(fl.audit(kf))
     finally:

@@ -83,7 +83,8 @@ def test_estimators(kind: str) -> None:
     assert audit.ok
     assert audit.unchecked == ()
     present = kf._at
-    for changes in ({"x": present.x + 1e-5}, {"S": present.S * 1.001}):
+    spoiled: list[dict[str, Any]] = [{"x": present.x + 1e-5}, {"S": present.S * 1.001}]
+    for changes in spoiled:
         kf._at = replace(present, **changes)
         assert not fl.audit(kf).ok, changes
     kf._at = present

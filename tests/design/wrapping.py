@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import fmilin as fl
@@ -33,9 +35,9 @@ def measured(samples: int, seed: int = 0) -> tuple[FloatArray, FloatArray]:
     return y, np.angle(np.exp(1j * y))
 
 
-def estimator(model: fl.Model, kind: str = "ekf", **choices: object) -> fl.design.Estimator:
+def estimator(model: fl.Model, kind: str = "ekf", **choices: Any) -> fl.design.Estimator:
     """A filter on the pendulum."""
-    options: dict[str, object] = {
+    options: dict[str, Any] = {
         "outputs": ["a"],
         "process_noise": {"u": 1e-2},
         "measurement_noise": {"a": 2.5e-3},

@@ -10,10 +10,11 @@ import pytest
 
 import fmilin as fl
 from fmilin.families.grid import Grid
-from fmilin.families.plan import Plan, PointRequest
+from fmilin.families.plan import Plan
 from fmilin.families.solver import Solver
 from fmilin.families.stacked_equations import Equations
 from fmilin.native import OdeModel
+from fmilin.points.request import PointRequest
 
 SPRING = OdeModel("spring", {"x": "v", "v": "u - k*x - x^3 - v"}, inputs=["u"], parameters={"k": 2.0}, start={"x": 0.5})
 

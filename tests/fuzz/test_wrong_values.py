@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def test_wrong_values_end_in_results_or_in_words(tmp_path: Path, monkeypatch: py
         ([["a", "b"]], "entries that are not numbers"),
     ],
 )
-def test_gains_are_finite_and_fit(gain: object, words: str) -> None:
+def test_gains_are_finite_and_fit(gain: Any, words: str) -> None:
     with pytest.raises(fl.UsageError, match=words):
         fl.design.state_feedback(linear(), gain, 0.1)
 

@@ -283,7 +283,7 @@ def test_what_is_no_fmu_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'precision' is a choice of C code"):
         kf.save(tmp_path / "filter.fmu", precision="single")
     with pytest.raises(fl.UsageError, match=r"built for FMI 2\.0 or 3\.0"):
-        kf.save(tmp_path / "filter.fmu", fmi="1.0")
+        kf.save(tmp_path / "filter.fmu", fmi="1.0")  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 
 

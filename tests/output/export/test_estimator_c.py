@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -131,7 +132,9 @@ def test_single_precision_follows_as_far_as_it_goes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("precision", ["double", "single"])
-def test_compilers_have_nothing_to_say(tmp_path: Path, compiler: tuple[str, ...], precision: str) -> None:
+def test_compilers_have_nothing_to_say(
+    tmp_path: Path, compiler: tuple[str, ...], precision: Literal["double", "single"]
+) -> None:
     kinds = {"swinging": swinging(), "sigma": swinging("ukf")}
     kinds |= {"felt": felt("ekf"), "felt sigma": felt("ukf")}
     kinds |= {"free": at_rest("free", "iekf")} if precision == "double" else {}

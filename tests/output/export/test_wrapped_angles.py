@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import fmpy
 import numpy as np
@@ -27,6 +27,7 @@ from tests.design.wrapping import (
 )
 
 SAMPLES = 120
+Version = Literal["2.0", "3.0"]
 
 
 def run_fmu(path: Path, rows: FloatArray, version: str) -> FloatArray:
@@ -67,7 +68,7 @@ def test_an_estimator_in_c_follows_several_turns(kind: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("version", ["2.0", "3.0"])
-def test_an_estimator_as_an_fmu_follows_several_turns(version: str, tmp_path: Path) -> None:
+def test_an_estimator_as_an_fmu_follows_several_turns(version: Version, tmp_path: Path) -> None:
     y, wrapped = measured(SAMPLES)
     of_angle = estimator(pendulum(PLAIN))
     estimator(pendulum(WRAPPED)).save(tmp_path / "filter.fmu", fmi=version)
@@ -91,7 +92,7 @@ def test_a_linear_filter_and_its_regulator_in_c_follow_several_turns(law: str, t
 
 
 @pytest.mark.parametrize("version", ["2.0", "3.0"])
-def test_a_linear_filter_as_an_fmu_follows_several_turns(version: str, tmp_path: Path) -> None:
+def test_a_linear_filter_as_an_fmu_follows_several_turns(version: Version, tmp_path: Path) -> None:
     y, wrapped = measured_degrees(SAMPLES)
     path = tmp_path / "filter.fmu"
     rotor_filter(WRAPPED_DEGREES).save(path, fmi=version)
