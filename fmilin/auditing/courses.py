@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fmilin.auditing.result import Audit, AuditRow, compare, keep_worst
-from fmilin.ground import FloatArray
+from fmilin.ground import FloatArray, ModelError
 from fmilin.ground.tolerances import AUDITED_COURSE
+from fmilin.model.stepping import Hybrid
 
 if TYPE_CHECKING:
     from fmilin.design.estimation.consistency import Filtered
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 MOST_SAMPLES = 200
 COARSE = 0.1  # times the difference of two rules, one of which has an error smaller by two orders of the step
+# Largest difference of the two rules, relative to the change of the states. Larger: Simpson's rule itself is off.
+TOO_COARSE = 0.1
+CURVED = 0.1  # part of the difference of a line and a cubic through samples of an input, by which it may leave both
 HELD = "inputs at single samples: they may jump there"
 
 
@@ -40,9 +44,14 @@ def audit_trajectory(trajectory: Trajectory, model: Model | None) -> Audit:
     if model.states.names != trajectory.state_signals.names or model.inputs.names != trajectory.input_signals.names:
         unchecked.insert(0, "times, states, inputs and outputs: they are not those of this model")
         return Audit("trajectory", model.info.name, (), tuple(unchecked))
+    if isinstance(model, Hybrid) and trajectory.events:
+        unchecked.insert(0, "times, states, inputs and outputs: events changed the mode of the model during the run")
+        return Audit("trajectory", model.info.name, (), tuple(unchecked))
     shown = model.with_interface(None, trajectory.output_signals.names)
-    rows = [*_compare_outputs(trajectory, shown), *_compare_steps(trajectory, shown)]
-    return Audit("trajectory", model.info.name, tuple(rows), tuple(unchecked))
+    steps, are_coarse = _compare_steps(trajectory, shown)
+    if are_coarse:
+        unchecked.insert(0, "steps of the states between samples that are far apart: give a shorter step=")
+    return Audit("trajectory", model.info.name, (*_compare_outputs(trajectory, shown), *steps), tuple(unchecked))
 
 
 def _choose_samples(count: int, extremes: FloatArray) -> list[int]:
@@ -69,12 +78,16 @@ def _compare_outputs(trajectory: Trajectory, model: Model) -> Iterator[AuditRow]
     yield from keep_worst(comparisons)
 
 
-def _compare_steps(trajectory: Trajectory, model: Model) -> Iterator[AuditRow]:
+def _compare_steps(trajectory: Trajectory, model: Model) -> tuple[list[AuditRow], bool]:
     """Compare steps of the states with Simpson's rule over the rates, at the middle by Hermite's interpolation.
 
-    Between samples the inputs are held at either end, or move from one to the other: the nearest of the three counts.
-    The difference from the trapezoidal rule says how coarse the samples are.
+    Between samples the inputs are held at either end, or move from one to the other along a line or a cubic: the
+    nearest of these counts. The difference from the trapezoidal rule says how coarse the samples are: steps that are too coarse are left out,
+    which the second value says.
     """
+    if not len(model.states):
+        return [], False
+    are_coarse = False
     sizes = model.states.scales(np.abs(trajectory.states).max(axis=0))
     chosen = _choose_samples(len(trajectory), trajectory.states)
     ends = sorted({k for j in chosen for k in (j, j + 1) if 0 < k < len(trajectory)})
@@ -84,28 +97,47 @@ def _compare_steps(trajectory: Trajectory, model: Model) -> Iterator[AuditRow]:
         start, end = float(trajectory.times[k - 1]), float(trajectory.times[k])
         if end <= start or ((events >= start) & (events <= end)).any():
             continue
-        before, after = trajectory.inputs[k - 1], trajectory.inputs[k]
-        courses = [(before, before)] if (before == after).all() else [(before, after), (before, before), (after, after)]
-        candidates = [_measure_step(trajectory, model, k, course) for course in courses]
+        courses = _list_input_courses(trajectory.inputs, k)
+        try:
+            candidates = [_measure_step(trajectory, model, k, course) for course in courses]
+        except ModelError:  # at the middle, which is no point of the motion
+            continue
         defect, coarse = min(candidates, key=lambda pair: float((np.abs(pair[0]) / sizes).max(initial=0.0)))
+        changes = np.abs(trajectory.states[k] - trajectory.states[k - 1])
+        if (np.abs(coarse) > COARSE * TOO_COARSE * (changes + sizes * AUDITED_COURSE)).any():
+            are_coarse = True
+            continue
+        if len(candidates) > 1:  # between samples an input is a curve, of which a line and a cubic are known
+            coarse = np.abs(coarse) + CURVED * np.abs(candidates[0][0] - candidates[-1][0])
         i = int(np.argmax(np.abs(defect) / (sizes * AUDITED_COURSE + np.abs(coarse))))
         tolerance = AUDITED_COURSE * float(sizes[i]) + abs(float(coarse[i]))
         quantity = f"states, times, inputs: step of {model.states.names[i]} to {end:.6g} s"
         comparisons.append(compare(quantity, 0.0, float(defect[i]), "Simpson's rule over the rates", tolerance))
-    yield from keep_worst(comparisons)
+    return list(keep_worst(comparisons)), are_coarse
+
+
+def _list_input_courses(inputs: FloatArray, k: int) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
+    """Return possible inputs at the beginning, the middle and the end of the step to sample ``k``."""
+    before, after = inputs[k - 1], inputs[k]
+    line = before, (before + after) / 2, after
+    held = [(before, before, before), (after, after, after)]
+    if not 1 < k < len(inputs) - 1:
+        return [line, *held]
+    cubic = before, (9 * (before + after) - inputs[k - 2] - inputs[k + 1]) / 16, after
+    return [line, *held, cubic]
 
 
 def _measure_step(
-    trajectory: Trajectory, model: Model, k: int, course: tuple[FloatArray, FloatArray]
+    trajectory: Trajectory, model: Model, k: int, course: tuple[FloatArray, FloatArray, FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
     """Return by how much a step is off Simpson's rule, and the difference of that from the trapezoidal rule."""
     x, after = trajectory.states[k - 1], trajectory.states[k]
     t, end = float(trajectory.times[k - 1]), float(trajectory.times[k])
     h = end - t
     first = model.evaluate(t, x, course[0]).derivatives
-    last = model.evaluate(end, after, course[1]).derivatives
+    last = model.evaluate(end, after, course[2]).derivatives
     middle = (x + after) / 2 + h / 8 * (first - last)
-    rate = model.evaluate((t + end) / 2, middle, (course[0] + course[1]) / 2).derivatives
+    rate = model.evaluate((t + end) / 2, middle, course[1]).derivatives
     simpson = h / 6 * (first + 4 * rate + last)
     return after - x - simpson, COARSE * (simpson - h / 2 * (first + last))
 

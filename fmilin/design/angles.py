@@ -27,15 +27,18 @@ def choose_turns(outputs: Signals, wrapped: Wrapped) -> Signals:
     """
     if wrapped is None:
         return outputs
-    if isinstance(wrapped, str):
-        raise UsageError(f"'wrapped_outputs' is a list of outputs or a mapping to their turns: write ['{wrapped}'].")
+    if isinstance(wrapped, str) or not isinstance(wrapped, Sequence | Mapping):
+        raise UsageError(
+            f"'wrapped_outputs' is a list of outputs, or a mapping to their turns, not {wrapped!r}: write ['theta']."
+        )
     turns: list[float | None] = [None] * len(outputs)
     for name in wrapped:
         i = outputs.index_of(name, "a measured output")
         turn = wrapped[name] if isinstance(wrapped, Mapping) else _turn_of(outputs, i)
-        if not (np.isfinite(as_numbers(turn, f"The turn of '{name}'")) and turn > 0):
-            raise UsageError(f"The turn of '{name}' is {turn:g}: it must be finite and positive, as 2 pi or 360.")
-        turns[i] = float(turn)
+        number = as_numbers(turn, f"The turn of '{name}'")
+        if isinstance(turn, bool) or number.shape != () or not (np.isfinite(number) and number > 0):
+            raise UsageError(f"The turn of '{name}' is {turn}: it must be finite and positive, as 2 pi or 360.")
+        turns[i] = float(number)
     return outputs.with_turns(turns)
 
 
@@ -63,7 +66,8 @@ class TurnObserver:
     """The turns of measured outputs during a run, those that are seen to wrap included.
 
     Only an output in a unit of angles that nothing tells to wrap is observed: a black box has not been searched for
-    wraps. It wraps when its innovation changes by a turn, to NEAR_TURN, from one measurement to the next.
+    wraps. It wraps when its innovation changes by a turn, to NEAR_TURN, from one measurement to the next, and for good
+    when the next one shows the turn again: a single outlier is taken modulo a turn alone.
     """
 
     def __init__(self, outputs: Signals, *, observes: bool) -> None:
@@ -75,8 +79,11 @@ class TurnObserver:
 
     def restart(self) -> None:
         """Forget what was observed."""
-        self.turns = self._declared.copy()
+        self.turns = self._declared.copy()  # for good
+        self.latest = self.turns.copy()  # at the last measurement of each
         self._last = np.full(len(self.turns), np.nan)
+        self._jumped = np.zeros(len(self.turns), dtype=np.bool_)  # at the last measurement of each
+        self._ever = self._jumped.copy()
 
     def observe(self, rows: Sequence[int], innovations: FloatArray) -> FloatArray:
         """Return the turns of the rows, given the innovations of a measurement (m,); 0 for outputs that do not wrap."""
@@ -90,22 +97,22 @@ class TurnObserver:
         misses = np.abs(change - np.round(change))
         is_wrap = (possible > 0) & (np.abs(before) < NEAR_TURN * sizes) & (np.round(change) != 0)
         is_wrap &= misses < NEAR_TURN
+        self.turns[rows] = np.where(is_wrap & self._jumped[rows], possible, self.turns[rows])
+        self._jumped[rows] = is_wrap
+        self._ever[rows] |= is_wrap
         turns = np.where(is_wrap, possible, self.turns[rows])
-        self.turns[rows] = turns
+        self.latest[rows] = turns
         self._last[rows] = wrap_differences(innovations, turns)
         return turns
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
         """Which outputs were seen to wrap."""
-        seen = [
-            name for name, now, before in zip(self._names, self.turns, self._declared, strict=True) if now != before
-        ]
-        if not seen:
+        names = [name for name, has_jumped in zip(self._names, self._ever, strict=True) if has_jumped]
+        if not names:
             return ()
         text = (
-            f"The innovation of {', '.join(seen)} changed by a whole turn between two measurements, and is taken "
-            "modulo a turn from there on. Name such outputs from the start (wrapped_outputs=), or none "
-            "(wrapped_outputs=[])."
+            f"The innovation of {', '.join(names)} changed by a whole turn between two measurements, and is taken "
+            "modulo a turn there. Name such outputs from the start (wrapped_outputs=), or none (wrapped_outputs=[])."
         )
         return (Remark("wrapped", text),)

@@ -11,7 +11,14 @@ import numpy as np
 
 from fmilin.connected.connect import connect
 from fmilin.connected.linear_member import TOGETHER, Actuator, HeldMember, Law, Schedule
-from fmilin.design.regulators import KalmanRegulator, LinearRegulator, Regulator, StateFeedback, regulator_of
+from fmilin.design.regulators import (
+    EstimatorRegulator,
+    KalmanRegulator,
+    LinearRegulator,
+    Regulator,
+    StateFeedback,
+    regulator_of,
+)
 from fmilin.ground import FloatArray, Signal, Signals, UnknownNameError, UsageError, as_numbers, limits_by_name
 from fmilin.ground.kinds import kinds_checked
 from fmilin.manifold.operating_points import operating_point, require_sizes
@@ -119,7 +126,7 @@ def closed_loop(
         stop_time=stop_time,
         **{"step": law.sample_time, **simulation},
     )
-    observed = law.remarks if isinstance(law, KalmanRegulator) else ()
+    observed = law.remarks if isinstance(law, KalmanRegulator | EstimatorRegulator) else ()
     return _of_plant(replace(ran, remarks=(*ran.remarks, *observed)), model, law)
 
 

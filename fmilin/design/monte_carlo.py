@@ -132,10 +132,10 @@ def _turn_of(ran: Trajectory, name: str) -> float:
 
 def _align_turns(courses: FloatArray, turn: float) -> FloatArray:
     """Return courses (runs, TIMES) of an angle shifted by whole turns, so that all start near the first one."""
-    if not turn:
+    starts = courses[np.isfinite(courses[:, 0]), 0]
+    if not turn or not len(starts):
         return courses
-    starts = courses[:, 0]
-    first = starts[np.isfinite(starts)][0]
+    first = starts[0]
     return np.asarray(courses - turn * np.round((courses[:, :1] - first) / turn))
 
 

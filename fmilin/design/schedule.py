@@ -283,7 +283,7 @@ def schedule(
     rows = np.array([np.full(design.width, np.nan) if isinstance(row, str) else row for row in designed])
     reasons = [row if isinstance(row, str) else "" for row in designed]
     table = ScheduleTable(family.grid, names, rows, good, reasons)
-    signals = design.states, family.outputs if estimator else design.states, driven
+    signals = design.states, design.measured if estimator else design.states, driven
     table = unwrap_angles(table, design.parts.start("m0" if estimator else "y0"), signals[1].turns)
     made = Schedule(family, table, design.parts, signals, form=form, sample_time=design.sample_time, outside=outside)
     made.redesign = design.row
@@ -303,6 +303,8 @@ class _Design:
         states: Sequence[str] | None,
     ) -> None:
         self.family, self.rule, self.estimator, self.driven = family, rule, estimator, driven
+        self.measured = family.outputs  # with the turns of the filters
+        self._turns_of_filters: FloatArray | None = None
         self.sample_time = float(sample_time or family.sample_time)
         if family.sample_time and self.sample_time != family.sample_time:
             raise UsageError(f"The family is sampled every {family.sample_time:g} s: the schedule runs at that rate.")
@@ -369,6 +371,14 @@ class _Design:
                 f"The filter runs every {given.sampled.sample_time:g} s and the schedule every {self.sample_time:g} s. "
                 "Choose one sample time."
             )
+        turns = given.linear.outputs.turns
+        if self._turns_of_filters is not None and not np.array_equal(turns, self._turns_of_filters):
+            raise UsageError(
+                "The filters take different outputs for angles that wrap. Name the same ones at all points: "
+                "kalman_filter(..., wrapped_outputs=)."
+            )
+        self._turns_of_filters = turns
+        self.measured = given.linear.outputs
         return given.gain
 
     def _sampled(self, linear: LinearModel) -> LinearModel:

@@ -40,7 +40,8 @@ class AngleUnwrapper:
             _list_possible_turns(unit, value) for unit, value in zip(outputs.units, base.tolist(), strict=True)
         ]
         self._is_plain = [unit in ("", "1") for unit in outputs.units]
-        self._wrapping: dict[int, float] = {}  # rows that wrap, and their turn
+        self._wrapping: dict[int, float] = {}  # rows that wrap, and the turn of their unit
+        self._jumps: dict[int, float] = {}  # by which they jump: 2 atan2(...) by two turns
         self._looks = np.zeros(len(base), dtype=np.intp)
         self._watches = any(self._turns)
 
@@ -49,8 +50,8 @@ class AngleUnwrapper:
         return [i for i, turn in sorted(self._wrapping.items()) if self._is_plain[i] and turn == DEGREES]
 
     def list_turns(self) -> dict[int, float]:
-        """Return the turns of the outputs that were seen to wrap, by row."""
-        return dict(self._wrapping)
+        """Return by how much the outputs jump that were seen to wrap, by row."""
+        return {i: jump for i, jump in self._jumps.items() if i not in self.find_doubtful()}
 
     def unwrap(self, values: FloatArray, look_closer: Callable[[], FloatArray]) -> FloatArray:
         """Return outputs without the turns; ``look_closer`` gives them in the same direction at :data:`CLOSE`."""
@@ -72,6 +73,7 @@ class AngleUnwrapper:
                     is_switch = self._is_plain[i] and turn == REVOLUTION and not _moves_beyond_turns(float(close[i]))
                     if _is_near_turns(float(close[i]), turn, EXACT_TURN) and not is_switch:
                         self._wrapping[i] = turn
+                        self._jumps[i] = turn * abs(round(float(close[i]) / turn))
         for i, turn in self._wrapping.items():
             if i in candidates:
                 values[i] -= turn * round(float(change[i]) / turn)

@@ -181,3 +181,46 @@ def test_courses_of_runs_go_on_beyond_half_a_turn() -> None:
     study = fl.design.monte_carlo(run_once, {"offset": (-0.1, 0.1)}, runs=6, signals=["a", "theta"])
     off = study.courses["a"] - study.courses["theta"]
     np.testing.assert_allclose(off, off[0, 0], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("expression", "turn"),
+    [
+        ("atan2(y, x)", 2 * np.pi),
+        ("2*atan2(y, x)", 4 * np.pi),
+        ("180/pi*atan2(y, x)", 360.0),
+        ("atan2(y, x)/(2*3.141592653589793)", 1.0),
+        ("10*x + 0.05*atan2(v, width)", None),  # friction: the second argument is positive
+        ("x + atan2(v, 1 + x^2)", None),
+        ("10*x + 0.05*atan2(v, x)", None),  # no turn of an angle
+        ("atan2(y, x) + width*atan2(x, y)", None),  # two jumps, of which one is no multiple of the other
+        ("atan2(y, x) + x*atan2(x, y)", None),
+        ("1e-100*atan2(y, x)", None),
+    ],
+)
+def test_only_what_jumps_by_turns_of_an_angle_wraps(expression: str, turn: float | None) -> None:
+    rates = {"x": "v", "v": "-x - v + u", "y": "x"}
+    start = {"x": 0.3, "y": 0.2}
+    model = fl.models.OdeModel(
+        "m", rates, inputs=["u"], outputs={"o": expression}, parameters={"width": 0.3}, start=start
+    )
+    assert fl.linearize(model).outputs[0].turn == (None if turn is None else pytest.approx(turn, rel=1e-12))
+
+
+def test_an_outlier_does_not_make_an_output_wrap() -> None:
+    """One measurement is off by 6 rad; later the shaft is turned to 4 rad, which is no angle of -2.28 rad."""
+    signals = fl.models.Labels(units={"position": "rad"})
+    model = fl.models.OdeModel(
+        "shaft", {"x": "v", "v": "-v + u"}, inputs=["u"], outputs={"position": "x"}, labels=signals
+    )
+    kf = fl.design.estimator(model, process_noise={"u": 5.0}, measurement_noise={"position": 1e-4}, sample_time=0.1)
+    for k in range(80):
+        kf.step([0.0], [6.0 if k == 5 else 4.0 if k >= 30 else 0.0])
+    assert kf.x[0] == pytest.approx(4.0, abs=0.05)
+    assert kf.wrapped_outputs == {}
+
+
+@pytest.mark.parametrize("wrapped", [5, "theta", {"a": [360]}, {"a": True}, {"a": 0.0}, {"a": np.inf}])
+def test_wrong_turns_are_refused_in_words(wrapped: Any) -> None:
+    with pytest.raises(fl.UsageError, match=r"wrapped_outputs|The turn of 'a'"):
+        estimator(pendulum(WRAPPED), wrapped_outputs=wrapped)

@@ -118,7 +118,7 @@ class Estimator(Shown):
     @property
     def turns(self) -> FloatArray:
         """Turns of the measured outputs, 0 for those that do not wrap, shape (m,)."""
-        return self._turns.turns
+        return self._turns.latest.copy()
 
     @property
     def wrapped_outputs(self) -> dict[str, float]:

@@ -91,7 +91,9 @@ class ShootingEquations:
             if self.blur <= RESOLVED or shooting.points >= MOST_POINTS:
                 return arcs
             # Slopes at all points are the larger part of the work: go at once to where they will be enough.
-            doublings = int(np.clip(np.ceil(np.log(self.blur / RESOLVED) / np.log(GAIN_OF_A_DOUBLING)), 1, 2))
+            doublings = 1
+            if np.isfinite(self.blur):
+                doublings = int(np.clip(np.ceil(np.log(self.blur / RESOLVED) / np.log(GAIN_OF_A_DOUBLING)), 1, 2))
             shooting.points = min(shooting.points * 2**doublings, MOST_POINTS)
 
     @property

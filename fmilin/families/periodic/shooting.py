@@ -69,7 +69,7 @@ class Arc:
         before = float(np.abs(self._interpolated(4) - halved).max(initial=0.0)) / size
         # Where slopes are smooth the last doubling gained a factor of hundreds, and at kinks two or four.
         gain = before / max(apart, 1e-300) / GAINS_LESS
-        return apart / float(np.clip(gain, LEAST_GAIN, LARGEST_GAIN))
+        return apart / float(np.clip(gain, 1.0, LARGEST_GAIN))
 
     def _interpolated(self, stride: int) -> FloatArray:
         """Return the transition by a spline through every so many points."""

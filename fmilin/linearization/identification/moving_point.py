@@ -239,7 +239,7 @@ class _Responses:
             shows.append(at @ inverse)
             times.append(float(k))
         # a degree agrees with the one below and the one above where neither truncation nor rounding counts
-        best: Estimate | None = None
+        candidates = []
         for window in windows:
             models = [
                 self._model(rows, *(_to_start(values[:window], times[:window], degree) for values in (maps, shows)))
@@ -247,12 +247,17 @@ class _Responses:
             ]
             for lower, model, higher in zip(models, models[1:], models[2:], strict=False):
                 change = max(measure_difference(model, other, self.step) for other in (lower, higher))
-                if best is None or change < best.change:
-                    errors = _largest_differences(model, (lower, higher))
-                    best = Estimate(model, errors, self.step, change, tuple(rows), self._change_in_step(rows, maps))
-        if best is None:
+                if np.isfinite(change):
+                    candidates.append((change, model, (lower, higher)))
+        if not candidates:
             raise NumericalError(f"No model at the point follows from records in steps of {self.step:g} s.")
-        return best
+        candidates.sort(key=lambda candidate: candidate[0])
+        _, model, others = candidates[0]
+        if len(candidates) > 1:  # the least of many differences is small by luck: the second best model counts, too
+            others = (*others, candidates[1][1])
+        change = max(measure_difference(model, other, self.step) for other in others)
+        errors = _largest_differences(model, others)
+        return Estimate(model, errors, self.step, change, tuple(rows), self._change_in_step(rows, maps))
 
     def _change_in_step(self, rows: list[int], maps: Sequence[FloatArray]) -> float:
         """Return by how much A and B change in a step, relative to the largest entries."""

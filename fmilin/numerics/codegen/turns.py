@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import isclose
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,9 @@ MULTIPLE = 1e-9  # relative deviation of a jump from a multiple of the smallest 
 ROUNDING_FUNCTIONS = (ca.OP_FLOOR, ca.OP_CEIL)
 LINEAR_OPERATIONS = (ca.OP_ADD, ca.OP_SUB, ca.OP_NEG, ca.OP_TWICE, ca.OP_MUL, ca.OP_DIV)
 REMAINDERS = (ca.OP_FMOD, ca.OP_REMAINDER)
+SUMS_AND_PRODUCTS = (ca.OP_ADD, ca.OP_MUL, ca.OP_DIV, ca.OP_TWICE)  # of what is not negative are not, either
+NONNEGATIVE_FUNCTIONS = (ca.OP_SQ, ca.OP_SQRT, ca.OP_FABS, ca.OP_EXP, ca.OP_COSH)
+TURNS = (2 * np.pi, 360.0, 1.0)
 WHOLE_TURNS = (2 * np.pi, 360.0)  # jumps of floor() and of remainders that are those of an angle
 
 
@@ -34,13 +37,21 @@ def _hashes(symbols: SX) -> list[int]:
 
 
 def find_turn(output: SX, parameters: dict[int, float]) -> float | None:
-    """Return the jump of which all jumps of a sum are multiples; ``parameters`` are numbers by hashes of symbols."""
+    """Return the jump of which all jumps of a sum are multiples; ``parameters`` are numbers by hashes of symbols.
+
+    It is a multiple of 2 pi, 360 or 1: other jumps are no turns of an angle in a usual unit, as that of a force with
+    0.05*atan2(v, w).
+    """
     jumps = sorted(_list_jumps(output, parameters))
-    if not jumps or jumps[0] == 0.0:
+    if not jumps or not _is_multiple(jumps[0], TURNS):
         return None
-    ratios = [jump / jumps[0] for jump in jumps]
-    is_lattice = all(isclose(ratio, round(ratio), rel_tol=MULTIPLE) for ratio in ratios)
-    return jumps[0] if is_lattice else None
+    return jumps[0] if all(_is_multiple(jump, jumps[:1]) for jump in jumps) else None
+
+
+def _is_multiple(jump: float, turns: Sequence[float]) -> bool:
+    """Whether a jump is a whole number of one of the turns, to MULTIPLE."""
+    ratios = [jump / turn for turn in turns]
+    return any(np.isfinite(r) and round(r) > 0 and isclose(r, round(r), rel_tol=MULTIPLE) for r in ratios)
 
 
 def _list_jumps(output: SX, parameters: dict[int, float]) -> Iterator[float]:
@@ -59,7 +70,10 @@ def _list_jumps(output: SX, parameters: dict[int, float]) -> Iterator[float]:
 
 
 def _split_linear(node: SX, factor: float, parameters: dict[int, float]) -> list[tuple[SX, float]]:
-    """Return the terms, with their factors, of a sum or of a product with a constant; nothing for other products."""
+    """Return the terms, with their factors, of a sum or of a product with a constant; nothing for smooth products.
+
+    The jump of a product that is not smooth has no constant size: it is infinite here, a multiple of nothing.
+    """
     first, operation = node.dep(0), node.op()
     if operation == ca.OP_NEG:
         return [(first, -factor)]
@@ -70,19 +84,35 @@ def _split_linear(node: SX, factor: float, parameters: dict[int, float]) -> list
         return [(first, factor), (second, factor if operation == ca.OP_ADD else -factor)]
     constant = _compute_constant(second, parameters)
     if operation == ca.OP_DIV:
-        return [(first, factor / constant)] if constant else []
+        return [(first, factor / constant)] if constant else _mark_jumps(node)
     if constant is not None:
         return [(first, factor * constant)]
     constant = _compute_constant(first, parameters)
-    return [] if constant is None else [(second, factor * constant)]
+    return _mark_jumps(node) if constant is None else [(second, factor * constant)]
+
+
+def _mark_jumps(node: SX) -> list[tuple[SX, float]]:
+    """Return the functions that wrap inside of a product, with infinite factors."""
+    found: list[tuple[SX, float]] = []
+    pending, looked_at = [node], set[int]()
+    while pending and len(looked_at) < MOST_TERMS:
+        part = pending.pop()
+        key = part.element_hash()
+        if key in looked_at or part.is_leaf():
+            continue
+        looked_at.add(key)
+        if part.op() == ca.OP_ATAN2:
+            found.append((part, np.inf))
+        pending += [part.dep(i) for i in range(part.n_dep())]
+    return found
 
 
 def _jumps_of_function(node: SX, factor: float, parameters: dict[int, float]) -> Iterator[float]:
     """Yield the jump of a function that wraps, times a factor."""
     operation = node.op()
     if operation == ca.OP_ATAN2:
-        arguments = [_compute_constant(node.dep(i), parameters) for i in range(2)]
-        if None in arguments:
+        is_constant = None not in [_compute_constant(node.dep(i), parameters) for i in range(2)]
+        if not is_constant and not _is_nonnegative(node.dep(1), parameters):
             yield 2 * np.pi * abs(factor)
     elif operation in ROUNDING_FUNCTIONS:
         yield from _jump_of_angle(factor)
@@ -96,6 +126,26 @@ def _jump_of_angle(jump: float) -> Iterator[float]:
     """Yield a jump that is a turn of an angle; others are quantization."""
     if any(isclose(abs(jump), turn, rel_tol=MULTIPLE) for turn in WHOLE_TURNS):
         yield abs(jump)
+
+
+def _is_nonnegative(node: SX, parameters: dict[int, float]) -> bool:
+    """Whether an expression is never negative by its form: atan2(y, x) jumps where x is negative only."""
+    pending = [node]
+    for _ in range(MOST_NODES):
+        if not pending:
+            return True
+        part = pending.pop()
+        constant = _compute_constant(part, parameters)
+        if constant is not None:
+            if not constant >= 0:
+                return False
+        elif part.is_leaf():
+            return False
+        elif part.op() in SUMS_AND_PRODUCTS:
+            pending += [part.dep(i) for i in range(part.n_dep())]
+        elif part.op() not in NONNEGATIVE_FUNCTIONS:
+            return False
+    return False
 
 
 def _compute_constant(node: SX, parameters: dict[int, float]) -> float | None:
