@@ -82,8 +82,8 @@ def _compare_steps(trajectory: Trajectory, model: Model) -> tuple[list[AuditRow]
     """Compare steps of the states with Simpson's rule over the rates, at the middle by Hermite's interpolation.
 
     Between samples the inputs are held at either end, or move from one to the other along a line or a cubic: the
-    nearest of these counts. The difference from the trapezoidal rule says how coarse the samples are: steps that are too coarse are left out,
-    which the second value says.
+    nearest of these counts. The difference from the trapezoidal rule says how coarse the samples are: steps that are
+    too coarse are left out, which the second value says.
     """
     if not len(model.states):
         return [], False

@@ -252,9 +252,9 @@ class _Responses:
         if not candidates:
             raise NumericalError(f"No model at the point follows from records in steps of {self.step:g} s.")
         candidates.sort(key=lambda candidate: candidate[0])
-        _, model, others = candidates[0]
-        if len(candidates) > 1:  # the least of many differences is small by luck: the second best model counts, too
-            others = (*others, candidates[1][1])
+        _, model, neighbours = candidates[0]
+        # The least of many differences is small by luck: the second best model counts, too.
+        others = [*neighbours, *(second for _, second, _ in candidates[1:2])]
         change = max(measure_difference(model, other, self.step) for other in others)
         errors = _largest_differences(model, others)
         return Estimate(model, errors, self.step, change, tuple(rows), self._change_in_step(rows, maps))
