@@ -25,7 +25,10 @@ def audit_schedule(schedule: Schedule) -> Audit:
     rows = [*_compare_designs(schedule), *_compare_decays(schedule, schedule.report)]
     unchecked = [UNCHECKED]
     if schedule.redesign is None:
-        unchecked.insert(0, "gains against their design: this schedule was read from a file without its rule")
+        unchecked.insert(
+            0,
+            "gains against their design: this schedule has lost its rule (a file or a copy)",
+        )
     name = schedule.family.template.model.name
     return Audit("schedule", name, tuple(rows), tuple(unchecked))
 

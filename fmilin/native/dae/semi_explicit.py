@@ -9,12 +9,13 @@ solved as a sparse system.
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
+from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray, Signal, Signals, rate_unit
 from fmilin.native.dae.coefficients import Coefficients, Dropped, Suspect, Watched
 from fmilin.native.dae.equations import DaeGraph
@@ -134,12 +135,16 @@ class _Peeling:
         return ca.substitute(self.F[i], self._v[j], 0) / -ca.jacobian(self.F[i], self._v[j])
 
     def ordered(self) -> list[int]:
-        """Return the defined unknowns, each after those in its definition; a cycle raises graphlib's CycleError."""
+        """Return the defined unknowns, each after those in its definition; raise NumericalError for a cycle."""
         definitions = self.definitions
         sorter = TopologicalSorter(
             {j: [k for k in sorted(self._all[i]) if k in definitions and k != j] for j, i in definitions.items()}
         )
-        return list(sorter.static_order())
+        try:
+            return list(sorter.static_order())
+        except CycleError as error:
+            names = ", ".join(self._v[j].name() for j in error.args[1])
+            raise NumericalError(f"The definitions of {names} need each other: solve for one of them.") from None
 
     def _define(self, i: int) -> set[int]:
         """Let an equation give one of its unknowns if it can; return the equations that this changes."""
