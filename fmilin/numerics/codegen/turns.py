@@ -93,7 +93,7 @@ def _split_linear(node: SX, factor: float, parameters: dict[int, float]) -> list
 
 def _mark_jumps(node: SX) -> list[tuple[SX, float]]:
     """Return the functions that wrap inside of a product, with infinite factors."""
-    found: list[tuple[SX, float]] = []
+    functions: list[tuple[SX, float]] = []
     pending, looked_at = [node], set[int]()
     while pending and len(looked_at) < MOST_TERMS:
         part = pending.pop()
@@ -102,9 +102,9 @@ def _mark_jumps(node: SX) -> list[tuple[SX, float]]:
             continue
         looked_at.add(key)
         if part.op() == ca.OP_ATAN2:
-            found.append((part, np.inf))
+            functions.append((part, np.inf))
         pending += [part.dep(i) for i in range(part.n_dep())]
-    return found
+    return functions
 
 
 def _jumps_of_function(node: SX, factor: float, parameters: dict[int, float]) -> Iterator[float]:
