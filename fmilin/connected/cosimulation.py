@@ -167,7 +167,7 @@ def cosimulated(
             "file)."
         )
     if not (np.isfinite(step) and step > 0):
-        raise UsageError(f"A communication step of {step:g} s is none: it must be positive and finite.")
+        raise UsageError(f"The communication step is {step:g} s: it must be positive and finite.")
     how = Master(master, tuple(order))
     how.numbers(list(model.members))
     point = operating_point(model) if point is None else point

@@ -78,7 +78,7 @@ class CoupledMembers(Members):
         key = (t, x.tobytes(), w.tobytes())
         v = self.wires.external(w)
         if self._loops:
-            loose = self.wires.connected
+            loose = self.wires.connected_inputs
             v[loose] = self._solved.get(key, self._warm)[loose]
         visit = Visits(self, t, x, v)
         for number, step in enumerate(self._steps):
@@ -88,7 +88,7 @@ class CoupledMembers(Members):
                 visit.at(step.member)
             if len(step.settles):
                 visit.inputs[step.settles] = self.wires.fed(step.settles, visit.outputs)
-        connected = self.wires.connected
+        connected = self.wires.connected_inputs
         fed = self.wires.fed(connected, visit.outputs)
         if not np.array_equal(fed, v[connected]):  # mostly they are equal, and only then cheap
             gaps = _compute_gaps(fed, v[connected])
@@ -127,7 +127,7 @@ class CoupledMembers(Members):
 
     def _again(self, gap: int, t: float, x: FloatArray, w: FloatArray) -> Settled:
         """Plan anew: an output depends on inputs of which nothing was seen where the system was connected."""
-        v = int(self.wires.connected[gap])
+        v = int(self.wires.connected_inputs[gap])
         member = int(self._owners[1][self.wires.sources[v]])
         if self.depends[member].all():
             raise NumericalError(

@@ -175,7 +175,7 @@ class Wires:
         return outside, self.factors[outside], self.inputs[outside]
 
     @cached_property
-    def connected(self) -> Indices:
+    def connected_inputs(self) -> Indices:
         """The inputs that outputs feed."""
         return np.flatnonzero(self.sources >= 0)
 

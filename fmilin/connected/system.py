@@ -1,4 +1,7 @@
-"""Connected models as one :class:`~fmilin.Model`: members' states side by side, their constraints kept."""
+"""Connected models as one :class:`~fmilin.Model`: members' states side by side, their constraints kept.
+
+The file is longer than others because one class answers the whole interface of a model by asking its members.
+"""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def choose_turns(outputs: Signals, wrapped: Wrapped) -> Signals:
     turns: list[float | None] = [None] * len(outputs)
     for name in wrapped:
         i = outputs.index_of(name, "a measured output")
-        turn = wrapped[name] if isinstance(wrapped, Mapping) else _turn_of(outputs, i)
+        turn = wrapped[name] if isinstance(wrapped, Mapping) else _choose_turn(outputs, i)
         number = as_numbers(turn, f"The turn of '{name}'")
         if isinstance(turn, bool) or number.shape != () or not (np.isfinite(number) and number > 0):
             raise UsageError(f"The turn of '{name}' is {turn}: it must be finite and positive, as 2 pi or 360.")
@@ -42,7 +42,7 @@ def choose_turns(outputs: Signals, wrapped: Wrapped) -> Signals:
     return outputs.with_turns(turns)
 
 
-def _turn_of(outputs: Signals, i: int) -> float:
+def _choose_turn(outputs: Signals, i: int) -> float:
     signal = outputs[i]
     if signal.turn is not None:
         return signal.turn
@@ -56,7 +56,7 @@ def _turn_of(outputs: Signals, i: int) -> float:
     return turns[0]
 
 
-def _possible_turn(signal: Signal) -> float:
+def _find_possible_turn(signal: Signal) -> float:
     """Return the turn of an output in a unit of angles that nothing tells to wrap; 0 for the others."""
     turns = TURNS_OF_UNITS.get(signal.unit)
     return 0.0 if turns is None or signal.turn is not None else turns[0]
@@ -73,7 +73,7 @@ class TurnObserver:
     def __init__(self, outputs: Signals, *, observes: bool) -> None:
         self._names = outputs.names
         self._declared = outputs.turns
-        units = [_possible_turn(s) if observes else 0.0 for s in outputs]
+        units = [_find_possible_turn(s) if observes else 0.0 for s in outputs]
         self._possible = np.array(units, dtype=np.float64)
         self.restart()
 

@@ -98,7 +98,7 @@ def closed_loop(
         lambda name: u0[model.inputs[model.inputs.index_of(name, "an input")].name],
     )
     if isinstance(law, LinearRegulator | StateFeedback):
-        law = law.with_turns([_turn_at(model, name) for name in law.reads])
+        law = law.with_turns([_find_turn(model, name) for name in law.reads])
     rest = quantization or {}, sample_times or {}, disturbances or {}
     real = _Imperfect(limits or {}, delay, noise or {}, seed, *rest)
     member = _member(law, model, start, u0, real)
@@ -144,7 +144,7 @@ def _value_at(model: Model, point: OperatingPoint, name: str) -> float:
     return float(view.evaluate(point.time, point.states, point.inputs).outputs[0])
 
 
-def _turn_at(model: Model, name: str) -> float | None:
+def _find_turn(model: Model, name: str) -> float | None:
     """Return the turn of a variable of the plant that wraps; None where it is not known to wrap."""
     return None if model.states.has(name) else model.with_interface(None, [name]).output_turns[0]
 

@@ -20,7 +20,7 @@ from fmilin.ground.signals import FloatArray, Signal, Signals, as_numbers, rate_
 from fmilin.ground.tolerances import CANCELLED, EQUILIBRIUM
 from fmilin.linear_model.model import LinearModel
 from fmilin.model import Expression, Model, parse
-from fmilin.model.constraints.functions import find_turn_of, function_of
+from fmilin.model.constraints.functions import find_expression_turn, function_of
 
 
 @kinds_checked
@@ -111,7 +111,7 @@ class _Variables:
     def signal(self, name: str, text: str, value: float) -> Signal:
         expression = parse(text)
         if not expression.is_variable:
-            return Signal(name, start=value, description=text, turn=find_turn_of(expression))
+            return Signal(name, start=value, description=text, turn=find_expression_turn(expression))
         own = self._variable(expression.names[0])[0]
         return replace(own, name=name, aliases=(), start=value)
 

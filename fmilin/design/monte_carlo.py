@@ -117,13 +117,13 @@ def _one(
     except FmilinError as error:
         return str(error)
     times = np.linspace(ran.times[0], ran.times[-1], TIMES)
-    turns = [_turn_of(ran, name) for name in signals]
+    turns = [_find_turn(ran, name) for name in signals]
     unwrapped = [np.unwrap(ran[n], period=turn) if turn else ran[n] for n, turn in zip(signals, turns, strict=True)]
     courses = np.array([np.interp(times, ran.times, values) for values in unwrapped]).reshape(-1, TIMES)
     return np.array([float(measure(ran)) for measure in measures.values()]), times, courses, turns
 
 
-def _turn_of(ran: Trajectory, name: str) -> float:
+def _find_turn(ran: Trajectory, name: str) -> float:
     """Return the turn of a signal that wraps, else 0."""
     if ran.state_signals.has(name) or not ran.output_signals.has(name):
         return 0.0

@@ -225,13 +225,15 @@ class _Loops:
         for system, answer in zip(self.systems, self.answers, strict=True):
             k, excess = self._find_bandwidth(np.abs(1 / (1 + answer * own)))
 
-            def exceed(w: float, system: Any = system) -> float:
+            def measure_excess(w: float, system: Any = system) -> float:
                 s = np.exp(1j * w * self.dt) if self.dt else 1j * w
                 return float(-np.log(abs(complex(1 + system(s) * regulator(s)))) + np.log(2) / 2)
 
-            is_between = k > 0 and excess[k] > 0 and exceed(float(self.w[k - 1])) < 0 < exceed(float(self.w[k]))
+            is_between = (
+                k > 0 and excess[k] > 0 and measure_excess(float(self.w[k - 1])) < 0 < measure_excess(float(self.w[k]))
+            )
             low, high = float(self.w[max(k - 1, 0)]), float(self.w[k])
-            bandwidths.append(float(brentq(exceed, low, high, rtol=1e-12)) if is_between else high)
+            bandwidths.append(float(brentq(measure_excess, low, high, rtol=1e-12)) if is_between else high)
         return np.array(bandwidths)
 
     def ratio(self, margins: FloatArray, bandwidths: FloatArray, growth: float) -> float:

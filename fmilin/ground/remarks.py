@@ -1,6 +1,7 @@
 """What the user should know about a result: remarks of the kinds of one table, not printed strings.
 
-The page ``docs/reference/remarks.md`` is made from the table by ``python docs/remarks.py``.
+The page ``docs/reference/remarks.md`` is made from the table by ``python docs/remarks.py``. The file is
+longer than others because it is one table, of every kind that a result may carry.
 """
 
 from collections.abc import Iterable, Mapping

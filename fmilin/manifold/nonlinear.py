@@ -19,7 +19,7 @@ from fmilin.ground import REFUSED, FloatArray, NumericalError, Signal, Signals, 
 from fmilin.manifold.coordinates import NonlinearCoordinates, conditioning
 from fmilin.manifold.selection import Manifold, Selection, select_partition
 from fmilin.model.constraints.expressions import Expression, ExpressionError, name_in_expression, parse
-from fmilin.model.constraints.functions import ExpressionFunctions, find_turn_of
+from fmilin.model.constraints.functions import ExpressionFunctions, find_expression_turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def select_expressions(manifold: Manifold, named: Sequence[str], parameters: Map
         )
     texts = [text.partition("=")[2].strip() for text in named] + [""] * (len(chosen) - len(named))
     signals = Signals(
-        Signal(c.name, c.unit, start=float(v), description=text, turn=find_turn_of(c.expression, parameters))
+        Signal(c.name, c.unit, start=float(v), description=text, turn=find_expression_turn(c.expression, parameters))
         for c, v, text in zip(chosen, y0, texts, strict=True)
     )
     return Selection("named", signals, coordinates, condition)

@@ -143,7 +143,7 @@ class Stepping:
                 f"'{self.integrator}' is not an integrator that fmilin knows: use {', '.join(INTEGRATORS)}."
             )
         if self.step is not None and not 0 < self.step < float("inf"):
-            raise UsageError(f"A communication step of {self.step:g} s is none: it must be positive and finite.")
+            raise UsageError(f"The communication step is {self.step:g} s: it must be positive and finite.")
         if self.order is not None and self.order < 1:
             raise UsageError(f"An order of {self.order} is none: it must be positive.")
         if self.amplitude is not None and not 0 < self.amplitude < float("inf"):

@@ -103,7 +103,7 @@ def test_info_says_how_it_can_be_stepped(run: Run, hidden: Path, controller: Pat
 @pytest.mark.parametrize(
     ("options", "status", "said"),
     [
-        (("--step", "-1"), 2, "step of -1 s is none"),
+        (("--step", "-1"), 2, "communication step is -1 s"),
         (("--step", "nan"), 2, "'step' is not a number (NaN)"),
         (("--order", "0"), 2, "order of 0 is none"),
         (("--order", "2", "--method", "direct"), 2, "--order is for models identified"),

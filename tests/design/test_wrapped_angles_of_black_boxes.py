@@ -19,7 +19,7 @@ from tests.design.wrapping import PLAIN, SAMPLE_TIME, WRAPPED, estimator, measur
 SAMPLES = 120
 
 
-def expected_states() -> tuple[FloatArray, FloatArray]:
+def compute_expected_states() -> tuple[FloatArray, FloatArray]:
     """Return measurements that wrap, and what a filter makes of the angle itself."""
     y, wrapped = measured(SAMPLES)
     kf = estimator(pendulum(PLAIN))
@@ -37,7 +37,7 @@ def without_turns(source: Path, path: Path) -> Path:
 
 @pytest.mark.parametrize("version", ["2.0", "3.0"])
 def test_an_fmu_tells_which_outputs_wrap(version: str, tmp_path: Path) -> None:
-    wrapped, expected = expected_states()
+    wrapped, expected = compute_expected_states()
     with fl.load(build_fmu(pendulum(WRAPPED), tmp_path / "pendulum.fmu", fmi_version=version)) as model:
         assert model.output_turns == (2 * np.pi,)
         assert fl.linearize(model).outputs.turns.tolist() == [2 * np.pi]
@@ -48,7 +48,7 @@ def test_an_fmu_tells_which_outputs_wrap(version: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("angle", [3.0, np.pi, 0.0])
 def test_an_output_of_a_foreign_fmu_is_followed_until_it_wraps(angle: float, tmp_path: Path) -> None:
-    wrapped, expected = expected_states()
+    wrapped, expected = compute_expected_states()
     path = without_turns(build_fmu(pendulum(WRAPPED), tmp_path / "own.fmu"), tmp_path / "foreign.fmu")
     with fl.load(path) as model:
         assert model.output_turns == (None,)

@@ -16,7 +16,7 @@ from fmilin.ground import FloatArray
 from fmilin.ground.tolerances import RANK_MEASURED, RELATION_MISSED
 from fmilin.linearization.identification.integrators import Integrator, semi_implicit_euler, sequential_euler
 from fmilin.linearization.identification.sampled import Sampled
-from fmilin.linearization.identification.shown_rows import choose_independent, rows_of
+from fmilin.linearization.identification.shown_rows import choose_independent, find_shown_rows
 
 MOST_IN_TURN = 4  # bodies that are updated one after another
 AT_ONE = 1e-4  # eigenvalues that are as near to 1 belong to a body that moves freely
@@ -48,12 +48,12 @@ def find_semi_implicit(model: Sampled) -> list[Integrator]:
     except np.linalg.LinAlgError:
         return []
     step_map = _Map(model.step, model.A, back, Gamma)
-    rows = rows_of(model)
+    rows = find_shown_rows(model)
     proper = rows.C[~rows.D.any(axis=1)]
     methods: list[Integrator] = []
     in_turn: list[Integrator] = []
     for positions, speeds, positions_first in _pairings(step_map, proper):
-        S = _normalized(np.vstack((positions, speeds)))
+        S = _normalize_rows(np.vstack((positions, speeds)))
         if not _is_regular(S):
             continue
         count = len(positions)
@@ -76,7 +76,7 @@ def _method(S: FloatArray, positions: slice, *, positions_first: bool) -> Integr
     return semi_implicit_euler(first, positions_first=positions_first)
 
 
-def _normalized(rows: FloatArray) -> FloatArray:
+def _normalize_rows(rows: FloatArray) -> FloatArray:
     with np.errstate(all="ignore"):
         return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
@@ -133,7 +133,7 @@ def _of_modes(step_map: _Map, *, positions_first: bool) -> Integrator | None:
     """
     bases = _bases_of_modes(step_map.A)
     X = np.hstack([basis for basis, _ in bases])
-    if X.shape[0] != X.shape[1] or not _is_regular(_normalized(X.T)):
+    if X.shape[0] != X.shape[1] or not _is_regular(_normalize_rows(X.T)):
         return None
     L = np.asarray(np.linalg.inv(X))
     moved_by = L @ (step_map.Gamma if positions_first else step_map.back @ step_map.Gamma)
@@ -154,7 +154,7 @@ def _of_modes(step_map: _Map, *, positions_first: bool) -> Integrator | None:
         q = U[:, 1] @ L[part]
         positions.append(q)
         others.append(q @ difference / step_map.step)
-    S = _normalized(np.array([*positions, *others]))
+    S = _normalize_rows(np.array([*positions, *others]))
     if not positions or not _is_regular(S):
         return None
     return _method(S, slice(0, len(positions)), positions_first=positions_first)

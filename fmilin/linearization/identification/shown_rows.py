@@ -22,7 +22,7 @@ class Rows:
     square: FloatArray | None  # n independent rows of C in which A may have zeros
 
 
-def rows_of(model: Sampled) -> Rows:
+def find_shown_rows(model: Sampled) -> Rows:
     """Return the distinct rows of a discrete model, declared states before outputs, read at the start of steps."""
     n, k = model.B.shape
     C = np.vstack((model.T.reshape(-1, n), model.C))

@@ -25,7 +25,7 @@ from fmilin.linearization.identification.integrators import (
 )
 from fmilin.linearization.identification.sampled import Continuous, Sampled
 from fmilin.linearization.identification.semi_implicit import find_semi_implicit
-from fmilin.linearization.identification.shown_rows import Rows, rows_of, sine_between
+from fmilin.linearization.identification.shown_rows import Rows, find_shown_rows, sine_between
 
 MARKOV = 4  # parameters C A^k B that may vanish
 DIGITS = 4  # of coefficients that people write: by chance one of about 1e6 numbers is as near to such as rounding
@@ -83,7 +83,7 @@ def identify_integrator(
     candidates = find_candidates(model, exact)
     if name is not None:
         return _take_integrator(candidates, name, errors)
-    rows = rows_of(model)
+    rows = find_shown_rows(model)
     residuals = np.array([_relations(candidate.plant, rows) for candidate in candidates])
     least, most = residuals.min(axis=0), residuals.max(axis=0)
     informative = least <= RELATION_MISSED * most
@@ -222,7 +222,7 @@ def _relations(plant: Continuous, rows: Rows) -> FloatArray:
     residuals: list[float] = []
     if not n:
         return np.zeros(0)
-    residuals += [_measure_rounding(value, DIGITS) for value in _coefficients_of(A).tolist()]
+    residuals += [_measure_rounding(value, DIGITS) for value in _compute_coefficients(A).tolist()]
     if n < 2:  # every row is the rate of every other
         return np.array(residuals)
     proper = (D == 0).all(axis=1)
@@ -257,7 +257,7 @@ def _relations(plant: Continuous, rows: Rows) -> FloatArray:
     return np.array(residuals)
 
 
-def _coefficients_of(A: FloatArray) -> FloatArray:
+def _compute_coefficients(A: FloatArray) -> FloatArray:
     """Return the coefficients of the characteristic polynomial, 0 for those that a multiple zero leaves."""
     coefficients = np.asarray(np.poly(A)[1:], dtype=np.float64)
     fastest = float(np.max(np.abs(np.linalg.eigvals(A)), initial=0.0))
@@ -276,7 +276,7 @@ def _count_all_digits(A: FloatArray, errors: FloatArray | None) -> int:
     certain = RELATION_HOLDS if errors is None else max(RELATION_HOLDS, 10.0 * float(np.max(errors)) / size)
     most = max(1, min(MOST_DIGITS, int(-np.log10(certain)) - 1)) if certain < 1.0 else 1
     total = 0
-    for coefficient in _coefficients_of(A).tolist():
+    for coefficient in _compute_coefficients(A).tolist():
         total += next((n for n in range(1, most) if _measure_rounding(coefficient, n) <= certain), most)
     return total
 

@@ -73,7 +73,7 @@ class ExpressionFunctions:
         return self._made.node(s, *values.values())
 
 
-def find_turn_of(expression: Expression, constants: Mapping[str, float] | None = None) -> float | None:
+def find_expression_turn(expression: Expression, constants: Mapping[str, float] | None = None) -> float | None:
     """Return by how much an expression jumps where it wraps, as an angle ``atan2(x, -y)`` does; None if it does not."""
     if not any(step.operation == "atan2" for step in expression.steps):
         return None

@@ -14,7 +14,7 @@ from fmilin.model import Constraint, Expression, ModelInfo, driven_by
 from fmilin.native.dae.coefficients import is_left_by_cancellation
 from fmilin.native.dae.equations import DaeGraph
 from fmilin.native.dae.reduction import Reduced, reduce_graph
-from fmilin.native.dae.rows import EXACT, numbers_of, reciprocal_condition
+from fmilin.native.dae.rows import EXACT, convert_to_numbers, reciprocal_condition
 from fmilin.native.dae.semi_explicit import column_of
 from fmilin.native.native_engine import Quantity, offered
 from fmilin.native.symbolic import EquationsEngine, functions_of
@@ -118,7 +118,7 @@ class DaeEngine(EquationsEngine):
             return True
         point = 0.0, self.states.starts, self.inputs.starts, parameters, self.reduced.guess
         matrix = self._matrix(*point)
-        return reciprocal_condition(numbers_of(matrix)) > SINGULAR
+        return reciprocal_condition(convert_to_numbers(matrix)) > SINGULAR
 
     @cached_property
     def _matrix(self) -> Any:

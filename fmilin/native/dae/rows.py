@@ -41,7 +41,7 @@ def reciprocal_condition(J: Any) -> float:
         return 0.0
 
 
-def numbers_of(J: Any) -> Any:
+def convert_to_numbers(J: Any) -> Any:
     """Return a matrix of CasADi's numbers, sparse where it is large."""
     if J.shape[0] <= LARGEST_DENSE:
         return J.full()
@@ -146,7 +146,7 @@ class Rows:
 
     def matrix(self, x: FloatArray, w: FloatArray) -> Any:
         """Return dr/dw, sparse where it is large."""
-        return numbers_of(self._function(x, w, *self._given)[2])
+        return convert_to_numbers(self._function(x, w, *self._given)[2])
 
     def matrix_without_rounding(self, x: FloatArray, w: FloatArray) -> Any:
         """Return dr/dw with zeros for entries that are rounding of their terms: no row of them may be scaled to 1."""

@@ -144,11 +144,11 @@ def _unpacked(fields: Mapping[str, Any]) -> dict[str, list[Any]]:
         "start": _flat(fields["start"]).tolist(),
         "description": _texts(fields["description"]),
         "aliases": [_texts(names) for names in fields["aliases"]],
-        **_turns_in(fields),
+        **_list_turns(fields),
     }
 
 
-def _turns_in(fields: Mapping[str, Any]) -> dict[str, list[Any]]:
+def _list_turns(fields: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return what is known of where signals wrap; files of earlier versions say nothing."""
     if "turn" not in fields:
         return {}

@@ -248,8 +248,8 @@ def test_multisines_refuse_a_motion_that_does_not_become_periodic() -> None:
     [
         ({"way": "magic"}, r"'magic' is no method to linearize"),
         ({"method": "magic"}, r"'magic' is no method.*auto, direct, step, response, multisine"),
-        ({"step": 0.0}, r"step of 0 s is none"),
-        ({"step": float("inf")}, r"step of inf s is none"),
+        ({"step": 0.0}, r"communication step is 0 s"),
+        ({"step": float("inf")}, r"communication step is inf s"),
         ({"order": 0}, r"order of 0 is none"),
     ],
 )
