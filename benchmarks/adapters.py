@@ -19,7 +19,7 @@ import fmilin as fl
 from benchmarks.mechanism import quickest
 from benchmarks.tables import show
 from fmilin.model.interface import OperatingPoint
-from fmilin.native.engine import Engine, EngineModel
+from fmilin.models.engine import Engine, EngineModel
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "one_mechanism"
 FILES = ("four_bar", "spatial")

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.tables import show
-from fmilin.ground.errors import FmilinError
-from fmilin.ground.sandbox import cage
-from fmilin.ground.sandbox.isolation import in_a_child
-from fmilin.ground.sandbox.limits import Limits, sandbox_report
+from fmilin.errors import FmilinError
+from fmilin.sandbox import cage
+from fmilin.sandbox.isolation import in_a_child
+from fmilin.sandbox.limits import Limits, sandbox_report
 from tests.attacks import Attacks, cage_holds
 from tests.fuzz.seeds import SEEDS
 from tests.fuzz.targets import TARGETS

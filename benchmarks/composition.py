@@ -12,12 +12,12 @@ import control
 import numpy as np
 
 import fmilin as fl
-from fmilin.connected.system import ConnectedModel
+from fmilin.composition.system import ConnectedModel
 from fmilin.fmi.write import build_fmu
 from fmilin.model.interface import Model
-from tests.connected.fmpy_master import Stepped, seen_limit
-from tests.connected.plants import gemseo_fmu, mass_chain, oscillator
-from tests.connected.test_cosimulation import by_force, double_oscillator
+from tests.composition.fmpy_master import Stepped, seen_limit
+from tests.composition.plants import gemseo_fmu, mass_chain, oscillator
+from tests.composition.test_cosimulation import by_force, double_oscillator
 
 MANY = 200
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.tables import show
-from fmilin.ground.signals import Signals
-from fmilin.model.constraints.declared import Constraint, Constraints
+from fmilin.constraints.declared import Constraint, Constraints
+from fmilin.signals import Signals
 
 POSITIONS, EXPRESSIONS = 16, 8
 TARGET = 0.5

@@ -81,7 +81,7 @@ def _median(work: Callable[[], object]) -> float:
 
 def ways() -> None:
     from fmilin.fmi.write import build_fmu
-    from fmilin.native.systems import four_bar
+    from fmilin.systems import four_bar
 
     times: dict[str, list[float]] = {name: [] for name, _, _ in WAYS}
     errors: dict[str, float] = {}

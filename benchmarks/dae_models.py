@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin import LinearModel, Signal, Signals
-from fmilin.native import DaeGraph
+from fmilin.models import DaeGraph
 
 Array = NDArray[np.float64]
 MIXINGS = ("plain", "within", "across", "functions")

@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from fmilin import LinearModel, Signal, Signals
-from fmilin.native import DaeGraph
+from fmilin.models import DaeGraph
 
 Array = NDArray[np.float64]
 CAPACITORS = 10

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin import LinearModel, Signal, Signals
-from fmilin.native import DaeGraph
+from fmilin.models import DaeGraph
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]

@@ -17,11 +17,11 @@ from benchmarks.derivatives_noise import Noisy
 from benchmarks.derivatives_peers import compare
 from benchmarks.derivatives_truth import true_jacobian
 from benchmarks.tables import show
-from fmilin.native import SymbolicModel
-from fmilin.native.systems import bicycle, cartesian_pendulum, five_bar, four_bar, rolling_disk
-from tests.native.systems.skate_model import skate
-from tests.native.systems.torus import rolling_torus
+from fmilin.models import SymbolicModel
+from fmilin.systems import bicycle, cartesian_pendulum, five_bar, four_bar, rolling_disk
 from tests.random_systems import Recipe, hidden_system
+from tests.systems.skate_model import skate
+from tests.systems.torus import rolling_torus
 
 SYSTEMS: dict[str, Callable[[], SymbolicModel]] = {
     "pendulum, hanging": cartesian_pendulum,

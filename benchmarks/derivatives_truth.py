@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fmilin.manifold.frame import frame_at
 from fmilin.model.equations import SymbolicSystem
-from fmilin.native import SymbolicModel
+from fmilin.models import SymbolicModel
 
 DIGITS = 50
 STEP = mpmath.mpf(10) ** -15

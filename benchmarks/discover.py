@@ -11,7 +11,7 @@ import fmilin as fl
 from benchmarks.tables import show
 from fmilin.fmi.write import build_fmu
 from fmilin.model.interface import Model
-from fmilin.native.systems import four_bar, slider_crank
+from fmilin.systems import four_bar, slider_crank
 from tests.discovery.systems import unconstrained
 from tests.discovery.truth import CASES, LONGER_CASES, violated
 

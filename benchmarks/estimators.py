@@ -17,8 +17,8 @@ from scipy import stats
 import fmilin as fl
 from benchmarks import schedules
 from benchmarks.tables import show
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems import four_bar
+from fmilin.models.ode import OdeModel
+from fmilin.systems import four_bar
 
 RUNS, SAMPLES = 100, 80
 EXAMPLES = Path(__file__).parents[1] / "examples" / "estimators"

@@ -24,13 +24,13 @@ import numpy as np
 
 import fmilin as fl
 from benchmarks.tables import show
+from fmilin.export.files import save
 from fmilin.fmi.write import LinearFmu, build_fmu, linear_fmu
-from fmilin.ground.signals import Signals
+from fmilin.formats import Writing
 from fmilin.linear_model.model import Accuracy, LinearModel, Method, Point
 from fmilin.model.interface import ModelInfo
-from fmilin.native.systems import four_bar
-from fmilin.output.export.files import save
-from fmilin.output.formats import Writing
+from fmilin.signals import Signals
+from fmilin.systems import four_bar
 
 LOOP = Path(__file__).with_name("step_loop.c")
 ROUNDS = 7

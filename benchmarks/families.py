@@ -22,9 +22,9 @@ import fmilin as fl
 from benchmarks.mechanism import chain_of, four_bars, quickest
 from benchmarks.tables import show
 from fmilin.fmi.write import build_fmu
-from fmilin.native.batch_graph import batch_graph
-from fmilin.native.mechanism import Loop, Mechanism, MechanismDescription, Placement
-from fmilin.native.systems import bicycle, four_bar
+from fmilin.models.batch_graph import batch_graph
+from fmilin.models.mechanism import Loop, Mechanism, MechanismDescription, Placement
+from fmilin.systems import bicycle, four_bar
 
 EXCAVATOR = Path(__file__).parent.parent / "tests" / "families" / "excavator.toml"
 ROLLING = ["x", "y", "rear_wheel", "front_wheel", "rear_rate"]

@@ -26,8 +26,8 @@ from benchmarks.fmu_masses import HERE, Case, case_of, compiled, floor, made
 from benchmarks.tables import show
 from fmilin.fmi.read import FmuModel
 from fmilin.fmi.write import build_fmu
-from fmilin.ground.sandbox.watchdog import Note, write_to
-from fmilin.native.systems import four_bar
+from fmilin.sandbox.watchdog import Note, write_to
+from fmilin.systems import four_bar
 
 ROUNDS = 7
 SIZES = (2, 10, 50, 200)

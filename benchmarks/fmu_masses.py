@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from fmilin.codegen.compiler import library_suffix
 from fmilin.fmi.platforms import fmi2_folders
 from fmilin.fmi.read import read_description
-from fmilin.numerics.codegen.compiler import library_suffix
 from tests.fmus.make import pack
 
 HERE = Path(__file__).parent

@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.tables import show
-from fmilin.native.formulations import ConstrainedForm, Spectrum
-from fmilin.native.formulations.formulation import MCS, RCS, UCS, Formulation
-from fmilin.native.formulations.procedure import spectrum_of_form
-from fmilin.native.formulations.sparse import Around, eigenvalues_near, sparse_form_of
-from fmilin.native.systems import flexible_double_pendulum, four_bar_form
+from fmilin.formulations import ConstrainedForm, Spectrum
+from fmilin.formulations.formulation import MCS, RCS, UCS, Formulation
+from fmilin.formulations.procedure import spectrum_of_form
+from fmilin.formulations.sparse import Around, eigenvalues_near, sparse_form_of
+from fmilin.systems import flexible_double_pendulum, four_bar_form
 
 WAYS: dict[str, Formulation] = {"MCS": MCS(), "RCS": RCS(), "UCS": UCS(alpha=1e6, xi=1.0, omega=10.0)}
 STIFFER: dict[str, Formulation] = WAYS | {"UCS": UCS(alpha=1e7, xi=1.0, omega=10.0)}

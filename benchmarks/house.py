@@ -17,8 +17,8 @@ import fmilin as fl
 from benchmarks.mechanism import quickest
 from benchmarks.robots import nearby, robots
 from benchmarks.tables import show
-from fmilin.native.mechanism import Mechanism
-from fmilin.numerics.codegen.compiler import CompilationBudget
+from fmilin.codegen.compiler import CompilationBudget
+from fmilin.models.mechanism import Mechanism
 
 PACKAGE = Path(fmilin.__file__).parent
 LINES, MODULES, FOLDERS, FILES = 72_000, 450, 17, 4

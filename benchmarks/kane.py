@@ -24,12 +24,12 @@ from sympy.physics.mechanics import dynamicsymbols
 from sympy.physics.mechanics.models import n_link_pendulum_on_cart
 
 from benchmarks.tables import show
-from fmilin.ground.signals import FloatArray
+from fmilin.codegen.compiler import Compiler
 from fmilin.model.interface import OperatingPoint
-from fmilin.native.kane import Backend, KaneModel, Numerics
-from fmilin.native.systems.bicycle_model import BENCHMARK, whipple_equations
-from fmilin.numerics.codegen.compiler import Compiler
-from tests.native.systems.torus import torus_equations
+from fmilin.models.kane import Backend, KaneModel, Numerics
+from fmilin.signals import FloatArray
+from fmilin.systems.bicycle_model import BENCHMARK, whipple_equations
+from tests.systems.torus import torus_equations
 
 AT_ONCE = Numerics(Backend("casadi"))
 COMPILED = Numerics(Backend("c", Compiler(use_cache=False)))

@@ -12,7 +12,7 @@ import sys
 from math import cos, sin, sqrt
 
 from benchmarks.tables import show
-from fmilin.native.systems.four_bar_linkage import GRAVITY, NATURAL_LENGTH, STIFFNESS, equilibrium_angle
+from fmilin.systems.four_bar_linkage import GRAVITY, NATURAL_LENGTH, STIFFNESS, equilibrium_angle
 
 LOOPS = (100, 500, 2000)
 SECONDS, MEGABYTES = 60.0, 2000.0

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmilin.ground.signals import FloatArray
-from fmilin.native.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.native.mechanism.part import Vector
+from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
+from fmilin.models.mechanism.part import Vector
+from fmilin.signals import FloatArray
 
 __all__ = ["leg_robot"]
 

@@ -23,16 +23,9 @@ from benchmarks.mechanism import quickest
 from benchmarks.tables import show
 from fmilin.fmi.write import build_fmu
 from fmilin.manifold.frame import kept_states
-from fmilin.native.systems import (
-    cartesian_pendulum,
-    double_wishbone,
-    four_bar,
-    loader,
-    rolling_disk,
-    stewart_platform,
-)
-from tests.native.systems.linkages import four_bar_mechanism
-from tests.native.systems.skate_model import skate
+from fmilin.systems import cartesian_pendulum, double_wishbone, four_bar, loader, rolling_disk, stewart_platform
+from tests.systems.linkages import four_bar_mechanism
+from tests.systems.skate_model import skate
 
 ROUNDS = 7
 TARGET = 1.3

@@ -10,7 +10,7 @@ import numpy as np
 
 import fmilin as fl
 from benchmarks.tables import show
-from fmilin.native.systems import four_bar
+from fmilin.systems import four_bar
 
 DT = 0.1
 POINTS = 100

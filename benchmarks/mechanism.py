@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.tables import show
-from fmilin.ground.signals import FloatArray
 from fmilin.manifold.frame import kept_states
-from fmilin.native.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.native.mechanism.linear import Choice, LocalForm
-from fmilin.native.mechanism.recursions import coordinate_rates
-from tests.native.mechanism.recursion import articulated_body
-from tests.native.systems.linkages import five_bar_mechanism, parallel_robot
+from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
+from fmilin.models.mechanism.linear import Choice, LocalForm
+from fmilin.models.mechanism.recursions import coordinate_rates
+from fmilin.signals import FloatArray
+from tests.models.mechanism.recursion import articulated_body
+from tests.systems.linkages import five_bar_mechanism, parallel_robot
 
 SYSTEMS = (
     "slider_crank",
@@ -57,7 +57,7 @@ def quickest(*calls: Callable[[], Any], rounds: int = 12) -> list[float]:
 
 
 def models() -> list[Mechanism]:
-    from fmilin.native import systems
+    from fmilin import systems
 
     found = [getattr(systems, name)() for name in SYSTEMS]
     return [five_bar_mechanism(), *found, parallel_robot(), chain_with_loops()]

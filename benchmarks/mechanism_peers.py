@@ -22,11 +22,11 @@ import numpy as np
 
 from benchmarks.mechanism import BLOCK, kept, moving, quickest
 from benchmarks.tables import show
-from fmilin.ground.signals import FloatArray
-from fmilin.native.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.native.mechanism.linear import LocalForm
-from fmilin.numerics.codegen.c99 import generate
-from fmilin.numerics.codegen.compiler import Compiler, compiled_library, library_suffix
+from fmilin.codegen.c99 import generate
+from fmilin.codegen.compiler import Compiler, compiled_library, library_suffix
+from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
+from fmilin.models.mechanism.linear import LocalForm
+from fmilin.signals import FloatArray
 
 POINTS = 10_000
 CHAINS = ((8, (("ground", "link7"),)), (15, (("ground", "link7"), ("link7", "link14"))))

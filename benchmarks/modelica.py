@@ -11,7 +11,7 @@ from benchmarks.dae_networks import Network, network
 from benchmarks.dae_power import PowerSystem, ieee_300
 from benchmarks.modelica_library import main as models_in_modelica
 from benchmarks.tables import show
-from fmilin.native import DaeModel
+from fmilin.models import DaeModel
 
 COUNT = 300
 RIGHT = 1e-8  # some are mixed by ill-conditioned functions

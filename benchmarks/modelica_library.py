@@ -19,7 +19,7 @@ import fmilin as fl
 from benchmarks.mechanism import quickest
 from benchmarks.modelica_models import CASES, Case
 from benchmarks.tables import show
-from fmilin.ground.errors import FmilinError
+from fmilin.errors import FmilinError
 
 COLUMNS = ("model", "states", "order", "index", "front end", "model", "A", "against", "difference")
 PLANTS = Path(__file__).parents[1] / "adapters" / "modelica" / "tests" / "models" / "systems.mo"

@@ -16,14 +16,14 @@ from benchmarks.tables import show
 from fmilin.cli.main import main as main_of
 from fmilin.fmi.read import FmuModel
 from fmilin.model.visits import CountedModel
-from fmilin.motion.periodic.floquet import mismatch
-from fmilin.motion.periodic.fourier import derivative
-from fmilin.native import OdeModel
-from fmilin.native.mechanism import Body, Joint, Mechanism, MechanismDescription, Placement
-from fmilin.native.mechanism.elements import JointForce
-from fmilin.native.systems import slider_crank
-from tests.families.periodic.hybrids import BuckConverter, RimlessWheel
-from tests.families.periodic.rotors import SPEED, helicopter, rotor
+from fmilin.models import OdeModel
+from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription, Placement
+from fmilin.models.mechanism.elements import JointForce
+from fmilin.periodic.floquet import mismatch
+from fmilin.periodic.fourier import derivative
+from fmilin.systems import slider_crank
+from tests.periodic.hybrids import BuckConverter, RimlessWheel
+from tests.periodic.rotors import SPEED, helicopter, rotor
 
 PERIOD = 6.6632868593231  # of van der Pol's oscillator, mu = 1 (Andersen and Geer 1982)
 

@@ -18,11 +18,11 @@ from scipy.optimize import least_squares
 import fmilin as fl
 from benchmarks import published_trims as published
 from benchmarks.tables import show
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.errors import NumericalError
 from fmilin.model.visits import CountedModel
-from fmilin.native.systems import four_bar
-from tests.points.test_targets import car, motors, tank
+from fmilin.signals import FloatArray
+from fmilin.systems import four_bar
+from tests.trimming.test_targets import car, motors, tank
 
 __all__ = ["main"]
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.ground.signals import FloatArray, Signal, Signals
-from fmilin.native.function import FunctionModel
-from fmilin.native.mechanism import Body, Joint, JointForce, Mechanism, MechanismDescription, Placement
-from fmilin.native.ode import OdeModel
+from fmilin.models.function import FunctionModel
+from fmilin.models.mechanism import Body, Joint, JointForce, Mechanism, MechanismDescription, Placement
+from fmilin.models.ode import OdeModel
+from fmilin.signals import FloatArray, Signal, Signals
 
 __all__ = ["beer_disk", "f16", "hibbeler_link", "klatt_engell", "puma", "quadruple_tank", "rcam", "transport"]
 

@@ -25,10 +25,10 @@ from benchmarks.leg_robot import leg_robot
 from benchmarks.mechanism import quickest
 from benchmarks.scenes import scenes
 from benchmarks.tables import show
-from fmilin.ground.errors import FmilinError
+from fmilin.errors import FmilinError
 from fmilin.model.interface import OperatingPoint
-from fmilin.native.mechanism import Mechanism
-from tests.native.mechanism.example_robots import FILES, FOLDER, slopes_of_both
+from fmilin.models.mechanism import Mechanism
+from tests.models.mechanism.example_robots import FILES, FOLDER, slopes_of_both
 
 UR5 = "ur_description/urdf/ur5_robot.urdf"
 HUMANOID = "g1_description/urdf/g1_29dof_rev_1_0.urdf"

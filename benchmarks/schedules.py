@@ -17,8 +17,8 @@ from scipy.linalg import expm
 
 import fmilin as fl
 from benchmarks.tables import show
-from fmilin.ground.errors import FmilinError
-from fmilin.native.systems import bicycle
+from fmilin.errors import FmilinError
+from fmilin.systems import bicycle
 
 POINTS, SAMPLE = 500, 0.005
 PLACE, SPEED, TORQUES = ("x", "y", "z"), ("vx", "vy", "vz"), ("torque1", "torque2", "torque3")

@@ -11,15 +11,10 @@ import numpy as np
 
 import fmilin as fl
 from benchmarks.tables import show
-from fmilin.native.systems import (
-    bicycle,
-    cartesian_pendulum,
-    double_wishbone,
-    stewart_platform,
-)
-from fmilin.output.export.nonlinear_control import nonlinear_view
-from fmilin.output.report.web import report_html
-from tests.native.systems.linkages import four_bar_mechanism
+from fmilin.export.nonlinear_control import nonlinear_view
+from fmilin.report.web import report_html
+from fmilin.systems import bicycle, cartesian_pendulum, double_wishbone, stewart_platform
+from tests.systems.linkages import four_bar_mechanism
 
 MILLISECONDS = 5.0
 """That looking at a result may take."""

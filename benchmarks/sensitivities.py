@@ -13,9 +13,9 @@ import fmilin as fl
 from benchmarks.tables import show
 from fmilin.fmi.write import build_fmu
 from fmilin.model.interface import Model
-from fmilin.native.mechanism import Mechanism
-from fmilin.native.systems import bicycle, four_bar
-from tests.connected.plants import oscillator
+from fmilin.models.mechanism import Mechanism
+from fmilin.systems import bicycle, four_bar
+from tests.composition.plants import oscillator
 from tests.discovery.planted_zeros import PLANTED
 
 ROUNDS = 7

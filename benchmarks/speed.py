@@ -27,12 +27,11 @@ from benchmarks.linearize import PROCEDURES, recursion_and_call
 from benchmarks.mechanism import quickest
 from benchmarks.robots import CALLS, Robot, derivatives_by_pinocchio, nearby, processor_time_of_children, robots
 from benchmarks.tables import show
-from fmilin import design
+from fmilin import design, systems
+from fmilin.codegen.compiler import CompilationBudget
 from fmilin.fmi.write import build_fmu
-from fmilin.native import systems
-from fmilin.native.mechanism import Body, Force, Joint, Mechanism, MechanismDescription, Torque
-from fmilin.native.native_engine import CompiledVisits
-from fmilin.numerics.codegen.compiler import CompilationBudget
+from fmilin.models.mechanism import Body, Force, Joint, Mechanism, MechanismDescription, Torque
+from fmilin.models.native_engine import CompiledVisits
 from tests.counts import TABLE, counts_of, works
 from tests.fmus.make import build
 from tests.hard_models import ring_of_rooms

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.tables import show
 from fmilin.fmi.write import build_fmu
-from fmilin.native.systems import four_bar
+from fmilin.systems import four_bar
 
 ROUNDS = 15
 FLOOR = 'python -c "import numpy"'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from fmilin.ground.version import __version__
+from fmilin.version import __version__
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx

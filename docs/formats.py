@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fmilin.output.formats import FORMATS, Format
+from fmilin.formats import FORMATS, Format
 
 __all__ = ["page", "write"]
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fmilin.native.mechanism.schema import MechanismFile
+from fmilin.models.mechanism.schema import MechanismFile
 
 __all__ = ["json_schema", "reference", "write"]
 

@@ -1,4 +1,4 @@
-"""Writes ``docs/reference/remarks.md``: the kinds of remarks, from the table in ``fmilin/ground/remarks.py``.
+"""Writes ``docs/reference/remarks.md``: the kinds of remarks, from the table in ``fmilin/diagnostics.py``.
 
 Usage: ``python docs/remarks.py``. A test compares the page with what is written here.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fmilin.ground.remarks import KINDS, Kind
+from fmilin.diagnostics import KINDS, Kind
 
 __all__ = ["page", "write"]
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import psutil
 
+from fmilin.codegen.compiler import library_suffix
 from fmilin.fmi.platforms import fmi2_folders
-from fmilin.ground.sandbox.limits import sandbox_report
-from fmilin.numerics.codegen.compiler import library_suffix
+from fmilin.sandbox.limits import sandbox_report
 from tests.fmus.make import HERE, description_of, pack
 from tests.shared import shared
 

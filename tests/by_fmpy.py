@@ -9,7 +9,7 @@ import fmpy
 import numpy as np
 from fmpy.fmi2 import FMU2Model
 
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 
 __all__ = ["Script"]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.ground.signals import FloatArray, Signal, Signals
-from fmilin.model.constraints.declared import Constraint, Constraints
+from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
+from fmilin.signals import FloatArray, Signal, Signals
 
 Rates = Callable[[float, FloatArray, FloatArray], FloatArray]
 Jacobians = Callable[[float, FloatArray, FloatArray], tuple[FloatArray, FloatArray]]

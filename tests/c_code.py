@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 
 WARNINGS = (
     *(

@@ -14,14 +14,14 @@ import numpy as np
 from scipy import linalg
 
 import fmilin as fl
+from fmilin.codegen.compiler import library_suffix
 from fmilin.fmi.platforms import fmi2_folders
-from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.stepping import Stepping
-from fmilin.numerics.codegen.compiler import library_suffix
+from fmilin.signals import FloatArray
 from tests.fmus.make import pack
 from tests.fmus.stepped.make import compiled
-from tests.linearization.identification.toys import transfer
+from tests.identification.toys import transfer
 
 __all__ = ["CASES", "Case", "Verdict", "build", "judged"]
 

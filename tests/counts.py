@@ -20,12 +20,12 @@ import numpy as np
 
 import fmilin as fl
 from benchmarks.leg_robot import leg_robot
-from fmilin.native.kane import KaneModel
-from fmilin.native.mechanism import Mechanism
-from fmilin.native.native_engine import CompiledVisits
-from fmilin.native.native_model import NativeModel
-from fmilin.native.systems import double_wishbone, four_bar, furuta_pendulum, rolling_disk, slider_crank
-from fmilin.numerics.codegen.compiler import CompilationBudget
+from fmilin.codegen.compiler import CompilationBudget
+from fmilin.models.kane import KaneModel
+from fmilin.models.mechanism import Mechanism
+from fmilin.models.native_engine import CompiledVisits
+from fmilin.models.native_model import NativeModel
+from fmilin.systems import double_wishbone, four_bar, furuta_pendulum, rolling_disk, slider_crank
 from tests.by_hand import FunctionModel, Parts
 from tests.hard_models import ring_of_rooms
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
+from fmilin.errors import FmilinError
 from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import grid_over
 from fmilin.families.plan import Plan
 from fmilin.families.store import Store, folder_of
 from fmilin.families.sweep import engine_for, run
-from fmilin.ground.errors import FmilinError
 from fmilin.linearization.request import Request
 
 __all__ = ["DAMAGES", "LIES", "Sweep"]

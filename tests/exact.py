@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Evaluation, Model, SecondOrderForm
+from fmilin.signals import FloatArray
 
 __all__ = ["form_of", "products_of"]
 

@@ -18,9 +18,9 @@ import numpy as np
 import sympy
 
 import fmilin as fl
+from fmilin.codegen.compiler import library_suffix
 from fmilin.fmi.platforms import fmi2_folders
-from fmilin.ground.signals import FloatArray
-from fmilin.numerics.codegen.compiler import library_suffix
+from fmilin.signals import FloatArray
 from tests.fmus.make import pack
 
 FOLDER = Path(__file__).parent / "fmus" / "stepped"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import ExactSlopes, Model
 from fmilin.model.visits import CountedModel
+from fmilin.signals import FloatArray
 
 __all__ = ["GeneralWay"]
 

@@ -6,10 +6,10 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.diagnostics import Remark
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.model.interface import ModelInfo
+from fmilin.signals import FloatArray, Signal, Signals
 
 LONG = "very.long." + "größe·" * 332  # 2,002 characters
 

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fmilin as fl
-from fmilin.ground.signals import Signal, Signals
-from fmilin.native.function import FunctionModel
+from fmilin.models.function import FunctionModel
+from fmilin.signals import Signal, Signals
 
 __all__ = ["Case", "cases"]
 

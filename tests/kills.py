@@ -18,7 +18,7 @@ import psutil
 
 from fmilin.fmi.write import build_fmu
 from fmilin.linear_model.model import LinearModel
-from fmilin.native.systems import four_bar
+from fmilin.systems import four_bar
 
 __all__ = ["COMMANDS", "Damage", "Victims"]
 
@@ -44,7 +44,7 @@ def hook(event, arguments):
     if event == "fmilin.end":
         os.write(2, b"%d" % count)
 
-import fmilin.ground.interrupts
+import fmilin.support.interrupts
 sys.addaudithook(hook)
 from fmilin.__main__ import run
 import atexit

@@ -9,10 +9,10 @@ import numpy as np
 import sympy as sm
 
 import fmilin as fl
-from fmilin.native.lagrange import LagrangeModel
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems import bicycle, four_bar, rolling_disk, slider_crank
-from fmilin.native.systems.disk import steady_yaw_rates
+from fmilin.models.lagrange import LagrangeModel
+from fmilin.models.ode import OdeModel
+from fmilin.systems import bicycle, four_bar, rolling_disk, slider_crank
+from fmilin.systems.disk import steady_yaw_rates
 from tests.by_hand import FunctionModel, Parts
 
 __all__ = ["PERIODIC", "STEADY", "conical", "rotor_driven_by_time", "two_bladed_rotor"]

@@ -13,28 +13,28 @@ from scipy import sparse
 from fmilin.cli.linear_models import file_at
 from fmilin.cli.options import names
 from fmilin.cli.sweep import axes_of
-from fmilin.connected.declaration import qualified, split
+from fmilin.codegen.evaluator import Evaluator
+from fmilin.composition.declaration import qualified, split
+from fmilin.constraints.expressions import parse
+from fmilin.errors import nearest_names
+from fmilin.export.for_people import short
 from fmilin.fmi.platforms import machines
 from fmilin.fmi.read.stepped_model import base_period
 from fmilin.fmi.write import variables
 from fmilin.fmi.write.description import base_unit
 from fmilin.fmi.write.fmu import identifier_like, token_of
-from fmilin.ground.errors import nearest_names
-from fmilin.ground.signals import legal_name, original_name, rate_unit
+from fmilin.formats import listed
+from fmilin.formulations.sparse.elimination import sparse_null_space
+from fmilin.formulations.sparse.nearest import Around, eigenvalues_near
 from fmilin.manifold.invariants import STEP, derivative_along
-from fmilin.model.constraints.expressions import parse
 from fmilin.model.files import read_constraints
-from fmilin.native.contacts import Foot, feet_from, unknown_foot
-from fmilin.native.formulations.sparse.elimination import sparse_null_space
-from fmilin.native.formulations.sparse.nearest import Around, eigenvalues_near
-from fmilin.native.mechanism.sources import lines_of
-from fmilin.native.sparse.equations import Pattern
-from fmilin.native.systems import four_bar_form
-from fmilin.numerics.codegen.evaluator import Evaluator
-from fmilin.output.export.for_people import short
-from fmilin.output.formats import listed
-from fmilin.output.report.formulations import factor_structure
-from fmilin.output.report.numbers import rough, rounded, value_with_unit
+from fmilin.models.contacts import Foot, feet_from, unknown_foot
+from fmilin.models.mechanism.sources import lines_of
+from fmilin.models.sparse.equations import Pattern
+from fmilin.report.formulations import factor_structure
+from fmilin.report.numbers import rough, rounded, value_with_unit
+from fmilin.signals import legal_name, original_name, rate_unit
+from fmilin.systems import four_bar_form
 
 
 @pytest.mark.parametrize(

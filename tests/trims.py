@@ -17,10 +17,10 @@ import numpy as np
 import sympy as sp
 
 import fmilin as fl
-from fmilin.ground.signals import Signal, Signals
-from fmilin.native.function import FunctionModel
-from fmilin.native.lagrange import LagrangeModel
-from fmilin.native.ode import OdeModel
+from fmilin.models.function import FunctionModel
+from fmilin.models.lagrange import LagrangeModel
+from fmilin.models.ode import OdeModel
+from fmilin.signals import Signal, Signals
 
 __all__ = ["Trim", "TrimVerdict", "judged_trim", "trims"]
 
@@ -351,7 +351,7 @@ def point_mass(name: str, curve: str, forces: Sequence[str], start: Values) -> C
 
 
 def constrained() -> Iterator[Trim]:
-    from fmilin.native.systems import cartesian_pendulum, rolling_disk, slider_crank
+    from fmilin.systems import cartesian_pendulum, rolling_disk, slider_crank
 
     hanging = [{"x": 0.0, "y": s, "vx": 0.0, "vy": 0.0} for s in (1.0, -1.0)]
     for y in (0.9, -0.9, 0.3):

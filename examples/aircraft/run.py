@@ -10,7 +10,6 @@ from pathlib import Path
 
 import jsbsim
 import numpy as np
-from fmilin.signals import FloatArray
 from fmilin_jsbsim import Flight, trim_flight
 from fmilin_jsbsim.attitude import quaternion_of
 from matplotlib.axes import Axes
@@ -19,6 +18,7 @@ from matplotlib.figure import Figure
 from scipy.linalg import solve_continuous_are
 
 import fmilin as fl
+from fmilin.signals import FloatArray
 
 AIRCRAFT, ALTITUDE = "c172p", 4000.0
 SPEEDS = (120.0, 135.0, 150.0, 165.0, 180.0, 195.0)

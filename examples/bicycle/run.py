@@ -10,14 +10,14 @@ import time
 from pathlib import Path
 
 import numpy as np
-from fmilin.signals import FloatArray
-from fmilin.systems import bicycle
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
 from fmilin import OperatingPoint
+from fmilin.signals import FloatArray
+from fmilin.systems import bicycle
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="for what it writes; here by default")

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import control
 import numpy as np
+
+import fmilin as fl
+from fmilin.fmi.write import build_fmu
 from fmilin.models.ode import OdeModel
 from fmilin.report.cosimulation import cosimulation_figure, limit_of
 from fmilin.report.figures import rendered
 from fmilin.systems import four_bar
-
-import fmilin as fl
-from fmilin.fmi.write import build_fmu
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="for what it writes; here by default")

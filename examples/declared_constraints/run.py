@@ -10,12 +10,12 @@ from pathlib import Path
 
 import control
 import numpy as np
-from fmilin.systems import cartesian_pendulum
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import fmilin as fl
 from fmilin.fmi.write import build_fmu
+from fmilin.systems import cartesian_pendulum
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="for what it writes; here by default")

@@ -15,12 +15,12 @@ from pathlib import Path
 import control
 import numpy as np
 from delta import HEIGHT, delta_robot
-from fmilin.signals import FloatArray
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import fmilin as fl
 from fmilin.fmi.write import build_fmu
+from fmilin.signals import FloatArray
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="for what it writes; here by default")

@@ -13,16 +13,16 @@ from typing import Any
 
 import control
 import numpy as np
-from fmilin.models.kane import KaneModel
-from fmilin.reduction import minimal_realization
-from fmilin.simulation import InputTable
-from fmilin.systems.bicycle_model import BENCHMARK, described, whipple_equations
 from pictures import BLUE, GREY, ORANGE, picture, run
 from scipy.stats import chi2
 from sympy.physics.mechanics import Point
 
 import fmilin as fl
 from fmilin import design
+from fmilin.models.kane import KaneModel
+from fmilin.reduction import minimal_realization
+from fmilin.simulation import InputTable
+from fmilin.systems.bicycle_model import BENCHMARK, described, whipple_equations
 
 SPEED = 5.2  # m/s, between weave and capsize: stable
 SAMPLE = 0.02  # s

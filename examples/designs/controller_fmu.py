@@ -13,7 +13,6 @@ from typing import Any
 
 import control
 import numpy as np
-from fmilin.systems import four_bar
 from fmpy import extract, read_model_description
 from fmpy.fmi2 import FMU2Slave
 from pictures import BLUE, ORANGE, picture, run
@@ -21,6 +20,7 @@ from pictures import BLUE, ORANGE, picture, run
 import fmilin as fl
 from fmilin import design
 from fmilin.fmi.write import build_fmu
+from fmilin.systems import four_bar
 
 PHI, RELEASED = 2.0, 1.8  # rad
 SAMPLE, SAMPLES = 0.01, 200  # s

@@ -13,12 +13,12 @@ from typing import Any
 
 import control
 import numpy as np
-from fmilin.systems import four_bar
 from pictures import BLUE, GREY, ORANGE, picture, run
 
 import fmilin as fl
 from fmilin import design
 from fmilin.fmi.write import build_fmu
+from fmilin.systems import four_bar
 
 PHI = 2.0  # rad, the crank's angle to be held
 SAMPLE = 0.01  # s

@@ -13,11 +13,11 @@ from typing import Any
 
 import control
 import numpy as np
-from fmilin.systems import furuta_pendulum
 from pictures import BLUE, GREY, ORANGE, picture, run
 
 import fmilin as fl
 from fmilin import design
+from fmilin.systems import furuta_pendulum
 
 SAMPLE, DELAY = 0.01, 0.001  # s
 ENCODER = 2 * np.pi / 4096 / np.sqrt(12)  # rad: 4096 lines, standard deviation of the rounding

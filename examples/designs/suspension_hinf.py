@@ -14,11 +14,11 @@ from typing import Any
 
 import control
 import numpy as np
-from fmilin.systems import double_wishbone
 from pictures import BLUE, ORANGE, picture, run
 from scipy.linalg import solve_continuous_are
 
 import fmilin as fl
+from fmilin.systems import double_wishbone
 
 TYRE_STIFFNESS, TYRE_DAMPING = 200e3, 60.0  # N/m, N s/m
 SAMPLE = 0.003  # s

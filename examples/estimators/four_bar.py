@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fmilin.systems import four_bar
 from systems import Array, noisy_motion
 
 import fmilin as fl
 from fmilin.fmi.write import build_fmu
+from fmilin.systems import four_bar
 
 SAMPLE = 0.01  # s
 COUNT = 2 * np.pi / 1000  # rad, of the encoder

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import sympy
+
+import fmilin as fl
 from fmilin.models.declaration import Labels, SymbolicConstraint
 from fmilin.models.lagrange import LagrangeModel
 from fmilin.models.ode import OdeModel
 from fmilin.simulation import InputTable
-
-import fmilin as fl
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from fmilin.models import MultiplierModel, NullSpaceModel, SymbolicModel
-from fmilin.signals import FloatArray
-from fmilin.simulation import Baumgarte, Method, Projection, Underlying
-from fmilin.simulation.stabilization import Stabilization
-from fmilin.systems import five_bar
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 import fmilin as fl
+from fmilin.models import MultiplierModel, NullSpaceModel, SymbolicModel
+from fmilin.signals import FloatArray
+from fmilin.simulation import Baumgarte, Method, Projection, Underlying
+from fmilin.simulation.stabilization import Stabilization
+from fmilin.systems import five_bar
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="for what it writes; here by default")

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from fmilin.formulations import UCS, ConstrainedForm, basis_of
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+
+from fmilin.formulations import UCS, ConstrainedForm, basis_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

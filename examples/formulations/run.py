@@ -17,10 +17,11 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # at these sizes several threads only wait for each other
 
 import numpy as np
+from pictures import draw_sparsity, draw_spectra, draw_times
+
 from fmilin.formulations import MCS, RCS, UCS, ConstrainedForm, Formulation, Spectrum, form_of, spectrum
 from fmilin.formulations import spectrum_of_form as solve
 from fmilin.systems import flexible_double_pendulum, four_bar, four_bar_form
-from pictures import draw_sparsity, draw_spectra, draw_times
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="for what it writes; here by default")

@@ -10,14 +10,14 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from fmilin.models.mechanism import Mechanism
-from fmilin.report.figures import rendered
-from fmilin.report.mechanism_picture import mechanism_figure
-from fmilin.systems import double_wishbone, furuta_pendulum, loader, slider_crank, stewart_platform
 from linkages import five_bar_mechanism, four_bar_mechanism, parallel_robot
 
 import fmilin as fl
 from fmilin.linear_model.model import LinearModel
+from fmilin.models.mechanism import Mechanism
+from fmilin.report.figures import rendered
+from fmilin.report.mechanism_picture import mechanism_figure
+from fmilin.systems import double_wishbone, furuta_pendulum, loader, slider_crank, stewart_platform
 
 HERE = Path(__file__).parent
 parser = argparse.ArgumentParser(description=__doc__)

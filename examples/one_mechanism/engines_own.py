@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from fmilin.models.mechanism import Loop
 from fmilin_mujoco import soft_linearization
 from fmilin_pinocchio import with_loops
 from numpy.typing import NDArray
 
 import fmilin as fl
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.models.mechanism import Loop
 
 __all__ = ["all_states", "of_mujoco", "of_pinocchio"]
 

@@ -6,8 +6,6 @@ The joints are those of four_bar.urdf and spatial.urdf, so that states have the 
 from __future__ import annotations
 
 import sympy
-from fmilin.models import KaneModel
-from fmilin.systems import four_bar
 from sympy.physics.mechanics import (
     KanesMethod,
     LagrangesMethod,
@@ -20,6 +18,8 @@ from sympy.physics.mechanics import (
 )
 
 from fmilin.model.interface import Model
+from fmilin.models import KaneModel
+from fmilin.systems import four_bar
 
 G = sympy.Float("9.81")
 

@@ -19,13 +19,13 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from engines_own import Spectrum, all_states, of_mujoco, of_pinocchio
 from equations import four_bar_by_lagrange, four_bar_of_points, spatial_by_kane
-from fmilin.models.mechanism import Mechanism
-from fmilin.models.mechanism.toml_file import read_parts
 from pictures import draw
 
 import fmilin as fl
 from fmilin.fmi.write import build_fmu
 from fmilin.model.interface import Model
+from fmilin.models.mechanism import Mechanism
+from fmilin.models.mechanism.toml_file import read_parts
 
 HERE = Path(__file__).parent
 parser = argparse.ArgumentParser(description=__doc__)

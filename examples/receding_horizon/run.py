@@ -13,11 +13,11 @@ from typing import Any
 import casadi as ca
 import control
 import numpy as np
-from fmilin.systems import furuta_pendulum
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import fmilin as fl
+from fmilin.systems import furuta_pendulum
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="for what it writes; here by default")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import mujoco
 import numpy as np
+
 from fmilin.signals import FloatArray
 
 __all__ = ["Push", "Run", "pushed"]

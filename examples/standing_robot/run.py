@@ -11,15 +11,15 @@ from pathlib import Path
 import control
 import numpy as np
 from contact import Push, Run, pushed
-from fmilin.reduction import discretize
-from fmilin.signals import FloatArray
-from fmilin.simulation.inputs import InputTable
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import fmilin as fl
 from fmilin.design import state_feedback
+from fmilin.reduction import discretize
+from fmilin.signals import FloatArray
+from fmilin.simulation.inputs import InputTable
 
 HERE = Path(__file__).parent
 LEGS = ("FL", "FR", "RL", "RR")

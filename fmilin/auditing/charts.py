@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, keep_worst
-from fmilin.ground.tolerances import AUDITED_MULTIPLIERS, CLEAR_OF_LIMIT
+from fmilin.tolerances import AUDITED_MULTIPLIERS, CLEAR_OF_LIMIT
 
 if TYPE_CHECKING:
-    from fmilin.families.periodic.chart import FloquetChart
+    from fmilin.periodic.chart import FloquetChart
 
 UNCHECKED = "multipliers against the model: audit its motions, fl.linearize_periodic(...)"
 

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fmilin.auditing.result import Audit, AuditRow, compare, keep_worst
-from fmilin.ground import FloatArray, ModelError
-from fmilin.ground.tolerances import AUDITED_COURSE
+from fmilin.errors import ModelError
 from fmilin.model.stepping import Hybrid
+from fmilin.signals import FloatArray
+from fmilin.tolerances import AUDITED_COURSE
 
 if TYPE_CHECKING:
     from fmilin.design.estimation.consistency import Filtered
     from fmilin.design.frequency_response import FrequencyResponse
     from fmilin.design.monte_carlo import MonteCarlo
-    from fmilin.model import Model
-    from fmilin.motion.lyapunov import LyapunovExponents
-    from fmilin.motion.simulation.trajectory import Trajectory
+    from fmilin.lyapunov import LyapunovExponents
+    from fmilin.model.interface import Model
+    from fmilin.simulation.trajectory import Trajectory
 
 MOST_SAMPLES = 200
 COARSE = 0.1  # times the difference of two rules, one of which has an error smaller by two orders of the step

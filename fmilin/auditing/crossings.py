@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fmilin.auditing.result import AuditRow, compare
-from fmilin.ground.tolerances import AUDITED_ENDS
+from fmilin.tolerances import AUDITED_ENDS
 
 if TYPE_CHECKING:
     from fmilin.design.margins import Margins
-    from fmilin.ground import FloatArray
     from fmilin.numerics.feedback import StateSpace
+    from fmilin.signals import FloatArray
 
 FLAT = 1e-8  # of the distance to the critical disk: frequencies with so small a difference are equally near
 WAY = "L on the stability limit"

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fmilin.auditing.result import AuditRow, compare, keep_worst
-from fmilin.ground import FloatArray, FmilinError
-from fmilin.ground.tolerances import AUDITED_DERIVATIVES
+from fmilin.errors import FmilinError
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import assembled_from
-from fmilin.model import OperatingPoint
+from fmilin.model.interface import OperatingPoint
+from fmilin.signals import FloatArray
+from fmilin.tolerances import AUDITED_DERIVATIVES
 
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
-    from fmilin.model import Model
+    from fmilin.model.interface import Model
 
 STEP = 1e-3  # of a parameter; again with half of it
 WAY = "linear models at displaced parameters"

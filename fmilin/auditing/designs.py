@@ -10,14 +10,14 @@ import numpy as np
 
 from fmilin.auditing.linear import audit_linear_model
 from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, keep_worst
-from fmilin.ground import FloatArray
-from fmilin.ground.tolerances import AUDITED_DISK
+from fmilin.signals import FloatArray
+from fmilin.tolerances import AUDITED_DISK
 
 if TYPE_CHECKING:
     from fmilin.design.placing import IdentifiedParameters, PlacedModes
     from fmilin.design.tuning import Tuned
     from fmilin.linear_model.model import LinearModel
-    from fmilin.model import Model
+    from fmilin.model.interface import Model
 
 FREQUENCIES = 20_000
 GRAZES = 2e-3  # relative: a peak of |S| below the bandwidth may reach 1 / sqrt(2) by that much, as goals may be missed

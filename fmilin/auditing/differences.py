@@ -11,10 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from fmilin.auditing.result import AuditRow, compare, keep_worst
-from fmilin.ground import FloatArray, FmilinError
-from fmilin.ground.tolerances import AUDITED_DIFFERENCES
+from fmilin.errors import FmilinError
 from fmilin.linear_model.model import LinearModel
-from fmilin.model import Model
+from fmilin.model.interface import Model
+from fmilin.signals import FloatArray
+from fmilin.tolerances import AUDITED_DIFFERENCES
 
 STEP = 1e-4  # of central differences, in sizes of the variables; again with half of it
 

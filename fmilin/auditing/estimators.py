@@ -21,8 +21,9 @@ from fmilin.auditing.result import (
     compare_covariances,
     keep_worst,
 )
-from fmilin.ground import FloatArray, FmilinError
-from fmilin.ground.tolerances import AUDITED_SAMPLE
+from fmilin.errors import FmilinError
+from fmilin.signals import FloatArray
+from fmilin.tolerances import AUDITED_SAMPLE
 
 if TYPE_CHECKING:
     from fmilin.design.estimation.corrections import Filter, Measured
@@ -97,7 +98,7 @@ def _compare_sample(estimator: Estimator) -> Iterator[AuditRow]:
     made over a part of the sample in which that is small.
     """
     from fmilin.linearization.procedure import linearize
-    from fmilin.model import OperatingPoint
+    from fmilin.model.interface import OperatingPoint
 
     start, settings = estimator.start, estimator.settings
     motion = _reduce_noise(estimator)

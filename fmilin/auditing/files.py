@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from fmilin.auditing.linear import compare_spectrum
 from fmilin.auditing.result import Audit, AuditRow, select_worst
+from fmilin.export import mat5
+from fmilin.export.archives import arrays_of
 from fmilin.families.family import LinearFamily
 from fmilin.linear_model.model import LinearModel
-from fmilin.output.export import mat5
-from fmilin.output.export.archives import arrays_of
 
 Spectra = dict[int, NDArray[np.complex128]]  # by the number of the point; 0 of a linear model
 WAY = "A in the file"

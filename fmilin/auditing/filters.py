@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, compare_covariances, compare_entries
-from fmilin.ground import FloatArray
-from fmilin.ground.tolerances import AUDITED_COVARIANCE
+from fmilin.signals import FloatArray
+from fmilin.tolerances import AUDITED_COVARIANCE
 
 if TYPE_CHECKING:
     from fmilin.design.kalman import KalmanFilter
@@ -37,7 +37,7 @@ def _compare_kalman_filter(kalman: KalmanFilter) -> Iterator[AuditRow]:
     from scipy.linalg import solve_discrete_lyapunov
 
     from fmilin.design.riccati import solve_steady_filter
-    from fmilin.linear_model.reduction.transformation import discretize
+    from fmilin.reduction.transformation import discretize
 
     s, L = kalman.sampled, kalman.gain
     names, outputs = s.states.names, s.outputs.names

@@ -12,10 +12,10 @@ from fmilin.auditing.differences import compare_with_differences
 from fmilin.auditing.loops import compare_margins
 from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, compare_entries, keep_worst
 from fmilin.design.margins import margins
-from fmilin.ground import FloatArray, Signals
-from fmilin.ground.tolerances import AUDITED_REST, AUDITED_TRANSFER
 from fmilin.linear_model.model import LinearModel
-from fmilin.model import Model
+from fmilin.model.interface import Model
+from fmilin.signals import FloatArray, Signals
+from fmilin.tolerances import AUDITED_REST, AUDITED_TRANSFER
 
 EPS = float(np.finfo(np.float64).eps)
 ROUNDING_FACTOR = 100.0  # times eps |A|

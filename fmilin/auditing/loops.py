@@ -10,10 +10,11 @@ import numpy as np
 from fmilin.auditing.crossings import compare_crossings, compare_peak
 from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim
 from fmilin.design.margins import Margins
-from fmilin.ground import FloatArray, UsageError
-from fmilin.ground.tolerances import AUDITED_DISK, AUDITED_ENDS
+from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.numerics.feedback import StateSpace, close_loop, measure_stability
+from fmilin.signals import FloatArray
+from fmilin.tolerances import AUDITED_DISK, AUDITED_ENDS
 
 GAINS = 400  # of the grid between 1 and an end, or 1e6
 FARTHEST_GAIN = 1e6

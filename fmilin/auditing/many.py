@@ -10,7 +10,7 @@ from fmilin.auditing.linear import audit_linear_model
 from fmilin.auditing.result import Audit, AuditRow, compare, keep_worst, select_worst
 from fmilin.families.family import LinearFamily
 from fmilin.linear_model.model import LinearModel
-from fmilin.model import Model
+from fmilin.model.interface import Model
 
 
 def audit_family(family: LinearFamily, model: Model | None = None) -> Audit:

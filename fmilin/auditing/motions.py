@@ -8,14 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, keep_worst
-from fmilin.families.periodic.linearize import linearize_periodic
-from fmilin.families.periodic.model import PeriodicModel
-from fmilin.families.periodic.orbit import PeriodicOrbit, simulated
-from fmilin.ground import FloatArray, FmilinError
-from fmilin.ground.tolerances import AUDITED_CLOSURE, AUDITED_MULTIPLIERS, AUDITED_STEP, CLEAR_OF_LIMIT
-from fmilin.motion.periodic.floquet import Floquet
-from fmilin.motion.periodic.fourier import Interpolant
-from fmilin.motion.simulation.method import Method
+from fmilin.errors import FmilinError
+from fmilin.periodic.floquet import Floquet
+from fmilin.periodic.fourier import Interpolant
+from fmilin.periodic.linearize import linearize_periodic
+from fmilin.periodic.model import PeriodicModel
+from fmilin.periodic.orbit import PeriodicOrbit, simulated
+from fmilin.signals import FloatArray
+from fmilin.simulation.method import Method
+from fmilin.tolerances import AUDITED_CLOSURE, AUDITED_MULTIPLIERS, AUDITED_STEP, CLEAR_OF_LIMIT
 
 
 def audit_orbit(orbit: PeriodicOrbit) -> Audit:

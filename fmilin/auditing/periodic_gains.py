@@ -9,8 +9,8 @@ import numpy as np
 
 from fmilin.auditing.motions import audit_periodic_model
 from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, compare_covariances, keep_worst
-from fmilin.ground.tolerances import AUDITED_GAIN, AUDITED_RICCATI
-from fmilin.motion.periodic.fourier import Interpolant
+from fmilin.periodic.fourier import Interpolant
+from fmilin.tolerances import AUDITED_GAIN, AUDITED_RICCATI
 
 if TYPE_CHECKING:
     from fmilin.design.periodic_gains import PeriodicGain

@@ -8,12 +8,13 @@ import numpy as np
 
 from fmilin.auditing.linear import compare_spectrum
 from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, keep_worst
-from fmilin.ground import FloatArray, FmilinError, UsageError
-from fmilin.ground.tolerances import AUDITED_RATES, AUDITED_STEP, CONSISTENT
+from fmilin.errors import FmilinError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
-from fmilin.model import Model, OperatingPoint
-from fmilin.points.report import TrimmedPoint
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.signals import FloatArray
+from fmilin.tolerances import AUDITED_RATES, AUDITED_STEP, CONSISTENT
+from fmilin.trimming.report import TrimmedPoint
 
 UNCHECKED = (
     "time: nothing else in the point tells it",

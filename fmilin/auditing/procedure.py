@@ -7,10 +7,10 @@ from functools import cache, singledispatch
 from typing import TYPE_CHECKING, Any
 
 from fmilin.auditing.result import Audit
-from fmilin.ground import UsageError
+from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
-    from fmilin.model import Model
+    from fmilin.model.interface import Model
 
 AUDITED = (
     "linear models, descriptor systems, uncertain models, families, margins, Kalman filters, estimators, filtered "
@@ -41,7 +41,7 @@ TrimmedPoint, Trajectory or another result
     """
     if model is None:
         return _load_audits()(result, None)
-    from fmilin.model import one_at_a_time
+    from fmilin.model.visits import one_at_a_time
 
     @one_at_a_time
     def audit_with_model(model: Model) -> Audit:
@@ -92,16 +92,16 @@ def _load_audits() -> Callable[[Any, Model | None], Audit]:  # noqa: PLR0915 - a
     from fmilin.design.schedule_check import ScheduleReport
     from fmilin.design.tuning import Tuned
     from fmilin.families.family import LinearFamily
-    from fmilin.families.periodic.chart import FloquetChart
-    from fmilin.families.periodic.model import PeriodicModel
-    from fmilin.families.periodic.orbit import PeriodicOrbit
     from fmilin.linear_model.descriptor import Descriptor
     from fmilin.linear_model.model import LinearModel
-    from fmilin.model import OperatingPoint
-    from fmilin.motion.lyapunov import LyapunovExponents
-    from fmilin.motion.periodic.floquet import Floquet
-    from fmilin.motion.simulation.trajectory import Trajectory
-    from fmilin.points.uncertainty import Uncertain
+    from fmilin.lyapunov import LyapunovExponents
+    from fmilin.model.interface import OperatingPoint
+    from fmilin.periodic.chart import FloquetChart
+    from fmilin.periodic.floquet import Floquet
+    from fmilin.periodic.model import PeriodicModel
+    from fmilin.periodic.orbit import PeriodicOrbit
+    from fmilin.simulation.trajectory import Trajectory
+    from fmilin.trimming.uncertainty import Uncertain
 
     @singledispatch
     def choose(result: Any, model: Model | None) -> Audit:  # noqa: ARG001 - as of the kinds below

@@ -12,9 +12,9 @@ from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, keep
 from fmilin.auditing.schedules import audit_schedule
 from fmilin.design.regulators import EstimatorRegulator, FunctionRegulator, KalmanRegulator, StateFeedback
 from fmilin.design.schedule import Along, Schedule
-from fmilin.ground import FloatArray
-from fmilin.ground.tolerances import AUDITED_LOOP
-from fmilin.linear_model.reduction.transformation import discretize
+from fmilin.reduction.transformation import discretize
+from fmilin.signals import FloatArray
+from fmilin.tolerances import AUDITED_LOOP
 
 SAMPLES = 60  # that a regulator runs
 GIVEN_GAIN = "gain: it was given; neither the weights nor the poles that it was designed for are known"

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.ground import FloatArray, Shown
+from fmilin.signals import FloatArray
+from fmilin.support.verbs import Shown
 
 Value = float | complex | bool
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fmilin.auditing.result import Audit, AuditRow, compare, keep_worst
-from fmilin.ground import FloatArray, NumericalError
-from fmilin.ground.tolerances import AUDITED_GAIN
+from fmilin.errors import NumericalError
+from fmilin.signals import FloatArray
+from fmilin.tolerances import AUDITED_GAIN
 
 if TYPE_CHECKING:
     from fmilin.design.schedule import Schedule

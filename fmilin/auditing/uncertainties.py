@@ -10,12 +10,12 @@ import numpy as np
 
 from fmilin.auditing.linear import audit_linear_model
 from fmilin.auditing.result import Audit, AuditRow, compare, keep_worst
-from fmilin.ground import FloatArray
-from fmilin.ground.tolerances import AUDITED_GAIN
+from fmilin.signals import FloatArray
+from fmilin.tolerances import AUDITED_GAIN
 
 if TYPE_CHECKING:
-    from fmilin.model import Model
-    from fmilin.points.uncertainty import Uncertain
+    from fmilin.model.interface import Model
+    from fmilin.trimming.uncertainty import Uncertain
 
 MOST_CORNERS = 8
 UNCHECKED = "remainder and M.y0: a bound from samples of the box, and where the deviations begin"

@@ -10,10 +10,10 @@ from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.model_options import DEBUG
 from fmilin.cli.options import json_option
-from fmilin.ground.errors import FmilinError
+from fmilin.errors import FmilinError
 
 if TYPE_CHECKING:
-    from fmilin.loading.adapters import Installed
+    from fmilin.adapters import Installed
 
 Row = dict[str, Any]
 
@@ -25,7 +25,7 @@ def command(*, as_json: bool, debug: bool) -> int:
     """List the installed adapters: what they read, the engine they run on, and what they are missing."""
 
     def job(runner: JobRunner) -> None:
-        from fmilin.loading.adapters import PUBLISHED, installed_adapters
+        from fmilin.adapters import PUBLISHED, installed_adapters
 
         rows = [_row(installed) for installed in installed_adapters()]
         if as_json:

@@ -11,7 +11,7 @@ from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.model_options import of_model_options
 from fmilin.cli.options import MODEL, json_option, names_option
 from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_of
-from fmilin.ground.errors import NumericalError, UsageError
+from fmilin.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:
     from fmilin.auditing.result import Audit
@@ -51,11 +51,11 @@ def _audit_source(source: str, request: Request, runner: JobRunner, against: str
     """Return the audits of what a file holds, or of the point and the linear model of a model."""
     from fmilin.auditing.files import audit_stored_spectra
     from fmilin.auditing.procedure import audit
+    from fmilin.export.files import load_result
+    from fmilin.export.periodic_file import load_any
     from fmilin.families.family import LinearFamily
     from fmilin.linearization.procedure import linearize_as
-    from fmilin.output.export.files import load_result
-    from fmilin.output.export.periodic_file import load_any
-    from fmilin.points.report import TrimmedPoint
+    from fmilin.trimming.report import TrimmedPoint
 
     if (periodic := load_any(source)) is not None:
         refuse_points(source, request, against)
@@ -81,7 +81,7 @@ def _audit_source(source: str, request: Request, runner: JobRunner, against: str
 def _deliver(audits: list[Audit], runner: JobRunner, *, as_json: bool) -> None:
     """Print the audit, and fail where a number disagrees."""
     from fmilin.auditing.result import Audit
-    from fmilin.output.report.audits import show_audit
+    from fmilin.report.audits import show_audit
 
     last = audits[-1]
     rows = tuple(row for each in audits for row in each.rows)

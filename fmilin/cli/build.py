@@ -10,7 +10,7 @@ from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_options import FMI, PLATFORMS
 from fmilin.cli.model_options import DEBUG, FileOptions, file_options
 from fmilin.cli.options import MODEL, new_file_option
-from fmilin.ground.errors import UsageError
+from fmilin.errors import UsageError
 from fmilin.loading.request import is_fmu
 
 
@@ -50,7 +50,7 @@ def command(
     def job(runner: JobRunner) -> None:
         import fmilin as fl
         from fmilin.fmi.write import build_fmu
-        from fmilin.loading.wrapping import wrap_as_fmu
+        from fmilin.wrapping import wrap_as_fmu
 
         native = runner.borrow(fl.load(model, options=opened.given()))
         if not native.compilable:

@@ -12,8 +12,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from fmilin.cli.duration import deadline_option
-from fmilin.ground.errors import UsageError
-from fmilin.output.formats import alternatives, listed
+from fmilin.errors import UsageError
+from fmilin.formats import alternatives, listed
 
 FIRST = "Options"
 EVERY_DAY = {

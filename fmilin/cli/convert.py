@@ -9,9 +9,9 @@ from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_options import Steps, conditioned, steps_options, writing_options
 from fmilin.cli.model_options import DEBUG
 from fmilin.cli.options import checked_outputs, names_option, outputs_of
-from fmilin.ground.errors import UsageError
-from fmilin.output.export.files import checked_families, dumps, dumps_each, is_family, load, load_family
-from fmilin.output.formats import Writing
+from fmilin.errors import UsageError
+from fmilin.export.files import checked_families, dumps, dumps_each, is_family, load, load_family
+from fmilin.formats import Writing
 
 
 @click.command(

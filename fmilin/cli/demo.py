@@ -13,8 +13,9 @@ from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_models import deliver, linear_model
 from fmilin.cli.model_options import DEBUG
 from fmilin.cli.request import Request
-from fmilin.ground import UsageError, check_writable
+from fmilin.errors import UsageError
 from fmilin.loading.request import LoadRequest
+from fmilin.support.files import check_writable
 
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
@@ -46,9 +47,9 @@ def _prepare(directory: Path) -> None:
 
 def _demo(directory: Path, runner: JobRunner) -> None:
     from fmilin.fmi.write import build_fmu
-    from fmilin.native.systems import four_bar
-    from fmilin.output.report.linear_pictures import eigenvalue_figure
-    from fmilin.output.report.table import print_table
+    from fmilin.report.linear_pictures import eigenvalue_figure
+    from fmilin.report.table import print_table
+    from fmilin.systems import four_bar
 
     fmu, mat, picture = (directory / name for name in (FMU, MAT, PICTURE))
     say = runner.results.write
@@ -76,9 +77,9 @@ def _typed(path: Path) -> str:
 
 def _compare(true: LinearModel, naive: LinearModel, stream: TextIO) -> None:
     """Print both spectra side by side, and what the difference means."""
-    from fmilin.output.report.linear_pictures import without
-    from fmilin.output.report.numbers import eigenvalue_text
-    from fmilin.output.report.table import console_on, print_fact, simple_table
+    from fmilin.report.linear_pictures import without
+    from fmilin.report.numbers import eigenvalue_text
+    from fmilin.report.table import console_on, print_fact, simple_table
 
     false = without(naive.eigenvalues(), true.eigenvalues())
     N = len(naive.states)

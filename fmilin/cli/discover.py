@@ -13,7 +13,8 @@ from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.model_options import INTERFACE, running_options
 from fmilin.cli.options import MODEL, TIME, json_option, new_file_option, number_option, settings_option
 from fmilin.cli.request import at_point, request_of
-from fmilin.ground import UsageError, stoppable
+from fmilin.errors import UsageError
+from fmilin.support.interrupts import stoppable
 
 if TYPE_CHECKING:
     from fmilin.discovery.result import Discovery
@@ -48,7 +49,7 @@ def command(model: str, excite: float, output: Path | None, *, as_json: bool, **
     request = request_of(model, constraints=[], **given)
 
     def job(runner: JobRunner) -> None:
-        from fmilin.output.report.result_tables import show_discovery
+        from fmilin.report.result_tables import show_discovery
 
         discovery = _discovered(*at_point(request, runner), excite=excite)
         runner.restore_directory()

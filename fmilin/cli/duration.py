@@ -15,8 +15,8 @@ from typing import NoReturn
 
 import click
 
-from fmilin.ground.errors import ModelCrashError
-from fmilin.ground.sandbox.cage import pausing
+from fmilin.errors import ModelCrashError
+from fmilin.sandbox.cage import pausing
 
 LONGEST_DEADLINE = 1e8  # seconds; timers of the operating system end at the range of their numbers
 GRACE = 1.5  # seconds for cleaning up behind the deadline, before everything is ended by force
@@ -25,19 +25,27 @@ WAITING = "waiting for the model's process"
 _DOING = {
     "fmilin.loading": "reading the model",
     "fmilin.fmi.read": "using the FMU",
-    "fmilin.connected": "putting the system together",
-    "fmilin.native": "evaluating the equations",
+    "fmilin.composition": "putting the system together",
+    "fmilin.models": "evaluating the equations",
     "fmilin.adapters": "reading the model",
-    "fmilin.numerics.codegen": "compiling",
-    "fmilin.points": "looking for the point",
+    "fmilin.codegen": "compiling",
+    "fmilin.trimming": "looking for the point",
     "fmilin.linearization": "linearizing",
     "fmilin.manifold": "linearizing",
     "fmilin.families": "computing the points",
     "fmilin.discovery": "looking for constraints",
-    "fmilin.motion": "simulating",
+    "fmilin.simulation": "simulating",
+    "fmilin.periodic": "simulating",
+    "fmilin.verification": "simulating",
+    "fmilin.systems": "evaluating the equations",
+    "fmilin.formulations": "evaluating the equations",
+    "fmilin.identification": "linearizing",
+    "fmilin.wrapping": "reading the model",
     "fmilin.design": "designing",
-    "fmilin.output": "writing the results",
-    "fmilin.ground.sandbox": WAITING,
+    "fmilin.export": "writing the results",
+    "fmilin.report": "writing the results",
+    "fmilin.explore": "writing the results",
+    "fmilin.sandbox": WAITING,
 }
 """What modules do, in words; the innermost one that is on the stack is told."""
 

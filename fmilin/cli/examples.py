@@ -9,7 +9,7 @@ import fmilin
 from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.model_options import DEBUG
-from fmilin.ground.errors import UnknownNameError, UsageError
+from fmilin.errors import UnknownNameError, UsageError
 
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc")
 

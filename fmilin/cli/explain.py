@@ -11,7 +11,7 @@ from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.model_options import of_model_options
 from fmilin.cli.options import MODEL, json_option
 from fmilin.cli.request import at_point, request_of
-from fmilin.ground.errors import UsageError
+from fmilin.errors import UsageError
 
 
 @click.command(cls=Command, examples=["fmilin explain valve.py:valve --input opening --output level"])

@@ -17,14 +17,14 @@ from fmilin.cli import model_options, options
 from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.request import Request, completed, open_model, request_of
-from fmilin.ground.errors import ModelError, UsageError
+from fmilin.errors import ModelError, UsageError
+from fmilin.formats import is_named_as
 from fmilin.loading.request import is_fmu, is_system
-from fmilin.output.formats import is_named_as
 
 if TYPE_CHECKING:
+    from fmilin.explore.page import Choice, Slider, Subject
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model
-    from fmilin.output.explore.page import Choice, Slider, Subject
 
 _ARGUMENTS = "fmilin.cli.explore.arguments"
 STAY = "--no-browser"
@@ -58,10 +58,10 @@ def command(model: str, *, no_browser: bool, **given: Any) -> int:
 
     def job(runner: JobRunner) -> None:
         try:
-            from fmilin.output.explore.page import Page
+            from fmilin.explore.page import Page
         except ImportError:
             raise UsageError("'fmilin explore' needs NiceGUI: pip install 'fmilin[explore]'.") from None
-        from fmilin.output.explore.server import serve
+        from fmilin.explore.server import serve
 
         subject = _of_family(model) if is_named_as(model, "family") else _of_model(completed(request), typed, runner)
         serve(partial(Page, subject), f"fmilin: {subject.title}", partial(_open, browser=not no_browser))
@@ -79,8 +79,8 @@ def _open(address: str, *, browser: bool) -> None:
 
 
 def _of_family(source: str) -> Subject:
+    from fmilin.explore.page import Slider, Subject
     from fmilin.families.family import LinearFamily
-    from fmilin.output.explore.page import Slider, Subject
 
     family = LinearFamily.load(Path(source))
     axes = {name: values for name, values in family.axes.items() if len(values) > 1}
@@ -99,8 +99,8 @@ def _of_family(source: str) -> Subject:
 
 
 def _of_model(request: Request, typed: Sequence[str], runner: JobRunner) -> Subject:
-    from fmilin.native.mechanism import MechanismDescription
-    from fmilin.output.explore.page import Choice, Subject
+    from fmilin.explore.page import Choice, Subject
+    from fmilin.models.mechanism import MechanismDescription
 
     apart = (is_fmu(request.source) or is_system(request.source)) and not request.running.no_isolation
     model = None if apart else open_model(request, runner)
@@ -131,7 +131,7 @@ def _declared(request: Request) -> dict[str, float]:
 def _answer(model: Model, request: Request, choice: Choice) -> LinearModel:
     """Return the linear model of what is chosen, of the model as it was opened."""
     from fmilin.linearization.procedure import linearize_as
-    from fmilin.points.procedure import point_of
+    from fmilin.trimming.procedure import point_of
 
     moved = choice.values
     parameters = {name: value for name, value in moved.items() if name in model.parameters}
@@ -145,7 +145,7 @@ def _answer(model: Model, request: Request, choice: Choice) -> LinearModel:
 
 def _by_command(request: Request, typed: Sequence[str], choice: Choice) -> LinearModel:
     """Return the linear model that the command prints: there foreign code is kept apart, as everywhere."""
-    from fmilin.output.export.document import loads_json
+    from fmilin.export.document import loads_json
 
     words = _line(request, typed, choice, "")[len(PROGRAM) :]
     done = subprocess.run(  # noqa: S603 - this program, with what was typed
@@ -192,8 +192,8 @@ def _without_values(typed: Sequence[str]) -> list[str]:
 
 def _sliders(start: LinearModel, parameters: Mapping[str, float]) -> list[Slider]:
     """Return what can be moved: independent states, inputs, and parameters that are known by name."""
-    from fmilin.ground.signals import Signal
-    from fmilin.output.explore.page import Slider
+    from fmilin.explore.page import Slider
+    from fmilin.signals import Signal
 
     every = [("state", s, start.point.states[s.name]) for s in start.states if s.name in start.point.states]
     every += [("input", s, start.point.inputs[s.name]) for s in start.inputs if s.name in start.point.inputs]

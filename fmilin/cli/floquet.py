@@ -15,16 +15,16 @@ from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.options import assignments, names_field, names_option, number_field, one_of, option, read_by, repeated
 from fmilin.cli.request import Request, open_model, request_of
 from fmilin.cli.sweep import axes_of
-from fmilin.ground.errors import UsageError
-from fmilin.output.export.files import check_output, dumps
+from fmilin.errors import UsageError
+from fmilin.export.files import check_output, dumps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fmilin.families.periodic.chart import FloquetChart
-    from fmilin.families.periodic.model import PeriodicModel
-    from fmilin.families.periodic.orbit import OrbitRequest, PeriodicOrbit
     from fmilin.model.interface import Model, OperatingPoint
+    from fmilin.periodic.chart import FloquetChart
+    from fmilin.periodic.model import PeriodicModel
+    from fmilin.periodic.orbit import OrbitRequest, PeriodicOrbit
 
 MOST_POINTS = 512  # phases that are taken without being asked for
 FINE = 1e-8  # error of the exponents, times the period, at which no more phases are taken
@@ -53,10 +53,10 @@ class Orbit:
 
     def request(self, start: OperatingPoint, time: float | None) -> OrbitRequest:
         """Return what is asked of the motion; ``start`` as in :class:`OrbitRequest`."""
-        from fmilin.families.periodic.orbit import OrbitRequest
-        from fmilin.motion.simulation.method import Method
-        from fmilin.motion.simulation.run import RunRequest
-        from fmilin.motion.simulation.trajectory import read_inputs
+        from fmilin.periodic.orbit import OrbitRequest
+        from fmilin.simulation.method import Method
+        from fmilin.simulation.run import RunRequest
+        from fmilin.simulation.trajectory import read_inputs
 
         run = RunRequest(
             inputs=None if self.inputs is None else read_inputs(self.inputs),
@@ -134,9 +134,9 @@ def command(
 
 def _made(model: Model, request: Request, orbit: Orbit, points: int | None) -> tuple[PeriodicOrbit, PeriodicModel]:
     """Return the orbit and the linear models along it, at as many phases as the multipliers need."""
-    from fmilin.families.periodic.linearize import linearize_periodic_as
-    from fmilin.families.periodic.search import orbit_as
-    from fmilin.points.procedure import point_of
+    from fmilin.periodic.linearize import linearize_periodic_as
+    from fmilin.periodic.search import orbit_as
+    from fmilin.trimming.procedure import point_of
 
     closed = orbit_as(model, orbit.request(point_of(model, request.point.completed()), request.point.time))
     count = points or 64
@@ -153,8 +153,8 @@ def _made(model: Model, request: Request, orbit: Orbit, points: int | None) -> t
 def _charted(
     model: Model, request: Request, orbit: Orbit, vary: dict[str, list[float]], points: int | None
 ) -> FloquetChart:
-    from fmilin.families.periodic.chart import chart_as
-    from fmilin.points.procedure import point_of
+    from fmilin.periodic.chart import chart_as
+    from fmilin.trimming.procedure import point_of
 
     start = point_of(model, request.point.completed())
     with progress_bar(model.info.name, 0.0, 1.0) as progress:
@@ -165,7 +165,7 @@ def _charted(
 def _deliver_chart(
     chart: FloquetChart, files: Sequence[Path], plot: Path | None, runner: JobRunner, *, as_json: bool
 ) -> None:
-    from fmilin.output.export.periodic_file import chart_document, dumps_chart
+    from fmilin.export.periodic_file import chart_document, dumps_chart
 
     runner.restore_directory()
     stable = f"{int(chart.stable.sum())} of {int(chart.ok.sum())} points stable"
@@ -177,7 +177,7 @@ def _deliver_chart(
     if as_json:
         runner.print_json(chart_document(chart))
     elif not files and plot is None:
-        from fmilin.output.report.periodic import show_chart
+        from fmilin.report.periodic import show_chart
 
         runner.print_shown(show_chart, chart)
 
@@ -203,14 +203,14 @@ def _deliver(
         for path in files:
             runner.say(f"{path}: period {orbit.period:.9g} s, {floquet.verdict}\n")
     if plot is not None:
-        from fmilin.output.report.periodic import multiplier_figure
+        from fmilin.report.periodic import multiplier_figure
 
         runner.draw(plot, multiplier_figure(floquet), f"period {orbit.period:.9g} s, {floquet.verdict}")
     if as_json:
-        from fmilin.output.export.periodic_file import summary_of
+        from fmilin.export.periodic_file import summary_of
 
         runner.print_json(summary_of(periodic, floquet))
     elif not files and plot is None:
-        from fmilin.output.report.periodic import show_floquet
+        from fmilin.report.periodic import show_floquet
 
         runner.print_shown(show_floquet, floquet, orbit=orbit)

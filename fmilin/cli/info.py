@@ -11,9 +11,9 @@ from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.model_options import DEBUG, TIMEOUT, UNPACK_LIMIT, VERBOSE, FileOptions, Running, file_options
 from fmilin.cli.options import MODEL, json_option
-from fmilin.ground.errors import UsageError
-from fmilin.ground.sandbox.limits import Limits, sandbox_report
+from fmilin.errors import UsageError
 from fmilin.loading.request import is_fmu, is_system
+from fmilin.sandbox.limits import Limits, sandbox_report
 
 
 @click.command(
@@ -49,11 +49,11 @@ def command(
 
     def job(runner: JobRunner) -> None:
         if is_system(model):
-            from fmilin.output.report.summary import show_system_summary, summary_of_ssp
+            from fmilin.report.summary import show_system_summary, summary_of_ssp
 
             _print(summary_of_ssp(Path(model), opened_with), show_system_summary, runner, as_json=as_json)
             return
-        from fmilin.output.report.summary import MOST_ROWS, show_summary, summary_of_fmu, summary_of_model
+        from fmilin.report.summary import MOST_ROWS, show_summary, summary_of_fmu, summary_of_model
 
         if is_fmu(model):
             summary = summary_of_fmu(Path(model), None if as_json else MOST_ROWS, opened_with, check=check)

@@ -23,18 +23,18 @@ import click
 from fmilin.cli.command import NewFile
 from fmilin.cli.duration import DeadlinePassed, elapsed_time
 from fmilin.cli.streams import Results, columns, flush_c_streams, leave_parents_streams, silence, stdout_for_results
-from fmilin.ground.encodings import replace_unencodable
-from fmilin.ground.errors import AnotherInstanceError, FmilinError, ModelCrashError, ModelError
-from fmilin.ground.files import remove_leftovers, temporary_file, temporary_place, write_all
-from fmilin.ground.interrupts import requested, requests_raise
-from fmilin.ground.sandbox.isolation import can_isolate, in_a_child
-from fmilin.ground.sandbox.limits import Limits
-from fmilin.output.formats import suffixes
+from fmilin.errors import AnotherInstanceError, FmilinError, ModelCrashError, ModelError
+from fmilin.formats import suffixes
+from fmilin.sandbox.isolation import can_isolate, in_a_child
+from fmilin.sandbox.limits import Limits
+from fmilin.support.encodings import replace_unencodable
+from fmilin.support.files import remove_leftovers, temporary_file, temporary_place, write_all
+from fmilin.support.interrupts import requested, requests_raise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from fmilin.ground.remarks import Remark
+    from fmilin.diagnostics import Remark
 
 INSTANCES = ("shared", "reloaded", "copied")
 """Where an FMU's instances live: the next is tried when its code does not bear the one before."""
@@ -97,20 +97,20 @@ class JobRunner:
 
     def draw(self, path: Path, figure: Figure, what: str) -> None:
         """Write a figure as a picture in the format of the suffix, and say what it shows."""
-        from fmilin.output.report.figures import rendered
+        from fmilin.report.figures import rendered
 
         self.write_files({path: rendered(figure, path.suffix)})
         self.say(f"{path}: {what}\n")
 
     def print_json(self, document: Mapping[str, Any]) -> None:
         """Print a document on standard output."""
-        from fmilin.output.export.document import text_of
+        from fmilin.export.document import text_of
 
         self.results.write(text_of(document))
 
     def print_shown(self, show: Callable[..., None], *things: object, **options: Any) -> None:
-        """Print on standard output what a function of :mod:`fmilin.output.report` shows on a console."""
-        from fmilin.output.report.table import print_on
+        """Print on standard output what a function of :mod:`fmilin.report` shows on a console."""
+        from fmilin.report.table import print_on
 
         print_on(self.results, show, *things, **options)
 

@@ -14,15 +14,15 @@ from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import Cut, Wanted
 from fmilin.cli.options import checked_outputs, floats
-from fmilin.ground.errors import UsageError
-from fmilin.output.export.files import check_output, dumps
-from fmilin.output.formats import is_named_as
+from fmilin.errors import UsageError
+from fmilin.export.files import check_output, dumps
+from fmilin.formats import is_named_as
 
 if TYPE_CHECKING:
     from fmilin.cli.request import Request
+    from fmilin.formats import Writing
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model, OperatingPoint
-    from fmilin.output.formats import Writing
 
 
 def linearize_cosimulation(
@@ -30,7 +30,7 @@ def linearize_cosimulation(
 ) -> None:
     """Deliver the discrete linear model of a co-simulation; without files or JSON the table of its damping."""
     from fmilin.cli.request import at_point
-    from fmilin.connected.system import ConnectedModel
+    from fmilin.composition.system import ConnectedModel
 
     model, point = at_point(request, runner)
     if not isinstance(model, ConnectedModel):
@@ -43,8 +43,8 @@ def linearize_cosimulation(
 
 
 def _deliver(cosimulation: Any, wanted: Wanted, files: Sequence[Path], runner: JobRunner, *, as_json: bool) -> None:
-    from fmilin.output.report.cosimulation import cosimulation_figure, show_cosimulation
-    from fmilin.output.report.figures import rendered
+    from fmilin.report.cosimulation import cosimulation_figure, show_cosimulation
+    from fmilin.report.figures import rendered
 
     runner.restore_directory()
     contents = {path: dumps(cosimulation.linear, path) for path in files}
@@ -75,7 +75,7 @@ def linear_models(
     from fmilin.cli.request import at_point
     from fmilin.families.along import linearize_along_as
     from fmilin.model.stepping import Stepped
-    from fmilin.motion.simulation.trajectory import read_inputs
+    from fmilin.simulation.trajectory import read_inputs
 
     inputs = None if table is None else read_inputs(table)
     model, start = at_point(request, runner)
@@ -109,8 +109,8 @@ def deliver_each(
     writing: Writing | None = None,
 ) -> None:
     """Write the family over time, or a file for each time where a format holds one linear model; or JSON; or tables."""
+    from fmilin.export.family_json import pieces
     from fmilin.families.family_builder import family_of
-    from fmilin.output.export.family_json import pieces
 
     runner.restore_directory()
     family = family_of(models, {"time": times})
@@ -121,7 +121,7 @@ def deliver_each(
     if as_json:
         runner.results.writelines(pieces(family))
     elif not files:
-        from fmilin.output.report.table import print_table
+        from fmilin.report.table import print_table
 
         for t, m in zip(times, models, strict=True):
             runner.results.write(f"At t = {t:g} s\n\n")
@@ -178,7 +178,7 @@ def deliver(
     if as_json:
         runner.results.write(dumps(linear, "results.json").decode("ascii"))
     elif not files:
-        from fmilin.output.report.table import print_table
+        from fmilin.report.table import print_table
 
         print_table(linear, runner.results, adjusted=point.adjusted)
     if files and not as_json:

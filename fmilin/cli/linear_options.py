@@ -12,13 +12,15 @@ import click
 import fmilin as fl
 from fmilin.cli import options
 from fmilin.cli.options import flag, grouped, names, names_field, number_field, one_of, option, read_by
-from fmilin.ground import Remark, UsageError
-from fmilin.output.formats import Writing
+from fmilin.diagnostics import Remark
+from fmilin.errors import UsageError
+from fmilin.formats import Writing
 
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
-    from fmilin.linear_model.reduction.minimal import Conditioning
-    from fmilin.model import Model, OperatingPoint, Stepping
+    from fmilin.model.interface import Model, OperatingPoint
+    from fmilin.model.stepping import Stepping
+    from fmilin.reduction.minimal import Conditioning
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class Steps:
         """Return what the options ask for; None when they ask for nothing."""
         if self == Steps():
             return None
-        from fmilin.linear_model.reduction.minimal import Conditioning
+        from fmilin.reduction.minimal import Conditioning
 
         return Conditioning(
             minimal=self.minimal,

@@ -13,10 +13,10 @@ from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.options import names_option, number_option, one_of, read_by
 from fmilin.cli.request import Request, request_of
 from fmilin.cli.spectrum import Formulated, compare, formulation_options, one, require_plain
-from fmilin.ground.errors import UsageError
+from fmilin.errors import UsageError
+from fmilin.formats import Writing, format_of, listed
 from fmilin.linearization.request import Request as LinearizationRequest
 from fmilin.loading.request import is_fmu
-from fmilin.output.formats import Writing, format_of, listed
 
 
 @click.command(
@@ -137,7 +137,7 @@ def command(
         if coupled.plot is not None:
             runner.draw(coupled.plot, linear.plot.eigenvalues(), "eigenvalues")
         if spectrum is not None and not files and not as_json:
-            from fmilin.output.report.formulations import show_spectrum
+            from fmilin.report.formulations import show_spectrum
 
             runner.print_shown(show_spectrum, spectrum)
 

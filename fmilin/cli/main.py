@@ -13,8 +13,10 @@ from click.shell_completion import get_completion_class
 from fmilin.cli.duration import deadline_in, within
 from fmilin.cli.job_runner import failure
 from fmilin.cli.streams import open_missing, silence
-from fmilin.ground import UsageError, __version__, write_atomically
-from fmilin.ground.interrupts import forget
+from fmilin.errors import UsageError
+from fmilin.support.files import write_atomically
+from fmilin.support.interrupts import forget
+from fmilin.version import __version__
 
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_FMILIN_COMPLETE"  # the environment variable by which the shell's function asks

@@ -13,10 +13,10 @@ import click
 
 from fmilin.cli import options
 from fmilin.cli.job_runner import Job, work
-from fmilin.ground.errors import UsageError
-from fmilin.ground.sandbox.limits import Limits
+from fmilin.errors import UsageError
 from fmilin.loading.request import is_fmu, is_system
-from fmilin.points.request import TrimRequest
+from fmilin.sandbox.limits import Limits
+from fmilin.trimming.request import TrimRequest
 
 if TYPE_CHECKING:
     from fmilin.fmi.read.archive import FmuOptions
@@ -141,7 +141,7 @@ class TrimOptions:
         )
 
     def of_point(self, settings: Mapping[str, float], *, trim: bool) -> dict[str, Any]:
-        """Return the fields of :class:`~fmilin.points.request.PointRequest` for one point, trimmed or not."""
+        """Return the fields of :class:`~fmilin.trimming.request.PointRequest` for one point, trimmed or not."""
         for_trims = (self.free, self.steady, self.bound, self.near, self.minimize, self.stable, self.guess)
         if not trim and any(for_trims):
             for_trims_only = "--free, --steady, --bound, --near, --minimize, --stable and --guess"

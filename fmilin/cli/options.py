@@ -18,9 +18,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from fmilin.cli.command import NewFile, require_apart
-from fmilin.ground import UsageError, check_writable
-from fmilin.output.export.files import check_output
-from fmilin.output.formats import Holds, listed, suffixes
+from fmilin.errors import UsageError
+from fmilin.export.files import check_output
+from fmilin.formats import Holds, listed, suffixes
+from fmilin.support.files import check_writable
 
 Command = Callable[..., int]
 Decorator = Callable[[Command], Command]

@@ -13,9 +13,9 @@ from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.model_options import of_model_options
 from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_of
-from fmilin.ground.errors import UsageError
+from fmilin.errors import UsageError
+from fmilin.formats import suffixes
 from fmilin.loading.request import is_fmu, is_system
-from fmilin.output.formats import suffixes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fmilin.families.family import LinearFamily
-    from fmilin.families.periodic.chart import FloquetChart
-    from fmilin.families.periodic.model import PeriodicModel
     from fmilin.linear_model.model import LinearModel, Pictures
     from fmilin.model.interface import Model
+    from fmilin.periodic.chart import FloquetChart
+    from fmilin.periodic.model import PeriodicModel
 
 CHANNELS = ("bode", "nyquist", "step")  # from inputs to outputs
 LINEAR = ("eigenvalues", "modes", "participation", *CHANNELS, "errors", "sparsity", "sensitivities", "reduction")
@@ -134,10 +134,10 @@ def command(model: str, drawing: Drawing, **given: Any) -> int:
 
 
 def _drawn(source: str, drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
+    from fmilin.export.files import load_result
+    from fmilin.export.periodic_file import load_any
     from fmilin.families.family import LinearFamily
-    from fmilin.output.export.files import load_result
-    from fmilin.output.export.periodic_file import load_any
-    from fmilin.output.report.figures import rendered
+    from fmilin.report.figures import rendered
 
     if (periodic := load_any(source)) is not None:
         refuse_points(source, request, drawing.against)
@@ -169,9 +169,9 @@ def _drawn(source: str, drawing: Drawing, request: Request, runner: JobRunner) -
 
 
 def _of_periodic(periodic: PeriodicModel | FloquetChart, source: str, drawing: Drawing) -> Figure:
-    from fmilin.families.periodic.chart import FloquetChart
-    from fmilin.families.periodic.model import PeriodicModel
-    from fmilin.output.report.periodic import floquet_mode_figure, multiplier_figure
+    from fmilin.periodic.chart import FloquetChart
+    from fmilin.periodic.model import PeriodicModel
+    from fmilin.report.periodic import floquet_mode_figure, multiplier_figure
 
     match periodic, drawing.kind:
         case FloquetChart(), "campbell":
@@ -224,7 +224,7 @@ def _of_linear(linear: LinearModel, source: str, drawing: Drawing, request: Requ
 
 def _linear_figure(linear: LinearModel, drawing: Drawing, request: Request, against: Model | None) -> Figure:
     if drawing.kind in NONLINEAR and against is not None:
-        from fmilin.output.report.verification import validity_figure
+        from fmilin.report.verification import validity_figure
 
         return validity_figure(linear.verify(against, horizon=drawing.stop_time))
     if drawing.kind not in LINEAR:
@@ -264,9 +264,9 @@ def _of_model(drawing: Drawing, request: Request, runner: JobRunner) -> Figure:
 def _mechanism(drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
     """Draw a mechanism in its posture, in its mode shapes, or moving in them."""
     from fmilin.linearization.procedure import linearize_as
-    from fmilin.native.mechanism import MechanismDescription
-    from fmilin.output.report.figures import rendered
-    from fmilin.output.report.mechanism_picture import mechanism_figure, mechanism_motion
+    from fmilin.models.mechanism import MechanismDescription
+    from fmilin.report.figures import rendered
+    from fmilin.report.mechanism_picture import mechanism_figure, mechanism_motion
 
     model, point = at_point(request, runner)
     description = getattr(model, "description", None)

@@ -12,8 +12,8 @@ from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.model_options import of_model_options
 from fmilin.cli.options import MODEL, names_option, new_file_option, number_option
 from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_of, verified
-from fmilin.ground.errors import UsageError
-from fmilin.output.formats import suffixes
+from fmilin.errors import UsageError
+from fmilin.formats import suffixes
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
@@ -49,9 +49,9 @@ def command(model: str, output: Path, against: str | None, horizon: float | None
         raise UsageError("--horizon says how long to verify: add --against MODEL, or --verify where a model is given.")
 
     def job(runner: JobRunner) -> None:
+        from fmilin.export.periodic_file import load_any
         from fmilin.families.family import LinearFamily
-        from fmilin.output.export.periodic_file import load_any
-        from fmilin.output.report.web import report_html
+        from fmilin.report.web import report_html
 
         if (periodic := load_any(model)) is not None:
             if against is not None or verify:
@@ -83,9 +83,9 @@ def _result_of(
     source: str, request: Request, runner: JobRunner, against: str | None
 ) -> tuple[LinearModel | LinearFamily, Model | None]:
     """Return what the report is about, and the nonlinear model where there is one."""
+    from fmilin.export.files import load_result
     from fmilin.families.family import LinearFamily
     from fmilin.linearization.procedure import linearize_as
-    from fmilin.output.export.files import load_result
 
     result = load_result(source)
     if result is None:

@@ -11,15 +11,17 @@ import fmilin as fl
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import Job, JobRunner
 from fmilin.cli.model_options import Constraints, FileOptions, Running, TrimOptions
-from fmilin.ground import UsageError, stoppable
+from fmilin.errors import UsageError
 from fmilin.linearization.request import Request as LinearizationRequest
 from fmilin.loading.request import LoadRequest, is_fmu
-from fmilin.points.request import PointRequest, TrimRequest
+from fmilin.support.interrupts import stoppable
+from fmilin.trimming.request import PointRequest, TrimRequest
 
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
     from fmilin.linear_model.verification import Verification
-    from fmilin.model import Model, OperatingPoint, Stepping
+    from fmilin.model.interface import Model, OperatingPoint
+    from fmilin.model.stepping import Stepping
 
 Part = TypeVar("Part")
 
@@ -113,7 +115,7 @@ def open_beside(request: Request, linear: LinearModel, runner: JobRunner) -> Mod
 
 def verified(linear: LinearModel, model: Model, horizon: float | None) -> Verification:
     """Return the verification of a linear model against the nonlinear one."""
-    from fmilin.motion.verifying.procedure import verify
+    from fmilin.verification.procedure import verify
 
     with stoppable() as stop, progress_bar("comparing responses", 0.0, 100.0, "%") as progress:
         return verify(model, linear, horizon=horizon, progress=lambda done: progress(100.0 * done), stop=stop)
@@ -154,8 +156,8 @@ def at_point(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint
 
     What is remarkable about an equilibrium goes to standard error.
     """
-    from fmilin.points.procedure import point_of
-    from fmilin.points.report import TrimmedPoint
+    from fmilin.trimming.procedure import point_of
+    from fmilin.trimming.report import TrimmedPoint
 
     request = completed(request)
     model = open_model(request, runner)

@@ -15,16 +15,17 @@ from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.options import number_field, one_of, option
 from fmilin.cli.request import at_point, request_of
-from fmilin.ground import UsageError, stoppable
-from fmilin.output.formats import listed, suffixes
+from fmilin.errors import UsageError
+from fmilin.formats import listed, suffixes
+from fmilin.support.interrupts import stoppable
 
 if TYPE_CHECKING:
-    from fmilin.connected.linear_response import Comparison
+    from fmilin.composition.linear_response import Comparison
     from fmilin.model.interface import Model, OperatingPoint
-    from fmilin.motion.simulation.inputs import InputTable
-    from fmilin.motion.simulation.method import Method
-    from fmilin.motion.simulation.stabilization import Stabilization
-    from fmilin.motion.simulation.trajectory import Trajectory
+    from fmilin.simulation.inputs import InputTable
+    from fmilin.simulation.method import Method
+    from fmilin.simulation.stabilization import Stabilization
+    from fmilin.simulation.trajectory import Trajectory
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Run:
 
     def integrator(self) -> Method:
         """Return the method with its tolerances; RK4 steps from sample to sample when no step is given."""
-        from fmilin.motion.simulation.method import Method
+        from fmilin.simulation.method import Method
 
         relative = Method().relative if self.tolerance is None else self.tolerance
         longest = self.longest_step
@@ -64,7 +65,7 @@ class Run:
 
     def on_manifold(self) -> Stabilization:
         """Return the stabilization."""
-        from fmilin.motion.simulation.stabilizations import Projection, stabilization_named
+        from fmilin.simulation.stabilizations import Projection, stabilization_named
 
         return Projection(keeps_energy=True) if self.keep_energy else stabilization_named(self.stabilization)
 
@@ -107,9 +108,9 @@ def command(
     request = request_of(model, time=run.start_time, **given)
 
     def job(runner: JobRunner) -> None:
-        from fmilin.connected.linear_response import compare
+        from fmilin.composition.linear_response import compare
         from fmilin.linear_model.model import LinearModel
-        from fmilin.motion.simulation.trajectory import read_inputs, trajectory_as_csv
+        from fmilin.simulation.trajectory import read_inputs, trajectory_as_csv
 
         table = None if inputs is None else read_inputs(inputs)
         loaded, start = at_point(request, runner)
@@ -124,7 +125,7 @@ def command(
         if output is not None:
             runner.write_files({output: trajectory_as_csv(trajectory)})
         if plot is not None:
-            from fmilin.output.report.trajectory import trajectory_figure
+            from fmilin.report.trajectory import trajectory_figure
 
             runner.draw(plot, trajectory_figure(trajectory, comparison, title=name), f"{name} over time")
         _print(trajectory, comparison, name, runner, quiet=bool(output or plot))
@@ -150,7 +151,7 @@ def _simulated(model: Model, point: OperatingPoint, run: Run, table: InputTable 
 
 
 def _print(trajectory: Trajectory, comparison: Comparison | None, name: str, runner: JobRunner, *, quiet: bool) -> None:
-    from fmilin.output.report.trajectory import show_comparison, show_trajectory
+    from fmilin.report.trajectory import show_comparison, show_trajectory
 
     if quiet:
         runner.say_remarks(trajectory.remarks)

@@ -15,13 +15,13 @@ from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.model_options import DEBUG
 from fmilin.cli.options import MODEL, floats, grouped, names_option, one_of, option, read_by
-from fmilin.ground.errors import NumericalError, UsageError
+from fmilin.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:
     from fmilin.cli.request import Request
+    from fmilin.formulations import Formulation, Spectrum
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model, OperatingPoint
-    from fmilin.native.formulations import Formulation, Spectrum
 
 FORMS = ("mcs", "rcs", "ucs")
 
@@ -67,7 +67,7 @@ class Formulated:
 
     def options(self, form: str) -> Formulation:
         """Return the formulation ``form`` with these options."""
-        from fmilin.native.formulations import MCS, RCS, UCS
+        from fmilin.formulations import MCS, RCS, UCS
 
         if form == "mcs":
             return MCS() if self.basis is None else MCS(self.basis)
@@ -103,7 +103,7 @@ def require_plain(request: Request, chosen: Formulated, others: Sequence[str], *
 
 def one(request: Request, chosen: Formulated, runner: JobRunner) -> tuple[Spectrum, LinearModel, OperatingPoint]:
     """Return the spectrum of one formulation, its linear model and the point."""
-    from fmilin.native.formulations import spectrum
+    from fmilin.formulations import spectrum
 
     model, point = _at(request, runner)
     how = request.how
@@ -123,8 +123,8 @@ def one(request: Request, chosen: Formulated, runner: JobRunner) -> tuple[Spectr
 
 def compare(request: Request, chosen: Formulated, runner: JobRunner, *, as_json: bool) -> None:
     """Print all formulations side by side."""
-    from fmilin.native.formulations import spectrum
-    from fmilin.output.report.formulations import show_comparison
+    from fmilin.formulations import spectrum
+    from fmilin.report.formulations import show_comparison
 
     model, point = _at(request, runner)
     independent, at_singularity, spectra = tuple(request.how.independent or ()), request.how.at_singularity, []
@@ -137,7 +137,7 @@ def compare(request: Request, chosen: Formulated, runner: JobRunner, *, as_json:
                 raise  # only singular configurations have one
             sys.stderr.write(f"Without mcs: {error}\n")
     if as_json:
-        from fmilin.output.export.document import spectra_text
+        from fmilin.export.document import spectra_text
 
         runner.results.write(spectra_text(model, point, spectra))
         return
@@ -146,14 +146,14 @@ def compare(request: Request, chosen: Formulated, runner: JobRunner, *, as_json:
 
 def _at(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
     from fmilin.cli.request import at_point, completed, open_model
-    from fmilin.points.procedure import point_of
+    from fmilin.trimming.procedure import point_of
 
     if request.point.trim is None:
         return at_point(request, runner)
     request = completed(request)
     model = open_model(request, runner)
     saved = None if request.point.values_of(model) else request.point.saved
-    from fmilin.native.formulations import equilibrium
+    from fmilin.formulations import equilibrium
 
     rest = equilibrium(model, point_of(model, replace(request.point, trim=None, saved=saved)))
     multipliers = ", ".join(f"{value:.6g}" for value in rest.multipliers[:12])
@@ -205,14 +205,14 @@ def command(
     asked_for = Formulated(formulation, penalty=penalty).chosen()
 
     def job(runner: JobRunner) -> None:
+        from fmilin.formulations.sparse import Around, eigenvalues_near
         from fmilin.loading.equations import equations_of
-        from fmilin.native.formulations.sparse import Around, eigenvalues_near
 
         near = Around(around, count)
         equations = equations_of(model, settings)
         name, form = equations.name, equations.form
         if sparsity is not None:
-            from fmilin.output.report.formulations import sparsity_figure
+            from fmilin.report.formulations import sparsity_figure
 
             runner.draw(sparsity, sparsity_figure(form, title=name), "mass matrices and their factors")
         chosen = asked_for.options(formulation) if asked_for is not None else formulation
@@ -220,11 +220,11 @@ def command(
         if formulation == "mcs" and not at_singularity:
             equations.require_regular(spectrum)
         if as_json:
-            from fmilin.output.export.document import spectrum_text
+            from fmilin.export.document import spectrum_text
 
             runner.results.write(spectrum_text(name, spectrum))
             return
-        from fmilin.output.report.formulations import show_nearest
+        from fmilin.report.formulations import show_nearest
 
         runner.print_shown(show_nearest, name, spectrum)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any, TextIO
 
-from fmilin.ground.errors import UsageError
-from fmilin.ground.sandbox.watchdog import close_all_but, high
+from fmilin.errors import UsageError
+from fmilin.sandbox.watchdog import close_all_but, high
 
 
 class Results(io.StringIO):

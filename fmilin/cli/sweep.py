@@ -17,8 +17,8 @@ from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_options import Stepped, stepping_options
 from fmilin.cli.options import named, names_option, number, read_by
 from fmilin.cli.request import request_of
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.output.export.files import checked_families, save_all
+from fmilin.errors import NumericalError, UsageError
+from fmilin.export.files import checked_families, save_all
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
@@ -219,11 +219,11 @@ def _interrupted(store: Store, delivery: Delivery, error: BaseException) -> None
 def deliver(family: LinearFamily, delivery: Delivery, runner: JobRunner, refused: Sequence[bool]) -> None:
     """Write JSON or, without files, a table; count what failed."""
     if delivery.as_json:
-        from fmilin.output.export.family_json import pieces
+        from fmilin.export.family_json import pieces
 
         runner.results.writelines(pieces(family))
     elif not delivery.output and family.ok.any():
-        from fmilin.output.report.result_tables import show_family
+        from fmilin.report.result_tables import show_family
 
         runner.print_shown(show_family, family, events=True)
     for path in [path for path, no in zip(delivery.output, refused, strict=True) if not no]:
@@ -231,7 +231,7 @@ def deliver(family: LinearFamily, delivery: Delivery, runner: JobRunner, refused
     if delivery.plot is not None and family.ok.any():
         runner.draw(delivery.plot, family.plot.root_locus(), "root locus")
     if not family.ok.all():
-        from fmilin.output.report.result_tables import failures_of
+        from fmilin.report.result_tables import failures_of
 
         if delivery.strict or not family.ok.any():
             raise NumericalError(failures_of(family))

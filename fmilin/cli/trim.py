@@ -12,11 +12,11 @@ from fmilin.cli import model_options, options
 from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.request import open_model, request_of
-from fmilin.ground.errors import UsageError
+from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
     from fmilin.model.interface import Model
-    from fmilin.points.report import TrimmedPoint
+    from fmilin.trimming.report import TrimmedPoint
 
 
 @click.command(
@@ -50,7 +50,7 @@ def command(
     request = request_of(model, settings=trimming.with_settings(settings), trim=trimming.request(), **given)
 
     def job(runner: JobRunner) -> None:
-        from fmilin.points.procedure import search_each
+        from fmilin.trimming.procedure import search_each
 
         loaded = open_model(request, runner)
         problem, start = request.point.trim_of(loaded)  # its states are where every search starts, its inputs are held
@@ -66,8 +66,8 @@ def _checked_files(paths: Sequence[Path], trimming: model_options.TrimOptions) -
         return []
     if len(trimming.guess) > 1:
         raise UsageError("-o saves one point: give one --guess, or leave -o out to see what several lead to.")
-    from fmilin.ground.files import check_writable
     from fmilin.model.files import check_point_file
+    from fmilin.support.files import check_writable
 
     for path in paths:
         check_point_file(path)
@@ -89,7 +89,7 @@ def _deliver(
         texts = [dump_point(point, "point.json").decode().rstrip() for point in saved]
         runner.results.write(texts[0] + "\n" if len(texts) == 1 else "[\n" + ",\n".join(texts) + "\n]\n")
     elif not files:
-        from fmilin.output.report.result_tables import show_points
+        from fmilin.report.result_tables import show_points
 
         runner.print_shown(show_points, points, name=model.info.name)
     if files and not as_json:

@@ -11,7 +11,7 @@ from fmilin.cli import model_options, options
 from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.request import open_beside, request_of, verified
-from fmilin.ground.errors import NumericalError
+from fmilin.errors import NumericalError
 
 if TYPE_CHECKING:
     from fmilin.linear_model.verification import Verification
@@ -46,7 +46,7 @@ def command(model: str, linear: Path, horizon: float | None, plot: Path | None, 
 
 def _deliver(verification: Verification, plot: Path | None, runner: JobRunner, *, as_json: bool) -> None:
     """Draw, print, and then complain: a wrong linear model is a failure, after everything about it has been said."""
-    from fmilin.output.report.verification import show_verification, verification_figure
+    from fmilin.report.verification import show_verification, verification_figure
 
     runner.restore_directory()
     if plot is not None:

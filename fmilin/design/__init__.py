@@ -1,8 +1,8 @@
 """Regulators, Kalman filters and closed loops around constrained models.
 
-Enters: linear models, weights, noise, the nonlinear model for the loop.
-Leaves: gains, filters, regulators that run, trajectories of closed loops.
-Does not know: files, pictures.
+Takes: linear models, weights, noise, the nonlinear model for the loop.
+Returns: gains, filters, regulators that run, trajectories of closed loops.
+Does not depend on: files, pictures.
 """
 
 from fmilin.design.closed_loop import closed_loop

@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fmilin.ground import FloatArray, Remark, Signal, Signals, UsageError, as_numbers, wrap_differences
+from fmilin.diagnostics import Remark
+from fmilin.errors import UsageError
 from fmilin.manifold.angles import TURNS_OF_UNITS
+from fmilin.signals import FloatArray, Signal, Signals, as_numbers, wrap_differences
 
 Wrapped = Sequence[str] | Mapping[str, float] | None
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.connected.connect import connect
-from fmilin.connected.linear_member import TOGETHER, Actuator, HeldMember, Law, Schedule
+from fmilin.composition.connect import connect
+from fmilin.composition.linear_member import TOGETHER, Actuator, HeldMember, Law, Schedule
 from fmilin.design.regulators import (
     EstimatorRegulator,
     KalmanRegulator,
@@ -19,13 +19,14 @@ from fmilin.design.regulators import (
     StateFeedback,
     regulator_of,
 )
-from fmilin.ground import FloatArray, Signal, Signals, UnknownNameError, UsageError, as_numbers, limits_by_name
-from fmilin.ground.kinds import kinds_checked
+from fmilin.errors import UnknownNameError, UsageError
 from fmilin.manifold.operating_points import operating_point, require_sizes
 from fmilin.model.interface import Model, ModelInfo, OperatingPoint
-from fmilin.motion.simulation.run import simulate
-from fmilin.motion.simulation.trajectory import Trajectory
-from fmilin.native.ode import OdeModel
+from fmilin.models.ode import OdeModel
+from fmilin.signals import FloatArray, Signal, Signals, as_numbers, limits_by_name
+from fmilin.simulation.run import simulate
+from fmilin.simulation.trajectory import Trajectory
+from fmilin.support.kinds import kinds_checked
 
 _PLANT, _REGULATOR = "plant", "regulator"
 

@@ -16,13 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.design.closed_loop import closed_loop
-from fmilin.ground import FloatArray, NumericalError, Shown, Signal, Signals, UsageError, as_numbers, perform
-from fmilin.ground.kinds import kinds_checked
+from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.motion.simulation.run import simulate
-from fmilin.motion.simulation.trajectory import Trajectory
+from fmilin.signals import FloatArray, Signal, Signals, as_numbers
+from fmilin.simulation.run import simulate
+from fmilin.simulation.trajectory import Trajectory
+from fmilin.support.kinds import kinds_checked
+from fmilin.support.verbs import Shown, perform
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eig, expm, matrix_balance
 
-from fmilin.ground import FloatArray, Signals
-from fmilin.ground.tolerances import HIDDEN
 from fmilin.linear_model.model import LinearModel
+from fmilin.signals import FloatArray, Signals
+from fmilin.tolerances import HIDDEN
 
 EPS = float(np.finfo(np.float64).eps)
 ROUNDED = 10 * EPS  # error of an entry, relative to the largest of its row in balanced coordinates

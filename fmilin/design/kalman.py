@@ -31,11 +31,14 @@ from fmilin.design.hidden_modes import (
 from fmilin.design.laws import Savable, linear_law
 from fmilin.design.measurement import factor_of, measurement_covariance, require_vector
 from fmilin.design.riccati import NoisySystem, solve_steady_filter
-from fmilin.ground import FloatArray, NumericalError, Remark, Shown, Signals, UsageError, as_numbers, wrap_differences
-from fmilin.ground.kinds import kinds_checked
+from fmilin.diagnostics import Remark
+from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.measured_angles import MeasuredAngles
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.reduction.transformation import discretize
+from fmilin.reduction.transformation import discretize
+from fmilin.signals import FloatArray, Signals, as_numbers, wrap_differences
+from fmilin.support.kinds import kinds_checked
+from fmilin.support.verbs import Shown
 
 
 @kinds_checked

@@ -9,11 +9,13 @@ from typing import Literal
 
 import numpy as np
 
-from fmilin.ground import FloatArray, Signals, UsageError, perform
-from fmilin.ground.kinds import kinds_checked
+from fmilin.errors import UsageError
 from fmilin.linear_model.measured_angles import MeasuredAngles
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.model.interface import ModelInfo
+from fmilin.signals import FloatArray, Signals
+from fmilin.support.kinds import kinds_checked
+from fmilin.support.verbs import perform
 
 CYCLIC = 1e-9  # of the largest slope: what depends so little on a coordinate does not depend on it
 Matrices = tuple[FloatArray, FloatArray, FloatArray, FloatArray]

@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.diagnostics import Remark
+from fmilin.errors import UsageError
 from fmilin.families.family import LinearFamily
-from fmilin.ground import FloatArray, Remark, UsageError
-from fmilin.ground.kinds import kinds_checked
-from fmilin.ground.verbs import html_of
 from fmilin.linear_model.model import LinearModel
 from fmilin.numerics.feedback import (
     StateSpace,
@@ -29,6 +28,9 @@ from fmilin.numerics.feedback import (
     measure_stability,
 )
 from fmilin.numerics.sensitivity_curve import SIGNIFICANT, Crossing, SensitivityCurve
+from fmilin.signals import FloatArray
+from fmilin.support.kinds import kinds_checked
+from fmilin.support.verbs import html_of
 
 ASIDE = (1e-6, 1e-5, 1e-4, 1e-3)  # relative distances from an end at which the closed loop is tested, until one decides
 GAINS_TESTED = 12  # between 1 and an end

@@ -14,13 +14,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.ground.kinds import kinds_checked
-from fmilin.ground.signals import FloatArray, Signal, Signals, as_numbers, rate_unit
-from fmilin.ground.tolerances import CANCELLED, EQUILIBRIUM
+from fmilin.constraints.expressions import Expression, parse
+from fmilin.constraints.functions import find_expression_turn, function_of
+from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.linear_model.model import LinearModel
-from fmilin.model import Expression, Model, parse
-from fmilin.model.constraints.functions import find_expression_turn, function_of
+from fmilin.model.interface import Model
+from fmilin.signals import FloatArray, Signal, Signals, as_numbers, rate_unit
+from fmilin.support.kinds import kinds_checked
+from fmilin.tolerances import CANCELLED, EQUILIBRIUM
 
 
 @kinds_checked

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fmilin.ground import FloatArray, FmilinError, NumericalError, Shown, UsageError, as_numbers, perform
-from fmilin.ground.kinds import kinds_checked
-from fmilin.motion.simulation.trajectory import Trajectory
+from fmilin.errors import FmilinError, NumericalError, UsageError
+from fmilin.signals import FloatArray, as_numbers
+from fmilin.simulation.trajectory import Trajectory
+from fmilin.support.kinds import kinds_checked
+from fmilin.support.verbs import Shown, perform
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

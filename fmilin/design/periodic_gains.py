@@ -17,12 +17,15 @@ import numpy as np
 
 from fmilin.design.kalman import require_intensities
 from fmilin.design.measurement import factor_of, measurement_covariance
-from fmilin.families.periodic.model import PeriodicModel
-from fmilin.ground import FloatArray, NumericalError, Remark, Shown, UsageError, as_numbers
-from fmilin.ground.kinds import kinds_checked
-from fmilin.ground.tolerances import INACCURATE, TOO_INACCURATE
-from fmilin.motion.periodic.fourier import Interpolant, derivative
-from fmilin.motion.periodic.transition import factors
+from fmilin.diagnostics import Remark
+from fmilin.errors import NumericalError, UsageError
+from fmilin.periodic.fourier import Interpolant, derivative
+from fmilin.periodic.model import PeriodicModel
+from fmilin.periodic.transition import factors
+from fmilin.signals import FloatArray, as_numbers
+from fmilin.support.kinds import kinds_checked
+from fmilin.support.verbs import Shown
+from fmilin.tolerances import INACCURATE, TOO_INACCURATE
 
 DOUBLINGS = 60
 AT_REST = 1e-14  # relative: a change of S in twice the time by which it has converged

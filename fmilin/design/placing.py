@@ -22,12 +22,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 from scipy.optimize import least_squares, linear_sum_assignment
 
-from fmilin.ground import FloatArray, NumericalError, Shown, UsageError, as_numbers
-from fmilin.ground.kinds import require_field_kinds
+from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
-from fmilin.model import Model, OperatingPoint, one_at_a_time
-from fmilin.points.uncertainty import Box, VariedModel
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.visits import one_at_a_time
+from fmilin.signals import FloatArray, as_numbers
+from fmilin.support.kinds import require_field_kinds
+from fmilin.support.verbs import Shown
+from fmilin.trimming.uncertainty import Box, VariedModel
 
 Complex = NDArray[np.complex128]
 

@@ -9,26 +9,19 @@ from typing import Protocol
 
 import numpy as np
 
-from fmilin.connected.linear_member import LinearLaw, linear_from_control
+from fmilin.composition.linear_member import LinearLaw, linear_from_control
 from fmilin.design.estimation.estimator import Estimator
 from fmilin.design.hidden_modes import System, find_hidden_modes, right_direction, sampled_errors
 from fmilin.design.kalman import KalmanFilter
 from fmilin.design.laws import Savable, linear_law
-from fmilin.ground import (
-    FloatArray,
-    NumericalError,
-    Remark,
-    Shown,
-    Signal,
-    Signals,
-    UsageError,
-    as_numbers,
-    wrap_differences,
-)
-from fmilin.ground.kinds import kinds_checked
+from fmilin.diagnostics import Remark
+from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.measured_angles import MeasuredAngles
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.reduction.transformation import discretize
+from fmilin.reduction.transformation import discretize
+from fmilin.signals import FloatArray, Signal, Signals, as_numbers, wrap_differences
+from fmilin.support.kinds import kinds_checked
+from fmilin.support.verbs import Shown
 
 RELIES = 1e-3  # change of an eigenvalue z by a gain, within the errors of B, from which on the gain relies on rounding
 

@@ -23,13 +23,13 @@ from fmilin.design.laws import Savable, linear_law, with_states
 from fmilin.design.regulators import FunctionRegulator
 from fmilin.design.schedule_check import Parts, ScheduleReport, ScheduleTable, ScheduleVerdict
 from fmilin.design.schedule_turns import unwrap_angles
+from fmilin.errors import FmilinError, NumericalError, UnknownNameError, UsageError
 from fmilin.families.family import LinearFamily
-from fmilin.ground.errors import FmilinError, NumericalError, UnknownNameError, UsageError
-from fmilin.ground.kinds import kinds_checked
-from fmilin.ground.signals import FloatArray, Signal, Signals, as_numbers, wrap_differences
-from fmilin.ground.verbs import Shown
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.reduction.transformation import discretize
+from fmilin.reduction.transformation import discretize
+from fmilin.signals import FloatArray, Signal, Signals, as_numbers, wrap_differences
+from fmilin.support.kinds import kinds_checked
+from fmilin.support.verbs import Shown
 
 Form = Literal["trim", "velocity"]
 MOST_VARIABLES = 3

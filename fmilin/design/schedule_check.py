@@ -22,9 +22,11 @@ from numpy.typing import NDArray
 from scipy.linalg import eig
 
 from fmilin.design.laws import with_states
+from fmilin.errors import NumericalError, UsageError
 from fmilin.families.grid import Grid, around, errors_of_neighbours
-from fmilin.ground import FloatArray, NumericalError, Shown, UsageError
 from fmilin.linear_model.no_response import is_at_rest
+from fmilin.signals import FloatArray
+from fmilin.support.verbs import Shown
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.design.schedule_check import ScheduleTable
-from fmilin.ground import FloatArray, wrap_differences
+from fmilin.signals import FloatArray, wrap_differences
 
 
 def unwrap_angles(table: ScheduleTable, first: int, turns: FloatArray) -> ScheduleTable:

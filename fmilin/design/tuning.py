@@ -18,11 +18,13 @@ import numpy as np
 from scipy.optimize import minimize
 
 from fmilin.design.margins import compute_disk_margin
+from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.families.family import LinearFamily
-from fmilin.ground import FloatArray, NumericalError, Shown, UnknownNameError, UsageError, as_numbers
-from fmilin.ground.kinds import kinds_checked
 from fmilin.linear_model.model import LinearModel
 from fmilin.numerics.feedback import StateSpace
+from fmilin.signals import FloatArray, as_numbers
+from fmilin.support.kinds import kinds_checked
+from fmilin.support.verbs import Shown
 
 if TYPE_CHECKING:
     import control

@@ -1,6 +1,6 @@
-"""Constraints that nobody declared, found from the rates of a model, and why a channel is zero.
+"""Undeclared constraints, found from the derivatives of a model, and explanations of zero channels.
 
-Enters: a model that can be evaluated at any state.
-Leaves: :class:`~fmilin.Discovery`: expressions, conserved quantities, the order; :class:`~fmilin.Explanation`.
-Does not know: why they are wanted.
+Takes: a model that can be evaluated at any state.
+Returns: `Discovery`: expressions, conserved quantities, the order; `Explanation`.
+Does not depend on: what they are used for.
 """

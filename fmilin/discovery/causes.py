@@ -5,14 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.connected.connect import sampled_loop
-from fmilin.connected.declaration import NO_CHANGE, Link, qualified, split
-from fmilin.connected.linear_member import HeldMember, SampledMember
-from fmilin.connected.system import ConnectedModel, Declaration
+from fmilin.composition.connect import sampled_loop
+from fmilin.composition.declaration import NO_CHANGE, Link, qualified, split
+from fmilin.composition.linear_member import HeldMember, SampledMember
+from fmilin.composition.system import ConnectedModel, Declaration
 from fmilin.discovery.channel import Channel, moves, reached, without_errors
-from fmilin.ground import FloatArray, FmilinError, NumericalError
+from fmilin.errors import FmilinError, NumericalError
 from fmilin.linear_model.no_response import PUSHES
 from fmilin.model.interface import SecondOrderForm
+from fmilin.signals import FloatArray
 
 Answer = tuple[str, tuple[str, ...], str, bool]
 SMALL = (1e-3, 1e-2)  # pushes, in sizes of the input, that a dead zone or a limit swallows

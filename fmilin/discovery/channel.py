@@ -7,11 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.discovery.states import reached_from
-from fmilin.ground import FloatArray, FmilinError
+from fmilin.errors import FmilinError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.signals import FloatArray
 
 ZERO = 1e-9  # of a transfer function, beside the sum of the absolute values of its terms
 FREQUENCIES = 5  # at which it is looked at, anywhere in the complex plane

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 
 from fmilin.discovery.causes import CAUSES
 from fmilin.discovery.channel import Channel, moves, without_errors
-from fmilin.ground import Shown, UsageError
+from fmilin.errors import UsageError
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point
-from fmilin.model import Model, OperatingPoint, one_at_a_time
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.visits import one_at_a_time
+from fmilin.support.verbs import Shown
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,9 +11,9 @@ from math import isfinite, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.constraints.expressions import name_in_expression
 from fmilin.discovery.library import Library, Term
-from fmilin.ground.signals import FloatArray
-from fmilin.model.constraints.expressions import name_in_expression
+from fmilin.signals import FloatArray
 
 AGREES = 1e-9  # relative difference at which a number is the simple one
 MOST_DIGITS = 7  # of a decimal that somebody chose; what has more is written with all its digits

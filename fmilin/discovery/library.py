@@ -11,9 +11,9 @@ from typing import Literal
 
 import numpy as np
 
+from fmilin.constraints.expressions import name_in_expression
 from fmilin.discovery.states import StateKinds
-from fmilin.ground.signals import FloatArray
-from fmilin.model.constraints.expressions import name_in_expression
+from fmilin.signals import FloatArray
 
 MOST_TERMS = 2_200  # A library with more of them is not tried: its singular values would take minutes
 LONGEST_FRACTION = 720  # denominator of a factor that is written as a fraction

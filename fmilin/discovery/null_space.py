@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import DISCOVERED, DISCOVERED_GAP
+from fmilin.signals import FloatArray
+from fmilin.tolerances import DISCOVERED, DISCOVERED_GAP
 
 TINY = 1e-300
 FULL_RANK = 1e-6  # smallest pivot of a triangle, of the largest, where no singular value is nothing

@@ -15,7 +15,7 @@ from fmilin.discovery.invariant import Invariant
 from fmilin.discovery.library import LONGEST_FRACTION, Harmonic, Library, Term
 from fmilin.discovery.sampler import FROM_NOISE, Sampler
 from fmilin.discovery.states import StateKinds
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 
 MOST_ANGLES = 3  # whose sum is a phase
 MOST_CANDIDATES = 200  # states among which the parts of a phase are looked for

@@ -8,6 +8,8 @@ from time import perf_counter
 
 import numpy as np
 
+from fmilin.constraints.declared import Level
+from fmilin.diagnostics import Remark
 from fmilin.discovery.invariant import INDEPENDENT, Invariant, Numbers, independent_ones, is_independent, projected
 from fmilin.discovery.library import first_library, further_libraries, linear_library, squares_library
 from fmilin.discovery.phases import find_phase_relations
@@ -17,9 +19,11 @@ from fmilin.discovery.search import Rejected, Search
 from fmilin.discovery.states import StateKinds, find_driven_positions, state_kinds
 from fmilin.discovery.tangent import linearize_on_tangent
 from fmilin.discovery.verification import Residuals, Verification
-from fmilin.ground import FloatArray, FmilinError, Remark
-from fmilin.ground.tolerances import EQUILIBRIUM, INVARIANT, INVARIANT_MEASURED
-from fmilin.model import Level, Model, OperatingPoint, one_at_a_time
+from fmilin.errors import FmilinError
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.visits import one_at_a_time
+from fmilin.signals import FloatArray
+from fmilin.tolerances import EQUILIBRIUM, INVARIANT, INVARIANT_MEASURED
 
 POINTS = 2
 WORTH_TELLING = 100  # functions among which a search takes its time

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from fmilin.ground import Remark, Shown
-from fmilin.model.constraints.declared import Constraint, Level
+from fmilin.constraints.declared import Constraint, Level
+from fmilin.diagnostics import Remark
 from fmilin.model.files import toml_string
+from fmilin.support.verbs import Shown
 
 
 @dataclass(frozen=True)

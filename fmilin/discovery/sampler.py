@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fmilin.ground import FloatArray, ModelError, NumericalError, UsageError
-from fmilin.model import Model, OperatingPoint, Stepped
+from fmilin.errors import ModelError, NumericalError, UsageError
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Stepped
 from fmilin.numerics.differences.sweep import noise_level
+from fmilin.signals import FloatArray
 
 REACH = 0.5  # how far around the point samples are taken at first, in sizes of the states
 SMALLEST_REACH = 1e-3

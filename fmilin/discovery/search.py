@@ -12,7 +12,7 @@ from fmilin.discovery.sampler import Sampler
 from fmilin.discovery.stabilized import Decaying, decaying
 from fmilin.discovery.states import StateKinds
 from fmilin.discovery.verification import CONSTRAINT, integral, judged
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 
 MORE_THAN_TERMS = 1.2  # samples per term, and some more
 EXCITED = 16  # points at which the inputs are moved, besides as many as there are candidates

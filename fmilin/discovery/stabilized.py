@@ -13,7 +13,7 @@ from scipy import linalg
 from fmilin.discovery.invariant import Invariant
 from fmilin.discovery.library import Library
 from fmilin.discovery.null_space import LARGEST_SUPPORT, NullSpace, sparse_basis, svd
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 
 DECAYS = 1e-6  # real part of an eigenvalue, of the largest, that is a decay
 TINY = 1e-300

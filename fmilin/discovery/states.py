@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 from fmilin.discovery.null_space import null_space, sparse_basis
 from fmilin.discovery.sampler import FROM_NOISE, Sampler
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 
 Mask: TypeAlias = NDArray[np.bool_]
 POINTS = 3  # points at which every state is moved alone: equality by chance does not survive

@@ -10,12 +10,15 @@ from dataclasses import replace
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground import EQUILIBRIUM, REFUSED, FloatArray, NumericalError, Remark, UsageError
+from fmilin.diagnostics import Remark
+from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
 from fmilin.linearization.dependence import dependent_combinations
 from fmilin.linearization.procedure import linearize
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.signals import FloatArray
+from fmilin.tolerances import EQUILIBRIUM, REFUSED
 
 NULL = 1e-7  # singular values, of the largest, that are zero; more where A has larger errors
 WIDEST = 1e-2  # the same at most: beyond that nothing can be said

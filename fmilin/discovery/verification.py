@@ -11,9 +11,9 @@ from fmilin.discovery.invariant import Invariant, projected
 from fmilin.discovery.library import Library, Term
 from fmilin.discovery.sampler import Sampler
 from fmilin.discovery.states import HELD_AT_START, StateKinds
-from fmilin.ground.signals import FloatArray
 from fmilin.model.stepping import Stepped
 from fmilin.numerics.steps import runge_kutta_step
+from fmilin.signals import FloatArray
 
 POINTS = 10
 STEPS = 20

@@ -8,12 +8,12 @@ from itertools import takewhile
 
 import numpy as np
 
+from fmilin.errors import UsageError
 from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder, outcome_of
 from fmilin.families.grid import Grid
 from fmilin.families.rows import Layout, Outcome, Template
 from fmilin.families.stacked_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK
-from fmilin.ground.errors import UsageError
 from fmilin.linear_model.descriptor import Descriptor
 from fmilin.linearization.procedure import linearize_next
 from fmilin.linearization.request import Request
@@ -21,7 +21,8 @@ from fmilin.linearization.stack import StackProcedure
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.stack import PointStack
-from fmilin.model import Model, OperatingPoint, one_at_a_time
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.visits import one_at_a_time
 from fmilin.numerics.differences.differences import Differences
 
 WORTH_A_STACK = 3  # points that are left: fewer are linearized one by one

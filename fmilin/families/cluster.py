@@ -12,11 +12,11 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from fmilin.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.families.continuation import SolvedPoint
 from fmilin.families.plan import Engine, Plan, Report, Task
 from fmilin.families.rows import Outcome
-from fmilin.ground.errors import FmilinError, ModelCrashError, ModelError, UsageError
-from fmilin.ground.sandbox.limits import Limits
+from fmilin.sandbox.limits import Limits
 
 CONNECT = "10s"  # for a cluster to answer
 CHECK_INTERVAL = 1.0  # seconds after which a wait for the workers checks whether the scheduler is still there

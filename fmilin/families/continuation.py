@@ -2,7 +2,7 @@
 
 At the point before, 0 = f0 + A dy + B du + f_p dp on the manifold. With the rates at the next values of what varies in
 place of f0 + f_p dp this is one Newton step of the next problem, and the matrices serve for the steps after it (a
-chord): each costs one visit to the model. What does not converge is left to the search of :mod:`fmilin.points`.
+chord): each costs one visit to the model. What does not converge is left to the search of :mod:`fmilin.trimming`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,13 +11,15 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from fmilin.ground import FloatArray, FmilinError, NumericalError
+from fmilin.errors import FmilinError, NumericalError
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import pseudo_inverse
 from fmilin.manifold.selection import Selection, kinematic_pairs
-from fmilin.model import Model, OperatingPoint, RememberingModel
-from fmilin.points.request import TrimRequest
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.visits import RememberingModel
+from fmilin.signals import FloatArray
+from fmilin.trimming.request import TrimRequest
 
 ROUNDS = 12  # steps of the chord
 CONTRACTION = 0.5

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.diagnostics import Remark, off_equilibrium, rate_of_change
+from fmilin.errors import NumericalError, UsageError
 from fmilin.families.grid import Grid, LeftOut, around, entry_errors, left_out
 from fmilin.families.rows import ERRORS, Layout, Template
 from fmilin.families.spectra import FamilySpectra, judge_family
 from fmilin.families.tracking import ModeEvent, Tracks, mode_events, tracked
-from fmilin.ground import FloatArray, NumericalError, Remark, Shown, Signals, UsageError, perform
-from fmilin.ground.kinds import kinds_checked
-from fmilin.ground.remarks import off_equilibrium, rate_of_change
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel, Pictures
 from fmilin.linear_model.no_response import is_at_rest
+from fmilin.signals import FloatArray, Signals
+from fmilin.support.kinds import kinds_checked
+from fmilin.support.verbs import Shown, perform
 
 if TYPE_CHECKING:
     import control
@@ -252,7 +254,7 @@ class LinearFamily(Shown, Sequence[LinearModel]):
         linear = self.layout.unpacked(self.rows[number], choice.states, choice.method, remarks)
         descriptor = self.descriptors.get(number)
         if descriptor is None and self.described_by is not None:
-            from fmilin.native.formulations.descriptor import lazy_descriptor
+            from fmilin.formulations.descriptor import lazy_descriptor
 
             descriptor = lazy_descriptor(self.described_by, linear)
         return linear if descriptor is None else replace(linear, descriptor=descriptor)

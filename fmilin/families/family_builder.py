@@ -5,13 +5,15 @@ from types import MappingProxyType
 
 import numpy as np
 
+from fmilin.diagnostics import Remark
+from fmilin.errors import UsageError
 from fmilin.families.family import Choice, LinearFamily
 from fmilin.families.grid import Grid, grid_through
 from fmilin.families.rows import Layout, Outcome, Template
-from fmilin.ground import FloatArray, Remark, Signals, UsageError
 from fmilin.linear_model.descriptor import Descriptor
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import ModelInfo
+from fmilin.signals import FloatArray, Signals
 
 NOTHING = Template(0, Signals(), Signals(), Signals(), (), ModelInfo(""))
 MISSING = "This point was not reached."

@@ -8,7 +8,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import FloatArray, UnknownNameError, UsageError
+from fmilin.errors import UnknownNameError, UsageError
+from fmilin.signals import FloatArray
 
 
 @dataclass(frozen=True)

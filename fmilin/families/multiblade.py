@@ -15,13 +15,15 @@ from types import MappingProxyType
 
 import numpy as np
 
+from fmilin.diagnostics import Remark
+from fmilin.errors import UsageError
 from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder, outcome_of
 from fmilin.families.grid import Grid
 from fmilin.families.rows import Outcome
-from fmilin.ground import FloatArray, Remark, Signal, Signals, UsageError
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
+from fmilin.signals import FloatArray, Signal, Signals
 
 LEAST = 3  # blades
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from fmilin.errors import UsageError
 from fmilin.families.continuation import SolvedPoint
 from fmilin.families.grid import Grid
 from fmilin.families.rows import Outcome
-from fmilin.ground.errors import UsageError
 from fmilin.linearization.request import Request
 from fmilin.loading.request import LoadRequest
 from fmilin.model.interface import Model
-from fmilin.points.request import PointRequest
+from fmilin.trimming.request import PointRequest
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 
+from fmilin.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.families.continuation import SolvedPoint
 from fmilin.families.plan import Engine, Plan, Report, Task
 from fmilin.families.rows import Outcome
 from fmilin.families.solver import Solver
-from fmilin.ground.errors import FmilinError, ModelCrashError, ModelError, UsageError
-from fmilin.ground.sandbox.isolation import can_isolate
-from fmilin.ground.sandbox.limits import Limits
-from fmilin.ground.sandbox.server import Pipe, Server, relay, serve_standard_streams
+from fmilin.sandbox.isolation import can_isolate
+from fmilin.sandbox.limits import Limits
+from fmilin.sandbox.server import Pipe, Server, relay, serve_standard_streams
 
 MESSAGE = 0.1  # seconds of work between two messages of a process
 ROUND = 0.05  # seconds between two looks at the processes, at least

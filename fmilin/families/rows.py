@@ -15,11 +15,12 @@ from math import prod
 
 import numpy as np
 
-from fmilin.ground import FloatArray, Remark, Signals
+from fmilin.diagnostics import Remark
 from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
 from fmilin.linear_model.model import Accuracy, LinearModel, Point
 from fmilin.linearization.assembly import relative_to
 from fmilin.model.interface import ModelInfo
+from fmilin.signals import FloatArray, Signals
 
 ERRORS = ("A", "B", "C", "D", "T")
 _OF_INPUTS = ("B", "D", "T_u", "u0", "error_B", "error_D")  # whose last axis are the inputs

@@ -9,21 +9,24 @@ from typing import Literal
 
 import numpy as np
 
-from fmilin.connected.loop_transfer import loop_transfer, require_wires
+from fmilin.composition.loop_transfer import loop_transfer, require_wires
+from fmilin.diagnostics import Remark
+from fmilin.errors import FmilinError, NumericalError, UnknownNameError
 from fmilin.families.continuation import Balance, Fold, FoldError, SolvedPoint, Turning, corrected, fold_between
 from fmilin.families.family_builder import outcome_of
 from fmilin.families.plan import Plan
 from fmilin.families.rows import Outcome, Template
 from fmilin.families.stacked import StackedRuns
-from fmilin.ground import FloatArray, FmilinError, NumericalError, Remark, UnknownNameError
 from fmilin.linear_model.builder import chosen_inputs, with_inputs
 from fmilin.linearization.procedure import linearize_next
 from fmilin.loading.load import load_as
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.selection import Selection
-from fmilin.model import Model, OperatingPoint, Stepped
-from fmilin.points.procedure import point_of, search
-from fmilin.points.request import PointRequest, TrimRequest
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Stepped
+from fmilin.signals import FloatArray
+from fmilin.trimming.procedure import point_of, search
+from fmilin.trimming.request import PointRequest, TrimRequest
 
 OPEN_MODELS = 4  # models with other parameters that stay open
 WORTH_A_STACK = 3  # points of a run that are left: fewer are computed one by one

@@ -10,8 +10,8 @@ from scipy.optimize import linear_sum_assignment
 
 from fmilin.families.rows import Layout
 from fmilin.families.tracking import Tracks
-from fmilin.ground import FloatArray
 from fmilin.linear_model.stability import judge_stability
+from fmilin.signals import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,16 +14,17 @@ from dataclasses import replace
 
 import numpy as np
 
+from fmilin.errors import FmilinError
 from fmilin.families.continuation import SolvedPoint
 from fmilin.families.grid import Grid
 from fmilin.families.rows import Layout, Outcome, Template
 from fmilin.families.stacked_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK, Assembly, Equations, Line
-from fmilin.ground import FloatArray, FmilinError
 from fmilin.linear_model.builder import chosen_inputs
 from fmilin.linearization.request import Request
 from fmilin.linearization.stack import StackProcedure
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.points.request import TrimRequest
+from fmilin.signals import FloatArray
+from fmilin.trimming.request import TrimRequest
 
 
 class StackedRuns:

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.errors import FmilinError
 from fmilin.families.continuation import SolvedPoint
 from fmilin.families.grid import Grid
-from fmilin.ground import FloatArray, FmilinError
 from fmilin.linearization.stack import StackProcedure
 from fmilin.manifold.many_points import FollowedFromStart
 from fmilin.manifold.stack import PointStack
 from fmilin.model.interface import Model, TangentStack
-from fmilin.points.request import TrimRequest
+from fmilin.signals import FloatArray
+from fmilin.trimming.request import TrimRequest
 
 FIRST_BLOCK = 4
 LARGEST_BLOCK = 256

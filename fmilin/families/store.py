@@ -19,11 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from fmilin.diagnostics import Remark
+from fmilin.errors import ModelError, UsageError
 from fmilin.families.family_builder import NOTHING, FamilyBuilder
 from fmilin.families.plan import Plan
 from fmilin.families.rows import Layout, Outcome, Template
-from fmilin.ground import FloatArray, ModelError, Remark, Signal, Signals, UsageError
 from fmilin.model.interface import ModelInfo
+from fmilin.signals import FloatArray, Signal, Signals
 
 SYNC = 1.0  # seconds between two times that the system is asked to write what it holds back
 _CHECKSUM = b', "checksum": '  # the last entry of every line

@@ -8,22 +8,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from fmilin.errors import UsageError
 from fmilin.families.continuation import SolvedPoint
 from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import Grid, grid_over
 from fmilin.families.plan import Engine, Plan, Report, Task
 from fmilin.families.solver import Solver
-from fmilin.ground import FloatArray, UsageError
-from fmilin.ground.kinds import kinds_checked
-from fmilin.ground.sandbox.isolation import can_isolate
-from fmilin.ground.sandbox.limits import Limits
 from fmilin.linearization.request import Request
 from fmilin.loading.request import LoadRequest, is_fmu
-from fmilin.model import Model, Stepping
+from fmilin.model.interface import Model
+from fmilin.model.stepping import Stepping
 from fmilin.model.visits import no_model
 from fmilin.numerics.differences.differences import Differences
-from fmilin.points.request import PointRequest, TrimRequest
+from fmilin.sandbox.isolation import can_isolate
+from fmilin.sandbox.limits import Limits
+from fmilin.signals import FloatArray
+from fmilin.support.kinds import kinds_checked
+from fmilin.trimming.request import PointRequest, TrimRequest
 
 
 class Here(Engine):

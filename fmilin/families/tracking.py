@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from fmilin.families.rows import Layout
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 
 Complex = NDArray[np.complex128]
 

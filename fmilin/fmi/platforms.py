@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fmilin.ground.errors import ModelError, UnknownNameError
-from fmilin.numerics.codegen.compiler import library_suffix
+from fmilin.codegen.compiler import library_suffix
+from fmilin.errors import ModelError, UnknownNameError
 
 _SYSTEMS = {"linux": ("linux", ".so"), "windows": ("win", ".dll"), "darwin": ("darwin", ".dylib")}
 _BITS = {"x86_64": "64", "aarch64": "64", "x86": "32"}

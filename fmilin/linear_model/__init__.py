@@ -1,6 +1,6 @@
-"""The result: a linear model as data, its arithmetic, its reduction.
+"""The result: a linear model as data and its arithmetic.
 
-Enters: matrices with names, units, a point, accuracy and remarks.
-Leaves: :class:`~fmilin.LinearModel`, modes, Gramians, smaller and sampled models.
-Does not know: how it was made; files, pictures and verification are handed in from above.
+Takes: matrices with names, units, a point, accuracy and warnings.
+Returns: `LinearModel`, modes, descriptor form.
+Does not depend on: how it was made; files and pictures.
 """

@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fmilin.ground import FloatArray, Remark, Signals, UsageError
+from fmilin.diagnostics import Remark
+from fmilin.errors import UsageError
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point, relative_error
 from fmilin.model.interface import Model, ModelInfo, OperatingPoint
+from fmilin.signals import FloatArray, Signals
 
 EPS = float(np.finfo(np.float64).eps)
 

@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import FloatArray, UsageError, perform
+from fmilin.errors import UsageError
 from fmilin.linear_model.modes import Complex, eigenvectors, groups_of, on_subspace
 from fmilin.model.interface import DescriptorForm
+from fmilin.signals import FloatArray
+from fmilin.support.verbs import perform
 
 
 @dataclass(frozen=True, eq=False)

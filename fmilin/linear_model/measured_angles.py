@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.ground import FloatArray, Signals
+from fmilin.signals import FloatArray, Signals
 
 
 @dataclass(frozen=True, eq=False)

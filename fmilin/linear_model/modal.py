@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import (
     Complex,
@@ -26,6 +25,7 @@ from fmilin.linear_model.modes import (
     shape_of,
 )
 from fmilin.numerics.eigenvalue_errors import compute_eigenvalue_errors
+from fmilin.signals import FloatArray
 
 EPS = float(np.finfo(np.float64).eps)
 SLACK = 10.0  # by how much more than its estimated uncertainty an eigenvalue may be off

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import FloatArray, Remark, Shown, Signals, UnknownNameError, perform
-from fmilin.ground.kinds import kinds_checked
+from fmilin.diagnostics import Remark
+from fmilin.errors import UnknownNameError
 from fmilin.model.interface import ModelInfo
+from fmilin.signals import FloatArray, Signals
+from fmilin.support.kinds import kinds_checked
+from fmilin.support.verbs import Shown, perform
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import FloatArray, Shown
 from fmilin.numerics.eigenvalue_errors import compute_eigenvalue_errors, compute_eigenvalues, group_eigenvalues
+from fmilin.signals import FloatArray
+from fmilin.support.verbs import Shown
 
 Complex = NDArray[np.complex128]
 

@@ -6,10 +6,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import FloatArray, NumericalError, Remark
+from fmilin.diagnostics import Remark
+from fmilin.errors import NumericalError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.stability import Stability
 from fmilin.numerics.balanced import NewtonStep, is_equilibrium, newton_step
+from fmilin.signals import FloatArray
 
 PUSHES = (1.0, 30.0)  # pushes, in sizes of an input, that tell what is stuck from what is not connected
 

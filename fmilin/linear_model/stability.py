@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import FloatArray
-from fmilin.ground.tolerances import GROWS_BEFORE_ERRORS, KNOWN_NEUTRAL, KNOWN_NEUTRAL_MULTIPLIER
 from fmilin.numerics.eigenvalue_errors import (
     EigenvalueEstimates,
     UncertainMatrix,
     estimate_eigenvalues,
     group_eigenvalues,
 )
+from fmilin.signals import FloatArray
+from fmilin.tolerances import GROWS_BEFORE_ERRORS, KNOWN_NEUTRAL, KNOWN_NEUTRAL_MULTIPLIER
 
 ComplexArray = NDArray[np.complex128]
 

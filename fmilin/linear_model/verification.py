@@ -8,8 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fmilin.ground import FloatArray, Remark, Shown, perform
+from fmilin.diagnostics import Remark
 from fmilin.model.interface import ModelInfo
+from fmilin.signals import FloatArray
+from fmilin.support.verbs import Shown, perform
 
 Kind = Literal["point", "offset", "step", "sine", "drift"]
 

@@ -1,6 +1,6 @@
-"""The road from a model at a point to its linear model, and identification where a model only answers in time.
+"""From a model at an operating point to its linear model.
 
-Enters: a model, a point or a stack of points, a request.
-Leaves: :class:`~fmilin.LinearModel` with accuracy and remarks, or a refusal.
-Does not know: how points are searched for, files, families.
+Takes: a model, a point or a batch of points, options.
+Returns: `LinearModel` with accuracy and warnings, or an error.
+Does not depend on: how points are found, files, families.
 """

@@ -4,15 +4,13 @@ An entry's estimate counts against the largest entry of its row of [A B] or [C D
 is nothing but error is compared with the size of its terms: zero is known well when noise makes 1e-8 of it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import FloatArray, NumericalError, Remark
-from fmilin.ground.remarks import inaccurate_entry
-from fmilin.ground.tolerances import INACCURATE, INDISTINCT, TOO_INACCURATE
+from fmilin.diagnostics import Remark
+from fmilin.linear_model.accuracy import comparable_sizes, matrix_and_errors, require_parts
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import is_connected, path_to_an_output
@@ -24,6 +22,7 @@ from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentStack
 from fmilin.model.visits import CountedModel
 from fmilin.numerics.differences.sweep import StepSweep, step_sweep
+from fmilin.signals import FloatArray
 
 # With y = R (x - x0) and x = Psi(y) (Spencer sections 2.2 and 4.1), at any consistent point:
 #     A = R f_x DPsi,  B = R f_u,  C = c_x DPsi,  D = c_u,  T = DPsi,  f0 = R f(t0, x0, u0)
@@ -69,39 +68,6 @@ def require_accuracy(linear: LinearModel, nearby: Neighbourhood, *, keep: bool) 
     sizes = comparable_sizes(largest, scaled.max(axis=1), _terms(linear, nearby, largest))
     part = np.where(scaled > 0, scaled / np.where(sizes > 0, sizes, 1.0)[:, None], 0.0)
     return require_parts(linear, part, lambda i, j: _what_was_found(nearby, i, j), keep=keep)
-
-
-def matrix_and_errors(linear: LinearModel) -> tuple[FloatArray, FloatArray]:
-    """Return [[A, B], [C, D]] and the estimated errors of its entries."""
-    J, E = (np.vstack((np.hstack((m.A, m.B)), np.hstack((m.C, m.D)))) for m in (linear, linear.errors))
-    return J, E
-
-
-def require_parts(
-    linear: LinearModel, part: FloatArray, advice: Callable[[int, int], str], *, keep: bool, said: bool = False
-) -> LinearModel:
-    """Refuse errors, ``part`` (P + ny, P + nu) of what each counts against, unless kept; remark on them unless said."""
-    doubtful = int(np.count_nonzero(part > INACCURATE))
-    if not doubtful:
-        return linear
-    i, j = (int(k) for k in np.unravel_index(int(np.argmax(part)), part.shape))
-    rows = (*(f"der({name})" for name in linear.states.names), *linear.outputs.names)
-    columns = (*linear.states.names, *linear.inputs.names)
-    name, (value, error) = f"d {rows[i]} / d {columns[j]}", (float(M[i, j]) for M in matrix_and_errors(linear))
-    if part[i, j] > TOO_INACCURATE and not keep:
-        raise NumericalError(
-            f"{name} cannot be told: it is {value:.4g} +- {error:.2g}, more than {TOO_INACCURATE:.0%} of the largest "
-            f"entry of its row.{advice(i, j)} --keep-inaccurate (keep_inaccurate=True in Python) returns the linear "
-            "model all the same.",
-            variable=columns[j],
-        )
-    more = f" So {'is' if doubtful == 2 else 'are'} {doubtful - 1} more." if doubtful > 1 else ""
-    return linear if said else replace(linear, warnings=(*linear.warnings, inaccurate_entry(name, value, error, more)))
-
-
-def comparable_sizes(largest: FloatArray, error: FloatArray, terms: FloatArray) -> FloatArray:
-    """Return what the errors of rows are compared with: the largest entry, or terms where it is nothing but error."""
-    return np.where(largest <= 10 * error, np.maximum(largest, INDISTINCT / INACCURATE * terms), largest)
 
 
 def _terms(linear: LinearModel, nearby: Neighbourhood, largest: FloatArray) -> FloatArray:

@@ -10,10 +10,13 @@ from dataclasses import replace
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground import EQUILIBRIUM, RANK, ROUNDING, FloatArray, ModelError, NumericalError, Remark
+from fmilin.diagnostics import Remark
+from fmilin.errors import ModelError, NumericalError
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.rank import TINY, singular_values
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.signals import FloatArray
+from fmilin.tolerances import EQUILIBRIUM, RANK, ROUNDING
 
 FAR = 0.3  # how far states are moved, in their sizes, to see whether a rate is always zero
 CLOSE = 1e-4  # how far they are moved to see whether a combination bends so that it stays unmoved

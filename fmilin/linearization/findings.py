@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.ground import FloatArray, FmilinError, NumericalError, Remark
-from fmilin.ground.remarks import discrete_states_remarks, model_remarks, off_equilibrium, rate_of_change
-from fmilin.ground.tolerances import DOUBTFUL, EQUILIBRIUM, SAME_ALONG
+from fmilin.diagnostics import Remark, discrete_states_remarks, model_remarks, off_equilibrium, rate_of_change
+from fmilin.errors import FmilinError, NumericalError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import PUSHES, dead_zone_error
 from fmilin.manifold.frame import Frame
@@ -15,9 +14,13 @@ from fmilin.manifold.rank import singularity_of
 from fmilin.manifold.selection import NOT_TURNING, select_partition
 from fmilin.manifold.steady import Motion
 from fmilin.manifold.uniform import Change
-from fmilin.model import Evaluation, Hybrid, Model, OperatingPoint, RememberingModel
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.model.stepping import Hybrid
+from fmilin.model.visits import RememberingModel
 from fmilin.numerics.balanced import is_equilibrium
 from fmilin.numerics.steps import Domains, domains
+from fmilin.signals import FloatArray
+from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM, SAME_ALONG
 
 TURNING = (
     "they belong to coordinates that turn, and say nothing of stability. Where A stays they do: take the direction of "
@@ -191,8 +194,8 @@ def chattering_at(model: Model, point: OperatingPoint) -> str:
     """Return a sentence when events at the point never end, else nothing; the model ends in the mode of its start."""
     if not isinstance(model, Hybrid):
         return ""
-    from fmilin.motion.simulation.integration_loop import ChatteringError
-    from fmilin.motion.simulation.run import RunRequest, simulate_at
+    from fmilin.simulation.integration_loop import ChatteringError
+    from fmilin.simulation.run import RunRequest, simulate_at
 
     ahead = AHEAD * max(abs(point.time), 1.0)
     try:

@@ -18,16 +18,19 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from fmilin.ground import FloatArray, NumericalError, Remark, Signals, UsageError
-from fmilin.ground.remarks import model_remarks
-from fmilin.ground.tolerances import COMPARED, DOUBTFUL, KINK, ON_MANIFOLD, RANK
+from fmilin.diagnostics import Remark, model_remarks
+from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.findings import motion_remarks, visited_at
 from fmilin.linearization.request import Request
 from fmilin.manifold.projection import not_on_manifold
 from fmilin.manifold.rank import explanation
-from fmilin.model import Model, OperatingPoint, RememberingModel, SecondOrderForm, SparseEquations
+from fmilin.model.equations import SparseEquations
+from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
+from fmilin.model.visits import RememberingModel
+from fmilin.signals import FloatArray, Signals
+from fmilin.tolerances import COMPARED, DOUBTFUL, KINK, ON_MANIFOLD, RANK
 
 STEP = 1e-5  # of the difference that slopes are compared with, in sizes of the states
 LARGEST_DESCRIPTOR = 1_000  # states up to which a descriptor system, of full matrices, is carried along
@@ -48,7 +51,7 @@ def by_sparse_equations(
     linear = _linearized(model, equations, point, request, independent)
     if not request.descriptor or len(model.states) > LARGEST_DESCRIPTOR:
         return linear
-    from fmilin.native.formulations.descriptor import with_descriptor
+    from fmilin.formulations.descriptor import with_descriptor
 
     names = model.states.positions
     return with_descriptor(linear, model, point, np.eye(len(names))[[names[n] for n in linear.states.names]])
@@ -139,7 +142,7 @@ def _residuals(model: Model, equations: SparseEquations, point: OperatingPoint) 
 
 def _null_space(G: Any, independent: Sequence[int], model: Model) -> Any:
     """Return the null space in the coordinates named, or in ones chosen; who names wrong ones hears of better ones."""
-    from fmilin.native.formulations.sparse.elimination import sparse_null_space
+    from fmilin.formulations.sparse.elimination import sparse_null_space
 
     try:
         return sparse_null_space(G, independent or None)
@@ -178,7 +181,7 @@ def _compare(model: Model, equations: SparseEquations, point: OperatingPoint, w:
 
 def linearize_at_singularity(model: Model, point: OperatingPoint, *, independent: Sequence[str] = ()) -> LinearModel:
     """Return the linear model over all velocities with G v = 0 at a point of rest, of Lagrange's equations."""
-    from fmilin.native.formulations.of_model import is_at_rest
+    from fmilin.formulations.of_model import is_at_rest
 
     t, x, u = point.time, point.states, point.inputs
     form = model.second_order_form(t, x, u)

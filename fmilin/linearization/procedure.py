@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from fmilin.ground import ConstraintError, FmilinError, NumericalError, Remark, UsageError, perform
+from fmilin.diagnostics import Remark
+from fmilin.errors import ConstraintError, FmilinError, NumericalError, UsageError
 from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import with_remark_on_response
@@ -25,11 +26,14 @@ from fmilin.manifold.selection import NOT_TURNING, Selection
 from fmilin.manifold.slopes import TangentSlopes, in_coordinates, measure
 from fmilin.manifold.steady import Motion, motion_at
 from fmilin.manifold.verification import VerifiedFacts, verified_facts_of
-from fmilin.model import Evaluation, Model, OperatingPoint, RememberingModel, Stepped, Stepping, one_at_a_time
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.model.stepping import Stepped, Stepping
+from fmilin.model.visits import RememberingModel, one_at_a_time
 from fmilin.numerics.differences.differences import Differences, EventCrossingError
+from fmilin.support.verbs import perform
 
 if TYPE_CHECKING:
-    from fmilin.native.formulations.formulation import Formulation
+    from fmilin.formulations.formulation import Formulation
 
 Procedure = Callable[[Model, OperatingPoint, Request], LinearModel]
 
@@ -188,7 +192,7 @@ def linearize_next(
 def _answered(model: Model, point: OperatingPoint, request: Request, general: Procedure) -> LinearModel:
     """Answer a request by ``general``, unless it, or the kind of model, has a procedure of its own."""
     if request.formulation is not None:
-        from fmilin.native.formulations.procedure import linearized
+        from fmilin.formulations.procedure import linearized
 
         return linearized(
             model,
@@ -213,7 +217,7 @@ def _answered(model: Model, point: OperatingPoint, request: Request, general: Pr
 
 def _by_steps(model: Model, point: OperatingPoint, request: Request, general: Procedure) -> LinearModel:
     """Linearize a model that brings its own solver from what it answers."""
-    from fmilin.linearization.identification.procedure import Task, linearize_stepped
+    from fmilin.identification.procedure import Task, linearize_stepped
 
     if request.at_singularity:
         raise UsageError("--at-singularity is for native models, not for models that are stepped.")
@@ -222,14 +226,14 @@ def _by_steps(model: Model, point: OperatingPoint, request: Request, general: Pr
             "--hold-modes is for model exchange: a solver inside a model passes its events itself. Take --interface me."
         )
     if not isinstance(model, Stepped):
-        from fmilin.linearization.identification.sampling import SampledModel
+        from fmilin.identification.sampling import SampledModel
 
         model = SampledModel(model)
 
     stepping = request.stepping or Stepping()
     left_out: tuple[Remark, ...] = ()
     if stepping.method != "direct":
-        from fmilin.linearization.identification.unrepeatable import leave_out_unrepeatable
+        from fmilin.identification.unrepeatable import leave_out_unrepeatable
 
         model, point, left_out = leave_out_unrepeatable(model, point, stepping)
 
@@ -263,12 +267,12 @@ def _linearized(
         one_sided = isinstance(request.derivatives, Differences) and request.derivatives.side is not None
         is_described = (request.descriptor or model.has_descriptor_form) and not one_sided
         if is_described and not frame.coordinates.curvature(point.states, base.derivatives).any():
-            from fmilin.native.formulations.descriptor import with_descriptor, with_lazy_descriptor
+            from fmilin.formulations.descriptor import with_descriptor, with_lazy_descriptor
 
             describe = with_descriptor if request.descriptor else with_lazy_descriptor
             linear = describe(linear, model, point, frame.coordinates.R)
             if model.has_descriptor_form:
-                from fmilin.native.formulations.descriptor_check import check_descriptor
+                from fmilin.formulations.descriptor_check import check_descriptor
 
                 linear = check_descriptor(linear, model, point, base.derivatives)
         if (unmoved := with_remark_on_response(linear)) is not linear:
@@ -279,7 +283,7 @@ def _linearized(
         if singular := singularity_of(model, point):
             raise NumericalError(singular) from None
         if isinstance(error, ConstraintError) and model.has_descriptor_form:
-            from fmilin.native.formulations.descriptor_check import explain_lost_invariants
+            from fmilin.formulations.descriptor_check import explain_lost_invariants
 
             if explained := explain_lost_invariants(error, model):
                 raise explained from error

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fmilin.ground.errors import UsageError
+from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
+    from fmilin.formulations.formulation import Formulation
     from fmilin.model.stepping import Stepping
-    from fmilin.native.formulations.formulation import Formulation
     from fmilin.numerics.differences.differences import Differences
 
 

@@ -12,11 +12,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import FloatArray, FmilinError, NumericalError, Remark
-from fmilin.ground.remarks import model_remarks, rate_of_change
-from fmilin.ground.tolerances import INACCURATE
+from fmilin.diagnostics import Remark, model_remarks, rate_of_change
+from fmilin.errors import FmilinError, NumericalError
+from fmilin.linear_model.accuracy import comparable_sizes
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.assembly import Mask, Parts, comparable_sizes, connected_points, write_stack
+from fmilin.linearization.assembly import Mask, Parts, connected_points, write_stack
 from fmilin.linearization.findings import HUGE, change_remarks, motion_remark
 from fmilin.linearization.request import Request
 from fmilin.manifold.invariants import Invariants
@@ -28,6 +28,8 @@ from fmilin.manifold.steady_stack import StackMotion, stack_motion
 from fmilin.manifold.verification import VerifiedFacts, verified_facts_of
 from fmilin.manifold.zeros import find_structural_zeros
 from fmilin.model.interface import ExactSlopes, Model, OperatingPoint, TangentStack
+from fmilin.signals import FloatArray
+from fmilin.tolerances import INACCURATE
 
 EPS = float(np.finfo(np.float64).eps)
 AGREES = 1e-9  # matrices at the point before against the procedure's, over their largest entries

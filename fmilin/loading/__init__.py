@@ -1,6 +1,6 @@
-"""One door for every source: files, Python objects, adapters that register themselves, models wrapped as FMUs.
+"""Every source of models behind one function: files, Python objects, adapters that register themselves.
 
-Enters: a path or a name, settings, constraints.
-Leaves: a :class:`~fmilin.Model`; checks of what an adapter promises.
-Does not know: what will be asked of the model, and no adapter by name.
+Takes: a path or a name, settings, constraints.
+Returns: a `Model`.
+Does not depend on: what the model is used for, and any adapter by name.
 """

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fmilin.ground.errors import NumericalError, UsageError
+from fmilin.errors import NumericalError, UsageError
+from fmilin.formulations import ConstrainedForm, Spectrum
+from fmilin.formulations.of_model import form_of, sparse_form_of
 from fmilin.loading.load import load
 from fmilin.loading.python_objects import python_object
 from fmilin.manifold.operating_points import operating_point
 from fmilin.manifold.rank import singularity_of
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.native.formulations import ConstrainedForm, Spectrum
-from fmilin.native.formulations.of_model import form_of, sparse_form_of
 
 
 @dataclass(frozen=True)

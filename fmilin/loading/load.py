@@ -7,17 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fmilin.adapters import adapter_for, chosen_adapter, load_with, member_of, suggestion_for
+from fmilin.constraints.declared import Constraint
+from fmilin.constraints.expressions import Expression
+from fmilin.errors import ConstraintError, UnknownNameError, UsageError, nearest_names
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.model import FmuModel
 from fmilin.fmi.read.printed import absolute, process_state
-from fmilin.ground.errors import ConstraintError, UnknownNameError, UsageError, nearest_names
-from fmilin.ground.files import path_exists
-from fmilin.ground.kinds import kinds_checked
-from fmilin.loading.adapters import adapter_for, chosen_adapter, load_with, member_of, suggestion_for
 from fmilin.loading.python_objects import model_in_python, names_python
 from fmilin.loading.request import LoadRequest, Value, is_fmu, is_system
-from fmilin.model import Constraint, Expression, Model, OperatingPoint
-from fmilin.points.request import PointRequest, require_variable
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.support.files import path_exists
+from fmilin.support.kinds import kinds_checked
+from fmilin.trimming.request import PointRequest, require_variable
 
 if TYPE_CHECKING:
     from fmilin.fmi.read.archive import FmuFile, FmuOptions
@@ -254,7 +256,7 @@ def _constraint(item: str | Constraint, is_name: Callable[[str], bool]) -> Const
 
 
 def _from_ssp(path: Path, request: LoadRequest, at: PointRequest) -> Model:
-    from fmilin.connected.ssp.opening import open_ssp
+    from fmilin.composition.ssp.opening import open_ssp
 
     if request.interface is not None:
         raise UsageError(f"'{path}' is a system: 'interface' is for single FMUs.")
@@ -272,8 +274,8 @@ def _from_ssp(path: Path, request: LoadRequest, at: PointRequest) -> Model:
 
 
 def _from_mechanism_file(path: Path, request: LoadRequest, at: PointRequest) -> Model:
-    from fmilin.native.mechanism.model import mechanism_from
-    from fmilin.native.mechanism.motions import mechanism_of
+    from fmilin.models.mechanism.model import mechanism_from
+    from fmilin.models.mechanism.motions import mechanism_of
 
     floating = bool(request.options.get("floating_base", False))
     fixed = request.options.get("fix_joint", ())

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from fmilin.errors import FmilinError, ModelError, UnknownNameError, UsageError, missing_file
 from fmilin.fmi.read.printed import absolute
-from fmilin.ground.errors import FmilinError, ModelError, UnknownNameError, UsageError, missing_file
 from fmilin.model.interface import Model
 
 _PYTHON = re.compile(

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fmilin.constraints.declared import Constraint
     from fmilin.fmi.read.archive import FmuOptions
-    from fmilin.model.constraints.declared import Constraint
 
 Value = float | int | bool | str | Sequence[float]
 

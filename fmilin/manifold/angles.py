@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fmilin.ground import FloatArray, Signals
+from fmilin.signals import FloatArray, Signals
 
 TURNS_OF_UNITS = {"rad": (2 * np.pi,), "deg": (360.0,), "°": (360.0,), "rev": (1.0,)}
 DEGREES = 360.0

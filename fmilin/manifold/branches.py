@@ -11,11 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.ground import FloatArray, ModelError, NumericalError, Remark
-from fmilin.ground.errors import KinkError
-from fmilin.ground.tolerances import KINK
+from fmilin.diagnostics import Remark
+from fmilin.errors import KinkError, ModelError, NumericalError
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.numerics.differences.differences import Differences, Slopes, slopes
+from fmilin.signals import FloatArray
+from fmilin.tolerances import KINK
 
 WIDTHS = (0.5, 0.125)  # how far directions are turned towards one variable, as a part of its share
 SEEDS = (1897, 1915, 1933)  # of directions that are tried one after the other, as one may graze a further kink

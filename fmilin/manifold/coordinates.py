@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dgetrf
 
-from fmilin.ground import FloatArray, NumericalError
+from fmilin.constraints.functions import ExpressionFunctions
+from fmilin.errors import NumericalError
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import singular_values
-from fmilin.model.constraints.functions import ExpressionFunctions
 from fmilin.numerics.factors import lu_solved
+from fmilin.signals import FloatArray
 
 Solver = Callable[[FloatArray, FloatArray], FloatArray]
 """(r, h) -> d with D rho d = r and H d = h; r (P,) or (P, k), h (M,) or (M, k)."""

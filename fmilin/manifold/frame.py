@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import FloatArray, NumericalError, Remark
-from fmilin.ground.tolerances import DOUBTFUL
+from fmilin.diagnostics import Remark
+from fmilin.errors import NumericalError
 from fmilin.manifold.coordinates import Coordinates, LocalParametrization
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.nonlinear import has_expressions, select_expressions
@@ -20,6 +20,8 @@ from fmilin.manifold.rank import RankDecision, decide_rank, independent_rows
 from fmilin.manifold.selection import Manifold, Selection, carried_on, find_kinematic_pairs, linear_states, selected
 from fmilin.manifold.verification import Verified, VerifiedFacts, conserved_quantities, verify_inputs, verify_invariance
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.signals import FloatArray
+from fmilin.tolerances import DOUBTFUL
 
 PER_DISTANCE = 100.0  # difference between gradients of redundant constraints over the distance from the manifold
 

@@ -14,11 +14,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import ConstraintError, FloatArray, ModelError, NumericalError
+from fmilin.errors import ConstraintError, ModelError, NumericalError
 from fmilin.manifold.rank import TINY, fixed_direction, scaled, threshold
 from fmilin.model.interface import Evaluation, Model
 from fmilin.numerics.differences.differences import jacobian_by_differences
 from fmilin.numerics.differences.sweep import noise_level
+from fmilin.signals import FloatArray
 
 EIGHTH_ORDER = (4 / 5, -1 / 5, 4 / 105, -1 / 280)  # weights of F(s) - F(-s) at s = h, 2h, 3h, 4h
 STEP = 2.0**-8  # of the length on which F changes: truncation h^8/630 and rounding eps/h are then both below 1e-13

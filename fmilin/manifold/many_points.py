@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.ground import ConstraintError, FloatArray, FmilinError, NumericalError, UsageError
-from fmilin.ground.tolerances import REACHED
+from fmilin.errors import ConstraintError, FmilinError, NumericalError, UsageError
 from fmilin.manifold.operating_points import assembled_from, kept_besides, let_go, operating_point
 from fmilin.manifold.position import ROUNDED_SLOPES, ROUNDED_VALUES
 from fmilin.manifold.projection import Corrected, Some, follow
 from fmilin.manifold.rank import decide_rank, independent_rows
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.signals import FloatArray
+from fmilin.tolerances import REACHED
 
 CORRECTIONS = 8
 AT_ONCE = 512  # points that are computed together

@@ -9,14 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.ground import FloatArray, ModelError, NumericalError, Remark
+from fmilin.diagnostics import Remark
+from fmilin.errors import ModelError, NumericalError
 from fmilin.manifold.angles import CLOSE, AngleUnwrapper
 from fmilin.manifold.frame import Frame
-from fmilin.model import Evaluation, Model, OperatingPoint, RememberingModel
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.model.visits import RememberingModel
 from fmilin.numerics.differences.coloring import column_groups, tangent_pattern
 from fmilin.numerics.differences.differences import Differences, EventCrossingError, Slopes, slopes
 from fmilin.numerics.differences.directional import Surroundings, direction_of
 from fmilin.numerics.differences.sweep import finite_values
+from fmilin.signals import FloatArray
 
 FAR = 2.0**-3  # in sizes of the variables: from there the point is visited again
 BEYOND = 8.0  # times as far: there even a solver with a loose tolerance is no longer content with its last solution

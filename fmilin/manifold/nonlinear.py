@@ -15,11 +15,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import REFUSED, FloatArray, NumericalError, Signal, Signals, UnknownNameError, UsageError
+from fmilin.constraints.expressions import Expression, ExpressionError, name_in_expression, parse
+from fmilin.constraints.functions import ExpressionFunctions, find_expression_turn
+from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.manifold.coordinates import NonlinearCoordinates, conditioning
 from fmilin.manifold.selection import Manifold, Selection, select_partition
-from fmilin.model.constraints.expressions import Expression, ExpressionError, name_in_expression, parse
-from fmilin.model.constraints.functions import ExpressionFunctions, find_expression_turn
+from fmilin.signals import FloatArray, Signal, Signals
+from fmilin.tolerances import REFUSED
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fmilin.ground import ConstraintError, FloatArray, ModelError, NumericalError
-from fmilin.ground.tolerances import CANCELLED, ROUNDING
+from fmilin.constraints.expressions import Expression
+from fmilin.errors import ConstraintError, ModelError, NumericalError
 from fmilin.manifold.invariants import Invariants
-from fmilin.model.constraints.expressions import Expression
+from fmilin.signals import FloatArray
+from fmilin.tolerances import CANCELLED, ROUNDING
 
 
 class _Sized(NamedTuple):

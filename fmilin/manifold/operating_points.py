@@ -8,10 +8,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from fmilin.ground.errors import ConstraintError, NumericalError, UnknownNameError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signals, as_numbers
-from fmilin.ground.tolerances import CONSISTENT, DOUBTFUL
+from fmilin.diagnostics import Remark
+from fmilin.errors import ConstraintError, NumericalError, UnknownNameError, UsageError
 from fmilin.manifold import projection
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.nonvanishing import require_nonvanishing
@@ -19,7 +17,11 @@ from fmilin.manifold.position import position_remarks
 from fmilin.manifold.projection import followed
 from fmilin.manifold.rank import singular_values
 from fmilin.manifold.selection import kinematic_pairs
-from fmilin.model import Model, OperatingPoint, RememberingModel, SparseEquations, one_at_a_time
+from fmilin.model.equations import SparseEquations
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.visits import RememberingModel, one_at_a_time
+from fmilin.signals import FloatArray, Signals, as_numbers
+from fmilin.tolerances import CONSISTENT, DOUBTFUL
 
 AS_GIVEN = 1e-3  # of a size: a smaller change of what was given is its rounding
 WRONG = "The start values do not satisfy the constraints"

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Evaluation, Model, TangentStack
+from fmilin.signals import FloatArray
 
 
 def evaluations(model: Model, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation:

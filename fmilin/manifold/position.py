@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg.lapack import dgesdd
 
-from fmilin.ground import FloatArray, Remark
-from fmilin.ground.tolerances import DETERMINED, POSITION_KNOWN, REACHED
+from fmilin.diagnostics import Remark
 from fmilin.manifold.invariants import Gradient, Invariants
+from fmilin.signals import FloatArray
+from fmilin.tolerances import DETERMINED, POSITION_KNOWN, REACHED
 
 EPS = float(np.finfo(np.float64).eps)
 ROUNDED_VALUES = 16 * EPS  # of the terms of a residual

@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.linalg.lapack import dgesdd
 
-from fmilin.ground import ConstraintError, FloatArray, NumericalError
-from fmilin.ground.tolerances import ON_MANIFOLD, RANK, REACHED
+from fmilin.errors import ConstraintError, NumericalError
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.position import SOLVED_FOR, smallest_usable, solve_weak_directions
 from fmilin.manifold.rank import decide_rank, independent_rows
+from fmilin.signals import FloatArray
+from fmilin.tolerances import ON_MANIFOLD, RANK, REACHED
 
 ITERATIONS = 100
 NEARLY_CONVERGED = 1e-7  # A step of Newton's method, in sizes of the states, whose square is rounding

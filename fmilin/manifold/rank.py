@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.linalg.lapack import dgeqp3, dgesdd
 
-from fmilin.ground import FloatArray, Remark
-from fmilin.ground.tolerances import CLEAR_GAP, RANK, RANK_MEASURED, RANK_UNKNOWN
+from fmilin.diagnostics import Remark
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
+from fmilin.signals import FloatArray
+from fmilin.tolerances import CLEAR_GAP, RANK, RANK_MEASURED, RANK_UNKNOWN
 
 ROW_ROUNDING = 1e-12  # part of its terms up to which a row of a gradient is rounding
 TINY = float(np.finfo(float).tiny)

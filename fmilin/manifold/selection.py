@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fmilin.ground import FloatArray, ModelError, NumericalError, Signals, UnknownNameError, UsageError
-from fmilin.ground.tolerances import DOUBTFUL, REFUSED
+from fmilin.errors import ModelError, NumericalError, UnknownNameError, UsageError
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, condition_number, conditioning
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import pivoted_qr
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.signals import FloatArray, Signals
+from fmilin.tolerances import DOUBTFUL, REFUSED
 
 PERTURBATION = 1e-6  # of sizes: tells equal from equal by chance, and stays in the model's domain
 

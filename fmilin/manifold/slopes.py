@@ -10,9 +10,8 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import FloatArray, FmilinError, ModelError, NumericalError, Remark, UsageError
-from fmilin.ground.errors import KinkError
-from fmilin.ground.tolerances import AGREEMENT, INACCURATE, KINK, PRECISE, ROUNDING
+from fmilin.diagnostics import Remark
+from fmilin.errors import FmilinError, KinkError, ModelError, NumericalError, UsageError
 from fmilin.manifold.branches import require_no_joint_kink, take_one_branch
 from fmilin.manifold.frame import Frame, with_selection
 from fmilin.manifold.neighbourhood import Neighbourhood
@@ -22,6 +21,8 @@ from fmilin.manifold.verification import VerifiedFacts
 from fmilin.manifold.zeros import find_structural_zeros
 from fmilin.model.interface import Evaluation, ExactSlopes, Model, OperatingPoint
 from fmilin.numerics.differences.differences import Differences, Slopes
+from fmilin.signals import FloatArray
+from fmilin.tolerances import AGREEMENT, INACCURATE, KINK, PRECISE, ROUNDING
 
 EPS = float(np.finfo(np.float64).eps)
 

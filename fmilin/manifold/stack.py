@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import FloatArray, FmilinError, NumericalError
-from fmilin.ground.tolerances import INVARIANT, ON_MANIFOLD, RANK
+from fmilin.errors import FmilinError, NumericalError
 from fmilin.manifold.many_points import constraints_at
 from fmilin.manifold.point_by_point import evaluations
 from fmilin.manifold.verification import drift
 from fmilin.model.interface import Model, TangentStack
+from fmilin.signals import FloatArray
+from fmilin.tolerances import INVARIANT, ON_MANIFOLD, RANK
 
 EPS = float(np.finfo(np.float64).eps)
 NOTHING = 1e-12  # rows of the gradient below this part of the largest are rounding of terms that cancel

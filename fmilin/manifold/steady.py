@@ -10,8 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fmilin.ground import FloatArray, ModelError, NumericalError, UsageError
-from fmilin.ground.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, SAME_ALONG, UNIFORM
+from fmilin.errors import ModelError, NumericalError, UsageError
 from fmilin.manifold import uniform as motions
 from fmilin.manifold.coordinates import Coordinates
 from fmilin.manifold.frame import Frame, with_selection
@@ -23,6 +22,8 @@ from fmilin.manifold.stack import PointStack, StackSurroundings
 from fmilin.manifold.steady_stack import BeyondStack
 from fmilin.manifold.uniform import STEP, ZEROS, Asides, Bend, Beyond, Change, Mask, Moving, Times, Uniform, Visited
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.signals import FloatArray
+from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, SAME_ALONG, UNIFORM
 
 LESS = 1e-2  # weight of moving states beside states at rest
 PARTS = (1.0, 0.3, 0.1)  # of the path further on that are tried, from the whole: no coordinates lead everywhere

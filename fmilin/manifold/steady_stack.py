@@ -13,13 +13,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import FloatArray, FmilinError
-from fmilin.ground.tolerances import SAME_ALONG
+from fmilin.errors import FmilinError
 from fmilin.manifold import uniform as motions
 from fmilin.manifold.nonlinear import turns_of
 from fmilin.manifold.stack import PointStack, StackGeometry, StackSurroundings
 from fmilin.manifold.uniform import STEP, ZEROS, Asides, Bend, Beyond, Change, Mask, Moving, Times, Uniform, Visited
 from fmilin.model.interface import Model, TangentStack
+from fmilin.signals import FloatArray
+from fmilin.tolerances import SAME_ALONG
 
 DEPENDENT = 1e-13  # square of a singular value, of the largest: no coordinates below
 

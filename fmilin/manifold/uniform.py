@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import BALANCED_EXACTLY, EQUILIBRIUM, ROUNDING, SAME_ALONG, STEADY, UNIFORM
 from fmilin.manifold.rank import fixed_direction
 from fmilin.numerics.balanced import UNTOLD, is_equilibrium
+from fmilin.signals import FloatArray
+from fmilin.tolerances import BALANCED_EXACTLY, EQUILIBRIUM, ROUNDING, SAME_ALONG, STEADY, UNIFORM
 
 FURTHER = 0.3
 """How far further on the motion is compared, in times that its fastest state takes to move by its size; three times

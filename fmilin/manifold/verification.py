@@ -6,14 +6,15 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from fmilin.ground import ConstraintError, FloatArray, ModelError, NumericalError
-from fmilin.ground.tolerances import INVARIANT, INVARIANT_MEASURED
+from fmilin.errors import ConstraintError, ModelError, NumericalError
 from fmilin.manifold.coordinates import LocalParametrization
 from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.manifold.rank import decide_rank
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.numerics.differences.differences import jacobian_by_differences
 from fmilin.numerics.differences.sweep import noise_level
+from fmilin.signals import FloatArray
+from fmilin.tolerances import INVARIANT, INVARIANT_MEASURED
 
 DISPLACEMENT = 1e-3  # how far from the point the motion is checked, in sizes of the states
 SAMPLES = 3

@@ -10,10 +10,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import FloatArray, FmilinError
+from fmilin.errors import FmilinError
 from fmilin.manifold.invariants import Invariants
-from fmilin.model import Model, OperatingPoint
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.numerics.differences.coloring import tangent_pattern
+from fmilin.signals import FloatArray
 
 Pattern = NDArray[np.bool_]
 

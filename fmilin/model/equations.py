@@ -1,6 +1,6 @@
 """The forms of equations that native descriptions reduce to: symbolic, and in sparse matrices for large models.
 
-The symbolic ones are those of :mod:`fmilin.numerics.codegen.implicit`, and 0 = h(t, x, p): invariants, hidden ones
+The symbolic ones are those of :mod:`fmilin.codegen.implicit`, and 0 = h(t, x, p): invariants, hidden ones
 included. Lagrange's have W = [[M, G'], [G, 0]], r = (F, -Gdot v), w = (v', lambda): seed 002 eqs. (2.1b), (2.3).
 """
 
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fmilin.ground import FloatArray, Signals
-from fmilin.model.constraints.declared import Constraint, Level
+from fmilin.constraints.declared import Constraint, Level
+from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
-    from fmilin.numerics.codegen.graph import Graph
-    from fmilin.numerics.codegen.implicit import ImplicitSystem
+    from fmilin.codegen.graph import Graph
+    from fmilin.codegen.implicit import ImplicitSystem
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -40,7 +40,7 @@ class Laws:
         """Return G, shape (m, n), and Gdot v with all else that v' does not multiply, shape (m, 1)."""
         import casadi as ca
 
-        from fmilin.numerics.codegen.implicit import jacobian
+        from fmilin.codegen.implicit import jacobian
 
         q, v = graph.column(self.velocities), graph.column(self.velocities.values())
         moving = ca.vertcat(time, q, graph.column(self.driven))
@@ -90,8 +90,8 @@ class SymbolicSystem:
         """Return the equations as a graph."""
         import casadi as ca
 
-        from fmilin.numerics.codegen.graph import Graph
-        from fmilin.numerics.codegen.implicit import ImplicitSystem
+        from fmilin.codegen.graph import Graph
+        from fmilin.codegen.implicit import ImplicitSystem
 
         graph = Graph()
         time, states, inputs, parameters, unknowns = (

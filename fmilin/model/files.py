@@ -10,11 +10,11 @@ from typing import Any, get_args
 
 import numpy as np
 
-from fmilin.ground.errors import ConstraintError, ModelError, UsageError
-from fmilin.ground.files import DocumentError, read_json, read_toml
-from fmilin.model.constraints.declared import Constraint, Level
-from fmilin.model.constraints.expressions import Expression, ExpressionError, parse
+from fmilin.constraints.declared import Constraint, Level
+from fmilin.constraints.expressions import Expression, ExpressionError, parse
+from fmilin.errors import ConstraintError, ModelError, UsageError
 from fmilin.model.interface import Model, ModelInfo, OperatingPoint
+from fmilin.support.files import DocumentError, read_json, read_toml
 
 
 @dataclass(frozen=True, slots=True)

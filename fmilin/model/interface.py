@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import FloatArray, Remark, Signals, UnknownNameError, UsageError
-from fmilin.ground.verbs import html_of, text_of
-from fmilin.model.constraints.declared import Constraint, Constraints
+from fmilin.constraints.declared import Constraint, Constraints
+from fmilin.diagnostics import Remark
+from fmilin.errors import UnknownNameError, UsageError
+from fmilin.signals import FloatArray, Signals
+from fmilin.support.verbs import html_of, text_of
 
 if TYPE_CHECKING:
-    from fmilin.model.constraints.expressions import Expression
+    from fmilin.codegen.implicit import ImplicitSystem
+    from fmilin.constraints.expressions import Expression
     from fmilin.model.equations import SparseEquations
-    from fmilin.numerics.codegen.implicit import ImplicitSystem
 
 Changes = Mapping[str, FloatArray]  # values of changed parameters at many points, by name
 UNCHANGED: Changes = MappingProxyType({})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fmilin.ground import Remark
-from fmilin.ground.tolerances import END_OF_TABLE
+from fmilin.diagnostics import Remark
+from fmilin.tolerances import END_OF_TABLE
 
 MOST_NAMED = 3
 

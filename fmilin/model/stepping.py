@@ -8,9 +8,10 @@ from dataclasses import InitVar, dataclass
 
 import numpy as np
 
-from fmilin.ground import FloatArray, NumericalError, UsageError
-from fmilin.ground.kinds import require_field_kinds
+from fmilin.errors import NumericalError, UsageError
 from fmilin.model.interface import OperatingPoint
+from fmilin.signals import FloatArray
+from fmilin.support.kinds import require_field_kinds
 
 WHOLE = 1e-6  # of a step, by which a multiple of the solver's own steps may differ from it
 

@@ -11,10 +11,11 @@ from math import prod
 from typing import Any, ClassVar, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
-from fmilin.ground import FloatArray, UsageError
-from fmilin.ground.kinds import require_kinds
-from fmilin.model.constraints.declared import Constraint
+from fmilin.constraints.declared import Constraint
+from fmilin.errors import UsageError
 from fmilin.model.interface import Evaluation, ExactSlopes, Model
+from fmilin.signals import FloatArray
+from fmilin.support.kinds import require_kinds
 
 P = ParamSpec("P")
 R = TypeVar("R")

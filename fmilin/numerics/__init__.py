@@ -1,6 +1,6 @@
-"""How numbers are had: differences, the saddle-point solver, code that is generated and compiled.
+"""Finite differences with error estimates, null spaces, factorizations, eigenvalue errors.
 
-Enters: functions of arrays, matrices, graphs of expressions.
-Leaves: derivatives with error estimates, solutions with condition numbers, compiled functions.
-Does not know: models, constraints, manifolds.
+Takes: functions of arrays, matrices.
+Returns: derivatives with error estimates, solutions with condition numbers.
+Does not depend on: models, constraints, manifolds.
 """

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import BALANCED_EXACTLY, CLEAR_GAP, DETERMINED, EQUILIBRIUM, RANK, ROUNDING
+from fmilin.signals import FloatArray
+from fmilin.tolerances import BALANCED_EXACTLY, CLEAR_GAP, DETERMINED, EQUILIBRIUM, RANK, ROUNDING
 
 ROUNDS = 4  # how often rows and columns are divided by their lengths in turn (Ruiz)
 

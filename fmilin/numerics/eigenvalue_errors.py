@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import FloatArray
+from fmilin.signals import FloatArray
 
 Complex = NDArray[np.complex128]
 Pattern = NDArray[np.bool_]

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from fmilin.ground import FloatArray, NumericalError
-from fmilin.ground.tolerances import SINGULAR
+from fmilin.errors import NumericalError
+from fmilin.signals import FloatArray
+from fmilin.tolerances import SINGULAR
 
 SHOWN = 6  # names of undetermined unknowns in a message
 FEW = 3  # matrices that are solved one by one: an inverse is not as exact where a matrix is ill-conditioned

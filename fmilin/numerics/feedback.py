@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 
 Matrix = NDArray[Any]  # real or complex
 

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from fmilin.ground import RANK, FloatArray
 from fmilin.numerics.factors import DenseFactors
+from fmilin.signals import FloatArray
+from fmilin.tolerances import RANK
 
 
 class NullSpaceFactors:

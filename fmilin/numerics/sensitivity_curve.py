@@ -24,8 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.signals import FloatArray
 from fmilin.numerics.feedback import EPS, Matrix, StateSpace
+from fmilin.signals import FloatArray
 
 ComplexArray = NDArray[np.complex128]
 

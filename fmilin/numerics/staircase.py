@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.ground import FloatArray
-from fmilin.ground.tolerances import PENCIL_NOTHING, PENCIL_SOMETHING
+from fmilin.signals import FloatArray
+from fmilin.tolerances import PENCIL_NOTHING, PENCIL_SOMETHING
 
 ENLARGED = 0.01  # size that doubtful entries are given, to see whether they decide
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 
 Rates = Callable[[float, FloatArray], FloatArray]
 

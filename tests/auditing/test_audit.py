@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.ground.errors import UsageError
-from fmilin.native import DaeModel, OdeModel
-from fmilin.native.systems import four_bar, furuta_pendulum
+from fmilin.errors import UsageError
+from fmilin.models import DaeModel, OdeModel
+from fmilin.systems import four_bar, furuta_pendulum
 
 
 def quantities(audit: fl.Audit) -> str:

@@ -12,8 +12,8 @@ import pytest
 import fmilin as fl
 from fmilin import design
 from fmilin.auditing.procedure import AUDITED
-from fmilin.motion.lyapunov import lyapunov_exponents
-from fmilin.native import DaeModel, OdeModel
+from fmilin.lyapunov import lyapunov_exponents
+from fmilin.models import DaeModel, OdeModel
 from tests.auditing.spoiling import list_missed
 
 CART = OdeModel(

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.native import OdeModel
-from fmilin.native.systems import four_bar, furuta_pendulum
+from fmilin.models import OdeModel
+from fmilin.systems import four_bar, furuta_pendulum
 
 
 def spoil(value: Any, middle: bool) -> Any:

@@ -16,7 +16,7 @@ import pytest
 from fmilin.cli.main import main
 from fmilin.fmi.write import build_fmu
 from fmilin.model.interface import Model
-from fmilin.native.systems import cartesian_pendulum, four_bar
+from fmilin.systems import cartesian_pendulum, four_bar
 from tests.shared import shared
 
 

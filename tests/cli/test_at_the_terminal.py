@@ -16,8 +16,8 @@ import pytest
 from fmilin.cli.command import Command
 from fmilin.cli.main import COMMANDS, main
 from fmilin.fmi.write import build_fmu
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems import cartesian_pendulum, four_bar
+from fmilin.models.ode import OdeModel
+from fmilin.systems import cartesian_pendulum, four_bar
 
 ROOT = Path(__file__).parents[2]
 PYTHON_MODELS = {
@@ -85,7 +85,7 @@ def test_examples_of_the_help_run(
 ) -> None:
     monkeypatch.chdir(folder)
     if name == "explore":  # which serves a page until it is ended; tests/cli/test_explore.py opens it
-        monkeypatch.setattr("fmilin.output.explore.server.serve", lambda *_: None)
+        monkeypatch.setattr("fmilin.explore.server.serve", lambda *_: None)
     isolated = any("--no-isolation" in parameter.opts for parameter in command(name).params)
     words = [*shlex.split(line)[1:], *(["--no-isolation"] if isolated else [])]
     assert main(words) == 0, capfd.readouterr().err

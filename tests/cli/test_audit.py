@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import fmilin as fl
-from fmilin.native.systems import four_bar
+from fmilin.systems import four_bar
 from tests.cli.conftest import Run
 
 FOUR_BAR = "fmilin.systems:four_bar"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import fmilin as fl
-from fmilin.ground.errors import UsageError
+from fmilin.errors import UsageError
 from tests.attacks import Attacks, cage_holds, hostile_fmu
 from tests.cli.conftest import shell
 from tests.fmus.make import HERE, description_of, pack

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.ground.signals import Signals
 from fmilin.linear_model.model import LinearModel
+from fmilin.signals import Signals
 from tests.cli.conftest import Run
 from tests.hand_made import differences, pendulum, sized
-from tests.linear_model.reduction.cases import cart_with_pendulum, masses_and_springs
+from tests.reduction.cases import cart_with_pendulum, masses_and_springs
 
 FOUR_BAR = "fmilin.systems:four_bar(damping=0.3)"
 

@@ -11,7 +11,7 @@ from tests.cli.conftest import Run
 
 
 def test_margins_on_the_command_line(run: Run) -> None:
-    Path("loop.py").write_text("from tests.connected.test_loop_transfer import loop\n", encoding="utf-8")
+    Path("loop.py").write_text("from tests.composition.test_loop_transfer import loop\n", encoding="utf-8")
     done = run("linearize", "loop.py:loop", "--loop-at", "plant.u")
     assert done.status == 0
     assert "Margins of the closed loop, which is stable" in " ".join(done.out.split())
@@ -32,7 +32,7 @@ def test_margins_on_the_command_line(run: Run) -> None:
     ],
 )
 def test_what_cannot_be_asked_on_the_command_line(run: Run, options: list[str], words: str) -> None:
-    Path("loop.py").write_text("from tests.connected.test_loop_transfer import loop\n", encoding="utf-8")
+    Path("loop.py").write_text("from tests.composition.test_loop_transfer import loop\n", encoding="utf-8")
     done = run("linearize", "loop.py:loop", *options)
     assert done.status == 2
     assert done.is_one_paragraph()

@@ -12,11 +12,11 @@ from pathlib import Path
 import fmpy
 import pytest
 
+from fmilin.codegen.compiler import library_suffix
 from fmilin.discovery.result import Discovery, Finding, KeptOut
 from fmilin.fmi.platforms import fmi2_folders
-from fmilin.numerics.codegen.compiler import library_suffix
-from fmilin.output.report.result_tables import show_discovery
-from fmilin.output.report.table import print_on
+from fmilin.report.result_tables import show_discovery
+from fmilin.report.table import print_on
 from tests.cli.conftest import Run
 from tests.fmus import make
 

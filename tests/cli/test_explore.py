@@ -21,7 +21,7 @@ import fmilin as fl
 from fmilin.cli.explore import _line
 from fmilin.cli.model_options import Running, TrimOptions
 from fmilin.cli.request import request_of
-from fmilin.output.explore.page import Choice
+from fmilin.explore.page import Choice
 from tests.browser import Browser, browsing, needs_chromium
 from tests.cli.conftest import Run
 
@@ -166,7 +166,7 @@ def test_typed_values_give_way_to_those_of_the_sliders() -> None:
 
 def test_without_its_library_the_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nicegui", None)
-    monkeypatch.delitem(sys.modules, "fmilin.output.explore.page")
+    monkeypatch.delitem(sys.modules, "fmilin.explore.page")
     done = run("explore", "fmilin.systems:four_bar")
     assert done.status == 2
     assert "pip install 'fmilin[explore]'" in done.err

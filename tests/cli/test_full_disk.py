@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from fmilin.ground.errors import UsageError
-from fmilin.ground.files import write_all
+from fmilin.errors import UsageError
+from fmilin.support.files import write_all
 from tests.cli.conftest import Outcome, Run, shell
 from tests.shared import unmeasured
 

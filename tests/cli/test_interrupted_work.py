@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import fmilin as fl
-from fmilin.motion.verifying.relaxation import excitations
+from fmilin.verification.relaxation import excitations
 from tests.shared import unmeasured
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows interrupts in another way")
@@ -113,7 +113,7 @@ def test_work_in_a_child_is_asked_through_its_parent(interrupts: int, out: str, 
     source = f"""
     import time
     from fmilin.cli.job_runner import StoppedEarlyError, work
-    from fmilin.ground.interrupts import stoppable
+    from fmilin.support.interrupts import stoppable
 
     def job(runner):
         with stoppable() as stop:

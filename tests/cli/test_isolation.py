@@ -18,9 +18,9 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="isolation needs
 START = """
 import ctypes, os, signal, sys, tempfile, time
 from fmilin import errors
-from fmilin.ground.sandbox import watchdog
+from fmilin.sandbox import watchdog
 from fmilin.cli.job_runner import work
-from fmilin.ground.sandbox.limits import Limits
+from fmilin.sandbox.limits import Limits
 libc = ctypes.CDLL(None)
 class Thing:
     def __init__(self, end): self.end = end

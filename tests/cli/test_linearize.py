@@ -12,11 +12,11 @@ import pytest
 
 import fmilin as fl
 from fmilin.linear_model.model import LinearModel
-from fmilin.native.systems import four_bar
-from fmilin.native.systems.four_bar_linkage import equilibrium_angle
+from fmilin.systems import four_bar
+from fmilin.systems.four_bar_linkage import equilibrium_angle
 from tests.cli.conftest import Run, shell
 from tests.hand_made import differences
-from tests.native.systems.linkages import FILE
+from tests.systems.linkages import FILE
 
 PAIR = 2.147676638502278
 """rad/s, of the four-bar linkage at its upper equilibrium."""

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fmilin.native.systems import loader
+from fmilin.systems import loader
 from tests.cli.conftest import Run
-from tests.native.mechanism.test_urdf_in_the_wild import PENDULUM
-from tests.native.mechanism.toml_text import toml_text
-from tests.native.systems.linkages import four_bar_mechanism
+from tests.models.mechanism.test_urdf_in_the_wild import PENDULUM
+from tests.models.mechanism.toml_text import toml_text
+from tests.systems.linkages import four_bar_mechanism
 
 TREE = """\
 <robot name="arm">

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fmilin.cli import options
-from fmilin.ground.errors import UsageError
+from fmilin.errors import UsageError
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.native.systems import cartesian_pendulum
+from fmilin.systems import cartesian_pendulum
 from tests.cli.conftest import Run
 from tests.families.plants import oscillator
-from tests.native.systems.linkages import FILE
+from tests.systems.linkages import FILE
 
 PENDULUM = "fmilin.systems:cartesian_pendulum"
 MECHANISM = f"{FILE}:four_bar_mechanism"

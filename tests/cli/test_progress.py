@@ -11,8 +11,8 @@ import pytest
 
 import fmilin as fl
 from fmilin.cli.duration import elapsed_time, how_far, progress_bar
-from fmilin.ground.signals import FloatArray
-from fmilin.native.function import FunctionModel
+from fmilin.models.function import FunctionModel
+from fmilin.signals import FloatArray
 
 
 class Terminal(io.StringIO):

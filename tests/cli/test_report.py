@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.native.systems import cartesian_pendulum
+from fmilin.systems import cartesian_pendulum
 from tests.cli.conftest import Run
 from tests.families.plants import oscillator
 
@@ -18,7 +18,7 @@ PENDULUM = "fmilin.systems:cartesian_pendulum"
 @pytest.fixture
 def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports whose pictures are drawn, and not painted, which other tests look at."""
-    monkeypatch.setattr("fmilin.output.report.web.blocks.rendered", lambda *_: b"picture")
+    monkeypatch.setattr("fmilin.report.web.blocks.rendered", lambda *_: b"picture")
 
 
 @pytest.fixture

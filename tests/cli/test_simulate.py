@@ -11,7 +11,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.cli.linear_models import file_at, snapshot_times
-from fmilin.native.systems import four_bar
+from fmilin.systems import four_bar
 from tests.cli.conftest import Run, shell
 
 PENDULUM = "fmilin.systems:cartesian_pendulum(angle=1.0)"

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from fmilin.cli.main import main
-from fmilin.native.systems.four_bar_linkage import equilibrium_angle
-from tests.native.formulations import hand_made
-from tests.native.systems.test_four_bar import closed_form
+from fmilin.systems.four_bar_linkage import equilibrium_angle
+from tests.formulations import hand_made
+from tests.systems.test_four_bar import closed_form
 
 PENDULUM = "fmilin.systems:flexible_double_pendulum(elements={})"
 

@@ -299,7 +299,7 @@ def test_a_family_file_of_another_version(run: Run) -> None:
 @pytest.mark.parametrize("suffix", ["nc", "mat", "npz", "json"])
 def test_no_room_for_the_file_at_the_end(run: Run, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All points are done; then the family does not fit on the disk."""
-    from fmilin.ground import files
+    from fmilin.support import files
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -307,7 +307,7 @@ def test_no_room_for_the_file_at_the_end(run: Run, suffix: str, monkeypatch: pyt
     asked = ["sweep", PENDULUM, "--vary", "x=0.1:0.9:5", "-o", f"family.{suffix}"]
     with monkeypatch.context() as patched:
         patched.setattr(files, "_fill", full)
-        patched.setattr("fmilin.output.export.family_arrays._fill", full)
+        patched.setattr("fmilin.export.family_arrays._fill", full)
         done = run(*asked)
     assert done.status == 2
     assert "No space left on device" in done.err

@@ -21,7 +21,7 @@ def linear_file(name: str = "pendulum.json", **changes: np.ndarray) -> Path:
     from dataclasses import replace
 
     import fmilin as fl
-    from fmilin.native.systems import cartesian_pendulum
+    from fmilin.systems import cartesian_pendulum
 
     linear = fl.linearize(cartesian_pendulum())
     replace(linear, **changes).save(name)  # type: ignore[arg-type]

@@ -22,9 +22,9 @@ from scipy.integrate import solve_ivp
 
 import fmilin as fl
 from fmilin import design
-from fmilin.ground import FloatArray
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems import cartesian_pendulum, four_bar, furuta_pendulum, slider_crank
+from fmilin.models.ode import OdeModel
+from fmilin.signals import FloatArray
+from fmilin.systems import cartesian_pendulum, four_bar, furuta_pendulum, slider_crank
 from tests.c_code import CCode
 
 KINDS = ("ekf", "iekf", "ukf", "mhe", "c")

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 import fmilin as fl
-from fmilin.ground.signals import FloatArray
-from fmilin.motion.simulation.inputs import InputTable
+from fmilin.signals import FloatArray
+from fmilin.simulation.inputs import InputTable
 
 
 def noisy_motion(

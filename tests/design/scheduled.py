@@ -11,8 +11,8 @@ import numpy as np
 import fmilin as fl
 from fmilin.design.kalman import KalmanFilter, kalman_filter
 from fmilin.design.schedule import Schedule, schedule
-from fmilin.ground.signals import FloatArray
-from fmilin.native.ode import OdeModel
+from fmilin.models.ode import OdeModel
+from fmilin.signals import FloatArray
 
 G, DAMPING, SAMPLE = 9.81, 0.1, 0.01
 AXES = {"theta": np.linspace(-2, 2, 9), "L": np.array([0.8, 1.0, 1.5]), "m": np.array([0.5, 2.0])}

@@ -12,10 +12,10 @@ from scipy import stats
 import fmilin as fl
 from fmilin import design
 from fmilin.design.estimation.charts import choose_chart
-from fmilin.ground import FloatArray
-from fmilin.native.declaration import SymbolicConstraint
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems import cartesian_pendulum
+from fmilin.models.declaration import SymbolicConstraint
+from fmilin.models.ode import OdeModel
+from fmilin.signals import FloatArray
+from fmilin.systems import cartesian_pendulum
 
 H = 0.05
 RATE_NOISE = 1e-4  # spectral density of each gyroscope, rad^2/s

@@ -8,9 +8,9 @@ import pytest
 
 import fmilin as fl
 from fmilin import design
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems import cartesian_pendulum
-from tests.connected.plants import oscillator
+from fmilin.models.ode import OdeModel
+from fmilin.systems import cartesian_pendulum
+from tests.composition.plants import oscillator
 
 H = 0.1
 

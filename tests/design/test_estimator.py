@@ -20,10 +20,10 @@ from scipy import stats
 import fmilin as fl
 from fmilin import design
 from fmilin.fmi.write import build_fmu
-from fmilin.native.lagrange import LagrangeModel
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems import bicycle, cartesian_pendulum, furuta_pendulum, slider_crank
-from tests.connected.plants import oscillator
+from fmilin.models.lagrange import LagrangeModel
+from fmilin.models.ode import OdeModel
+from fmilin.systems import bicycle, cartesian_pendulum, furuta_pendulum, slider_crank
+from tests.composition.plants import oscillator
 from tests.design.noisy import noisy_motion
 
 KINDS = ("ekf", "iekf", "ukf")

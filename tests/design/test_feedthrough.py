@@ -14,8 +14,8 @@ from scipy.linalg import solve_discrete_are
 
 import fmilin as fl
 from fmilin import design
-from fmilin.ground import FloatArray
-from fmilin.native.ode import OdeModel
+from fmilin.models.ode import OdeModel
+from fmilin.signals import FloatArray
 
 
 def linear_system(A: FloatArray, B: FloatArray, C: FloatArray, D: FloatArray) -> fl.LinearModel:

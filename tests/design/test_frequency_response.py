@@ -10,9 +10,9 @@ import pytest
 
 import fmilin as fl
 from fmilin.design.frequency_response import frequency_response
-from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray
-from fmilin.native.ode import OdeModel
+from fmilin.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.models.ode import OdeModel
+from fmilin.signals import FloatArray
 
 W = np.array([0.3, 1.0, 3.0])
 

@@ -8,10 +8,10 @@ from scipy import stats
 
 import fmilin as fl
 from fmilin import design
-from fmilin.ground import FloatArray
-from fmilin.native.declaration import SymbolicConstraint
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems import cartesian_pendulum
+from fmilin.models.declaration import SymbolicConstraint
+from fmilin.models.ode import OdeModel
+from fmilin.signals import FloatArray
+from fmilin.systems import cartesian_pendulum
 from tests.design.test_feedthrough import held_filter, held_run, random_system
 
 

@@ -9,9 +9,9 @@ from scipy.linalg import block_diag
 
 import fmilin as fl
 from fmilin import design
-from fmilin.ground import FloatArray
-from fmilin.linear_model.reduction.transformation import discretize
-from fmilin.native.ode import OdeModel
+from fmilin.models.ode import OdeModel
+from fmilin.reduction.transformation import discretize
+from fmilin.signals import FloatArray
 from tests.design.test_feedthrough import linear_system
 
 

@@ -8,9 +8,9 @@ import pytest
 
 import fmilin as fl
 from fmilin import design
-from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray
-from fmilin.native.ode import OdeModel
+from fmilin.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.models.ode import OdeModel
+from fmilin.signals import FloatArray
 from tests.design.scheduled import family_over, lqr, pendulum
 
 H = 0.1

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 import fmilin as fl
 from fmilin.design import identified_parameters
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems import four_bar
-from tests.connected.plants import oscillator
+from fmilin.errors import NumericalError, UsageError
+from fmilin.models.ode import OdeModel
+from fmilin.systems import four_bar
+from tests.composition.plants import oscillator
 
 W = np.geomspace(0.2, 30, 25)
 TRUE = {"m": 1.17, "k": 23.1, "c": 0.41}

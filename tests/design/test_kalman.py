@@ -10,10 +10,10 @@ from scipy.linalg import expm
 
 import fmilin as fl
 from fmilin import design
-from fmilin.ground.signals import FloatArray
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems import cartesian_pendulum
-from tests.connected.plants import oscillator
+from fmilin.models.ode import OdeModel
+from fmilin.signals import FloatArray
+from fmilin.systems import cartesian_pendulum
+from tests.composition.plants import oscillator
 
 
 def pendulum() -> fl.LinearModel:

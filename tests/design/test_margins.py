@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.connected.system import ConnectedModel
+from fmilin.composition.system import ConnectedModel
 from fmilin.design.margins import compute_margins
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.errors import UsageError
 from fmilin.numerics.feedback import StateSpace
+from fmilin.signals import FloatArray
 
 
 def loop(plant: control.StateSpace, gain: float = 1.0, dt: float = 0.0) -> ConnectedModel:

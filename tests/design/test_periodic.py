@@ -10,8 +10,8 @@ import pytest
 from scipy.linalg import expm
 
 import fmilin as fl
-from fmilin.motion.periodic.fourier import derivative
-from fmilin.native import OdeModel
+from fmilin.models import OdeModel
+from fmilin.periodic.fourier import derivative
 
 Q, R = np.diag([1.0, 2.0]), np.array([[0.3]])
 

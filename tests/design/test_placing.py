@@ -7,10 +7,10 @@ import pytest
 
 import fmilin as fl
 from fmilin.design import ModeGoal, place_modes
-from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems import bicycle
-from tests.connected.plants import oscillator
+from fmilin.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.models.ode import OdeModel
+from fmilin.systems import bicycle
+from tests.composition.plants import oscillator
 
 WEAVE = -0.378 + 3.873j
 

@@ -9,8 +9,8 @@ from scipy.interpolate import RegularGridInterpolator
 import fmilin as fl
 from fmilin.design.regulators import KalmanRegulator
 from fmilin.design.schedule import Schedule, schedule
-from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.signals import FloatArray
 from tests.design.scheduled import (
     AXES,
     DAMPING,

@@ -8,8 +8,8 @@ import pytest
 
 import fmilin as fl
 from fmilin.design.tuning import tune
-from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.native.ode import OdeModel
+from fmilin.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.models.ode import OdeModel
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_what_cannot_be_reached_is_said(motors: fl.LinearFamily) -> None:
 
 
 def test_a_structure_of_ones_own_on_a_sampled_plant(motors: fl.LinearFamily) -> None:
-    from fmilin.linear_model.reduction.transformation import discretize
+    from fmilin.reduction.transformation import discretize
 
     plant = discretize(motors[1], 0.02)
 

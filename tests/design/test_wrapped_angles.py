@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 import fmilin as fl
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems import cartesian_pendulum
+from fmilin.models.ode import OdeModel
+from fmilin.systems import cartesian_pendulum
 from tests.design.wrapping import (
     DEGREES,
     PLAIN,

@@ -11,9 +11,9 @@ import pytest
 
 import fmilin as fl
 from fmilin.fmi.write import build_fmu
-from fmilin.ground.signals import FloatArray
-from fmilin.native.function import FunctionModel
-from fmilin.native.systems import cartesian_pendulum
+from fmilin.models.function import FunctionModel
+from fmilin.signals import FloatArray
+from fmilin.systems import cartesian_pendulum
 from tests.design.wrapping import PLAIN, SAMPLE_TIME, WRAPPED, estimator, measured, pendulum
 
 SAMPLES = 120

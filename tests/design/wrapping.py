@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 import fmilin as fl
-from fmilin.ground.signals import FloatArray
-from fmilin.native.ode import OdeModel
+from fmilin.models.ode import OdeModel
+from fmilin.signals import FloatArray
 
 SAMPLE_TIME = 0.01
 

@@ -10,8 +10,8 @@ import control
 
 import fmilin as fl
 from fmilin.model.interface import Model
-from fmilin.native.lagrange import LagrangeModel
-from fmilin.native.ode import OdeModel
+from fmilin.models.lagrange import LagrangeModel
+from fmilin.models.ode import OdeModel
 
 __all__ = ["PLANTED", "Planted"]
 

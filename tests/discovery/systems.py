@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model
-from fmilin.native.function import FunctionModel
+from fmilin.models.function import FunctionModel
+from fmilin.signals import FloatArray
 
 Rates = Callable[[float, Any, Any], Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import fmilin as fl
-from fmilin.native import OdeModel
+from fmilin.models import OdeModel
 
 
 @pytest.mark.parametrize(

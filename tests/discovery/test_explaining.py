@@ -9,8 +9,8 @@ import pytest
 
 import fmilin as fl
 from fmilin.cli.main import main
-from fmilin.ground.errors import UnknownNameError, UsageError
-from fmilin.native.ode import OdeModel
+from fmilin.errors import UnknownNameError, UsageError
+from fmilin.models.ode import OdeModel
 from tests.discovery.planted_zeros import PLANTED, ode
 
 

@@ -12,13 +12,13 @@ import fmilin as fl
 from fmilin.discovery.invariant import Invariant, independent_ones
 from fmilin.discovery.library import Library, Term
 from fmilin.discovery.tangent import linearize_on_tangent
-from fmilin.ground.signals import FloatArray
 from fmilin.model.files import read_constraints
-from fmilin.native.function import FunctionModel
-from fmilin.native.systems import four_bar, rolling_disk, stewart_platform
+from fmilin.models.function import FunctionModel
+from fmilin.signals import FloatArray
+from fmilin.systems import four_bar, rolling_disk, stewart_platform
 from tests.discovery import systems
 from tests.fmus.make import build
-from tests.native.systems.skate_model import skate
+from tests.systems.skate_model import skate
 
 
 def test_where_nothing_moves_it_is_said_what_is_needed() -> None:

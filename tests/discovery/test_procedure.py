@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.ground.signals import FloatArray
-from fmilin.model.constraints.declared import Constraint
-from fmilin.native.function import FunctionModel
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems import four_bar, rolling_disk
+from fmilin.constraints.declared import Constraint
+from fmilin.models.function import FunctionModel
+from fmilin.models.ode import OdeModel
+from fmilin.signals import FloatArray
+from fmilin.systems import four_bar, rolling_disk
 from tests.discovery import systems, tied
 from tests.discovery.truth import CASES, LONGER_CASES, Case, violated
-from tests.native.systems.torus import rolling_torus
+from tests.systems.torus import rolling_torus
 
 MOST_VISITS = {
     "pendulum": 1000,

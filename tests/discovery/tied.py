@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fmilin.model.interface import Model
-from fmilin.native.ode import OdeModel
+from fmilin.models.ode import OdeModel
 
 
 def heavy_top(*, driven: bool) -> Model:

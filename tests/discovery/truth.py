@@ -9,17 +9,12 @@ from functools import partial
 import numpy as np
 
 import fmilin as fl
-from fmilin.model.constraints.declared import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.model.interface import Model
-from fmilin.native.systems import (
-    five_bar,
-    four_bar,
-    rolling_disk,
-    slider_crank,
-)
+from fmilin.systems import five_bar, four_bar, rolling_disk, slider_crank
 from tests.discovery import systems, tied, unseen
-from tests.native.systems.linkages import parallel_robot
-from tests.native.systems.torus import rolling_torus
+from tests.systems.linkages import parallel_robot
+from tests.systems.torus import rolling_torus
 
 CLOSE = 0.03
 """How far from the start consistent points are looked for, in sizes of the states."""

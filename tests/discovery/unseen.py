@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model
-from fmilin.native.function import FunctionModel
+from fmilin.models.function import FunctionModel
+from fmilin.signals import FloatArray
 
 WHEEL, HALF_TRACK = 0.1, 0.25
 

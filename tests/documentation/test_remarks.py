@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from fmilin.ground.remarks import KINDS
+from fmilin.diagnostics import KINDS
 from tests.documentation.scripts import script
 
 ROOT = Path(__file__).parents[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import fmilin as fl
-from fmilin.native import OdeModel
+from fmilin.models import OdeModel
 
 
 def test_the_accuracy_of_each_point_is_that_of_its_worst_entry() -> None:

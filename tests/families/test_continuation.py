@@ -9,8 +9,8 @@ import fmilin as fl
 from fmilin.families.continuation import Balance, SolvedPoint, corrected
 from fmilin.manifold.frame import frame_at
 from fmilin.model.visits import CountedModel
-from fmilin.native import Labels, OdeModel
-from fmilin.points.request import TrimRequest
+from fmilin.models import Labels, OdeModel
+from fmilin.trimming.request import TrimRequest
 
 
 @pytest.mark.parametrize("size", [1e-4, 1.0, 1e5])

@@ -14,11 +14,11 @@ import xarray
 
 import fmilin as fl
 from fmilin.cli.main import main
-from fmilin.ground.errors import ModelError
-from fmilin.native.systems import cartesian_pendulum
-from fmilin.output.export.family_arrays import dumps_npz
+from fmilin.errors import ModelError
+from fmilin.export.family_arrays import dumps_npz
+from fmilin.systems import cartesian_pendulum
+from tests.export.octave import needs_octave, run
 from tests.families.plants import oscillator
-from tests.output.export.octave import needs_octave, run
 
 FORMATS = ["nc", "mat", "npz", "json"]
 MAKERS: dict[str, Callable[[], fl.LinearFamily]] = {
@@ -158,7 +158,7 @@ def test_suffixes() -> None:
 
 
 def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from fmilin.output.export import family_arrays
+    from fmilin.export import family_arrays
 
     monkeypatch.setattr(family_arrays, "find_spec", lambda name: None)
     family = MAKERS["a line"]()

@@ -11,7 +11,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.families.continuation import Fold, SolvedPoint, fold_between
-from fmilin.native.ode import OdeModel
+from fmilin.models.ode import OdeModel
 
 
 def parabola(fold: float) -> tuple[str | None, int]:

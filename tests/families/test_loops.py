@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.connected.system import ConnectedModel
-from fmilin.ground.errors import UnknownNameError, UsageError
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems import four_bar
+from fmilin.composition.system import ConnectedModel
+from fmilin.errors import UnknownNameError, UsageError
+from fmilin.models.ode import OdeModel
+from fmilin.systems import four_bar
 
 GAINS = [1.0, 4.0, 60.0]
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems import bicycle, cartesian_pendulum, four_bar, stewart_platform
+from fmilin.models.ode import OdeModel
+from fmilin.systems import bicycle, cartesian_pendulum, four_bar, stewart_platform
 from tests.families.plants import column, oscillator, relaxing
 
 ROLLING = ["x", "y", "rear_wheel", "front_wheel", "rear_rate"]

@@ -8,7 +8,7 @@ import pytest
 import fmilin as fl
 from fmilin.families.family_builder import FamilyBuilder, outcome_of
 from fmilin.families.grid import Grid
-from fmilin.native.systems import cartesian_pendulum
+from fmilin.systems import cartesian_pendulum
 
 
 def test_no_mean_is_taken_of_coordinates_that_change_over_the_turn() -> None:

@@ -21,10 +21,10 @@ from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import grid_over
 from fmilin.families.plan import Engine, Plan
 from fmilin.families.sweep import engine_for, run, runs_of
-from fmilin.ground.sandbox.limits import Limits
-from fmilin.ground.sandbox.server import Pipe, Server
 from fmilin.loading.request import LoadRequest
-from fmilin.native.systems import four_bar
+from fmilin.sandbox.limits import Limits
+from fmilin.sandbox.server import Pipe, Server
+from fmilin.systems import four_bar
 from tests.attacks import cage_holds, hostile_fmu
 from tests.families.plants import oscillator
 from tests.shared import shared
@@ -124,7 +124,7 @@ def test_a_process_is_looked_after_while_it_talks(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(processes, "serving", lambda _: serve)
     with engine_for(Plan(oscillator(), grid_over({"k": [1.0, 2.0]})), jobs=2) as engine:
         monkeypatch.setattr(Server, "check", check)
-        monkeypatch.setattr("fmilin.ground.sandbox.isolation.UNLOADING_TIME", 0.1)
+        monkeypatch.setattr("fmilin.sandbox.isolation.UNLOADING_TIME", 0.1)
         with pytest.raises(LookedAfterError):
             rounds(engine, 60.0)
 

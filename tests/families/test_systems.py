@@ -8,9 +8,9 @@ import numpy as np
 
 import fmilin as fl
 from benchmarks.leg_robot import leg_robot
-from fmilin.ground.signals import FloatArray
-from fmilin.native.mechanism import Body, Joint, Mechanism, Placement, Sensor
-from fmilin.native.systems import furuta_pendulum, rolling_disk
+from fmilin.models.mechanism import Body, Joint, Mechanism, Placement, Sensor
+from fmilin.signals import FloatArray
+from fmilin.systems import furuta_pendulum, rolling_disk
 
 G, J, R, L, M, C = 9.81, 2e-3, 0.2, 0.3, 0.1, 1e-3
 """Gravity, the arm's moment of inertia and length, the pendulum's length and mass, the motor's damping."""

@@ -13,8 +13,8 @@ from fmilin.families.grid import Grid
 from fmilin.families.plan import Plan
 from fmilin.families.solver import Solver
 from fmilin.families.stacked_equations import Equations
-from fmilin.native import OdeModel
-from fmilin.points.request import PointRequest
+from fmilin.models import OdeModel
+from fmilin.trimming.request import PointRequest
 
 SPRING = OdeModel("spring", {"x": "v", "v": "u - k*x - x^3 - v"}, inputs=["u"], parameters={"k": 2.0}, start={"x": 0.5})
 

@@ -8,11 +8,11 @@ import mpmath
 import numpy as np
 
 import fmilin as fl
-from fmilin.ground.signals import FloatArray
-from fmilin.native.systems import loader
-from tests.native.systems.loader_geometry import LoaderGeometry
-from tests.native.systems.reduced import Reduced
-from tests.points.machines import boom_and_cylinder, boom_force
+from fmilin.signals import FloatArray
+from fmilin.systems import loader
+from tests.systems.loader_geometry import LoaderGeometry
+from tests.systems.reduced import Reduced
+from tests.trimming.machines import boom_and_cylinder, boom_force
 
 EXCAVATOR = Path(__file__).with_name("excavator.toml")
 MASSES = {"boom": 1500.0, "stick": 1200.0, "barrel": 90.0, "rod": 60.0}

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
+from fmilin.codegen.compiler import library_suffix
 from fmilin.fmi.platforms import fmi2_folders, fmi3_folders
-from fmilin.numerics.codegen.compiler import library_suffix
 from tests.shared import shared
 
 HERE = Path(__file__).parent

@@ -17,7 +17,7 @@ with atheris.instrument_imports(include=["fmilin"]):
     from tests.fuzz.seeds import SEEDS
     from tests.fuzz.targets import TARGETS
 
-from fmilin.ground.errors import FmilinError
+from fmilin.errors import FmilinError
 
 
 def main(target: str, runs: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import fmilin as fl
-from fmilin.native import DaeModel, FunctionModel, KaneModel, LagrangeModel, MultiplierModel, NullSpaceModel, OdeModel
+from fmilin.models import DaeModel, FunctionModel, KaneModel, LagrangeModel, MultiplierModel, NullSpaceModel, OdeModel
 
 __all__ = ["CALLS", "Call", "linear", "loop"]
 

@@ -6,10 +6,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from fmilin.output.export.document import dumps_json
-from fmilin.output.export.foreign import dumps_dslin
-from fmilin.output.export.linear_arrays import dumps_mat, dumps_npz
-from tests.connected.ssp_files import SSD, component, connection, connector, system
+from fmilin.export.document import dumps_json
+from fmilin.export.foreign import dumps_dslin
+from fmilin.export.linear_arrays import dumps_mat, dumps_npz
+from tests.composition.ssp_files import SSD, component, connection, connector, system
 from tests.fmus.make import description_of, pack
 from tests.fuzz.harmful import HARMFUL, zipped
 from tests.hand_made import pendulum

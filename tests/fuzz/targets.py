@@ -10,23 +10,23 @@ from unittest import mock
 
 import numpy as np
 
-from fmilin.connected.ssp.flattening import flattened
-from fmilin.connected.ssp.reading import read_structure
+from fmilin.composition.ssp.flattening import flattened
+from fmilin.composition.ssp.reading import read_structure
+from fmilin.constraints.declared import Constraint
+from fmilin.constraints.expressions import parse
+from fmilin.constraints.functions import ExpressionFunctions
+from fmilin.errors import FmilinError
+from fmilin.export import fmu_file
+from fmilin.export.document import dumps_json, loads_json
+from fmilin.export.foreign import loads_dslin
+from fmilin.export.linear_arrays import loads_mat, loads_npz
 from fmilin.fmi.read import FmuFile
 from fmilin.fmi.read.layout import ScalarLayout
 from fmilin.fmi.read.sensitivities import declared_structure
 from fmilin.fmi.read.settings import Value, settings_of, structural_sizes
 from fmilin.fmi.read.xml import parse_description
-from fmilin.ground.errors import FmilinError
-from fmilin.model.constraints.declared import Constraint
-from fmilin.model.constraints.expressions import parse
-from fmilin.model.constraints.functions import ExpressionFunctions
 from fmilin.model.files import load_point, read_constraints
-from fmilin.native.mechanism import Mechanism
-from fmilin.output.export import fmu_file
-from fmilin.output.export.document import dumps_json, loads_json
-from fmilin.output.export.foreign import loads_dslin
-from fmilin.output.export.linear_arrays import loads_mat, loads_npz
+from fmilin.models.mechanism import Mechanism
 from tests.fmus.make import description_of
 from tests.fuzz.mutation import as_npz, changed_document, changed_toml, mutated
 from tests.fuzz.seeds import MECHANISMS, SYSTEM

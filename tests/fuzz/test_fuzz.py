@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fmilin.ground.errors import FmilinError
-from fmilin.model.constraints.declared import Constraint
+from fmilin.constraints.declared import Constraint
+from fmilin.errors import FmilinError
 from tests.fuzz.seeds import SEEDS
 from tests.fuzz.targets import TARGETS
 

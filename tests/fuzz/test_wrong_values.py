@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.native import DaeModel, LagrangeModel, OdeModel
+from fmilin.models import DaeModel, LagrangeModel, OdeModel
 from tests.fuzz.public_calls import CALLS, linear, loop
 from tests.fuzz.wrong_values import VALUES, attempt, is_wrong
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import fmilin as fl
-from fmilin.native import OdeModel
+from fmilin.models import OdeModel
 from tests.fuzz.public_calls import CALLS
 
 __all__ = ["VALUES", "Outcome", "attempt", "is_wrong"]

@@ -9,7 +9,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.linear_model.modes import cluster_modes
-from fmilin.native import OdeModel
+from fmilin.models import OdeModel
 
 
 def test_a_negative_real_eigenvalue_of_a_sampled_model_is_not_a_pair() -> None:

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 import fmilin as fl
 from fmilin.linear_model.model import EntryErrors
-from fmilin.native import OdeModel
+from fmilin.models import OdeModel
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,11 @@ import pytest
 from scipy import io
 
 import fmilin as fl
-from fmilin.ground.remarks import equilibrium_not_tested
+from fmilin.diagnostics import equilibrium_not_tested
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.reduction.transformation import discretize
-from fmilin.native.ode import OdeModel
-from tests.linearization.identification.toys import Toy, oscillators
+from fmilin.models.ode import OdeModel
+from fmilin.reduction.transformation import discretize
+from tests.identification.toys import Toy, oscillators
 
 
 def falling_body(v: float = 0.0) -> OdeModel:

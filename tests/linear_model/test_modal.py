@@ -10,9 +10,9 @@ from scipy.linalg import solve_continuous_lyapunov
 
 import fmilin as fl
 from fmilin.linear_model.modal import modal_analysis
-from fmilin.linear_model.reduction import hankel_singular_values
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems import bicycle, double_wishbone
+from fmilin.models.ode import OdeModel
+from fmilin.reduction import hankel_singular_values
+from fmilin.systems import bicycle, double_wishbone
 from tests.families.plants import oscillator
 from tests.hand_made import sized
 

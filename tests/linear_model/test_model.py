@@ -9,7 +9,7 @@ import pytest
 from scipy.linalg import expm
 
 import fmilin as fl
-from fmilin.native.systems import cartesian_pendulum, four_bar
+from fmilin.systems import cartesian_pendulum, four_bar
 from tests.hand_made import pendulum, sized
 
 

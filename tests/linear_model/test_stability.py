@@ -6,9 +6,9 @@ from scipy.linalg import block_diag, expm
 from scipy.optimize import linear_sum_assignment
 
 import fmilin as fl
-from fmilin.ground import FloatArray
 from fmilin.linear_model.stability import judge_stability
-from fmilin.native import OdeModel
+from fmilin.models import OdeModel
+from fmilin.signals import FloatArray
 
 
 def turning(w: float) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.native import OdeModel
+from fmilin.models import OdeModel
 
 DOUBLE = "0.6*x - x^2 - 0.09"  # -(x - 0.3)^2, with rounding of 1e-17: the root is known to 1e-8
 

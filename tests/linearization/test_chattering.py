@@ -7,7 +7,7 @@ import pytest
 
 from fmilin.linearization.findings import chattering_at
 from fmilin.model.interface import OperatingPoint
-from tests.motion.simulation.hybrids import Ball, Chatter
+from tests.simulation.hybrids import Ball, Chatter
 
 
 @pytest.mark.parametrize("time", [0.0, 1e4])

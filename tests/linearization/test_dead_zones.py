@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 from tests.by_hand import FunctionModel, Parts
 
 

@@ -10,13 +10,13 @@ import pytest
 
 import fmilin as fl
 from fmilin.linearization.dependence import dependent_combinations, unmovable_combinations
-from fmilin.native import function as functions
-from fmilin.native.declaration import der
-from fmilin.native.kane import KaneEquations, KaneModel
-from fmilin.native.lagrange import LagrangeModel
-from fmilin.native.mechanism import Body, Joint, JointForce, Mechanism, MechanismDescription
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems import cartesian_pendulum, four_bar, rolling_disk
+from fmilin.models import function as functions
+from fmilin.models.declaration import der
+from fmilin.models.kane import KaneEquations, KaneModel
+from fmilin.models.lagrange import LagrangeModel
+from fmilin.models.mechanism import Body, Joint, JointForce, Mechanism, MechanismDescription
+from fmilin.models.ode import OdeModel
+from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
 from tests.by_hand import FunctionModel, Parts, Rates
 from tests.hand_made import sized
 

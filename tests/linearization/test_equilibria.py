@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.native.ode import OdeModel
-from fmilin.output.report.table import print_table
+from fmilin.models.ode import OdeModel
+from fmilin.report.table import print_table
 from tests.by_hand import FunctionModel, Parts
 
 SOIL = {"T": "(283 - T)/1e7"}

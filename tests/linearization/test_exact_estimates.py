@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.model.constraints.declared import Constraint
-from fmilin.native.batch_graph import StatePartition, batch_graph
-from fmilin.native.declaration import Labels
-from fmilin.native.mechanism import Mechanism
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems import double_wishbone
+from fmilin.constraints.declared import Constraint
+from fmilin.models.batch_graph import StatePartition, batch_graph
+from fmilin.models.declaration import Labels
+from fmilin.models.mechanism import Mechanism
+from fmilin.models.ode import OdeModel
+from fmilin.systems import double_wishbone
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "one_mechanism"
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import ExactSlopes, Tangent
 from fmilin.model.visits import CountedModel
-from fmilin.native import KaneModel, Labels
-from fmilin.native.kane import KaneEquations
-from fmilin.native.systems import rolling_disk
+from fmilin.models import KaneModel, Labels
+from fmilin.models.kane import KaneEquations
+from fmilin.signals import FloatArray
+from fmilin.systems import rolling_disk
 from tests.general_way import GeneralWay
-from tests.native.systems.linkages import five_bar_mechanism, four_bar_mechanism
-from tests.native.systems.skate_model import skate
+from tests.systems.linkages import five_bar_mechanism, four_bar_mechanism
+from tests.systems.skate_model import skate
 
 MAKERS: dict[str, Callable[[], fl.Model]] = {
     "a skate": lambda: skate(2.0, yaw_rate=0.7, offset=0.3, slope=20),

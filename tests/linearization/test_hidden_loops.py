@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.ground.signals import FloatArray
 from fmilin.linearization.dependence import hidden_loops
-from fmilin.native.function import FunctionModel
+from fmilin.models.function import FunctionModel
+from fmilin.signals import FloatArray
 from tests.discovery import systems, tied
 
 

@@ -12,8 +12,8 @@ import pytest
 import sympy
 
 import fmilin as fl
-from fmilin.native import Labels, LagrangeModel
-from fmilin.native.systems import four_bar
+from fmilin.models import Labels, LagrangeModel
+from fmilin.systems import four_bar
 
 LOOPS = 65
 """131 coordinates and more than 250 unknowns: the smallest that goes the sparse way, nearly."""

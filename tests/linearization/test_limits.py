@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.ground.signals import FloatArray
+from fmilin import systems
+from fmilin.constraints.declared import Constraint
 from fmilin.manifold.frame import frame_at
-from fmilin.model.constraints.declared import Constraint
-from fmilin.native import systems
+from fmilin.signals import FloatArray
 from tests.by_hand import FunctionModel, Parts, pendulum
-from tests.motion.double_pendulum import in_cartesian_coordinates
-from tests.native.systems import linkages
+from tests.lyapunov.double_pendulum import in_cartesian_coordinates
+from tests.systems import linkages
 
 SYSTEMS: dict[str, Callable[[], fl.Model]] = {
     "by hand": lambda: pendulum(angle=0.7),

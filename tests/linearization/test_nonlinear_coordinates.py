@@ -9,10 +9,10 @@ import pytest
 import sympy
 
 import fmilin as fl
-from fmilin.ground.signals import FloatArray
+from fmilin.constraints.declared import Constraint
 from fmilin.manifold.frame import frame_at
-from fmilin.model.constraints.declared import Constraint
-from fmilin.native import Labels, LagrangeModel
+from fmilin.models import Labels, LagrangeModel
+from fmilin.signals import FloatArray
 from tests.by_hand import FunctionModel, Parts, pendulum
 
 G, LENGTH, MASS = 9.81, 1.3, 2.0

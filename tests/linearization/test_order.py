@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.native.mechanism import Mechanism
-from fmilin.native.systems import cartesian_pendulum, four_bar, rolling_disk, slider_crank
+from fmilin.models.mechanism import Mechanism
+from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk, slider_crank
 
 DISK = Path(__file__).with_name("rolling_disk.toml")
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.ground.signals import FloatArray, Signal
-from fmilin.model.constraints.declared import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.model.interface import Copy, Evaluation
+from fmilin.signals import FloatArray, Signal
 from tests.by_hand import FunctionModel, Parts, pendulum
 
 G, LENGTH, MASS = 9.81, 1.3, 2.0

@@ -10,10 +10,10 @@ import pytest
 import fmilin as fl
 from fmilin.linearization.lagrange import linearize_at_singularity
 from fmilin.manifold.rank import branch_frequencies
-from fmilin.native import NullSpaceModel
-from fmilin.native.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.native.symbolic import SymbolicModel
-from fmilin.native.systems import cartesian_pendulum, five_bar, four_bar
+from fmilin.models import NullSpaceModel
+from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
+from fmilin.models.symbolic import SymbolicModel
+from fmilin.systems import cartesian_pendulum, five_bar, four_bar
 from tests.by_hand import pendulum
 
 G = 9.81

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.errors import KinkError
 from fmilin.families import along, solver
-from fmilin.ground.errors import KinkError
-from fmilin.native import OdeModel
-from fmilin.native.batch_graph import batch_graph
-from fmilin.native.systems import (
+from fmilin.models import OdeModel
+from fmilin.models.batch_graph import batch_graph
+from fmilin.systems import (
     bicycle,
     cartesian_pendulum,
     double_wishbone,
@@ -22,7 +22,7 @@ from fmilin.native.systems import (
     slider_crank,
     stewart_platform,
 )
-from tests.native.systems.linkages import five_bar_mechanism, parallel_robot
+from tests.systems.linkages import five_bar_mechanism, parallel_robot
 
 PATHS: Mapping[str, tuple[Callable[[], fl.Model], str, np.ndarray]] = {
     "pendulum at rest": (cartesian_pendulum, "x", np.linspace(0.0, 0.6, 12)),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.native import LagrangeModel, OdeModel
+from fmilin.models import LagrangeModel, OdeModel
 
 
 def test_a_double_integrator_has_two_eigenvalues_that_are_exactly_zero() -> None:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.ground.signals import FloatArray, Signal, Signals
-from fmilin.native.function import FunctionModel
+from fmilin.models.function import FunctionModel
+from fmilin.signals import FloatArray, Signal, Signals
 from tests.hard_models import cases, model, ring_of_rooms
 from tests.random_hard_models import random_cases
 from tests.verdicts import Verdict, judged

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.ground.signals import FloatArray
 from fmilin.manifold.operating_points import start_of
 from fmilin.manifold.verification import verified_facts_of
 from fmilin.model.interface import Evaluation
-from fmilin.native.function import FunctionModel
-from fmilin.native.systems import cartesian_pendulum, four_bar
+from fmilin.models.function import FunctionModel
+from fmilin.signals import FloatArray
+from fmilin.systems import cartesian_pendulum, four_bar
 from tests.by_hand import FunctionModel as ByHand
 from tests.by_hand import Parts
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.adapters import installed_adapters
 from fmilin.cli.main import main
-from fmilin.ground.errors import ModelError, UsageError
-from fmilin.loading.adapters import installed_adapters
-from fmilin.loading.testing import check_model
+from fmilin.errors import ModelError, UsageError
+from fmilin.testing import check_model
 
 README = (Path(__file__).parents[2] / "adapters" / "README.md").read_text(encoding="utf-8")
 
@@ -144,7 +144,7 @@ def test_libraries_and_members_are_refused_where_there_are_none(site: Path, monk
         fl.load("some:Library.Crane")
     with pytest.raises(UsageError, match="no Modelica file: it needs no libraries"):
         fl.load("fmilin.systems:cartesian_pendulum", options={"library": ["msl"]})
-    monkeypatch.setattr("fmilin.loading.adapters.installed_adapters", list)
+    monkeypatch.setattr("fmilin.adapters.installed_adapters", list)
     with pytest.raises(UsageError, match=r"looks like Modelica: pip install fmilin-modelica"):
         fl.load("crane.mo:Crane")
 
@@ -186,7 +186,7 @@ def test_a_broken_adapter_is_listed_with_its_problem(site: Path, capfd: pytest.C
 def test_without_any_adapter_those_that_exist_are_named(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("fmilin.loading.adapters.installed_adapters", lambda: [])
+    monkeypatch.setattr("fmilin.adapters.installed_adapters", lambda: [])
     assert main(["adapters"]) == 0
     out = capfd.readouterr().out
     assert "For MuJoCo (.xml, .mjcf): pip install fmilin-mujoco" in out
@@ -202,7 +202,7 @@ def test_two_adapters_for_one_file_ask_for_a_choice(site: Path) -> None:
 
 
 def test_an_adapter_that_is_missing_is_suggested(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fmilin.loading.adapters.installed_adapters", list)
+    monkeypatch.setattr("fmilin.adapters.installed_adapters", list)
     Path("scene.xml").write_text("<mujoco model='scene'/>")
     with pytest.raises(UsageError, match=r"'scene\.xml' looks like MuJoCo: pip install fmilin-mujoco"):
         fl.load("scene.xml")

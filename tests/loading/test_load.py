@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import fmilin
+from fmilin.constraints.declared import Constraint
+from fmilin.errors import ConstraintError, ModelError, UnknownNameError, UsageError
 from fmilin.fmi.read.archive import FmuFile
-from fmilin.ground.errors import ConstraintError, ModelError, UnknownNameError, UsageError
 from fmilin.loading.load import constraints_with, load, load_as
 from fmilin.loading.request import LoadRequest
-from fmilin.model.constraints.declared import Constraint
-from fmilin.points.request import PointRequest
+from fmilin.trimming.request import PointRequest
 from tests.fmus.make import build
 
 INSIDE = "extra/org.fmilin/constraints.toml"
@@ -255,7 +255,7 @@ def test_an_existing_file_of_an_unknown_kind(tmp_path: Path) -> None:
 
 def test_a_model_that_brings_constraints_says_so_when_they_are_left_out(tmp_path: Path) -> None:
     from fmilin.fmi.write import build_fmu
-    from fmilin.native.systems import cartesian_pendulum
+    from fmilin.systems import cartesian_pendulum
 
     path = build_fmu(cartesian_pendulum(), tmp_path / "own.fmu")
     with load(path) as model:

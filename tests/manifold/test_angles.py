@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.errors import KinkError
 from fmilin.fmi.write import build_fmu
-from fmilin.ground import FloatArray
-from fmilin.ground.errors import KinkError
-from fmilin.native import LagrangeModel, OdeModel
-from fmilin.native.function import FunctionModel
+from fmilin.models import LagrangeModel, OdeModel
+from fmilin.models.function import FunctionModel
+from fmilin.signals import FloatArray
 from tests.shared import shared
 
 LENGTH, GRAVITY = 0.5, 9.81

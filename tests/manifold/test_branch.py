@@ -8,18 +8,12 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.ground.signals import FloatArray
-from fmilin.native.function import FunctionModel
-from fmilin.native.mechanism import Body, Joint, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems import (
-    cartesian_pendulum,
-    four_bar,
-    loader,
-    slider_crank,
-    stewart_platform,
-)
-from tests.native.systems.linkages import four_bar_mechanism
+from fmilin.models.function import FunctionModel
+from fmilin.models.mechanism import Body, Joint, Loop, Mechanism, MechanismDescription, Placement
+from fmilin.models.ode import OdeModel
+from fmilin.signals import FloatArray
+from fmilin.systems import cartesian_pendulum, four_bar, loader, slider_crank, stewart_platform
+from tests.systems.linkages import four_bar_mechanism
 
 
 def test_the_slider_stays_on_its_side() -> None:

@@ -7,18 +7,18 @@ import re
 import numpy as np
 import pytest
 
-from fmilin.ground.errors import ConstraintError, NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.constraints.declared import Constraint
+from fmilin.errors import ConstraintError, NumericalError
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.operating_points import operating_point
 from fmilin.manifold.selection import kinematic_pairs
 from fmilin.manifold.verification import VerifiedFacts
-from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Model
-from fmilin.native import function as functions
-from fmilin.native.systems import double_wishbone
+from fmilin.models import function as functions
+from fmilin.signals import FloatArray
+from fmilin.systems import double_wishbone
 from tests.by_hand import FunctionModel, Parts, pendulum
 
 

@@ -10,10 +10,10 @@ import pytest
 import sympy
 
 import fmilin as fl
+from fmilin.constraints.declared import Constraint
 from fmilin.fmi.write import build_fmu
-from fmilin.model.constraints.declared import Constraint
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems import cartesian_pendulum
+from fmilin.models.ode import OdeModel
+from fmilin.systems import cartesian_pendulum
 from tests.by_hand import FunctionModel, Parts, pendulum
 
 SAY_NOTHING = [

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.errors import KinkError
 from fmilin.fmi.write import build_fmu
-from fmilin.ground.errors import KinkError
-from fmilin.native import DaeModel, OdeModel
+from fmilin.models import DaeModel, OdeModel
 from tests.shared import shared
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray, Signal
+from fmilin.constraints.declared import Constraint
+from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.manifold.coordinates import conditioning
 from fmilin.manifold.frame import Frame, frame_at
-from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import OperatingPoint
+from fmilin.signals import FloatArray, Signal
 from tests.by_hand import FunctionModel, Parts, pendulum
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems import rolling_disk
+from fmilin.models.ode import OdeModel
+from fmilin.systems import rolling_disk
 from tests.by_hand import FunctionModel, Parts
 from tests.motions import PERIODIC, STEADY, two_bladed_rotor
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Evaluation
+from fmilin.signals import FloatArray
 from tests.by_hand import FunctionModel, Parts
 
 

@@ -7,10 +7,10 @@ import pytest
 
 import fmilin as fl
 from fmilin import Constraint, ConstraintError, Evaluation, Model, NumericalError
-from fmilin.ground.signals import FloatArray
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import predicted, project
-from fmilin.native import FunctionModel
+from fmilin.models import FunctionModel
+from fmilin.signals import FloatArray
 
 
 class Refusing(FunctionModel):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.ground.signals import FloatArray
 from fmilin.manifold import stack
 from fmilin.manifold.stack import PointStack, StackGeometry, StackSurroundings
-from fmilin.native.systems import slider_crank
+from fmilin.signals import FloatArray
+from fmilin.systems import slider_crank
 
 Crank = tuple[StackSurroundings, PointStack, StackGeometry, list[int], FloatArray]
 

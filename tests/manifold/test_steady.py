@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.constraints.declared import Constraint
 from fmilin.fmi.write import build_fmu
 from fmilin.linearization.findings import visited_at
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.slopes import measure
 from fmilin.manifold.steady import motion_at
-from fmilin.model.constraints.declared import Constraint
 from fmilin.model.visits import RememberingModel
-from fmilin.native.mechanism import Body, Joint, Mechanism, MechanismDescription
-from fmilin.native.systems import bicycle, furuta_pendulum, rolling_disk
-from fmilin.native.systems.disk import steady_yaw_rates
+from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription
 from fmilin.numerics.balanced import is_equilibrium
+from fmilin.systems import bicycle, furuta_pendulum, rolling_disk
+from fmilin.systems.disk import steady_yaw_rates
 from tests.by_hand import FunctionModel, Parts, pendulum
 from tests.motions import conical
 

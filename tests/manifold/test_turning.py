@@ -11,10 +11,10 @@ from scipy.spatial.transform import Rotation
 
 import fmilin as fl
 from fmilin.cli.options import names
-from fmilin.native.mechanism import Body, Joint, Mechanism, MechanismDescription
-from fmilin.native.mechanism.elements import Wheel
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems.disk import steady_yaw_rates
+from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription
+from fmilin.models.mechanism.elements import Wheel
+from fmilin.models.ode import OdeModel
+from fmilin.systems.disk import steady_yaw_rates
 
 MASS, LENGTH, G = 0.5, 0.08, 9.81
 AXIAL, ACROSS = 5e-4, 3e-4 + MASS * LENGTH**2  # about the pivot

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.native.systems import cartesian_pendulum
-from fmilin.output.export.files import save
+from fmilin.export.files import save
+from fmilin.systems import cartesian_pendulum
 
 MODEL: Any = cartesian_pendulum()
 fit: Any = fl  # what types would refuse is called here

@@ -10,7 +10,7 @@ import pytest
 import fmilin as fl
 from fmilin.model.files import SavedPoint, check_point_file, dump_point, load_point
 from fmilin.model.interface import ModelInfo
-from fmilin.native.systems import cartesian_pendulum
+from fmilin.systems import cartesian_pendulum
 
 NASTY = SavedPoint(
     0.1,

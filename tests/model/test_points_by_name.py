@@ -9,7 +9,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.fmi.write import build_fmu
-from fmilin.native.systems import four_bar
+from fmilin.systems import four_bar
 
 
 def test_every_point_of_a_model_has_its_names(tmp_path: Path) -> None:

@@ -6,13 +6,13 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import linear_sum_assignment
 
-from fmilin.ground import FloatArray
 from fmilin.numerics.eigenvalue_errors import (
     Complex,
     compute_eigenvalue_errors,
     compute_eigenvalues,
     group_eigenvalues,
 )
+from fmilin.signals import FloatArray
 
 # Jordan forms: orders of the blocks, and the eigenvalue of each.
 FORMS = [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fmilin.numerics.staircase import deflate, is_order_doubtful
-from tests.native.dae.mixed_pencils import mixed_pencil
+from tests.models.dae.mixed_pencils import mixed_pencil
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -11,7 +11,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.fmi.write import build_fmu
-from fmilin.ground.encodings import replace_unencodable
+from fmilin.support.encodings import replace_unencodable
 
 MISSING_ON_WINDOWS_AND_MACOS = ("memfd_create",)
 MISSING_ON_WINDOWS = (*MISSING_ON_WINDOWS_AND_MACOS, "pread", "pwrite", "preadv", "pwritev", "getuid", "geteuid")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 from tests.random_systems.recipe import Values
 
 __all__ = ["Chosen", "Reference", "relative_error"]

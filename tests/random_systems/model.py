@@ -10,9 +10,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.signals import FloatArray, Signal, Signals
-from fmilin.model.constraints.declared import Constraint, Constraints
+from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo
+from fmilin.signals import FloatArray, Signal, Signals
 from tests.random_systems.recipe import Recipe
 from tests.random_systems.system import TINY, HiddenSystem
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 
 __all__ = ["Family", "Level", "Recipe", "Reduced", "Values", "random_dynamics"]
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fmilin.ground.signals import FloatArray
-from fmilin.model.constraints.declared import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.model.interface import OperatingPoint
+from fmilin.signals import FloatArray
 from tests.random_systems.answer import Chosen, Reference
 from tests.random_systems.recipe import Recipe, Values, random_dynamics
 from tests.random_systems.smooth_maps import Path, Turn, extended, path, random_graph, random_map

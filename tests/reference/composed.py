@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import control
 
 import fmilin as fl
-from fmilin.native.systems import cartesian_pendulum, four_bar
-from tests.connected.plants import coupling_spring, first_order, motor, oscillator
+from fmilin.systems import cartesian_pendulum, four_bar
+from tests.composition.plants import coupling_spring, first_order, motor, oscillator
 
 __all__ = ["CASES"]
 

@@ -15,9 +15,9 @@ import numpy as np
 
 import fmilin as fl
 from fmilin.fmi.write import build_fmu
-from fmilin.ground.signals import FloatArray
-from fmilin.native import FunctionModel, OdeModel
-from fmilin.native.systems import (
+from fmilin.models import FunctionModel, OdeModel
+from fmilin.signals import FloatArray
+from fmilin.systems import (
     bicycle,
     cartesian_pendulum,
     five_bar,
@@ -28,8 +28,8 @@ from fmilin.native.systems import (
     slider_crank,
 )
 from tests.families.plants import buckling, oscillator
-from tests.native.systems.linkages import parallel_robot
 from tests.shared import shared
+from tests.systems.linkages import parallel_robot
 
 __all__ = ["CASES", "SWEEPS", "Sweep"]
 

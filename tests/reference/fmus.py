@@ -7,7 +7,7 @@ from pathlib import Path
 
 import fmilin as fl
 from fmilin.fmi.write import build_fmu
-from fmilin.native.systems import four_bar, rolling_disk
+from fmilin.systems import four_bar, rolling_disk
 from tests.fmus.make import build
 from tests.fmus.stepped.make import Kind
 from tests.fmus.stepped.make import build as build_stepped

@@ -9,9 +9,9 @@ import numpy as np
 import sympy
 
 import fmilin as fl
-from fmilin.ground.signals import FloatArray
-from fmilin.native import FunctionModel, KaneModel, LagrangeModel, MultiplierModel, NullSpaceModel, OdeModel
-from fmilin.native.systems import cartesian_pendulum, five_bar
+from fmilin.models import FunctionModel, KaneModel, LagrangeModel, MultiplierModel, NullSpaceModel, OdeModel
+from fmilin.signals import FloatArray
+from fmilin.systems import cartesian_pendulum, five_bar
 
 __all__ = ["CASES"]
 

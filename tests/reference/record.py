@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import fmilin as fl
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 
 __all__ = ["differences_between", "record_of"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import fmilin as fl
-from fmilin.native import systems
-from tests.native.systems import linkages
-from tests.native.systems.skate_model import skate
-from tests.native.systems.torus import rolling_torus
+from fmilin import systems
+from tests.systems import linkages
+from tests.systems.skate_model import skate
+from tests.systems.torus import rolling_torus
 
 __all__ = ["CASES"]
 

@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import fmilin as fl
-from fmilin.connected.system import ConnectedModel
+from fmilin.composition.system import ConnectedModel
 from tests.textbook.cells import Cell, Coordinate
 from tests.textbook.models import Textbook
 

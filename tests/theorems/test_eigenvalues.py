@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 
 import fmilin as fl
-from fmilin.ground.signals import FloatArray
 from fmilin.manifold.frame import Frame, frame_at
+from fmilin.signals import FloatArray
 from tests.random_systems import HiddenModel, Recipe, hidden_system
 from tests.theorems.strategies import distance_between_spectra, measured_recipes, recipes, run
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 from tests.random_systems import Recipe, hidden_system
 from tests.theorems.strategies import GEOMETRIES, MATRICES, ROUNDING, coordinates_of, sizes
 

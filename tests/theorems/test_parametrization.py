@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 
-from fmilin.ground.signals import FloatArray
 from fmilin.manifold.frame import Frame, frame_at
+from fmilin.signals import FloatArray
 from tests.random_systems import Recipe, hidden_system, relative_error
 from tests.theorems.strategies import recipes, run
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fmilin.ground.errors import UnknownNameError
-from fmilin.loading.adapters import Adapter
+from fmilin.adapters import Adapter
+from fmilin.errors import UnknownNameError
 from fmilin.model.interface import Model
 
 __all__ = ["JsbsimAdapter"]
@@ -47,7 +47,7 @@ class JsbsimAdapter(Adapter):
             When JSBSim cannot load it.
         """
         self.engine()
-        from fmilin.native.engine import EngineModel
+        from fmilin.models.engine import EngineModel
         from fmilin_jsbsim.engine import JsbsimEngine
 
         return EngineModel(JsbsimEngine(path))

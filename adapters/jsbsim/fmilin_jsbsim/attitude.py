@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 
 __all__ = ["angle_rates", "angles_of", "quaternion_of", "quaternion_rates", "rotation"]
 

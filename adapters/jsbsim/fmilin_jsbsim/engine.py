@@ -13,11 +13,12 @@ from typing import Self
 
 import numpy as np
 
-from fmilin.ground import FloatArray, NumericalError, Signal, Signals, UnknownNameError
-from fmilin.model.constraints.declared import Constraint
+from fmilin.constraints.declared import Constraint
+from fmilin.errors import NumericalError, UnknownNameError
 from fmilin.model.interface import ModelInfo
-from fmilin.native.engine import Engine
-from fmilin.native.native_engine import AdjustableEngine
+from fmilin.models.engine import Engine
+from fmilin.models.native_engine import AdjustableEngine
+from fmilin.signals import FloatArray, Signal, Signals
 from fmilin_jsbsim.attitude import angle_rates, angles_of, quaternion_rates, rotation
 from fmilin_jsbsim.engines import Engines
 from fmilin_jsbsim.simulator import Simulator, elements_of

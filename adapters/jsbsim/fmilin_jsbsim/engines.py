@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmilin.ground import FloatArray, NumericalError, Signal
+from fmilin.errors import NumericalError
+from fmilin.signals import FloatArray, Signal
 from fmilin_jsbsim.simulator import Simulator
 
 __all__ = ["Engines"]

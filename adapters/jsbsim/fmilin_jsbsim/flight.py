@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import fmilin as fl
-from fmilin.ground import FloatArray, NumericalError, Remark, UsageError, as_numbers
-from fmilin.native.engine import EngineModel
+from fmilin.diagnostics import Remark
+from fmilin.errors import NumericalError, UsageError
+from fmilin.models.engine import EngineModel
+from fmilin.signals import FloatArray, as_numbers
 from fmilin_jsbsim.attitude import quaternion_of
 from fmilin_jsbsim.engine import START_LATITUDE, JsbsimEngine
 

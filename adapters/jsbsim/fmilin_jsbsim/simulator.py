@@ -19,7 +19,7 @@ import jsbsim
 import numpy as np
 from lxml import etree
 
-from fmilin.ground.errors import ModelError
+from fmilin.errors import ModelError
 
 __all__ = ["Simulator", "aircraft_files", "data_folder"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fmilin.loading.adapters import Adapter
+from fmilin.adapters import Adapter
 from fmilin.model.interface import Model
 
 __all__ = ["ModelicaAdapter"]

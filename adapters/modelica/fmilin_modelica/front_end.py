@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fmilin.ground.errors import ModelError
-from fmilin.numerics.codegen.compiler import cache_folder, cache_library, cached_library
+from fmilin.codegen.compiler import cache_folder, cache_library, cached_library
+from fmilin.errors import ModelError
 from fmilin_modelica import compiler_process
 from fmilin_modelica.compiler_cache import private_cache
 from fmilin_modelica.declarations import declarations_of, functions_of

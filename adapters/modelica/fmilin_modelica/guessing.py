@@ -14,8 +14,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from fmilin.ground.signals import FloatArray, Signals
-from fmilin.native.dae.equations import DaeGraph
+from fmilin.models.dae.equations import DaeGraph
+from fmilin.signals import FloatArray, Signals
 
 __all__ = ["guessed"]
 

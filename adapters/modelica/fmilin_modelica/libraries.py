@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fmilin.ground.errors import UsageError
+from fmilin.errors import UsageError
 
 __all__ = ["SKIPPED", "library_name", "library_roots", "names_needed", "versions_used"]
 

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Self
 import casadi as ca
 import numpy as np
 
-from fmilin.ground import ConstraintError, FloatArray, ModelError, NumericalError, Remark, Signal, Signals, UsageError
+from fmilin.diagnostics import Remark
+from fmilin.errors import ConstraintError, ModelError, NumericalError, UsageError
 from fmilin.model.interface import Evaluation, ModelInfo, OperatingPoint
-from fmilin.native.dae.engine import DaeEngine
-from fmilin.native.dae.equations import DaeGraph
-from fmilin.native.dae.model import DaeModel
-from fmilin.native.native_model import NativeModel
+from fmilin.models.dae.engine import DaeEngine
+from fmilin.models.dae.equations import DaeGraph
+from fmilin.models.dae.model import DaeModel
+from fmilin.models.native_model import NativeModel
+from fmilin.signals import FloatArray, Signal, Signals
 from fmilin_modelica.aliases import Merged, merge_aliases
 from fmilin_modelica.declarations import LIBRARY_RANK
 from fmilin_modelica.entries import Entry
@@ -28,7 +30,7 @@ from fmilin_modelica.starting import Point, Starting, chosen_rows
 from fmilin_modelica.walker import UnsupportedError
 
 if TYPE_CHECKING:
-    from fmilin.numerics.codegen.implicit import ImplicitSystem
+    from fmilin.codegen.implicit import ImplicitSystem
 
 __all__ = ["ModelicaModel"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from fmilin.ground import FloatArray, Remark
+from fmilin.diagnostics import Remark
+from fmilin.signals import FloatArray
 from fmilin_modelica.aliases import WrittenStart
 
 __all__ = ["AS_WRITTEN", "MovedStart", "moved_remark", "moved_starts"]

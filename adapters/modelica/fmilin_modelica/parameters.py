@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from fmilin.ground.errors import UnknownNameError, UsageError
+from fmilin.errors import UnknownNameError, UsageError
 from fmilin_modelica.entries import ParameterEntry
 from fmilin_modelica.tables import TableWalker
 from fmilin_modelica.values import Value, is_symbolic

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fmilin.ground.errors import ModelError, UsageError
+from fmilin.errors import ModelError, UsageError
 from fmilin_modelica.libraries import SKIPPED, library_name, library_roots, names_needed, versions_used
 
 __all__ = ["Source", "names_of_libraries", "source_of"]

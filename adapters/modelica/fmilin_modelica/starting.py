@@ -13,8 +13,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from fmilin.ground import ConstraintError, FloatArray
-from fmilin.native.dae.engine import DaeEngine
+from fmilin.errors import ConstraintError
+from fmilin.models.dae.engine import DaeEngine
+from fmilin.signals import FloatArray
 
 __all__ = ["Starting", "chosen_rows"]
 

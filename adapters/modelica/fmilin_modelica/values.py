@@ -15,7 +15,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from fmilin.ground.errors import ModelError
+from fmilin.errors import ModelError
 
 __all__ = ["array_of", "binary", "branch", "builtin", "dot", "is_symbolic", "negated", "shape_of", "tidy"]
 

@@ -15,7 +15,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from fmilin.ground.errors import ModelError
+from fmilin.errors import ModelError
 from fmilin_modelica.values import Value, array_of, binary, branch, builtin, is_symbolic, negated, quotient, shape_of
 
 __all__ = ["Scope", "UnsupportedError", "Walker", "index_text"]

@@ -9,9 +9,8 @@ import pytest
 
 pytest.importorskip("rumoca", reason="the Modelica compiler rumoca has no wheel for this platform")
 
-from fmilin.errors import ModelError, UnknownNameError, UsageError
-
 import fmilin as fl
+from fmilin.errors import ModelError, UnknownNameError, UsageError
 
 PENDULUM = """
 model Pendulum "In Cartesian coordinates"

@@ -10,9 +10,8 @@ import pytest
 
 pytest.importorskip("rumoca", reason="the Modelica compiler rumoca has no wheel for this platform")
 
-from fmilin.systems import four_bar, furuta_pendulum
-
 import fmilin as fl
+from fmilin.systems import four_bar, furuta_pendulum
 
 FILE = Path(__file__).parent / "models" / "systems.mo"
 

@@ -13,9 +13,8 @@ import pytest
 
 pytest.importorskip("rumoca", reason="the Modelica compiler rumoca has no wheel for this platform")
 
-from fmilin.errors import UsageError
-
 import fmilin as fl
+from fmilin.errors import UsageError
 
 FILE = Path(__file__).parent / "models" / "interface.mo"
 

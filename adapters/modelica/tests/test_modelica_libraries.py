@@ -12,11 +12,11 @@ import pytest
 
 pytest.importorskip("rumoca", reason="the Modelica compiler rumoca has no wheel for this platform")
 
-from fmilin.errors import ModelError, UsageError
 from fmilin_modelica.compiler_cache import private_cache
 from fmilin_modelica.libraries import names_needed, versions_used
 
 import fmilin as fl
+from fmilin.errors import ModelError, UsageError
 
 pytestmark = pytest.mark.usefixtures("fresh_environment")
 

@@ -10,10 +10,9 @@ import pytest
 
 pytest.importorskip("rumoca", reason="the Modelica compiler rumoca has no wheel for this platform")
 
+import fmilin as fl
 from fmilin.errors import KinkError, ModelError
 from fmilin.systems import four_bar
-
-import fmilin as fl
 
 FILE = Path(__file__).parent / "models" / "systems.mo"
 G = 9.81

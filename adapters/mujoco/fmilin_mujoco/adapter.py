@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import mujoco
 from lxml import etree
 
-from fmilin.ground.errors import ModelError, UsageError
-from fmilin.loading.adapters import Adapter
+from fmilin.adapters import Adapter
+from fmilin.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
     from fmilin.model.interface import Model

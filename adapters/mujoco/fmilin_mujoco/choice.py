@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.ground import FloatArray, FmilinError
+from fmilin.errors import FmilinError
 from fmilin.model.interface import Model
-from fmilin.native.mechanism.description import MechanismDescription
-from fmilin.native.native_model import InterfaceChoice
+from fmilin.models.mechanism.description import MechanismDescription
+from fmilin.models.native_model import InterfaceChoice
+from fmilin.signals import FloatArray
 from fmilin_mujoco.engine import MujocoEngine
 from fmilin_mujoco.left_out import NotUnderstoodError
 from fmilin_mujoco.measured import MeasuredEngine, MeasuredMechanism

@@ -15,7 +15,8 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.ground import FloatArray, UnknownNameError, UsageError
+from fmilin.errors import UnknownNameError, UsageError
+from fmilin.signals import FloatArray
 from fmilin_mujoco.equalities import Equality
 from fmilin_mujoco.names import name_of
 from fmilin_mujoco.start import Start

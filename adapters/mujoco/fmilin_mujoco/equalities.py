@@ -12,7 +12,8 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.ground import FloatArray, ModelError
+from fmilin.errors import ModelError
+from fmilin.signals import FloatArray
 from fmilin_mujoco.names import name_of
 
 __all__ = ["ROUNDING", "Connect", "Coupling", "Equality", "Weld", "equalities", "factors_of_tendon", "held_to_world"]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 from fmilin_mujoco.equalities import ROUNDING, Connect, Coupling, Equality, Weld
 from fmilin_mujoco.names import quaternion_places
 

@@ -15,11 +15,11 @@ from typing import Self
 
 import numpy as np
 
-from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Evaluation, ExactSlopes
-from fmilin.native.mechanism.engine import MechanismEngine
-from fmilin.native.mechanism.model import Mechanism
-from fmilin.native.native_model import InterfaceChoice, NativeModel
+from fmilin.models.mechanism.engine import MechanismEngine
+from fmilin.models.mechanism.model import Mechanism
+from fmilin.models.native_model import InterfaceChoice, NativeModel
+from fmilin.signals import FloatArray
 from fmilin_mujoco.engine import MujocoEngine
 from fmilin_mujoco.stated import EngineSlopes, MujocoModel
 

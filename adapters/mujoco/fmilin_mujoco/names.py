@@ -7,7 +7,7 @@ from typing import Any
 
 import mujoco
 
-from fmilin.ground.signals import Signal, Signals
+from fmilin.signals import Signal, Signals
 from fmilin_mujoco.start import Start
 
 __all__ = [

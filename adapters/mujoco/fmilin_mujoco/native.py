@@ -12,11 +12,11 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.ground.signals import FloatArray
-from fmilin.native.mechanism.description import MechanismDescription
-from fmilin.native.mechanism.elements import Coupling, Marker
-from fmilin.native.mechanism.part import Placement
-from fmilin.native.mechanism.parts import Body, Joint, Loop
+from fmilin.models.mechanism.description import MechanismDescription
+from fmilin.models.mechanism.elements import Coupling, Marker
+from fmilin.models.mechanism.part import Placement
+from fmilin.models.mechanism.parts import Body, Joint, Loop
+from fmilin.signals import FloatArray
 from fmilin_mujoco.equalities import Factors, factors_of_tendon
 from fmilin_mujoco.left_out import NotUnderstoodError, require_understood
 from fmilin_mujoco.names import BODY, EQUALITY, SITE, joint_name, name_of, state_names

@@ -9,10 +9,10 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.ground.signals import FloatArray
-from fmilin.native.mechanism.elements import Sensor
-from fmilin.native.mechanism.part import Placement
-from fmilin.native.mechanism.parts import Body, Joint
+from fmilin.models.mechanism.elements import Sensor
+from fmilin.models.mechanism.part import Placement
+from fmilin.models.mechanism.parts import Body, Joint
+from fmilin.signals import FloatArray
 from fmilin_mujoco.left_out import NotUnderstoodError, sensors_left_out
 from fmilin_mujoco.names import ACTUATOR, SENSOR, joint_name, name_of
 from fmilin_mujoco.native_drives import tendon_name

@@ -7,7 +7,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 
 __all__ = ["matrix_of", "triple"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 
 __all__ = ["points_of"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import mujoco
 
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 
 __all__ = ["Start", "placed"]
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Evaluation, ExactSlopes
-from fmilin.native.engine import EngineModel, GivenSlopes
+from fmilin.models.engine import EngineModel, GivenSlopes
+from fmilin.signals import FloatArray
 from fmilin_mujoco.engine import MujocoEngine
 
 __all__ = ["EngineSlopes", "MujocoModel"]

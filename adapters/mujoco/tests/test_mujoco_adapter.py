@@ -12,9 +12,9 @@ from fmilin_mujoco import soft_linearization
 
 import fmilin as fl
 from fmilin.cli.main import main
-from fmilin.ground.errors import ModelError
-from fmilin.loading.testing import check_model
-from fmilin.native.systems import four_bar
+from fmilin.errors import ModelError
+from fmilin.systems import four_bar
+from fmilin.testing import check_model
 
 EXAMPLE = Path(__file__).parents[1] / "example"
 FOUR_BAR = EXAMPLE / "four_bar.xml"
@@ -137,7 +137,7 @@ def test_refusals(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_other_xml_is_not_claimed(tmp_path: Path) -> None:
-    from fmilin.ground.errors import UsageError
+    from fmilin.errors import UsageError
 
     with pytest.raises(UsageError, match="no model that fmilin knows"):
         fl.load(write(tmp_path, "<!-- <mujoco> --><robot/>"))

@@ -11,8 +11,8 @@ from fmilin_mujoco import MujocoEngine
 from fmilin_mujoco.names import quaternion_places
 
 import fmilin as fl
-from fmilin.native.engine import EngineModel
-from fmilin.native.mechanism import Mechanism
+from fmilin.models.engine import EngineModel
+from fmilin.models.mechanism import Mechanism
 
 SCENE = """
 <mujoco>

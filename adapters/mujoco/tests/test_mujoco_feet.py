@@ -13,9 +13,9 @@ import pytest
 from fmilin_mujoco.shapes import points_of
 
 import fmilin as fl
-from fmilin.ground.signals import FloatArray
-from fmilin.native.engine import EngineModel
-from fmilin.native.mechanism import Mechanism
+from fmilin.models.engine import EngineModel
+from fmilin.models.mechanism import Mechanism
+from fmilin.signals import FloatArray
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "standing_robot"
 ROBOT = EXAMPLE / "quadruped.xml"

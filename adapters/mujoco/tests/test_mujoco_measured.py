@@ -11,8 +11,8 @@ from fmilin_mujoco.measured import WORTH, MeasuredEngine, MeasuredMechanism
 from fmilin_mujoco.stated import MujocoModel
 
 import fmilin as fl
-from fmilin.ground.errors import ModelError, UsageError
-from fmilin.native.mechanism import Mechanism
+from fmilin.errors import ModelError, UsageError
+from fmilin.models.mechanism import Mechanism
 
 MODELS = Path(__file__).parent / "models"
 TREES = ("arm", "cart_pole", "quadrotor", "quadruped")

@@ -16,8 +16,8 @@ from fmilin_mujoco.names import quaternion_places
 
 import fmilin as fl
 from fmilin.cli.main import main
-from fmilin.native.engine import EngineModel
-from fmilin.native.mechanism import Body, Mechanism
+from fmilin.models.engine import EngineModel
+from fmilin.models.mechanism import Body, Mechanism
 
 MODELS = Path(__file__).parent / "models"
 FILES = sorted(path.stem for path in MODELS.glob("*.xml"))

@@ -13,7 +13,7 @@ from fmilin_mujoco.names import state_signals
 
 import fmilin as fl
 from fmilin.cli.main import main
-from fmilin.ground.errors import UnknownNameError, UsageError
+from fmilin.errors import UnknownNameError, UsageError
 
 ARM = """<mujoco><worldbody>
   <body name="upper"><joint name="j" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .4 0 0" size=".03"/>

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fmilin.ground.errors import ModelError, UnknownNameError
-from fmilin.loading.adapters import Adapter
+from fmilin.adapters import Adapter
+from fmilin.errors import ModelError, UnknownNameError
 
 if TYPE_CHECKING:
-    from fmilin.native.engine import EngineModel
+    from fmilin.models.engine import EngineModel
     from fmilin_pinocchio.closing import Weld
 
 __all__ = ["PinocchioAdapter"]
@@ -34,8 +34,8 @@ class PinocchioAdapter(Adapter):
         self.engine()
         import pinocchio as pin
 
-        from fmilin.native.engine import EngineModel
-        from fmilin.native.mechanism.urdf_file import additions_of
+        from fmilin.models.engine import EngineModel
+        from fmilin.models.mechanism.urdf_file import additions_of
         from fmilin_pinocchio.engine import PinocchioEngine
         from fmilin_pinocchio.mimicking import mimics_in
 
@@ -67,7 +67,7 @@ def _closed(robot: Any, table: Path) -> tuple[Any, Any, tuple[Weld, ...], tuple[
     """Return the robot with its loops, the guess, the welds that close them, and the states to keep."""
     import pinocchio as pin
 
-    from fmilin.native.mechanism.toml_file import read_parts
+    from fmilin.models.mechanism.toml_file import read_parts
     from fmilin_pinocchio.closing import with_loops
 
     parts = read_parts(table)

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from fmilin.ground.errors import ModelError, UnknownNameError
-from fmilin.native.mechanism.part import Placement
-from fmilin.native.mechanism.parts import Loop
+from fmilin.errors import ModelError, UnknownNameError
+from fmilin.models.mechanism.part import Placement
+from fmilin.models.mechanism.parts import Loop
 
 __all__ = ["Weld", "with_loops"]
 

@@ -17,12 +17,13 @@ import numpy as np
 import pinocchio as pin
 from scipy import linalg
 
-from fmilin.ground import FloatArray, ModelError, Signal, Signals
-from fmilin.model.constraints.declared import Constraint
+from fmilin.constraints.declared import Constraint
+from fmilin.errors import ModelError
 from fmilin.model.interface import ModelInfo
-from fmilin.native.engine import Engine
+from fmilin.models.engine import Engine
 from fmilin.numerics.factors import DenseFactors, Factors, require_regular
 from fmilin.numerics.null_space import NullSpaceFactors
+from fmilin.signals import FloatArray, Signal, Signals
 from fmilin_pinocchio.closing import Weld
 from fmilin_pinocchio.mimicking import Couplings, Mimic
 from fmilin_pinocchio.names import Joint, joints_of, signals_of

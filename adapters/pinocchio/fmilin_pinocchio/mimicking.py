@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.ground import FloatArray, ModelError
-from fmilin.native.mechanism.urdf_elements import read_urdf
+from fmilin.errors import ModelError
+from fmilin.models.mechanism.urdf_elements import read_urdf
+from fmilin.signals import FloatArray
 from fmilin_pinocchio.names import Joint, joints_of
 
 __all__ = ["Couplings", "Mimic", "mimics_in"]

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.ground import FloatArray, ModelError, Signal, Signals
+from fmilin.errors import ModelError
+from fmilin.signals import FloatArray, Signal, Signals
 
 __all__ = ["Joint", "joints_of", "signals_of"]
 

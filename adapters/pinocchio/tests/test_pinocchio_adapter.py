@@ -10,10 +10,10 @@ import pytest
 from fmilin_pinocchio import PinocchioEngine
 
 import fmilin as fl
-from fmilin.ground.errors import FmilinError, ModelError
-from fmilin.loading.testing import check_model
-from fmilin.native.engine import EngineModel
-from fmilin.native.mechanism import Mechanism
+from fmilin.errors import FmilinError, ModelError
+from fmilin.models.engine import EngineModel
+from fmilin.models.mechanism import Mechanism
+from fmilin.testing import check_model
 
 FOUR_BAR = Path(__file__).parents[1] / "example" / "four_bar.urdf"
 

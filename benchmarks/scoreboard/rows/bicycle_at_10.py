@@ -7,7 +7,7 @@ from dataclasses import replace
 from benchmarks.scoreboard.doors import fmu_of_toml, native, toml
 from benchmarks.scoreboard.rows.bicycle_at_5 import ROW as AT_5
 from benchmarks.scoreboard.rows.bicycle_at_5 import mechanism
-from fmilin.native.systems import bicycle
+from fmilin.systems import bicycle
 
 ROW = replace(
     AT_5,

@@ -7,8 +7,8 @@ from math import cos, sin
 from benchmarks.scoreboard.answers import fastest
 from benchmarks.scoreboard.doors import fmu, native, toml
 from benchmarks.scoreboard.row import Row
-from fmilin.native.systems import bicycle
-from fmilin.native.systems.bicycle_model import BENCHMARK
+from fmilin.systems import bicycle
+from fmilin.systems.bicycle_model import BENCHMARK
 
 SOURCE = "Meijaard, Papadopoulos, Ruina, Schwab, Linearized dynamics equations for the balance of a bicycle (2007)"
 PAGE = "https://doi.org/10.1098/rspa.2007.1857"

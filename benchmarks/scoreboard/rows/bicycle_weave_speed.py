@@ -9,8 +9,8 @@ from benchmarks.scoreboard.doors import fmu_of_toml, native, toml
 from benchmarks.scoreboard.row import Row
 from benchmarks.scoreboard.rows.bicycle_at_5 import PAGE, SOURCE, mechanism
 from fmilin.model.interface import Model
-from fmilin.native.systems import bicycle
-from fmilin.native.systems.bicycle_model import BENCHMARK
+from fmilin.systems import bicycle
+from fmilin.systems.bicycle_model import BENCHMARK
 
 
 def all_at(model: Model, speed: float) -> np.ndarray:

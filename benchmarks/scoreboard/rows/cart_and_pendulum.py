@@ -6,7 +6,7 @@ import fmilin as fl
 from benchmarks.scoreboard.doors import fmu_of_toml, mjcf, native, toml
 from benchmarks.scoreboard.row import Row
 from fmilin.model.interface import Model
-from fmilin.native import LagrangeModel
+from fmilin.models import LagrangeModel
 
 TOML = """
 name = "cart"

@@ -7,7 +7,7 @@ from math import sqrt
 from benchmarks.scoreboard.answers import slowest
 from benchmarks.scoreboard.doors import fmu_of_toml, mjcf, modelica, native, toml
 from benchmarks.scoreboard.row import Row
-from fmilin.native import LagrangeModel
+from fmilin.models import LagrangeModel
 
 M, m1, m2, l1, l2, g = 1000.0, 100.0, 100.0, 20.0, 10.0, 9.81
 

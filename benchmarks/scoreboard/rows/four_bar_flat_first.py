@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from benchmarks.scoreboard.doors import native
 from benchmarks.scoreboard.row import Row
+from fmilin.formulations import MCS, Formulation, spectrum
 from fmilin.model.interface import Model
-from fmilin.native.formulations import MCS, Formulation, spectrum
-from fmilin.native.systems import four_bar
+from fmilin.systems import four_bar
 
 SOURCE = "González, Masarati, Cuadrado, Naya, Assessment of linearization approaches for multibody dynamics (2017)"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from benchmarks.scoreboard.doors import native
 from benchmarks.scoreboard.row import Row
 from benchmarks.scoreboard.rows.four_bar_flat_first import SOURCE, frequency
-from fmilin.native.formulations import UCS
-from fmilin.native.systems import four_bar
+from fmilin.formulations import UCS
+from fmilin.systems import four_bar
 
 ROW = Row(
     system="Four-bar linkage, folded flat, by penalties",

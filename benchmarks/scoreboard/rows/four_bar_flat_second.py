@@ -5,8 +5,8 @@ from __future__ import annotations
 from benchmarks.scoreboard.doors import native
 from benchmarks.scoreboard.row import Row
 from benchmarks.scoreboard.rows.four_bar_flat_first import SOURCE, frequency
-from fmilin.native.formulations import RCS
-from fmilin.native.systems import four_bar
+from fmilin.formulations import RCS
+from fmilin.systems import four_bar
 
 ROW = Row(
     system="Four-bar linkage, folded flat, the other branch",

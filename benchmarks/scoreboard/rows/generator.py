@@ -7,7 +7,7 @@ from math import asin, cos, pi, sqrt
 from benchmarks.scoreboard.answers import fastest
 from benchmarks.scoreboard.doors import fmu, modelica, native
 from benchmarks.scoreboard.row import Row
-from fmilin.native import DaeModel
+from fmilin.models import DaeModel
 
 E, V, H, X, PM, D, F0 = 1.35, 1.0, 9.94, 0.65, 0.6, 0.138, 60.0
 REST = asin(PM * X / (E * V))

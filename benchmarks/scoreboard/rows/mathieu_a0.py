@@ -7,7 +7,7 @@ from benchmarks.scoreboard.answers import crossing
 from benchmarks.scoreboard.doors import native
 from benchmarks.scoreboard.row import Row
 from fmilin.model.interface import Model
-from fmilin.native import OdeModel
+from fmilin.models import OdeModel
 
 SOURCE = "Burkardt, TEST_VALUES, mathieu_even_values, as Abramowitz and Stegun, table 20.1"
 PAGE = "https://people.sc.fsu.edu/~jburkardt/f_src/test_values/test_values.html"

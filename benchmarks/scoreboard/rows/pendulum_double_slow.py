@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.scoreboard.answers import slowest
 from benchmarks.scoreboard.doors import fmu_of_toml, mjcf, modelica, native, toml
 from benchmarks.scoreboard.row import Row
-from fmilin.native import LagrangeModel, SymbolicConstraint
+from fmilin.models import LagrangeModel, SymbolicConstraint
 
 M, m, L, below, g = 2.0, 1.0, 0.8, 0.5, 9.81
 

@@ -6,7 +6,7 @@ from benchmarks.scoreboard.answers import rightmost
 from benchmarks.scoreboard.doors import fmu, modelica, native
 from benchmarks.scoreboard.row import Row
 from fmilin.model.interface import Model
-from fmilin.native import OdeModel
+from fmilin.models import OdeModel
 
 SOURCE = "Bequette, Continuous stirred tank reactor, case 2, stability analysis (Rensselaer Polytechnic Institute)"
 PAGE = "https://huggingface.co/datasets/nvidia/Nemotron-CC-Math-v1"

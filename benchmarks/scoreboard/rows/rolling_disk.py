@@ -7,7 +7,7 @@ from math import sqrt
 from benchmarks.scoreboard.answers import fastest
 from benchmarks.scoreboard.doors import fmu, native
 from benchmarks.scoreboard.row import Row
-from fmilin.native.systems import rolling_disk
+from fmilin.systems import rolling_disk
 
 SPEED = 1.0
 

@@ -10,7 +10,7 @@ from benchmarks.scoreboard.answers import crossing, eigenvalues
 from benchmarks.scoreboard.doors import native
 from benchmarks.scoreboard.row import Row
 from fmilin.model.interface import Model
-from fmilin.native.systems import rolling_disk
+from fmilin.systems import rolling_disk
 
 
 def critical_speed(_: Model) -> complex:

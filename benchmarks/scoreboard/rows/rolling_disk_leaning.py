@@ -8,8 +8,8 @@ from math import cos, sin
 from benchmarks.scoreboard.answers import fastest
 from benchmarks.scoreboard.doors import fmu, native
 from benchmarks.scoreboard.row import Row
-from fmilin.native.systems import rolling_disk
-from fmilin.native.systems.disk import steady_yaw_rates
+from fmilin.systems import rolling_disk
+from fmilin.systems.disk import steady_yaw_rates
 
 SPEED, LEAN = 1.5, 0.3
 YAW, SPIN = steady_yaw_rates(SPEED, LEAN)[0], -SPEED

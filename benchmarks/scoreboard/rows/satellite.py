@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.scoreboard.answers import nearest
 from benchmarks.scoreboard.doors import fmu, native
 from benchmarks.scoreboard.row import Row
-from fmilin.native import OdeModel
+from fmilin.models import OdeModel
 
 TRACK, NORMAL, NADIR = 1500.0, 1200.0, 900.0
 """Moments of inertia about axes along the track, along the orbit's normal and downwards, in kg m2."""

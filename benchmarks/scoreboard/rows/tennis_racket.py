@@ -7,7 +7,7 @@ from math import sqrt
 from benchmarks.scoreboard.answers import rightmost
 from benchmarks.scoreboard.doors import fmu_of_toml, modelica, native, toml
 from benchmarks.scoreboard.row import Row
-from fmilin.native import OdeModel
+from fmilin.models import OdeModel
 
 I1, I2, I3, RATE = 3.0, 2.0, 1.5, 4.0
 

@@ -11,7 +11,7 @@ from benchmarks.scoreboard.answers import crossing
 from benchmarks.scoreboard.doors import native
 from benchmarks.scoreboard.row import Row
 from fmilin.model.interface import Model
-from fmilin.native import OdeModel
+from fmilin.models import OdeModel
 
 
 def restricted() -> OdeModel:

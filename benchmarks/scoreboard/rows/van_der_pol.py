@@ -5,7 +5,7 @@ from __future__ import annotations
 import fmilin as fl
 from benchmarks.scoreboard.doors import fmu, modelica, native
 from benchmarks.scoreboard.row import Row
-from fmilin.native import OdeModel
+from fmilin.models import OdeModel
 
 MODELICA = """
 model VanDerPol

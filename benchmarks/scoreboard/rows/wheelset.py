@@ -8,7 +8,7 @@ from benchmarks.scoreboard.answers import fastest
 from benchmarks.scoreboard.doors import fmu, native
 from benchmarks.scoreboard.row import Row
 from fmilin.model.interface import Model
-from fmilin.native import LagrangeModel, SymbolicConstraint
+from fmilin.models import LagrangeModel, SymbolicConstraint
 
 RADIUS, HALF_GAUGE, ANGLE, SPEED = 0.46, 0.75, 0.025, 20.0
 

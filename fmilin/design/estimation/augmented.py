@@ -12,11 +12,12 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from fmilin.ground import FloatArray, Signal, Signals, UnknownNameError, UsageError
+from fmilin.codegen.implicit import ImplicitSystem
+from fmilin.errors import UnknownNameError, UsageError
 from fmilin.model.interface import Model
-from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
-from fmilin.native.native_model import NativeModel
-from fmilin.numerics.codegen.implicit import ImplicitSystem
+from fmilin.models.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
+from fmilin.models.native_model import NativeModel
+from fmilin.signals import FloatArray, Signal, Signals
 
 BIAS = ".bias"
 
@@ -161,7 +162,7 @@ class _Evaluator(QuantityEvaluator):
             inputs = [*model.inputs.names, *engine.moved] if engine.moved else None
             self._model = model.with_interface(inputs, names)
         else:
-            from fmilin.numerics.codegen.functions import SystemFunctions
+            from fmilin.codegen.functions import SystemFunctions
 
             self._functions = SystemFunctions(engine.system)
 

@@ -16,19 +16,14 @@ from fmilin.design.estimation.slopes import visits_of
 from fmilin.design.estimation.steady_start import refuse_white_feedthrough, steady_factor
 from fmilin.design.estimation.turn_search import search_turns
 from fmilin.design.measurement import factor_of, initial_factor, measurement_covariance, process_directions
-from fmilin.ground import (
-    FloatArray,
-    NumericalError,
-    Remark,
-    Signals,
-    UsageError,
-    as_numbers,
-    limits_by_name,
-)
-from fmilin.ground.kinds import kinds_checked
+from fmilin.diagnostics import Remark
+from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.operating_points import model_at, operating_point
-from fmilin.model import Hybrid, Model, OperatingPoint, Stepped
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Hybrid, Stepped
+from fmilin.signals import FloatArray, Signals, as_numbers, limits_by_name
+from fmilin.support.kinds import kinds_checked
 
 FAST = 0.1  # of the fastest mode's time, and of the motion: how long a step of Runge and Kutta's method is
 MOST_SUBSTEPS = 1000

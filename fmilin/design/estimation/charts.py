@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.ground import FloatArray, FmilinError, NumericalError
+from fmilin.errors import FmilinError, NumericalError
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import ROW_ROUNDING, TINY
+from fmilin.signals import FloatArray
 
 NO_PIVOT = 1e-9  # a pivot of the normalized gradient below this is none
 NO_ROW = 1e-9  # part of its usual norm up to which a row of the gradient says nothing at a point

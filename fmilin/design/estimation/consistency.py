@@ -10,8 +10,10 @@ import numpy as np
 from scipy import optimize, stats
 
 from fmilin.design.estimation.estimator import Estimator
-from fmilin.ground import FloatArray, NumericalError, Shown, Signals, UsageError, as_numbers, perform
-from fmilin.ground.kinds import kinds_checked
+from fmilin.errors import NumericalError, UsageError
+from fmilin.signals import FloatArray, Signals, as_numbers
+from fmilin.support.kinds import kinds_checked
+from fmilin.support.verbs import Shown, perform
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -33,9 +33,10 @@ from scipy.linalg.lapack import dtrtrs
 
 from fmilin.design.estimation.charts import Chart
 from fmilin.design.estimation.motion import SETTLED, Motion, triangular
-from fmilin.ground import FloatArray, NumericalError, UsageError, wrap_differences
+from fmilin.errors import NumericalError, UsageError
 from fmilin.model.interface import Model
 from fmilin.numerics.steps import runge_kutta_step
+from fmilin.signals import FloatArray, wrap_differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +339,7 @@ class _Solver:
     """The problem in CasADi for one choice of coordinates."""
 
     def __init__(self, model: Model, motion: Motion, K: int, turns: FloatArray) -> None:
-        from fmilin.native.to_casadi import to_casadi
+        from fmilin.models.to_casadi import to_casadi
 
         nonlinear, chart = to_casadi(model), motion.chart
         step: Any = runge_kutta_step  # of symbols

@@ -15,8 +15,11 @@ from fmilin.design.angles import TurnObserver
 from fmilin.design.estimation.charts import Chart
 from fmilin.design.estimation.corrections import Belief, Filter, Linearized, Measured, SigmaPoints
 from fmilin.design.estimation.motion import Motion
-from fmilin.ground import FloatArray, Remark, Shown, Signals, UsageError, perform
+from fmilin.diagnostics import Remark
+from fmilin.errors import UsageError
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.signals import FloatArray, Signals
+from fmilin.support.verbs import Shown, perform
 
 KINDS: Mapping[str, Filter] = {"ekf": Linearized(), "iekf": Linearized(10), "ukf": SigmaPoints()}  # and "mhe"
 MEMORY = 10_000  # samples whose innovations are remembered

@@ -22,8 +22,9 @@ from scipy.linalg.lapack import dgeqrf, dgesv
 
 from fmilin.design.estimation.charts import NO_PIVOT, NO_ROW, Chart, RowTerms, choose_chart
 from fmilin.design.estimation.slopes import Visits
-from fmilin.ground import FloatArray, NumericalError
+from fmilin.errors import NumericalError
 from fmilin.numerics.steps import runge_kutta_step
+from fmilin.signals import FloatArray
 
 TERMS = 4  # powers of A in the integral of the noise: as exact as Runge and Kutta's method
 BENT = 4.0  # slopes of dependent states, in sizes of the states, above which other coordinates are looked for

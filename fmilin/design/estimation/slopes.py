@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from fmilin.ground import FloatArray, NumericalError, wrap_differences
+from fmilin.errors import NumericalError
 from fmilin.manifold.invariants import Invariants
 from fmilin.model.interface import Model
-from fmilin.native.batch_graph import BatchGraph, batch_graph
+from fmilin.models.batch_graph import BatchGraph, batch_graph
+from fmilin.signals import FloatArray, wrap_differences
 
 STEP = float(np.cbrt(np.finfo(np.float64).eps))  # of central differences, in sizes of what is moved
 

@@ -11,8 +11,9 @@ from fmilin.design.hidden_modes import System, exponential_errors, find_hidden_m
 from fmilin.design.kalman import sampled_noise
 from fmilin.design.measurement import factor_of
 from fmilin.design.riccati import NoisySystem, solve_steady_filter
-from fmilin.ground import FloatArray, FmilinError, NumericalError, UsageError
-from fmilin.model import Model, OperatingPoint
+from fmilin.errors import FmilinError, NumericalError, UsageError
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.signals import FloatArray
 
 NEGLIGIBLE = 1e-8  # direct effect of noise on an output, times a second, in deviations of its own noise, that is none
 ROUNDED, MEASURED = 1e-14, 1e-9  # relative errors of exact derivatives and of differences

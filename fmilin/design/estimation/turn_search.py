@@ -10,9 +10,10 @@ import numpy as np
 
 from fmilin.design.estimation.motion import Motion
 from fmilin.design.estimation.slopes import SourceVisits
-from fmilin.ground import FloatArray, FmilinError
+from fmilin.errors import FmilinError
 from fmilin.manifold.angles import CLOSE, EXACT_TURN, MOST_TURNS, NEAR_TURN, list_turns
-from fmilin.model import Model, OperatingPoint
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.signals import FloatArray
 
 STEPS_PER_TURN = 16
 # With constraints: a step must not leave the manifold before the coordinates change, where dependent states move by

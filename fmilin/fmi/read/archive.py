@@ -16,13 +16,13 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from fmilin.errors import ModelError, missing_file
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.printed import absolute
 from fmilin.fmi.read.xml import departures, parse_description
-from fmilin.ground.errors import ModelError, missing_file
-from fmilin.ground.files import new_folder, temporary_folder
-from fmilin.ground.sandbox import cage
-from fmilin.ground.tolerances import SOLVER_TOLERANCE
+from fmilin.sandbox import cage
+from fmilin.support.files import new_folder, temporary_folder
+from fmilin.tolerances import SOLVER_TOLERANCE
 
 GIB = 2**30
 

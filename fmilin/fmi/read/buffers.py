@@ -14,7 +14,7 @@ from fmilin.fmi.read.component import Call, LoadedCode
 from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.layout import Scalar, ScalarLayout
 from fmilin.fmi.read.settings import Assignment
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 
 Scalars = Sequence[Scalar]
 

@@ -18,12 +18,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fmilin.errors import ModelError, NumericalError
 from fmilin.fmi.platforms import c_library, fmpy_folder, host
 from fmilin.fmi.read import printed
 from fmilin.fmi.read.printed import same_directory, when_free
-from fmilin.ground.errors import ModelError, NumericalError
-from fmilin.ground.sandbox import cage, watchdog
-from fmilin.ground.sandbox.watchdog import say
+from fmilin.sandbox import cage, watchdog
+from fmilin.sandbox.watchdog import say
 
 logger = logging.getLogger("fmilin.fmu")
 logger.addHandler(logging.NullHandler())  # as a library should: nothing is printed unless the application asks for it

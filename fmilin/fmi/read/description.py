@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from fmilin.ground.errors import UsageError
+from fmilin.errors import UsageError
 
 
 def is_true(attributes: Mapping[str, str], name: str) -> bool:

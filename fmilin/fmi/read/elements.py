@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn
 
+from fmilin.errors import ModelError
 from fmilin.fmi.read.description import FLOATS, Unknown, Variable, Variables
-from fmilin.ground.errors import ModelError
 
 SCALAR_TYPES = ("Real", "Integer", "Boolean", "String", "Enumeration")  # in a ScalarVariable of FMI 1.0 and 2.0
 LARGEST_REFERENCE = 2**32 - 1  # value references are unsigned numbers of 32 bits in all versions

@@ -9,14 +9,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from fmilin.errors import AnotherInstanceError, ModelError
 from fmilin.fmi.platforms import library_in
 from fmilin.fmi.read.buffers import Buffers, Group, VariableAccess, Visit, pointer_to
 from fmilin.fmi.read.component import Call, LoadedCode, LogSink, logger
 from fmilin.fmi.read.description import Description, is_true
 from fmilin.fmi.read.settings import Assignment
-from fmilin.ground.errors import AnotherInstanceError, ModelError
-from fmilin.ground.sandbox import cage, watchdog
-from fmilin.ground.signals import FloatArray
+from fmilin.sandbox import cage, watchdog
+from fmilin.signals import FloatArray
 
 _MOST_ITERATIONS = 100
 _GUARD = 1024  # numbers kept free behind a buffer whose size the FMU might not respect

@@ -7,6 +7,7 @@ from math import floor
 from pathlib import Path
 from typing import Any, ClassVar
 
+from fmilin.errors import NumericalError
 from fmilin.fmi.platforms import fmi3_folders
 from fmilin.fmi.read.buffers import Group
 from fmilin.fmi.read.component import Call, LogSink
@@ -14,7 +15,6 @@ from fmilin.fmi.read.description import Description, Variable, is_true
 from fmilin.fmi.read.instance import Event, Instance
 from fmilin.fmi.read.settings import Assignment
 from fmilin.fmi.read.stepped_instance import SteppedInstance
-from fmilin.ground.errors import NumericalError
 
 _log_type = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
 _INTEGERS = ("Int8", "UInt8", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64")

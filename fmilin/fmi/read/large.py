@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.errors import ModelError
 from fmilin.fmi.read.description import Variable, Variables
-from fmilin.ground.errors import ModelError
 
 K = TypeVar("K")
 V = TypeVar("V")

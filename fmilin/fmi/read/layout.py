@@ -9,9 +9,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from fmilin.errors import ModelError, UnknownNameError
 from fmilin.fmi.read.description import Description, Variable
 from fmilin.fmi.read.elements import integer, shortened
-from fmilin.ground import ModelError, Signal, Signals, UnknownNameError, rate_unit
+from fmilin.signals import Signal, Signals, rate_unit
 
 _ELEMENT = re.compile(r"(?P<array>.+)\[\s*(?P<indices>\d+(?:\s*,\s*\d+)*)\s*\]")
 _LARGEST_ARRAY = 100_000

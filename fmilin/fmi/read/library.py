@@ -11,15 +11,16 @@ from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from fmilin.codegen.compiler import find_compiler, library_suffix
+from fmilin.errors import ModelError
 from fmilin.fmi.platforms import fmpy_folder
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.xml import safe_root
-from fmilin.ground import ModelError, run_program
-from fmilin.ground.sandbox import cage
-from fmilin.ground.sandbox.watchdog import calling
-from fmilin.numerics.codegen.compiler import find_compiler, library_suffix
+from fmilin.sandbox import cage
+from fmilin.sandbox.other_processes import run_program
+from fmilin.sandbox.watchdog import calling
 
 
 def class_of_instances(description: Description) -> type[Instance]:

@@ -9,6 +9,9 @@ from typing import ClassVar, NamedTuple, ParamSpec, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.constraints.declared import Constraint, Constraints
+from fmilin.diagnostics import Remark
+from fmilin.errors import ModelError, UnknownNameError, UsageError
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import Description
@@ -18,11 +21,11 @@ from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Value, is_parameter, require_tunable
 from fmilin.fmi.read.tables import find_tables
 from fmilin.fmi.read.values import ParameterValues, Residuals, changed_parameters, discrete_values
-from fmilin.ground import FloatArray, ModelError, Remark, Signals, UnknownNameError, UsageError
 from fmilin.manifold import point_by_point
-from fmilin.model import Constraint, Constraints, Evaluation, Hybrid, Model, ModelInfo, OperatingPoint, Passage
-from fmilin.model.interface import UNCHANGED, Changes, Copy, TangentStack
+from fmilin.model.interface import UNCHANGED, Changes, Copy, Evaluation, Model, ModelInfo, OperatingPoint, TangentStack
 from fmilin.model.ranges import find_extrapolated
+from fmilin.model.stepping import Hybrid, Passage
+from fmilin.signals import FloatArray, Signals
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -18,8 +18,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 
-from fmilin.ground.errors import ModelCrashError
-from fmilin.ground.sandbox import watchdog
+from fmilin.errors import ModelCrashError
+from fmilin.sandbox import watchdog
 
 logger = logging.getLogger("fmilin.printed")  # without a handler: what nobody takes is seen on standard error
 _MOST = 20_000  # bytes that are shown of what is printed at a time

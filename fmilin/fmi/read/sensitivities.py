@@ -12,14 +12,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.errors import FmilinError
 from fmilin.fmi.read.buffers import Buffers, Group, pointer_to
 from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.description import Unknown, Variable
 from fmilin.fmi.read.layout import Scalar, ScalarLayout
 from fmilin.fmi.read.session import Session
-from fmilin.ground import FloatArray, FmilinError
-from fmilin.ground.tolerances import COLUMNS_AGREE
 from fmilin.numerics.differences.coloring import column_groups
+from fmilin.signals import FloatArray
+from fmilin.tolerances import COLUMNS_AGREE
 
 Mask = NDArray[np.bool_]
 _LARGEST = 50_000_000  # entries of a structure; above it would take more memory than it saves time

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fmilin.errors import ModelError, UsageError
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.component import Call, LogSink
@@ -18,8 +19,8 @@ from fmilin.fmi.read.layout import Scalar, ScalarLayout
 from fmilin.fmi.read.library import class_of_instances, compile_sources, must_be_compiled, unexpected_library
 from fmilin.fmi.read.printed import undisturbed_process
 from fmilin.fmi.read.settings import Assignment, Tuning, Value, settings_of, structural_sizes
-from fmilin.ground import FloatArray, ModelError, Signals, UsageError
 from fmilin.model.visits import lock_of
+from fmilin.signals import FloatArray, Signals
 
 _BEARS_ONE = "The model's code does not bear a second instance after the first."
 REMEMBERED = 1000  # points at which the instance was lost, at most; the oldest are forgotten

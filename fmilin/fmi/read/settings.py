@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from fmilin.errors import UnknownNameError, UsageError
 from fmilin.fmi.read.description import INTEGERS, Description, Variable
 from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.layout import Scalar, ScalarLayout
-from fmilin.ground import FloatArray, UnknownNameError, UsageError
+from fmilin.signals import FloatArray
 
 Value = float | int | bool | str | Sequence[float]
 _TRUE, _FALSE = ("true", "1"), ("false", "0")

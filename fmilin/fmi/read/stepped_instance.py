@@ -5,11 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fmilin.errors import ModelError, NumericalError
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.description import is_true
 from fmilin.fmi.read.instance import Instance
-from fmilin.ground import FloatArray, ModelError, NumericalError
+from fmilin.signals import FloatArray
 
 
 class SavedState(NamedTuple):

@@ -6,13 +6,15 @@ from functools import cached_property
 
 import numpy as np
 
+from fmilin.errors import FmilinError, ModelError, UsageError
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.model import FmuModel
 from fmilin.fmi.read.stepped_session import StatesRefusedError, SteppedSession
-from fmilin.ground import FloatArray, FmilinError, ModelError, UsageError
-from fmilin.ground.sandbox.other_processes import in_a_copy
-from fmilin.model import Cadence, Evaluation, OperatingPoint, Response, Stepped
+from fmilin.model.interface import Evaluation, OperatingPoint
+from fmilin.model.stepping import Cadence, Response, Stepped
+from fmilin.sandbox.other_processes import in_a_copy
+from fmilin.signals import FloatArray
 
 _PARTS = 500  # steps per default experiment, where the FMU suggests no step
 

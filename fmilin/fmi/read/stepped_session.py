@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from fmilin.errors import ModelError, UsageError
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.component import Call
@@ -21,7 +22,7 @@ from fmilin.fmi.read.printed import undisturbed_process
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Assignment, Value
 from fmilin.fmi.read.stepped_instance import SavedState, SteppedInstance
-from fmilin.ground import FloatArray, ModelError, UsageError
+from fmilin.signals import FloatArray
 
 T = TypeVar("T")
 

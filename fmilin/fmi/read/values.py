@@ -7,12 +7,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.constraints.declared import Constraints
+from fmilin.errors import FmilinError
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.layout import ScalarLayout
 from fmilin.fmi.read.session import Session
-from fmilin.ground import FloatArray, FmilinError
-from fmilin.model.constraints.declared import Constraints
+from fmilin.signals import FloatArray
 
 
 class ParameterValues(Mapping[str, float]):

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fmilin.errors import ModelError
 from fmilin.fmi.platforms import fmpy_folder
 from fmilin.fmi.read.description import Description, is_true
 from fmilin.fmi.read.elements import ModelStructure, Notes
 from fmilin.fmi.read.model_structure import interfaces1, read_structure1, read_structure2, read_structure3
-from fmilin.ground.errors import ModelError
 
 if TYPE_CHECKING:
     from fmilin.fmi.read.large import Scanned

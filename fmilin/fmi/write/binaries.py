@@ -14,11 +14,7 @@ from pathlib import Path
 from typing import Literal
 from xml.etree.ElementTree import Element, SubElement
 
-from fmilin.fmi.platforms import Machine, fmpy_folder, host
-from fmilin.fmi.write.description import FmuDescription, Standard, root_attributes, to_bytes
-from fmilin.fmi.write.variables import FmuVariable
-from fmilin.ground.errors import ModelError, UsageError
-from fmilin.numerics.codegen.compiler import (
+from fmilin.codegen.compiler import (
     Compiler,
     cache_folder,
     cache_library,
@@ -27,6 +23,10 @@ from fmilin.numerics.codegen.compiler import (
     find_compiler,
     zig_command,
 )
+from fmilin.errors import ModelError, UsageError
+from fmilin.fmi.platforms import Machine, fmpy_folder, host
+from fmilin.fmi.write.description import FmuDescription, Standard, root_attributes, to_bytes
+from fmilin.fmi.write.variables import FmuVariable
 
 _MAGIC = 0xCAFEBABE
 _ALIGNMENT = 14  # 2^14: the pages of Apple's own processors

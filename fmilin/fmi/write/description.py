@@ -13,7 +13,7 @@ from typing import ClassVar
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from fmilin.fmi.write.variables import ILLEGAL, FmuVariable, described
-from fmilin.ground.version import __version__
+from fmilin.version import __version__
 
 BASE_UNITS = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")  # in the order of the standard's schema
 

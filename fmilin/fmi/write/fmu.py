@@ -12,6 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fmilin.codegen.c_component import CComponent
+from fmilin.codegen.compiler import Compiler
+from fmilin.codegen.statements import c_string
+from fmilin.constraints.declared import Constraint
+from fmilin.constraints.expressions import Expression, driven_by
+from fmilin.errors import UsageError
 from fmilin.fmi.platforms import machines
 from fmilin.fmi.write.binaries import compiled, compiled_for, runtime_sources, standard_of
 from fmilin.fmi.write.description import FmuDescription
@@ -24,17 +30,16 @@ from fmilin.fmi.write.variables import (
     name_in_group,
     variable_of,
 )
-from fmilin.ground import Signal, UsageError, __version__, check_writable, write_atomically
-from fmilin.model import Constraint, Model, SymbolicSystem
-from fmilin.model.constraints.expressions import Expression, driven_by
+from fmilin.model.equations import SymbolicSystem
 from fmilin.model.files import toml_string
-from fmilin.numerics.codegen.c_component import CComponent
-from fmilin.numerics.codegen.compiler import Compiler
-from fmilin.numerics.codegen.statements import c_string
+from fmilin.model.interface import Model
+from fmilin.signals import Signal
+from fmilin.support.files import check_writable, write_atomically
+from fmilin.version import __version__
 
 if TYPE_CHECKING:
-    from fmilin.numerics.codegen.c99 import GeneratedModel
-    from fmilin.numerics.codegen.implicit import ImplicitSystem
+    from fmilin.codegen.c99 import GeneratedModel
+    from fmilin.codegen.implicit import ImplicitSystem
 
 FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest of zip archives: builds of the same model are the same bytes
 SMALL = 1 << 20  # larger content is compressed in a hurry
@@ -136,7 +141,7 @@ def build_fmu(
     """
     import casadi as ca
 
-    from fmilin.numerics.codegen.c99 import generate
+    from fmilin.codegen.c99 import generate
 
     path = Path(path)
     standard = standard_of(fmi_version)
@@ -178,7 +183,7 @@ def build_fmu(
 
 def _find_fixed_turns(system: ImplicitSystem) -> dict[str, float]:
     """Return the turns of outputs that wrap, by name; those that depend on a parameter are left out."""
-    from fmilin.numerics.codegen.turns import find_turn
+    from fmilin.codegen.turns import find_turn
 
     turns = [find_turn(output, {}) for output in system.outputs.elements()]
     return {name: turn for name, turn in zip(system.output_signals.names, turns, strict=True) if turn}

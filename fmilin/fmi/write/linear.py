@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from fmilin.codegen.statements import wrapped
+from fmilin.errors import UsageError
 from fmilin.fmi.platforms import machines
 from fmilin.fmi.write import variables
 from fmilin.fmi.write.binaries import compiled, compiled_for, linear_library, runtime_sources, standard_of
 from fmilin.fmi.write.description import FmuDescription
 from fmilin.fmi.write.fmu import archive_bytes, identifier_like, token_of
 from fmilin.fmi.write.variables import Causality, FmuVariable, variable_of
-from fmilin.ground import FloatArray, Signal, Signals, UsageError, rate_unit
 from fmilin.linear_model.model import LinearModel
-from fmilin.numerics.codegen.statements import wrapped
+from fmilin.signals import FloatArray, Signal, Signals, rate_unit
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from fmilin.ground import ConstraintError, ModelError, Signal, Signals, UnknownNameError, rate_unit
-from fmilin.model import Constraint, Expression
+from fmilin.constraints.declared import Constraint
+from fmilin.constraints.expressions import Expression
+from fmilin.errors import ConstraintError, ModelError, UnknownNameError
+from fmilin.signals import Signal, Signals, rate_unit
 
 if TYPE_CHECKING:
-    from fmilin.numerics.codegen.implicit import ImplicitSystem
+    from fmilin.codegen.implicit import ImplicitSystem
 
 
 SX = Any  # casadi.SX: casadi ships no types
@@ -166,7 +168,7 @@ def prescribing_inputs(constraint: Constraint, inputs: Signals) -> tuple[tuple[s
 
 
 def _residual(system: ImplicitSystem, name: str, label: str, expression: Expression) -> _Computed:
-    from fmilin.model.constraints.in_graph import InGraph
+    from fmilin.constraints.in_graph import InGraph
 
     text = f"zero on the manifold: {label}"
     value = expression.built(InGraph(), _meanings(system, expression.names, label))

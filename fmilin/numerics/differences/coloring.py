@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 
 Pattern = NDArray[np.bool_]
 

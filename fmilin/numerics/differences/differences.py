@@ -6,8 +6,6 @@ from functools import partial
 
 import numpy as np
 
-from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import KINK
 from fmilin.numerics.differences.directional import (
     SPACING,
     Surroundings,
@@ -38,6 +36,8 @@ from fmilin.numerics.differences.sweep import (
     noise_from_table,
     step_sweep,
 )
+from fmilin.signals import FloatArray
+from fmilin.tolerances import KINK
 
 __all__ = ["Differences", "EventCrossingError", "Slopes", "Surroundings", "jacobian_by_differences", "slopes"]
 

@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import INACCURATE, INDISTINCT, KINK
 from fmilin.numerics.differences.plateau import LEFT, LITTLE, plateau_slope
 from fmilin.numerics.differences.richardson import Column, Line, Setting, Slopes, Terms, is_rough, is_rounding
 from fmilin.numerics.differences.sweep import finite_values, power_of_two, step_sweep
+from fmilin.signals import FloatArray
+from fmilin.tolerances import INACCURATE, INDISTINCT, KINK
 
 FINE = 2.0**-13  # A step, in sizes of the variables, at which the truncation error follows from two wide ones
 STEPS = (FINE, 2.0**-20, 2.0**-33, 2.0**-40, 2.0**-46)  # all; the noise was measured between the second and the third

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import TOO_INACCURATE
 from fmilin.numerics.differences.sweep import (
     EVEN,
     RATIO,
@@ -21,6 +19,8 @@ from fmilin.numerics.differences.sweep import (
     odd_remainder,
     stairs_beyond,
 )  # fmt: skip
+from fmilin.signals import FloatArray
+from fmilin.tolerances import TOO_INACCURATE
 
 CONTRADICTS = 10.0  # A slope nearer to the point is another one when they differ by this many of their errors
 LEFT = 0.1  # of what the slope makes: where F is farther away from it than that, the plateau has ended

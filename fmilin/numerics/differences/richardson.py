@@ -12,10 +12,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import ROUNDING, FloatArray, ModelError, NumericalError, UsageError
-from fmilin.ground.kinds import require_field_kinds
+from fmilin.errors import ModelError, NumericalError, UsageError
 from fmilin.numerics.differences.plateau import CONTRADICTS
 from fmilin.numerics.differences.sweep import SMALLEST, are_numbers, power_of_two
+from fmilin.signals import FloatArray
+from fmilin.support.kinds import require_field_kinds
+from fmilin.tolerances import ROUNDING
 
 Line = Callable[[int, float], FloatArray]  # (column j, displacement s along it) -> value, shape (r,)
 Terms = Callable[[FloatArray], FloatArray]

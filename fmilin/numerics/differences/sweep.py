@@ -8,7 +8,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import FloatArray, ModelError, NumericalError
+from fmilin.errors import ModelError, NumericalError
+from fmilin.signals import FloatArray
 
 S = TypeVar("S")
 LARGEST = 1e300  # of a value beside the point

@@ -9,7 +9,7 @@ import numpy as np
 
 import fmilin as fl
 from fmilin.linear_model.model import LinearModel
-from fmilin.native.systems import four_bar
+from fmilin.systems import four_bar
 
 PREFERRED = {"four_bar": ("phi", "w"), "motor": ("i", "w", "angle")}
 FOUR_BAR = 2.147676638502278

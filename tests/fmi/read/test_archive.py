@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fmilin.errors import ModelError
 from fmilin.fmi.read import FmuFile, open_fmu, read_description
 from fmilin.fmi.read.archive import FmuOptions
-from fmilin.ground.errors import ModelError
 from tests.fmi.read.conftest import Zoo
 from tests.fmus.make import description_of, pack
 

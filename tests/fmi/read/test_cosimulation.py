@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.errors import ModelError, NumericalError, UsageError
 from fmilin.fmi.read.archive import FmuOptions
 from fmilin.fmi.read.stepped_model import SteppedFmu
 from fmilin.fmi.write import build_fmu
-from fmilin.ground.errors import ModelError, NumericalError, UsageError
 from fmilin.model.stepping import Stepping
-from fmilin.native.ode import OdeModel
-from fmilin.native.systems import four_bar
+from fmilin.models.ode import OdeModel
+from fmilin.systems import four_bar
 from tests.fmi.read.stepped import FOUR_BAR, PREFERRED, Made, assert_same, constraints_of, exchanged, remark
 
 # ---------------------------------------------------------------------- the same system as model exchange

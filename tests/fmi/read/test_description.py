@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from fmilin.errors import ModelError, UsageError
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.layout import ScalarLayout
 from fmilin.fmi.read.xml import departures, parse_description
-from fmilin.ground.errors import ModelError, UsageError
 from tests.fmus.make import description_of, names_of
 
 

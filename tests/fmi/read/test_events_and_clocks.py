@@ -13,7 +13,7 @@ import fmilin as fl
 from fmilin.fmi.read.stepped_model import SteppedFmu
 from tests.fmi.read.stepped import Made, exchanged, remark
 from tests.fmus.stepped import make
-from tests.linearization.identification.toys import transfer
+from tests.identification.toys import transfer
 
 SLOW = '<DefaultExperiment startTime="0" stopTime="500"/>'  # from which a step of 1 s follows
 

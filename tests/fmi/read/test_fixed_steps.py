@@ -27,7 +27,7 @@ from tests.cosimulation_table import (
     plant_at_start,
 )
 from tests.fixed_step_table import CASES
-from tests.linearization.identification.toys import transfer
+from tests.identification.toys import transfer
 
 NAMES = {
     "Euler": "explicit Euler", "semi-implicit": "semi-implicit Euler method (velocities first)",

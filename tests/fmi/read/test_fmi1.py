@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.errors import ModelError, UsageError
 from fmilin.fmi.read import FmuModel, read_description
 from fmilin.fmi.read.xml import parse_description
-from fmilin.ground.errors import ModelError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 from tests.fmi.read.conftest import Zoo
 from tests.fmus.make import description_of
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.errors import NumericalError
 from fmilin.fmi.read import FmuModel
 from fmilin.fmi.read.instance import Instance
-from fmilin.ground.errors import NumericalError
 
 Opened = Callable[..., FmuModel]
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.errors import ModelError, NumericalError
 from fmilin.fmi.read.archive import FmuOptions
-from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.linear_model.model import LinearModel
 from fmilin.loading.load import load_as
 from fmilin.loading.request import LoadRequest
 from fmilin.model.stepping import Stepped, Stepping
-from fmilin.points.request import PointRequest
+from fmilin.trimming.request import PointRequest
 from tests.fmus.make import build, compile_library, description_of, pack
 from tests.fmus.stepped import make as stepped
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 import fmilin as fl
+from fmilin.errors import ModelError, UnknownNameError, nearest_names
 from fmilin.fmi.read import FmuModel
 from fmilin.fmi.read.description import Description, Variable
 from fmilin.fmi.read.large import Scanned, cut
 from fmilin.fmi.read.layout import ScalarLayout
 from fmilin.fmi.read.xml import parse_description
-from fmilin.ground.errors import ModelError, UnknownNameError, nearest_names
 from tests.fmus.make import build, description_of, names_of
 
 # Descriptions of FMI 1.0 are always read as a whole.

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fmilin.constraints.declared import Constraint
+from fmilin.errors import ConstraintError, ModelError, NumericalError
 from fmilin.fmi.read import FmuModel, open_fmu
 from fmilin.fmi.read.early_instances import Instance2
-from fmilin.ground.errors import ConstraintError, ModelError, NumericalError
-from fmilin.ground.sandbox import watchdog
-from fmilin.model.constraints.declared import Constraint
+from fmilin.sandbox import watchdog
 from tests.fmi.read.conftest import Zoo
 
 Opened = Callable[..., FmuModel]

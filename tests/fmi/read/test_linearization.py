@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.constraints.declared import Constraint
 from fmilin.fmi.read import FmuModel
-from fmilin.model.constraints.declared import Constraint
 
 Opened = Callable[..., FmuModel]
 ROD = Constraint.from_text("pin.x^2 + pin.y^2 - L^2")

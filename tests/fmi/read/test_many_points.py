@@ -14,8 +14,8 @@ import fmilin as fl
 from fmilin.fmi.read import FmuModel
 from fmilin.fmi.write import build_fmu
 from fmilin.model.interface import Evaluation
-from fmilin.native import OdeModel
-from fmilin.native.systems import double_wishbone, four_bar, furuta_pendulum, slider_crank
+from fmilin.models import OdeModel
+from fmilin.systems import double_wishbone, four_bar, furuta_pendulum, slider_crank
 from tests.linearization.test_stack import alone, assert_same, in_stacks
 
 VALUES = np.linspace(0.0, 0.05, 12)

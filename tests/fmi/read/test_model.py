@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from fmilin.constraints.declared import Constraint
+from fmilin.errors import ConstraintError, ModelError, UnknownNameError, UsageError
 from fmilin.fmi.read import FmuModel
-from fmilin.ground.errors import ConstraintError, ModelError, UnknownNameError, UsageError
-from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Copy
 
 Opened = Callable[..., FmuModel]

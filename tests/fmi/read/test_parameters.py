@@ -10,8 +10,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fmilin as fl
+from fmilin.errors import UnknownNameError, UsageError
 from fmilin.fmi.read import FmuModel
-from fmilin.ground.errors import UnknownNameError, UsageError
 from tests.fmus.stepped import make as stepped
 
 Zoo = Callable[[str], Path]

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.constraints.declared import Constraint
 from fmilin.fmi.read import FmuModel
 from fmilin.fmi.read.component import Call, LoadedCode
 from fmilin.fmi.write import build_fmu
-from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Evaluation, Model
-from fmilin.native.systems import cartesian_pendulum
+from fmilin.systems import cartesian_pendulum
 
 Opened = Callable[..., FmuModel]
 X = np.array([0.6, -0.7, 1.1, 0.4])

@@ -10,9 +10,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import fmilin as fl
+from fmilin.errors import ModelError
 from fmilin.fmi.read import FmuModel, session
 from fmilin.fmi.read.instance import Instance
-from fmilin.ground.errors import ModelError
 
 Zoo = Callable[[str], Path]
 

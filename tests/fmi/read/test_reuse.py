@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.ground.errors import ModelError
+from fmilin.errors import ModelError
 from tests.fmi.read.conftest import Zoo
 
 on_linux = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not tell what it holds")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fmilin.errors import ModelError
 from fmilin.fmi.read.archive import FmuFile, problems, read_otherwise
-from fmilin.ground.errors import ModelError
 from tests.fmus.make import description_of, names_of, pack
 
 SOUND = "".join(f'<Unknown index="{i}"/>' for i in (6, 7, 8, 9, 14, 15, 17, 19))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from fmilin.cli.main import main
+from fmilin.constraints.declared import Constraint
+from fmilin.errors import UnknownNameError, UsageError
 from fmilin.fmi.read import FmuModel
-from fmilin.ground.errors import UnknownNameError, UsageError
-from fmilin.model.constraints.declared import Constraint
-from fmilin.output.report.summary import summary_of_fmu
+from fmilin.report.summary import summary_of_fmu
 from tests.fmus.make import build
 
 Opened = Callable[..., FmuModel]

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.errors import ModelError
 from fmilin.fmi.read import FmuModel
 from fmilin.fmi.read.archive import FmuOptions
-from fmilin.ground.errors import ModelError
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 from tests.fmus.make import HERE, description_of, pack
 
 COMPILE = FmuOptions(compile_sources=True)

@@ -18,7 +18,7 @@ from fmilin.fmi.read.component import Call, LoadedCode
 from fmilin.fmi.read.instance3 import Instance3
 from fmilin.fmi.write import build_fmu
 from fmilin.linear_model.model import LinearModel
-from fmilin.native.ode import OdeModel
+from fmilin.models.ode import OdeModel
 from tests.fmi.write.linear_samples import written
 from tests.fmus.make import pack
 from tests.hand_made import sized

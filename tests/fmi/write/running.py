@@ -24,7 +24,7 @@ from fmpy.fmi2 import (
 )
 from fmpy.fmi3 import FMU3Model, FMU3Slave
 
-from fmilin.ground.signals import FloatArray
+from fmilin.signals import FloatArray
 
 __all__ = ["FMICallException", "Running"]
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import sympy
 
-from fmilin.ground.signals import Signal, Signals
-from fmilin.model.constraints.declared import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.model.equations import SymbolicSystem
+from fmilin.signals import Signal, Signals
 
 time = sympy.Symbol("time", real=True)
 

@@ -13,8 +13,8 @@ from scipy.integrate import solve_ivp
 
 import fmilin as fl
 from fmilin.fmi.write import build_fmu
-from fmilin.ground.signals import FloatArray
-from fmilin.native.systems import cartesian_pendulum, four_bar
+from fmilin.signals import FloatArray
+from fmilin.systems import cartesian_pendulum, four_bar
 
 
 @pytest.mark.parametrize("fmi", ["2.0", "3.0"])

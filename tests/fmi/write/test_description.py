@@ -17,12 +17,12 @@ from fmpy import read_model_description
 from fmpy.model_description import read_build_description
 from fmpy.validation import validate_fmu
 
+from fmilin.constraints.declared import Constraint
+from fmilin.errors import ConstraintError, ModelError
 from fmilin.fmi.write import build_fmu
-from fmilin.ground.errors import ConstraintError, ModelError
-from fmilin.ground.signals import Signal, Signals
-from fmilin.ground.version import __version__
-from fmilin.model.constraints.declared import Constraint
 from fmilin.model.equations import SymbolicSystem
+from fmilin.signals import Signal, Signals
+from fmilin.version import __version__
 from tests.fmi.write import samples
 
 

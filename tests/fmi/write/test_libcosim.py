@@ -11,7 +11,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.fmi.write import build_fmu
-from fmilin.native.systems import four_bar
+from fmilin.systems import four_bar
 
 SCRIPT = """
 import json, sys

@@ -18,12 +18,12 @@ from fmpy.validation import validate_fmu
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fmilin as fl
+from fmilin.errors import UsageError
 from fmilin.fmi.write import LinearFmu, linear_fmu
 from fmilin.fmi.write.linear import LinearLayout, lay_out_linear
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import Signal, Signals
 from fmilin.linear_model.model import LinearModel
-from fmilin.native.systems import four_bar
+from fmilin.signals import Signal, Signals
+from fmilin.systems import four_bar
 from tests.fmi.write.linear_samples import drifting, exact, outputs, outputs_at, sampled, written
 from tests.fmi.write.running import Running
 from tests.hand_made import LONG, pendulum, sized

@@ -13,12 +13,12 @@ import sympy
 from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 
+from fmilin.codegen.compiler import Compiler
 from fmilin.fmi.write import build_fmu
-from fmilin.ground.signals import FloatArray
 from fmilin.model.equations import SymbolicSystem
 from fmilin.model.interface import Model
-from fmilin.native.systems import cartesian_pendulum, four_bar, rolling_disk
-from fmilin.numerics.codegen.compiler import Compiler
+from fmilin.signals import FloatArray
+from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
 from tests.fmi.write import samples
 from tests.fmi.write.running import FMICallException, Running
 

@@ -17,11 +17,11 @@ import sympy
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fmilin as fl
+from fmilin.codegen.compiler import Compiler
+from fmilin.errors import ModelError, UsageError
 from fmilin.fmi.write import build_fmu
-from fmilin.ground.errors import ModelError, UsageError
 from fmilin.model.interface import Model
-from fmilin.native.systems import cartesian_pendulum, four_bar, rolling_disk
-from fmilin.numerics.codegen.compiler import Compiler
+from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
 from tests.fmi.write import samples
 from tests.fmi.write.running import Running
 
@@ -52,7 +52,7 @@ def test_the_archive_holds_what_the_standard_wants_and_no_more(tmp_path: Path, v
 BUILD = """
 import sys
 from pathlib import Path
-from fmilin.numerics.codegen.compiler import Compiler
+from fmilin.codegen.compiler import Compiler
 from fmilin.fmi.write import build_fmu
 from fmilin.model.interface import Model
 from fmilin.systems import four_bar

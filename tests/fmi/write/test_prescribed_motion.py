@@ -12,11 +12,11 @@ import pytest
 
 import fmilin as fl
 from fmilin import Model
+from fmilin.errors import UsageError
 from fmilin.fmi.write import build_fmu
-from fmilin.ground.errors import UsageError
 from fmilin.model.stepping import Stepping
-from fmilin.native.lagrange import LagrangeModel
-from fmilin.native.ode import OdeModel
+from fmilin.models.lagrange import LagrangeModel
+from fmilin.models.ode import OdeModel
 from tests.fmi.read.stepped import remark
 
 MASS, LENGTH, GRAVITY = 0.5, 0.7, 9.81

@@ -12,7 +12,7 @@ import pytest
 import sympy
 
 from fmilin.fmi.write import build_fmu
-from fmilin.ground.signals import Signal, Signals
+from fmilin.signals import Signal, Signals
 from tests.fmi.write import samples
 from tests.fmi.write.running import FMICallException, Running
 

@@ -13,8 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import solve_ivp
 
 from fmilin.fmi.write import build_fmu
-from fmilin.ground.signals import Signal, Signals
-from fmilin.native.systems import four_bar
+from fmilin.signals import Signal, Signals
+from fmilin.systems import four_bar
 from tests.fmi.write import samples
 from tests.fmi.write.running import FMICallException, Running
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from fmilin.fmi.write.description import BASE_UNITS, base_unit
-from fmilin.ground.signals import rate_unit
+from fmilin.signals import rate_unit
 
 
 def exponents(unit: str) -> dict[str, int]:

@@ -10,9 +10,9 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
+from fmilin.codegen.c99 import generate
+from fmilin.codegen.compiler import library_suffix
 from fmilin.fmi.platforms import fmi2_folders, fmi3_folders
-from fmilin.numerics.codegen.c99 import generate
-from fmilin.numerics.codegen.compiler import library_suffix
 from tests.fmus.make import pack
 from tests.shared import shared
 
@@ -52,7 +52,7 @@ PLANTS = {
 @cache
 def four_bar() -> tuple[Plant, dict[str, str]]:
     """Return the four-bar linkage and its generated code."""
-    from fmilin.native.systems import four_bar as mechanism
+    from fmilin.systems import four_bar as mechanism
 
     system = mechanism().system
     plant = Plant(

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from fmilin.ground.signals import FloatArray
 from fmilin.numerics.differences.directional import Contradiction, Surroundings, direction_of, directional_check
+from fmilin.signals import FloatArray
 
 ONE = np.ones(1)
 

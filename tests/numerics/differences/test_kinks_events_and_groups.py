@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.ground.signals import FloatArray, Signals
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
-from fmilin.native.systems import cartesian_pendulum, rolling_disk
 from fmilin.numerics.differences.coloring import column_groups, tangent_pattern
 from fmilin.numerics.differences.differences import Differences, EventCrossingError, slopes
+from fmilin.signals import FloatArray, Signals
+from fmilin.systems import cartesian_pendulum, rolling_disk
 from tests.by_hand import FunctionModel, Parts, pendulum
 
 

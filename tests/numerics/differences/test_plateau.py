@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from fmilin.ground.signals import FloatArray
 from fmilin.numerics.differences.plateau import PlateauSlope, plateau_slope
 from fmilin.numerics.differences.sweep import step_sweep
+from fmilin.signals import FloatArray
 
 Scalar = Callable[[float], float]
 

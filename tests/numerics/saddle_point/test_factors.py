@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.linalg.lapack import dgetrf
 
-from fmilin.ground.signals import FloatArray
 from fmilin.numerics.factors import DenseFactors, lu_solved
+from fmilin.signals import FloatArray
 
 
 @pytest.mark.parametrize("count", [1, 4])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.errors import NumericalError
 from fmilin.numerics.factors import require_regular
 from fmilin.numerics.null_space import MultiplierFactors, NullSpaceFactors
+from fmilin.signals import FloatArray
 
 
 def system(redundant: int) -> tuple[FloatArray, FloatArray, FloatArray]:

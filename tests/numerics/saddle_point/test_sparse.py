@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.errors import NumericalError
 from fmilin.numerics.factors import DenseFactors, SparseFactors, regular_factors, singular
 from fmilin.numerics.null_space import NullSpaceFactors
+from fmilin.signals import FloatArray
 
 
 def chain(n: int) -> tuple[FloatArray, FloatArray]:

@@ -1,0 +1,230 @@
+"""Sources that other distributions bring: an adapter turns an engine's file into a Model.
+
+A distribution registers its adapter as an entry point of the group ``fmilin.adapters``; nothing here imports one
+before a file asks for it. ``adapters/README.md`` shows how one is written.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fmilin.errors import FmilinError, ModelError, UsageError, missing_file
+from fmilin.model.interface import Model
+from fmilin.support.files import path_exists
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "fmilin.adapters"
+_LOOKED_INTO = 4096  # bytes of a file that are read to tell what it is
+
+
+class Adapter(ABC):
+    """What a distribution registers: it claims files and turns them into models."""
+
+    suffixes: tuple[str, ...] = ()  # of the files that it reads, lower case, with the dot
+    description: str = ""  # what these files are, in a few words: "MuJoCo models (MJCF, URDF)"
+    package: str = ""  # the distribution of the engine; empty when there is none
+    oldest: tuple[int, ...] = ()  # the first version of it that will do, major and minor
+    options: tuple[str, ...] = ()  # what :meth:`load_as` can be asked for
+
+    def claims(self, path: Path) -> bool:
+        """Whether this file, which has one of the suffixes, is for this adapter; it may look into the file."""
+        return True
+
+    def file_of(self, name: str) -> Path | None:
+        """Return the file of a model that comes with the engine and is known by name; None where there is none."""
+        return None
+
+    def engine(self) -> str:
+        """Return what the adapter runs on, as found: "mujoco 3.3.2"."""
+        if not self.package:
+            return ""
+        from importlib import metadata
+
+        try:
+            version = metadata.version(self.package)
+        except metadata.PackageNotFoundError:
+            raise ModelError(f"The package '{self.package}' is not installed: pip install {self.package}") from None
+        if tuple(int(part) for part in re.findall(r"\d+", version)[: len(self.oldest)]) < self.oldest:
+            needed = ".".join(map(str, self.oldest))
+            raise ModelError(
+                f"'{self.package}' {version} is too old: {needed} is needed. pip install --upgrade {self.package}"
+            )
+        return f"{self.package} {version}"
+
+    @abstractmethod
+    def load(self, path: Path) -> Model:
+        """Return the model in the file."""
+
+    def load_as(self, path: Path, options: Mapping[str, Any]) -> Model:
+        """Return the model in the file as it is asked for, by name, in what ``options`` lists."""
+        return self.load(path)
+
+    def load_member(self, path: Path, member: str, options: Mapping[str, Any]) -> Model:
+        """Return one of several models in a file, which was written as ``FILE:MEMBER``."""
+        raise UsageError(f"'{path}' holds a single model: leave ':{member}' away.")
+
+    def load_named(self, name: Path, options: Mapping[str, Any]) -> Model:
+        """Return a model that the engine finds by its name, in several files perhaps."""
+        raise missing_file(name)
+
+    def load_by_name(self, path: Path, options: Mapping[str, Any]) -> Model:
+        """Return the model in a file that was written as ``ADAPTER:FILE``: the engine's own, where there are others."""
+        return self.load_as(path, options)
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An adapter that is installed here; it is imported when it is first used."""
+
+    name: str
+    distribution: str  # name and version of what brings it
+    _entry: EntryPoint
+
+    def adapter(self) -> Adapter:
+        """Import and return the adapter."""
+        try:
+            adapter = self._entry.load()()
+        except FmilinError:
+            raise
+        except Exception as error:
+            raise ModelError(
+                f"The adapter '{self.name}' ({self.distribution}) cannot be loaded: {type(error).__name__}: {error}. "
+                "Install it again together with what it needs, or remove it."
+            ) from error
+        if not isinstance(adapter, Adapter):
+            raise ModelError(
+                f"The adapter '{self.name}' ({self.distribution}) is a {type(adapter).__name__}, not a "
+                "fmilin.adapters.Adapter: its entry point must name a class derived from it."
+            )
+        return adapter
+
+
+def installed_adapters() -> list[Installed]:
+    """Return the adapters that are installed, by name."""
+    from importlib.metadata import entry_points  # slow to import, and an FMU does without
+
+    installed = []
+    for entry in entry_points(group=GROUP):
+        origin = "" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
+        installed.append(Installed(entry.name, origin, entry))
+    return sorted(installed, key=lambda adapter: adapter.name)
+
+
+def chosen_adapter(text: str) -> tuple[Installed, Path] | None:
+    """Return adapter and file of a source ``ADAPTER:FILE`` or ``ADAPTER:NAME``, or None when it is not written so."""
+    name, colon, file = text.partition(":")
+    if not colon or not file or not name.isidentifier() or len(name) == 1:  # a single letter is a drive of Windows
+        return None
+    for adapter in installed_adapters():
+        if adapter.name == name:
+            return adapter, Path(file)
+    for published in PUBLISHED:
+        if published.name == name:
+            raise UsageError(f"The adapter '{name}' is not installed: pip install {published.distribution}")
+    if path_exists(Path(file)) and Path(file).is_file():  # module:name has none
+        raise UsageError(f"There is no adapter '{name}' for '{file}'; 'fmilin adapters' lists those installed.")
+    return None
+
+
+def member_of(path: Path) -> tuple[Path, str]:
+    """Return file and member of ``FILE:MEMBER``, for files of adapters that may hold several models; "" for others."""
+    file, colon, member = str(path).rpartition(":")
+    suffixes = {suffix for published in PUBLISHED if published.members for suffix in published.suffixes}
+    return (Path(file), member) if colon and Path(file).suffix.lower() in suffixes else (path, "")
+
+
+def adapter_for(path: Path) -> Installed | None:
+    """Return the installed adapter that reads a file, or None."""
+    path, _ = member_of(path)
+    if not (path_exists(path) and path.is_file()):
+        if any(path.suffix.lower() in installed.adapter().suffixes for installed in installed_adapters()):
+            raise missing_file(path)
+        return None
+    claiming = []
+    for installed in installed_adapters():
+        adapter = installed.adapter()
+        if path.suffix.lower() in adapter.suffixes and adapter.claims(path):
+            claiming.append(installed)
+    if len(claiming) > 1:
+        names = " and ".join(f"'{adapter.name}'" for adapter in claiming)
+        raise UsageError(
+            f"The adapters {names} both read '{path}': say which one, as in '{claiming[0].name}:{path.name}'."
+        )
+    return claiming[0] if claiming else None
+
+
+def load_with(adapter: Installed, path: Path, options: Mapping[str, Any], *, by_name: bool = False) -> Model:
+    """Return the model that an adapter makes of a file, or of a name that it knows."""
+    reader, (path, member) = adapter.adapter(), member_of(path)
+    by_the_engine = False
+    if not path.is_file():
+        named = reader.file_of(str(path))
+        by_the_engine = named is None and path.suffix.lower() not in reader.suffixes
+        if named is None and not by_the_engine:
+            raise missing_file(path)
+        path = named or path
+    if path.suffix.lower() not in reader.suffixes and not by_the_engine:
+        read = ", ".join(map(repr, reader.suffixes))
+        raise UsageError(f"The adapter '{adapter.name}' reads {read}, not '{path.suffix}' ('{path}').")
+    if unknown := [name for name in options if name not in reader.options]:
+        others = f"It knows {', '.join(reader.options)}." if reader.options else "It knows none."
+        raise UsageError(f"The adapter '{adapter.name}' does not know the option '{unknown[0]}' ('{path}'). {others}")
+    try:
+        if by_the_engine:
+            model = reader.load_named(path, options)
+        elif member:
+            model = reader.load_member(path, member, options)
+        else:
+            model = (reader.load_by_name if by_name else reader.load_as)(path, options)
+    except FmilinError:
+        raise
+    except Exception as error:
+        raise ModelError(
+            f"The adapter '{adapter.name}' failed on '{path}': {type(error).__name__}: {error}. If the file is right, "
+            f"this is a fault of {adapter.distribution}."
+        ) from error
+    if not isinstance(model, Model):
+        raise ModelError(f"The adapter '{adapter.name}' returned a {type(model).__name__} for '{path}', not a Model.")
+    return model
+
+
+class _Published(NamedTuple):
+    """An adapter that exists, whether installed or not."""
+
+    name: str
+    distribution: str
+    engine: str
+    suffixes: tuple[str, ...]
+    mark: bytes  # what the beginning of such a file contains
+    members: bool = False  # whether a file may hold several models
+
+
+PUBLISHED: Sequence[_Published] = (
+    _Published("mujoco", "fmilin-mujoco", "MuJoCo", (".xml", ".mjcf"), b"<mujoco"),
+    _Published("pinocchio", "fmilin-pinocchio", "Pinocchio", (".urdf",), b"<robot"),
+    _Published("jsbsim", "fmilin-jsbsim", "JSBSim", (".xml",), b"<fdm_config"),
+    _Published("modelica", "fmilin-modelica", "Modelica", (".mo",), b"end ", members=True),
+)
+
+
+def suggestion_for(path: Path) -> str:
+    """Return the advice to install an adapter that would read a file, or an empty string."""
+    path, _ = member_of(path)
+    suffix = path.suffix.lower()
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(_LOOKED_INTO)
+    except OSError:
+        return ""
+    have = {adapter.name for adapter in installed_adapters()}
+    for published in PUBLISHED:
+        if suffix in published.suffixes and published.mark in beginning and published.name not in have:
+            return f"'{path}' looks like {published.engine}: pip install {published.distribution}"
+    return ""

@@ -1,0 +1,288 @@
+"""C sources to a shared library, with the machine's own compiler and as soon as that pays, and a cache of them.
+
+A file of the cache begins with the digest of its name and content, and nobody but the user can have written it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import importlib.util
+import os
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fmilin.errors import ModelError, UsageError
+from fmilin.sandbox.other_processes import run_program
+from fmilin.support.files import temporary_folder, write_atomically
+
+CANDIDATES = ("cc", "gcc", "clang")
+
+FLAGS = (
+    *("-std=c99", "-O1", "-Wall", "-Wextra", "-shared"),
+    *("-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno"),
+)
+"""No fused multiply-add, so that a model gives the same numbers on every machine with the same C library. Straight-line
+code gains nothing beyond ``-O1``, which takes the compiler half the time of ``-O2`` or less (Stewart platform, gcc 12:
+6 s instead of 20 s for code of the same speed)."""
+
+_TARGETS = {"linux": "linux-gnu.2.17", "windows": "windows-gnu", "darwin": "macos.11.0"}
+"""With the oldest C library and macOS on which the binaries shall run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """How to compile."""
+
+    # the program and its first arguments; empty: the environment variable CC, then cc, gcc, clang
+    command: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()  # further flags, after fmilin's own
+    use_cache: bool = True  # whether built libraries are kept and used again
+
+
+def library_suffix() -> str:
+    """Return ``.so``, ``.dylib`` or ``.dll``."""
+    return {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
+
+
+def find_compiler() -> tuple[str, ...]:
+    """Return the command of a C compiler: the environment variable CC, else cc, gcc or clang."""
+    text = os.environ.get("CC", "")
+    try:
+        wanted = tuple(shlex.split(text))
+    except ValueError as error:
+        raise ModelError(
+            f"The environment variable CC is no command: {str(error).lower()} in '{text}'. Correct it, or unset CC so "
+            f"that {', '.join(CANDIDATES)} are tried."
+        ) from None
+    if wanted:
+        if program := shutil.which(wanted[0]):  # a relative path is meant from here, not from where we compile
+            return (str(Path(program).absolute()) if os.sep in wanted[0] else wanted[0], *wanted[1:])
+        raise ModelError(
+            f"The environment variable CC asks for the C compiler '{wanted[0]}', which is not on the PATH. "
+            f"Install it, or unset CC so that {', '.join(CANDIDATES)} are tried."
+        )
+    for name in CANDIDATES:
+        if shutil.which(name):
+            return (name,)
+    raise ModelError(
+        f"No C compiler was found: neither the environment variable CC nor {', '.join(CANDIDATES)} leads to one. "
+        f"Install one (Debian, Ubuntu: apt install gcc libc6-dev; macOS: xcode-select --install; Windows: MinGW-w64)."
+    )
+
+
+def zig_command(architecture: str, system: str) -> tuple[str, ...] | None:
+    """Return the command that compiles for a machine, or None where the package is not installed."""
+    if importlib.util.find_spec("ziglang") is None:
+        return None
+    return (sys.executable, "-m", "ziglang", "cc", "-target", f"{architecture}-{_TARGETS[system]}")
+
+
+def compiled_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler) -> bytes:
+    """Compile one unit of the sources to a shared library, the same bytes for the same sources and compiler."""
+    arguments = _arguments(compiler)
+    name = _name(sources, unit, arguments) if compiler.use_cache else ""
+    cached = cached_library(name) if name else None
+    if cached is not None:
+        return cached
+    with temporary_folder() as folder, _explained():
+        for file, content in sources.items():
+            (folder / file).write_bytes(content)
+        built = folder / f"library{library_suffix()}"
+        _run([*arguments, "-o", built.name, unit, "-lm"], folder)
+        library = built.read_bytes() if built.is_file() else b""
+    if not library:
+        raise ModelError(
+            f"The C compiler '{arguments[0]}' ended without complaint and without a library. Let the environment "
+            "variable CC name another one."
+        )
+    if name:
+        cache_library(name, library)
+    return library
+
+
+def is_built(sources: Mapping[str, str], unit: str, compiler: Compiler) -> bool:
+    """Whether the cache holds what :func:`loaded_library` would compile; refuses where there is no compiler."""
+    texts = {name: text.encode() for name, text in sources.items()}
+    name = _name(texts, unit, _arguments(compiler))
+    return compiler.use_cache and cached_library(name) is not None
+
+
+def _arguments(compiler: Compiler) -> list[str]:
+    return [*(compiler.command or find_compiler()), *_flags(), *compiler.flags]
+
+
+def _name(sources: Mapping[str, bytes], unit: str, arguments: list[str]) -> str:
+    return f"{_key(sources, unit, arguments)}{library_suffix()}"
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    """Say in words that there is no room for what is compiled."""
+    try:
+        yield
+    except OSError as error:
+        raise ModelError(
+            f"C code cannot be compiled here: {error.strerror or error}. Free some room, or let the environment "
+            "variable TMPDIR name a folder with more."
+        ) from None
+
+
+def _flags() -> list[str]:
+    return [*FLAGS, *([] if sys.platform == "win32" else ["-fPIC"])]
+
+
+def _key(sources: Mapping[str, bytes], unit: str, arguments: list[str]) -> str:
+    """Return a hash of everything that the result depends on."""
+    digest = hashlib.sha256()
+    for text in (unit, *arguments, str(shutil.which(arguments[0])), _identity(arguments[0])):
+        digest.update(f"{len(text)}:{text}".encode())
+    for name in sorted(sources):
+        digest.update(f"{len(name)}:{name}{len(sources[name])}:".encode() + sources[name])
+    return digest.hexdigest()
+
+
+def _identity(program: str) -> str:
+    """Return what the compiler says about its version: an update makes the cache forget."""
+    try:
+        answer = subprocess.run(  # noqa: S603 - the user's compiler, no shell
+            [program, "--version"], capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return answer.stdout.decode("utf-8", "replace")
+
+
+def _run(arguments: list[str], folder: Path) -> None:
+    environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)}
+    try:
+        status, printed = run_program(arguments, folder, environment=environment)
+    except OSError as error:
+        raise ModelError(
+            f"The C compiler '{arguments[0]}' cannot be started: {error.strerror or error}. Install it, or let the "
+            f"environment variable CC name another one."
+        ) from None
+    if status != 0:
+        raise ModelError(
+            f"The C compiler '{arguments[0]}' failed with exit status {status}: {_first_errors(printed)}. Check that "
+            f"it can compile C99 and link shared libraries, or let the environment variable CC name another one."
+        )
+
+
+def _first_errors(text: str, count: int = 3) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower()] or lines
+    return " | ".join(errors[:count]) or "it says nothing more"
+
+
+def loaded_library(sources: Mapping[str, str], unit: str, compiler: Compiler, kind: type[ctypes.CDLL]) -> Any:
+    """Compile and load; a ``ctypes.PyDLL`` keeps the interpreter's lock, for calls that take microseconds."""
+    with temporary_folder() as folder:
+        path = folder / f"functions{library_suffix()}"
+        texts = {name: text.encode() for name, text in sources.items()}
+        path.write_bytes(compiled_library(texts, unit, compiler))
+        return kind(str(path))
+
+
+def cache_folder() -> Path:
+    """Return where built libraries are kept: under XDG_CACHE_HOME, else where the platform keeps such things."""
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        return Path(base) / "fmilin" / "libraries"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "fmilin" / "libraries"
+    if sys.platform == "win32" and (base := os.environ.get("LOCALAPPDATA")):
+        return Path(base) / "fmilin" / "Cache" / "libraries"
+    return Path.home() / ".cache" / "fmilin" / "libraries"
+
+
+def cached_library(name: str) -> bytes | None:
+    """Return what is kept under ``name``; None when nothing is, or when it is damaged or not the user's own."""
+    with contextlib.suppress(OSError):
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(cache_folder() / name, flags)
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(file.fileno())
+            if stat.S_ISREG(status.st_mode) and _is_mine(status) and (os.name == "nt" or not status.st_mode & 0o002):
+                digest, content = file.read(hashlib.sha256().digest_size), file.read()
+                if digest == _digest(name, content):
+                    return content
+    return None
+
+
+def cache_library(name: str, content: bytes) -> None:
+    """Keep ``content``, completely on the disk or not at all; a folder that cannot be used is no reason to fail."""
+    with contextlib.suppress(OSError, UsageError):
+        if _is_private(cache_folder()):
+            write_atomically(cache_folder() / name, _digest(name, content) + content)
+            (cache_folder() / name).chmod(0o600)
+
+
+def _digest(name: str, content: bytes) -> bytes:
+    digest = hashlib.sha256(f"{len(name)}:{name}".encode())
+    digest.update(content)
+    return digest.digest()
+
+
+def _is_private(folder: Path) -> bool:
+    """Make the folder, and the one above, which is fmilin's, too; return whether both are the user's alone."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    for path in reversed(missing):
+        path.mkdir(mode=0o700, exist_ok=True)
+    for path in (folder.parent, folder):
+        status = path.lstat()
+        if not (stat.S_ISDIR(status.st_mode) and _is_mine(status)):
+            return False
+        if hasattr(os, "getuid") and status.st_mode & 0o077:
+            path.chmod(0o700)
+    return True
+
+
+def _is_mine(status: os.stat_result) -> bool:
+    return not hasattr(os, "getuid") or status.st_uid == os.getuid()
+
+
+SECONDS_PER_INSTRUCTION = 3e-9  # what the virtual machine takes; compiled code takes about a fifth
+COMPILING = 1.3e-4  # seconds of a compiler for each instruction
+STARTING = 0.1  # seconds that a compiler takes for nothing
+PRINTING = 2e-5  # seconds in which an instruction becomes C text
+TRACING = 2e-4  # seconds in which equations are written down as a graph, for each pair of states
+
+
+class CompilationBudget:
+    """How long slower code works before quicker code is made: as long as making it takes (ski rental's rule)."""
+
+    def __init__(self, evaluation: float, price: float) -> None:
+        self._evaluation = evaluation  # seconds of the slower code
+        self._left = price / evaluation  # evaluations
+
+    @classmethod
+    def of_graph(cls, instructions: int) -> CompilationBudget:
+        """Return the budget of a graph that a virtual machine computes."""
+        return cls(max(instructions, 1) * SECONDS_PER_INSTRUCTION, compiler_seconds(instructions))
+
+    @classmethod
+    def of_equations(cls, evaluation: float, states: int) -> CompilationBudget:
+        """Return the budget for a graph of equations of so many states; what the compiler takes is to be added."""
+        return cls(evaluation, TRACING * states**2)
+
+    def add(self, seconds: float) -> None:
+        """Add to the price: more is known of what is to be made."""
+        self._left += seconds / self._evaluation
+
+    def is_spent_by(self, points: int, *, ahead: int = 0) -> bool:
+        """Count evaluations; return whether quicker code pays, for these or for those that are certain to come."""
+        self._left -= points
+        return self._left < ahead
+
+
+def compiler_seconds(instructions: int) -> float:
+    """Return how long a compiler takes."""
+    return STARTING + max(instructions, 1) * COMPILING

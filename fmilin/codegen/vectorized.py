@@ -1,0 +1,282 @@
+"""Quantities of an implicit system and their slopes over stacks of points, as vectorized compiled code.
+
+The C code computes dz/ds + dz/dw W^-1 e with vectors whose entries belong to different points.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import re
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.codegen.compiler import Compiler, is_built, loaded_library
+from fmilin.codegen.elimination import Elimination, elimination_of
+from fmilin.codegen.implicit import ImplicitSystem, cse_option, jacobian, sparse
+from fmilin.codegen.statements import Statements
+from fmilin.errors import ModelError
+from fmilin.signals import FloatArray
+
+SX = Any  # casadi.SX: casadi ships no types
+_UNIT = "vectorized.c"
+GOOD = 1e-13
+"""Backward error of w up to which an elimination without interchanges counts; a point beyond is left to others."""
+
+NEARLY_SYMMETRIC = 1e-12  # how far W may be from its transpose, of its largest entry
+CHUNK = 16  # columns that are solved for together, as in vectorized.c
+ALIGNED = 64  # bytes to whose multiples vectors are aligned
+_CHOICES = {ca.OP_SIGN, ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR, ca.OP_IF_ELSE_ZERO}
+"""Operations that go different ways at different points."""
+
+
+class VectorizedSource:
+    """The C code of quantities (nz, 1) over time, states, inputs, parameters and unknowns, not yet compiled."""
+
+    def __init__(self, system: ImplicitSystem, quantities: SX, compiler: Compiler) -> None:
+        self.size = quantities.numel(), system.motion.numel()
+        self.arguments = sum(a.numel() for a in system.arguments)
+        problem = _Problem.of(system, quantities)
+        self.template = problem.template
+        self._sources, flags = _printed(problem)
+        self._compiler = Compiler(compiler.command, (*flags, *compiler.flags), compiler.use_cache)
+
+    @property
+    def is_built(self) -> bool:
+        """Whether it was compiled before; refuses where there is no compiler."""
+        return is_built(self._sources, _UNIT, self._compiler)
+
+    def compiled(self) -> VectorizedCode:
+        """Return the compiled code."""
+        # Unlike for single points, the interpreter's lock is given up.
+        return VectorizedCode(self, loaded_library(self._sources, _UNIT, self._compiler, ctypes.CDLL))
+
+
+class VectorizedCode:
+    """Quantities with their slopes at many points."""
+
+    def __init__(self, source: VectorizedSource, code: ctypes.CDLL) -> None:
+        self._size, self._template, self._points = source.size, source.template, source.arguments
+        code.run.argtypes, code.run.restype = [ctypes.c_void_p] * 4 + [ctypes.c_long, ctypes.c_void_p], None
+        code.work_size.argtypes, code.work_size.restype = [], ctypes.c_size_t
+        self._run, self._work_size = code.run, int(code.work_size()) + ALIGNED
+
+    def __call__(self, s: FloatArray, threads: int = 1) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+        """Return quantities (k, nz), slopes (k, nz, N + nu) and where they are good (k,), for rows s = (t, x, u, p)."""
+        k, (nz, columns) = len(s), self._size
+        z, J, good = np.empty((k, nz)), np.empty((k, nz, columns)), np.empty(k, dtype=np.uint8)
+
+        def work(some: slice) -> None:
+            J[some] = self._template
+            room = np.empty(self._work_size, dtype=np.uint8)
+            aligned = room.ctypes.data + -room.ctypes.data % ALIGNED
+            pointers = (array[some].ctypes.data for array in (s, z, J, good))
+            self._run(*pointers, len(good[some]), aligned)
+
+        parts = [slice(k * i // threads, k * (i + 1) // threads) for i in range(threads)]
+        if threads == 1:
+            work(parts[0])
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(work, parts))
+        return z, J, good.astype(bool)
+
+    def at_one_point(self) -> tuple[FloatArray, FloatArray, FloatArray, Callable[[], bool]]:
+        """Return s (ns,), z (nz,), J (nz, N + nu), and what fills z and J for s and says whether they are good."""
+        ns, (nz, columns) = self._points, self._size
+        s, z, good = np.zeros(ns), np.empty(nz), np.zeros(1, dtype=np.uint8)
+        J, room = np.array(self._template), np.empty(self._work_size, dtype=np.uint8)
+        run = partial(
+            self._run,
+            *(array.ctypes.data for array in (s, z, J, good)),
+            1,
+            room.ctypes.data + -room.ctypes.data % ALIGNED,
+        )
+        kept = (good, room)  # as long as what runs in them
+
+        def fill() -> bool:
+            run()
+            return bool(kept[0][0])
+
+        return s, z, J.reshape(nz, columns), fill
+
+
+class _Nonzeros(NamedTuple):
+    """Where the nonzeros of a matrix belong, column by column."""
+
+    rows: list[int]
+    columns: list[int]
+
+    @classmethod
+    def of(cls, matrix: SX) -> _Nonzeros:
+        return cls(*matrix.sparsity().get_triplet())
+
+    def chunks(self, columns: int) -> list[int]:
+        """Return where each chunk of columns begins, and the end."""
+        edges = [*range(0, columns, CHUNK), columns]
+        return [int(i) for i in np.searchsorted(self.columns, edges)]
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """What is computed."""
+
+    system: ImplicitSystem
+    quantities: SX
+    order: Elimination  # of W
+    # e, z_s, z_w: d(r - W w)/ds, dz/ds without the rows that are constant, dz/dw
+    e: SX
+    z_s: SX
+    z_w: SX
+    rows: list[int]  # the rows of the slopes that are not constant
+    template: FloatArray  # (nz, N + nu), the others, zeros elsewhere
+
+    @classmethod
+    def of(cls, system: ImplicitSystem, quantities: SX) -> _Problem:
+        W = system.matrix
+        order = elimination_of(set(zip(*_Nonzeros.of(W), strict=True)), W.size1())
+        if order is None or system.guess is not None or not _is_symmetric(system):
+            raise ModelError(
+                f"The equations of '{system.name}' have no symmetric matrix that can be eliminated in order."
+            )
+        z_s, z_w = (jacobian(quantities, s) for s in (system.motion, system.unknowns))
+        entries = list(zip(*_Nonzeros.of(z_s), z_s.nonzeros(), strict=True))
+        moving = set(_Nonzeros.of(z_w).rows) | {i for i, _, node in entries if not node.is_constant()}
+        template = np.zeros(z_s.shape)
+        for i, j, node in entries:
+            if i not in moving:
+                template[i, j] = float(node)
+        left = sparse({(i, j): node for i, j, node in entries if i in moving}, z_s.shape)
+        return cls(system, quantities, order, system.motion_slopes, left, z_w, sorted(moving), template)
+
+    @property
+    def lower(self) -> list[tuple[int, int]]:
+        """The entries (row, column) of W that are computed: one of each pair."""
+        return [(i, j) for i, j in zip(*_Nonzeros.of(self.system.matrix), strict=True) if i >= j]
+
+    def tables(self) -> dict[str, list[int]]:
+        """Return the numbers that the C code goes by."""
+        order, (e, z_s, z_w) = self.order, (_Nonzeros.of(matrix) for matrix in (self.e, self.z_s, self.z_w))
+        columns, index = self.e.size2(), {row: i for i, row in enumerate(self.rows)}
+        pairs = [(k, i) for k, below in zip(order.order, order.below, strict=True) for i in below]
+        return {
+            "PIVOT": list(order.order),
+            "DIAGONAL": [order.slots[k, k] for k in order.order],
+            "BELOW": np.cumsum([0, *(len(below) for below in order.below)]).tolist(),
+            "BELOW_ROW": [i for _, i in pairs],
+            "BELOW_SLOT": [order.slots[i, k] for k, i in pairs],
+            "TARGETS": [order.slot(a, b) for below in order.below for i, a in enumerate(below) for b in below[: i + 1]],
+            "E_ROW": e.rows,
+            "E_COLUMN": e.columns,
+            "E_CHUNK": e.chunks(columns),
+            "Z_S_ROW": [index[i] for i in z_s.rows],
+            "Z_S_COLUMN": z_s.columns,
+            "Z_S_CHUNK": z_s.chunks(columns),
+            "Z_W_ROW": [index[i] for i in z_w.rows],
+            "Z_W_COLUMN": z_w.columns,
+            "ROWS": self.rows,
+        }
+
+    def results(self) -> dict[str, tuple[list[SX], list[str]]]:
+        """Return what is computed by name, and what it is assigned to in C."""
+        W, slots = self.system.matrix, [self.order.slot(*entry) for entry in self.lower]
+        nodes = {
+            "r": self.system.right_hand_side.elements(),
+            "z": self.quantities.elements(),
+            "e": self.e.nonzeros(),
+            "z_s": self.z_s.nonzeros(),
+            "z_w": self.z_w.nonzeros(),
+        }
+        whole = [W[entry] for entry in self.lower], [f"m->whole[{slot}]" for slot in slots]
+        return {"whole": whole} | {n: (e, [f"m->{n}[{i}]" for i in range(len(e))]) for n, e in nodes.items()}
+
+    def sizes(self, stored: int, width: int) -> dict[str, int]:
+        """Return the sizes that the C code is compiled for; arrays have at least one entry."""
+        ns, nw, nz = sum(a.numel() for a in self.system.arguments), len(self.order.order), self.quantities.numel()
+        counts = {
+            "WIDTH": width, "N_S": ns, "N_UNKNOWNS": nw, "N_QUANTITIES": nz, "N_COLUMNS": self.e.size2(),
+            "N_ROWS": len(self.rows), "N_Z_W": self.z_w.nnz(),
+        }  # fmt: skip
+        room = {
+            "NS": ns, "NW": nw, "NA": len(self.order.slots), "NZ": nz, "NE": self.e.nnz(), "NZS": self.z_s.nnz(),
+            "NZW": self.z_w.nnz(), "NR": len(self.rows), "NV": stored,
+        }  # fmt: skip
+        return counts | {name: max(size, 1) for name, size in room.items()}
+
+
+def _is_symmetric(system: ImplicitSystem) -> bool:
+    """Whether W is its transpose, by its values at two points at random."""
+    W = ca.Function("W", list(system.arguments), [system.matrix])
+    random = np.random.default_rng(7)
+    for _ in range(2):
+        values = np.array(W(*(random.uniform(0.1, 0.9, a.numel()) for a in system.arguments)).full())
+        if not np.abs(values - values.T).max(initial=0.0) <= NEARLY_SYMMETRIC * np.abs(values).max(initial=0.0):
+            return False
+    return True
+
+
+def _printed(problem: _Problem) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the sources, and the compiler's flags for the width of their vectors."""
+    results = problem.results()
+    nodes = [ca.densify(ca.vertcat(ca.SX(0, 1), *column)) for column, _ in results.values()]
+    arguments = [*problem.system.arguments, problem.system.unknowns]
+    function = ca.Function("equations", arguments, nodes, cse_option(*nodes))
+    starts = np.cumsum([0, *(a.numel() for a in arguments)]).tolist()
+    inputs = [[f"m->s[{i}]" for i in range(*ends)] for ends in pairwise(starts[:-1])]
+    targets = [target for _, target in results.values()]
+    statements = Statements(
+        function,
+        [*inputs, [f"m->w[{i}]" for i in range(arguments[-1].numel())]],
+        {"equations_system": dict(enumerate(targets[:2])), "equations_values": dict(enumerate(targets[2:], 2))},
+        arguments=("Work *m",),
+        array="m->v",
+        number="V",
+    )
+    has_choices = any(function.instruction_id(k) in _CHOICES for k in range(function.n_instructions()))
+    width, flags = (1, ()) if has_choices else vector_flags()
+    sizes = problem.sizes(statements.stored, width)
+    defined = "".join(f"#define {name} {value}\n" for name, value in sizes.items())
+    tables = (
+        f"static const int {name}[] = {{{', '.join(map(str, table)) or '0'}}};\n"
+        for name, table in problem.tables().items()
+    )
+    sources = {
+        _UNIT: (files("fmilin.codegen") / "runtime" / _UNIT).read_text(encoding="utf-8"),
+        "sizes.h": f"{defined}#define GOOD {GOOD}\n",
+        "equations.c": "\n".join([*tables, *statements.functions()]),
+    }
+    return sources, flags
+
+
+@cache
+def vector_flags() -> tuple[int, tuple[str, ...]]:
+    """Return how many numbers the processor's registers hold, and the compiler's flags for them."""
+    if platform.machine() in ("x86_64", "AMD64"):
+        flags = _processor_flags()
+        if "avx512f" in flags:
+            return 8, ("-mavx512f",)
+        if "avx2" in flags:
+            return 4, ("-mavx2",)
+    return 2, ()
+
+
+def _processor_flags() -> set[str]:
+    if sys.platform != "linux":
+        return set()
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return set()
+    match = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
+    return set(match.group(1).split()) if match else set()

@@ -1,0 +1,292 @@
+"""``fl.connect``: models wired together become one model, with events where members have them; sampled closed loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fmilin.composition.cosimulation import Cosimulation, Master, Member
+from fmilin.composition.declaration import (
+    NO_CHANGE,
+    Connection,
+    Feed,
+    Link,
+    Wanted,
+    in_member,
+    inputs_of,
+    links_of,
+    outputs_of,
+    qualified,
+)
+from fmilin.composition.linear_member import SampledMember, at_rest, from_linear, linear_from_control, with_outputs
+from fmilin.composition.master import base_step
+from fmilin.composition.system import ConnectedModel, Declaration
+from fmilin.errors import UsageError
+from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.procedure import linearize
+from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Hybrid, Passage, Stepped
+from fmilin.model.visits import one_at_a_time
+from fmilin.signals import FloatArray, Signal, Signals
+from fmilin.support.kinds import kinds_checked
+from fmilin.tolerances import INSEPARABLE
+
+
+@one_at_a_time
+def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> LinearModel:
+    """Return the discrete linear model of a plant with sampled regulators, from sample to sample.
+
+    It has a ``sample_time``, the states of the plant, then those of the regulators. The plant between two samples is
+    exact: its outputs are read at t_k, every regulator answers at once, and what it answers is held until t_(k+1).
+    Raises UsageError when this is no connected system, nothing is sampled, sample times have no common period, or one
+    regulator feeds another.
+
+    Parameters
+    ----------
+    model : ConnectedModel
+        With sampled members, which feed continuous members only. Where their sample times differ, the model is lifted
+        over their common period: inputs are held over it.
+    point : OperatingPoint, optional
+        Where the system starts by default.
+    """
+    if not isinstance(model, ConnectedModel):
+        raise UsageError("A sampled loop needs a connected system: join plant and regulators with fl.connect first.")
+    sampled = {name: m for name, m in model.members.items() if isinstance(m, SampledMember)}
+    times = {m.linear.sample_time for m in sampled.values()}
+    if not times:
+        raise UsageError(f"No member of '{model.info.name}' is sampled: fl.linearize gives its linear model.")
+    step, periods = base_step(sorted(times))
+    point = operating_point(model) if point is None else point
+    model = model_at(model, point)  # type: ignore[assignment]
+    continuous, declaration = _split(model, sampled)
+    plant = linearize(continuous, _plant_point(continuous, model, point))
+    whole = system_of(replace(declaration, members={_PLANT: from_linear(plant), **sampled}))
+    parts = {_PLANT: plant, **{name: m.linear for name, m in sampled.items()}}
+    members = tuple(
+        Member(part.name, with_outputs(own, [own.outputs.index_of(name) for name in part.model.outputs.names]))
+        for part in whole.coupling.parts
+        for own in (parts[part.name],)
+    )
+    master = Master("gauss-seidel", (*sampled, _PLANT))
+    every = {name: periods[m.linear.sample_time] for name, m in sampled.items()}
+    loop = Cosimulation(whole, operating_point(whole), master, step, plant, members, every)
+    return _renamed(loop.linear, model)
+
+
+_PLANT = "plant of the loop"
+
+
+def approximated_loop(model: ConnectedModel, point: OperatingPoint) -> LinearModel:
+    """Return a continuous approximation of the same, with :func:`continuous_law` for each regulator."""
+    sampled = {name: m for name, m in model.members.items() if isinstance(m, SampledMember)}
+    continuous, declaration = _split(model, sampled)
+    plant = linearize(continuous, _plant_point(continuous, model, point))
+    laws = {name: from_linear(continuous_law(m.linear)) for name, m in sampled.items()}
+    return _renamed(linearize(system_of(replace(declaration, members={_PLANT: from_linear(plant), **laws}))), model)
+
+
+def continuous_law(linear: LinearModel) -> LinearModel:
+    """Return a sampled model, by Tustin's rule, w = s h/2, and Pade's (1 - s h/4)/(1 + s h/4) for what is held."""
+    h, one, k = linear.sample_time, np.eye(len(linear.A)), len(linear.outputs)
+    if np.linalg.cond(linear.A + one) > INSEPARABLE:
+        raise UsageError(
+            f"'{linear.model.name}' has a pole at z = -1, which no continuous system has: ask for L as it is."
+        )
+    M = np.linalg.inv(linear.A + one)
+    A, B = 2 / h * M @ (linear.A - one), 4 / h * M @ linear.B
+    C, D = linear.C @ M, linear.D - linear.C @ M @ linear.B
+    held = Signals(Signal(f"hold of {s.name}", s.unit, s.nominal) for s in linear.outputs)
+    matrices = (
+        np.block([[A, np.zeros((len(A), k))], [8 / h * C, -4 / h * np.eye(k)]]),
+        np.vstack((B, 8 / h * D)),
+        np.hstack((-C, np.eye(k))),
+        -D,
+    )
+    law = at_rest(linear.model, (Signals([*linear.states, *held]), linear.inputs, linear.outputs), matrices, 0.0)
+    start = {s.name: 0.0 for s in held} | dict(zip(linear.states.names, linear.y0.tolist(), strict=True))
+    y0 = np.concatenate((linear.y0, np.zeros(k)))
+    return replace(law, y0=y0, point=replace(linear.point, states={s.name: start[s.name] for s in law.states}))
+
+
+def _split(model: ConnectedModel, sampled: Mapping[str, SampledMember]) -> tuple[ConnectedModel, Declaration]:
+    """Return the continuous members as a system of their own, and how the regulators are wired to it."""
+    d = model.declaration
+    inner = [link for link in d.links if link.source[0] not in sampled and link.target[0] not in sampled]
+    held = [link for link in d.links if link.source[0] in sampled and link.target[0] not in sampled]
+    read = [link for link in d.links if link.source[0] not in sampled and link.target[0] in sampled]
+    if len(inner) + len(held) + len(read) < len(d.links):
+        raise UsageError("One sampled regulator feeds another: join them to one first.")
+    own = [f for f in (d.feeds[i] for i in model._chosen) if any(t[0] not in sampled for t, _ in f.targets)]
+    feeds = [replace(f, targets=tuple(x for x in f.targets if x[0][0] not in sampled)) for f in own]
+    feeds += [Feed(Signal(f"held {qualified(*k.target)}"), ((k.target, k.change),)) for k in held]
+    shown = [w for w in d.wanted if w.source[0] not in sampled]
+    sources = list(dict.fromkeys(link.source for link in read))
+    wanted = [*shown, *(Wanted(f"read {qualified(*s)}", s) for s in sources)]
+    members = {name: m for name, m in model.members.items() if name not in sampled}
+    plant = system_of(Declaration(_PLANT, members, inner, feeds, wanted))
+    links = [Link((_PLANT, f"read {qualified(*k.source)}"), k.target, k.change) for k in read]
+    links += [Link(k.source, (_PLANT, f"held {qualified(*k.target)}"), NO_CHANGE) for k in held]
+    outer = []
+    for i in model._chosen:
+        f = d.feeds[i]
+        targets = [((_PLANT, f.signal.name), NO_CHANGE)] if any(t[0] not in sampled for t, _ in f.targets) else []
+        targets += [x for x in f.targets if x[0][0] in sampled]
+        outer.append(Feed(f.signal, tuple(targets)))
+    out = [w if w.source[0] in sampled else Wanted(w.name, (_PLANT, w.name)) for w in d.wanted]
+    return plant, Declaration(model.info.name, {}, links, outer, out)
+
+
+def _plant_point(plant: ConnectedModel, model: ConnectedModel, point: OperatingPoint) -> OperatingPoint:
+    at = model.coupling.settle(point.time, point.states, point.inputs)
+    sources = {link.target: link.source for link in model.declaration.links}
+    inputs = []
+    for feed in plant.declaration.feeds:
+        name = feed.signal.name
+        if model.inputs.has(name):
+            inputs.append(point.inputs[model.inputs.positions[name]])
+        else:
+            inputs.append(at.outputs[model._taps[sources[feed.targets[0][0]]]])
+    return OperatingPoint(point.time, point.states, np.array(inputs, dtype=float), {})
+
+
+def _renamed(linear: LinearModel, model: ConnectedModel) -> LinearModel:
+    """Give the plant's states the names that they have in the system."""
+
+    def own(signal: Signal) -> Signal:
+        return replace(signal, name=signal.name.removeprefix(f"{_PLANT}."), aliases=())
+
+    point = linear.point
+    states = {name.removeprefix(f"{_PLANT}."): value for name, value in point.states.items()}
+    y, x = (Signals(map(own, signals)) for signals in (linear.states, linear.full_states))
+    return replace(linear, point=replace(point, states=states), states=y, full_states=x, model=model.info)
+
+
+__all__ = ["Connection", "HybridSystem", "connect", "member_of", "system_of"]
+
+
+def system_of(declaration: Declaration) -> ConnectedModel:
+    """Return the model; a :class:`Hybrid` one where a member is."""
+    hybrid = any(isinstance(model, Hybrid) for model in declaration.members.values())
+    return (HybridSystem if hybrid else ConnectedModel)(declaration)
+
+
+class HybridSystem(ConnectedModel, Hybrid):
+    """A connected system with members that have events."""
+
+    def _hybrids(self) -> dict[str, Hybrid]:
+        return {part.name: part.model for part in self.coupling.parts if isinstance(part.model, Hybrid)}
+
+    def restart(self) -> None:
+        """Return all members to the mode in which they start."""
+        self.coupling.forget()
+        for name, member in self._hybrids().items():
+            with in_member(name):
+                member.restart()
+
+    def pass_event(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
+        """Carry out what happens at a point in every member, with the inputs that stood just before."""
+        return self._passed(t, x, u, lambda m, own, v: m.pass_event(t, own, v))
+
+    def completed_step(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
+        """Tell every member that a step was accepted."""
+        return self._passed(t, x, u, lambda m, own, v: m.completed_step(t, own, v))
+
+    def _passed(
+        self, t: float, x: FloatArray, u: FloatArray, act: Callable[[Any, FloatArray, FloatArray], Passage]
+    ) -> Passage:
+        passages = self._at_members(
+            t, x, u, lambda model, own, v: act(model, own, v) if isinstance(model, Hybrid) else Passage(own)
+        )
+        self.coupling.forget()
+        states = np.concatenate([np.empty(0), *(p.states for p in passages)])
+        return Passage(states, any(p.wants_event for p in passages), any(p.terminates for p in passages))
+
+    @property
+    def remembers_mode(self) -> bool:
+        """Whether every member does."""
+        return all(member.remembers_mode for member in self._hybrids().values())
+
+    def next_event_time(self) -> float | None:
+        """Return when the first of the members' time events is due."""
+        times = [t for member in self._hybrids().values() if (t := member.next_event_time()) is not None]
+        return min(times, default=None)
+
+
+@kinds_checked
+def connect(
+    members: Mapping[str, Any],
+    connections: Iterable[Connection | Sequence[Any]] = (),
+    *,
+    inputs: Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
+    outputs: Sequence[str] | Mapping[str, str] | None = None,
+    name: str = "system",
+) -> ConnectedModel:
+    """Return models that are wired together as one model.
+
+    It is a model like any other: states ``member.state``, the constraints of its members, exact derivatives through
+    algebraic loops where all members have exact derivatives. ``linearize``, ``trim``, ``simulate``, ``verify``, exports
+    and ``fmilin build`` take it. Closing it closes the members. Raises UsageError or UnknownNameError when a name is
+    unknown, units do not fit, sizes differ, or an input is fed twice; NumericalError when an algebraic loop has no
+    solution, or no single one: det(I - K D) = 0.
+
+    Parameters
+    ----------
+    members : mapping of str to member
+        By name: a :class:`~fmilin.Model` of any source, a :class:`~fmilin.LinearModel`, or a linear system of
+        python-control. A co-simulation FMU is identified first. What is sampled holds its outputs between its samples:
+        :func:`fmilin.sampled_loop`.
+    connections : iterable of (source, target), (source, target, factor) or (source, target, factor, offset)
+        ``("plant.y", "controller.u")``: an input gets factor times the output plus offset, after a conversion of units
+        where both ends have one. An output may feed several inputs, an input takes one output. The name of an array
+        means all its elements. :class:`Connection` says more.
+    inputs : sequence of str, or mapping of str to str or sequence of str, optional
+        Inputs of members that are inputs of the system; as a mapping, under names of their own. By default all that
+        nothing feeds. Others stay at their start values.
+    outputs : sequence of str, or mapping of str to str, optional
+        Variables of members; by default all their outputs.
+    name : str
+        Of the system.
+
+    Examples
+    --------
+    >>> import control
+    >>> import fmilin as fl
+    >>> from fmilin.models.ode import OdeModel
+    >>> spring = control.ss([], [], [], [[-3.0]], inputs=["x"], outputs=["force"])
+    >>> plant = OdeModel("cart", {"s": "v", "v": "F"}, inputs=["F"], outputs={"x": "s"})
+    >>> system = fl.connect({"cart": plant, "spring": spring}, [("cart.x", "spring.x"), ("spring.force", "cart.F")])
+    >>> fl.linearize(system).A
+    array([[ 0.,  1.],
+           [-3.,  0.]])
+    """
+    if not isinstance(members, Mapping) or not members:
+        raise UsageError("'members' is a mapping of names to models, with one member at least.")
+    models = {}
+    for member, source in members.items():
+        if not isinstance(member, str) or not member:
+            raise UsageError(f"A member's name is a text, not {member!r}.")
+        with in_member(member):
+            models[member] = member_of(member, source)
+    links = links_of(models, connections)
+    feeds = inputs_of(models, links, inputs)
+    return system_of(Declaration(name, models, links, feeds, outputs_of(models, outputs)))
+
+
+def member_of(name: str, source: Any) -> Model:
+    """Return what is connected as a model."""
+    if isinstance(source, LinearModel):
+        return SampledMember(source) if source.sample_time else from_linear(source)
+    if isinstance(source, Stepped):
+        from fmilin.linearization.procedure import linearize
+
+        return from_linear(linearize(source))  # type: ignore[arg-type]
+    if isinstance(source, Model):
+        return source
+    if isinstance(source, (str, bytes)) or hasattr(source, "__fspath__"):
+        raise UsageError(f"The member '{name}' is a text or path: load it first, fl.load({str(source)!r}).")
+    linear = linear_from_control(name, source)
+    return SampledMember(linear) if linear.sample_time else from_linear(linear)

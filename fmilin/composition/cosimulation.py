@@ -1,0 +1,245 @@
+"""The linear model of a co-simulation itself: the members as they answer a step, and a master that passes values on.
+
+Each member is x[k+1] = Phi x[k] + Gamma v[k], its solver taken as exact; what is read after the step is y = C x[k+1] +
+D v[k], so that outputs with feedthrough are states, too. Without these Jacobi is x[k+1] = (Phi + Gamma K C) x[k].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import lcm
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import block_diag
+from scipy.optimize import linear_sum_assignment
+
+from fmilin.composition.declaration import qualified
+from fmilin.composition.linear_member import SampledMember
+from fmilin.composition.master import MASTERS, Master, Member, OneStep, one_period, output_name
+from fmilin.composition.system import ConnectedModel
+from fmilin.diagnostics import Remark
+from fmilin.errors import NumericalError, UsageError
+from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
+from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.procedure import linearize
+from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.visits import one_at_a_time
+from fmilin.signals import Signal, Signals
+from fmilin.support.verbs import Shown
+from fmilin.tolerances import GROWS_IN_STEPS
+
+__all__ = ["MASTERS", "Cosimulation", "CoupledMode", "Master", "Member", "cosimulated"]
+STEPS_TRIED = 240  # steps that are looked at for the first unstable one, in equal ratios
+SHORTEST, LONGEST = 1e-3, 1e3  # of them, in parts of the fastest and of the slowest time of the plant
+BISECTIONS = 60
+Complex = NDArray[np.complex128]
+
+
+class CoupledMode(NamedTuple):
+    """What the co-simulation makes of a mode of the coupled plant."""
+
+    plant: complex  # s, in 1/s
+    multiplier: complex  # z of the co-simulation
+    seen: complex  # log(z)/h, in 1/s
+    resolved: bool  # whether the step is short enough to see the mode at all: |Im s| h < pi
+
+    @property
+    def damping(self) -> tuple[float, float]:
+        """Damping ratio of the plant, and in the co-simulation."""
+        return tuple(0.0 if s == 0 else -s.real / abs(s) for s in (self.plant, self.seen))  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, repr=False)
+class Cosimulation(Shown):
+    """A co-simulation of a connected system, linearized."""
+
+    model: ConnectedModel
+    point: OperatingPoint
+    master: Master
+    step: float  # in seconds
+    plant: LinearModel  # the coupled plant, as it is without any co-simulation
+    members: tuple[Member, ...]
+    # of members that are sampled less often than every step: every how many steps; the model is then that of the period
+    periods: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def period(self) -> float:
+        """How long the discrete model's step is: the common period of what is sampled."""
+        return self.step * lcm(*self.periods.values())
+
+    @cached_property
+    def linear(self) -> LinearModel:
+        """The discrete linear model over one step."""
+        whole = one_period(self.model, self.master, self.members, self.step, self.periods)
+        return _as_linear_model(self, whole.held, _slopes(self, whole))
+
+    @cached_property
+    def modes(self) -> tuple[CoupledMode, ...]:
+        """What becomes of each mode of the plant, slowest first; empty with sampled members: no plant without them."""
+        if any(m.linear.sample_time for m in self.members):
+            return ()
+        s = self.plant.eigenvalues()
+        z = np.linalg.eigvals(self.linear.A).astype(np.complex128)
+        rows, columns = linear_sum_assignment(np.abs(z[:, None] - np.exp(s * self.step)))
+        multipliers = dict(zip(columns.tolist(), z[rows].tolist(), strict=True))
+        upper = sorted((i for i in multipliers if s[i].imag >= -1e-12 * abs(s[i])), key=lambda i: abs(s[i]))
+        seen = {i: complex(np.log(m) / self.step) if m else complex(-np.inf) for i, m in multipliers.items()}
+        resolved = np.abs(s.imag) * self.step < np.pi
+        return tuple(CoupledMode(complex(s[i]), complex(multipliers[i]), seen[i], bool(resolved[i])) for i in upper)
+
+    @property
+    def growth(self) -> float:
+        """The largest |z|."""
+        return float(np.max(np.abs(np.linalg.eigvals(self.linear.A)), initial=0.0))
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether no |z| exceeds 1."""
+        return self.growth <= 1.0 + GROWS_IN_STEPS
+
+    @cached_property
+    def largest_step(self) -> float | None:
+        """The largest stable step in seconds, by bisection; None where none is, infinite where all those tried are."""
+        if any(m.linear.sample_time for m in self.members):
+            raise UsageError("A member is sampled: the step is its sample time.")
+        s = self.plant.eigenvalues()
+        if np.max(s.real, initial=0.0) > 1e-9 * np.max(np.abs(s), initial=1.0):
+            raise NumericalError(
+                f"The coupled plant is unstable itself (an eigenvalue {s[np.argmax(s.real)]:.6g} 1/s): at no "
+                "step its co-simulation is stable."
+            )
+        own = np.concatenate([s, *(m.linear.eigenvalues() for m in self.members)])
+        sizes = np.abs(own)[np.abs(own) > 1e-9 * np.max(np.abs(own), initial=1e-300)]
+        if not len(sizes):
+            sizes = np.ones(1)
+        steps = np.geomspace(SHORTEST / sizes.max(), LONGEST / sizes.min(), STEPS_TRIED)
+        first = next((k for k, h in enumerate(steps.tolist()) if not replace(self, step=h).is_stable), None)
+        if not first:
+            return None if first == 0 else float("inf")
+        stable, unstable = float(steps[first - 1]), float(steps[first])
+        for _ in range(BISECTIONS):
+            middle = 0.5 * (stable + unstable)
+            stable, unstable = (middle, unstable) if replace(self, step=middle).is_stable else (stable, middle)
+        return stable
+
+
+@one_at_a_time
+def cosimulated(
+    model: ConnectedModel,
+    point: OperatingPoint | None = None,
+    *,
+    step: float,
+    master: str = "jacobi",
+    order: Sequence[str] = (),
+) -> Cosimulation:
+    """Return the linear model of a co-simulation of a connected system, with the delays of its coupling.
+
+    Raises UsageError when the model is no connected system, or the step or the order is none.
+
+    Parameters
+    ----------
+    model : ConnectedModel
+        From :func:`fmilin.connect` or an SSP file.
+    point : OperatingPoint, optional
+        Where the system starts by default.
+    step : float
+        Between communication points, in seconds.
+    master : {"jacobi", "gauss-seidel"}
+    order : sequence of str, optional
+        In which a Gauss-Seidel master steps the members.
+
+    Examples
+    --------
+    >>> import numpy as np, fmilin as fl
+    >>> from fmilin.models.ode import OdeModel
+    >>> a = OdeModel("a", {"x": "-x + u"}, inputs=["u"], outputs={"y": "x"})
+    >>> b = OdeModel("b", {"x": "-x + u"}, inputs=["u"], outputs={"y": "-2*x"})
+    >>> system = fl.connect({"a": a, "b": b}, [("a.y", "b.u"), ("b.y", "a.u")])
+    >>> found = fl.cosimulated(system, step=0.5)
+    >>> E = np.exp(-0.5)  # z = E +- i sqrt(2) (1 - E)
+    >>> bool(np.allclose(abs(np.linalg.eigvals(found.linear.A)), np.hypot(E, np.sqrt(2) * (1 - E))))
+    True
+    """
+    if not isinstance(model, ConnectedModel):
+        raise UsageError(
+            f"'{model.info.name}' is no connected system: a co-simulation is of several members (fl.connect, or an SSP "
+            "file)."
+        )
+    if not (np.isfinite(step) and step > 0):
+        raise UsageError(f"The communication step is {step:g} s: it must be positive and finite.")
+    how = Master(master, tuple(order))
+    how.numbers(list(model.members))
+    point = operating_point(model) if point is None else point
+    model = model_at(model, point)  # type: ignore[assignment]
+    points = model.coupling.evaluated_members(point.time, point.states, point.inputs)
+    members = tuple(
+        Member(part.name, _linearized(part.model, OperatingPoint(point.time, x, v), step))
+        for part, (x, v) in zip(model.coupling.parts, points, strict=True)
+    )
+    return Cosimulation(model, point, how, float(step), linearize(model, point), members)
+
+
+def _linearized(model: Model, point: OperatingPoint, step: float) -> LinearModel:
+    if not isinstance(model, SampledMember):
+        return linearize(model, point)
+    if abs(model.linear.sample_time - step) > 1e-9 * step:
+        raise UsageError(
+            f"'{model.info.name}' is sampled every {model.linear.sample_time:g} s: the communication step is that, not "
+            f"{step:g} s."
+        )
+    return model.shown()
+
+
+def _slopes(of: Cosimulation, whole: OneStep) -> Slopes:
+    """Return the slopes of the step; their errors are its change when all slopes of the members are off by theirs."""
+    moved = [Member(m.name, _moved(m.linear)) for m in of.members]
+    off = one_period(of.model, of.master, moved, of.step, of.periods)
+    nz, nu = len(whole.states), len(of.model.inputs)
+    states, outputs = np.abs(off.states - whole.states), np.abs(off.outputs - whole.outputs)
+    y, u = slice(nz), slice(nz, nz + nu)
+    matrices = whole.states[:, y], whole.states[:, u], whole.outputs[:, y], whole.outputs[:, u]
+    errors = states[:, y], states[:, u], outputs[:, y], outputs[:, u]
+    return Slopes(*matrices, whole.states[:, -1], *errors)
+
+
+def _moved(linear: LinearModel) -> LinearModel:
+    """Return a member whose slopes are wrong by their errors; an output without feedthrough gets none."""
+    moved = {name: getattr(linear, name) + getattr(linear.errors, name) for name in "ABCD"}
+    return replace(linear, **moved | {"D": np.where(linear.D == 0.0, 0.0, moved["D"])})
+
+
+def _as_linear_model(of: Cosimulation, held: Sequence[str], slopes: Slopes) -> LinearModel:
+    plant = of.plant
+    T = block_diag(np.zeros((0, 0)), *(m.linear.T for m in of.members))
+    T = np.hstack((T, np.zeros((len(T), len(held)))))
+    coordinates = [replace(s, name=qualified(m.name, s.name), aliases=()) for m in of.members for s in m.linear.states]
+    taken = {s.name for s in coordinates}
+    memories = [Signal(name if name not in taken else f"held({name})") for name in held]
+    every = [replace(s, name=qualified(m.name, s.name), aliases=()) for m in of.members for s in m.linear.full_states]
+    at = of.model.coupling.settle(of.point.time, of.point.states, of.point.inputs)
+    names = [output_name(of.model, j) for j in range(of.model.coupling.size[2])]
+    values = np.array([at.outputs[names.index(name)] for name in held], dtype=np.float64)
+    y0, accuracy = np.concatenate([*(m.linear.y0 for m in of.members), values]), plant.accuracy
+    own = IndependentCoordinates(
+        Signals([*coordinates, *memories]), Signals(every), y0, T, np.zeros_like(T), plant.method.coordinates,
+        accuracy.conditioning, accuracy.constraint_residual,
+    )  # fmt: skip
+    method = plant.method.derivatives, plant.method.evaluations, plant.method.products
+    remark = Remark(
+        "way",
+        f"The discrete model of a co-simulation by a {of.master.kind} master over steps of {of.step:g} s"
+        f"{f', lifted over {of.period:g} s, over which inputs are held' if of.period > of.step else ''}; the members' "
+        "own solvers are taken as exact.",
+    )
+    seen = of.model.evaluate(of.point.time, of.point.states, of.point.inputs).outputs
+    point = replace(
+        point_of(of.model, of.point, seen),
+        states={qualified(m.name, n): v for m in of.members for n, v in m.linear.point.states.items()},
+        parameters=plant.point.parameters,
+    )
+    return built(of.model, own, slopes, point, method, (remark, *plant.warnings), sample_time=of.period)

@@ -1,0 +1,367 @@
+"""What comes back at a wire for what is sent from it (L), and what a loop makes of a disturbance: S = 1/(1 - L).
+
+A wire bears the name of the input at which it ends; the name of an output means all wires that begin there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fmilin.composition.connect import approximated_loop, sampled_loop, system_of
+from fmilin.composition.declaration import NO_CHANGE, Feed, Link, Wanted, in_member, qualified, signal_of, split
+from fmilin.composition.linear_member import HeldMember, SampledMember
+from fmilin.composition.loops import require_solvable
+from fmilin.composition.system import ConnectedModel, Declaration
+from fmilin.diagnostics import Remark
+from fmilin.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.linear_model.model import EntryErrors, LinearModel, relative_error
+from fmilin.linearization.procedure import linearize
+from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.visits import one_at_a_time
+from fmilin.signals import FloatArray, Signal, Signals
+
+
+@dataclass(frozen=True)
+class Wire:
+    """What a name stands for: links from one output, or a wire inside a member that is a system itself."""
+
+    name: str
+    links: tuple[Link, ...] = ()
+    inside: tuple[str, str] | None = None  # the member, and the wire's name in it
+    at_source: bool = False  # whether the value meant is that of the output, not what an input makes of it
+
+
+class CutSystem(NamedTuple):
+    """A connected system in which each of some wires has become an input of its name, and what it brings an output."""
+
+    model: ConnectedModel
+    point: OperatingPoint
+
+
+def brought_by(wire: str) -> str:
+    """Return the name of the output that is what a wire brings."""
+    return f"brought by the wire to {wire}"
+
+
+def wire_of(model: ConnectedModel, name: str) -> Wire:
+    """Return the wire of a name."""
+    wires = _wires(model)
+    if name in wires:
+        return wires[name]
+    try:
+        member, own = split(name, model.members)
+        inputs = model.members[member].inputs
+    except UnknownNameError:
+        raise UnknownNameError.among(name, wires, f"a wire of '{model.info.name}'") from None
+    if not inputs.has(own):
+        raise UnknownNameError.among(name, wires, f"a wire of '{model.info.name}'")
+    canonical = qualified(member, inputs[inputs.positions[own]].name)
+    if canonical in wires:
+        return wires[canonical]
+    raise UsageError(
+        f"No wire ends at '{name}': it is an input that no output feeds, so no loop goes through it. Name an input "
+        f"that is connected: {', '.join(wires) or 'there is none'}."
+    )
+
+
+def _wires(model: ConnectedModel) -> dict[str, Wire]:
+    from_source: dict[str, list[Link]] = {}
+    for link in model.declaration.links:
+        from_source.setdefault(qualified(*link.source), []).append(link)
+    wires = {name: Wire(name, tuple(links), at_source=True) for name, links in from_source.items()}
+    wires |= {(target := qualified(*k.target)): Wire(target, (k,)) for k in model.declaration.links}
+    for member, own in model.members.items():
+        if isinstance(own, ConnectedModel):
+            names = ((name, qualified(member, name)) for name in _wires(own))
+            wires |= {full: Wire(full, inside=(member, name)) for name, full in names if full not in wires}
+    return wires
+
+
+def cut_at(model: ConnectedModel, point: OperatingPoint, names: Sequence[str]) -> CutSystem:
+    """Return a system at a point with wires cut: they are inputs behind its own, what they bring outputs."""
+    wires = [wire_of(model, name) for name in names]
+    targets = [qualified(*link.target) for wire in wires for link in wire.links]
+    if twice := sorted({n for several in (targets, names) for n in several if several.count(n) > 1}):
+        raise UsageError(f"The wire to '{twice[0]}' is named twice among {', '.join(names)}. Name each once.")
+    try:
+        changed, values = _cut(model, point, wires)
+    except NumericalError as error:
+        raise NumericalError(
+            f"With the wire to {', '.join(names)} cut the system has no solution: {error}", variable=error.variable
+        ) from None
+    return CutSystem(changed, replace(point, inputs=np.concatenate((point.inputs, values))))
+
+
+def _cut(model: ConnectedModel, point: OperatingPoint, wires: Sequence[Wire]) -> tuple[ConnectedModel, FloatArray]:
+    """Return the system with wires cut, and what they carry."""
+    d = model.declaration
+    members, feeds, wanted = dict(d.members), list(d.feeds), list(d.wanted)
+    links = [link for link in d.links if not any(link in wire.links for wire in wires)]
+    for wire in wires:
+        own = wire.inside is None
+        feed, brought = _own_wire(model, point, wire) if own else _inner_wire(model, point, wire, members)
+        feeds.append(feed)
+        wanted.append(brought)
+    kept = list(range(len(d.feeds)) if d.chosen is None else d.chosen)
+    chosen = [*kept, *range(len(d.feeds), len(feeds))]
+    changed = Declaration(d.name, members, links, feeds, wanted, d.constraints, chosen, d.notes)
+    return system_of(changed), np.array([feed.signal.start for feed in feeds[len(d.feeds) :]])
+
+
+def _own_wire(model: ConnectedModel, point: OperatingPoint, wire: Wire) -> tuple[Feed, Wanted]:
+    """Return the input and the output that a wire becomes."""
+    at = model.coupling.settle(point.time, point.states, point.inputs)
+    first = wire.links[0]
+    if wire.at_source:
+        value, change = at.outputs[model._taps[first.source]], NO_CHANGE
+        unit = signal_of(model.members[first.source[0]], first.source).unit
+    else:
+        value, change = at.inputs[model.coupling.wires.names.index(qualified(*first.target))], first.change
+        inputs = model.members[first.target[0]].inputs
+        unit = inputs[inputs.positions[first.target[1]]].unit
+    ends = tuple((link.target, link.change if wire.at_source else NO_CHANGE) for link in wire.links)
+    feed = Feed(Signal(wire.name, unit, start=float(value)), ends)
+    return feed, Wanted(brought_by(wire.name), first.source, change, unit)
+
+
+def _inner_wire(
+    model: ConnectedModel, point: OperatingPoint, wire: Wire, members: dict[str, Model]
+) -> tuple[Feed, Wanted]:
+    """Cut a wire inside a member, which is replaced among ``members``."""
+    assert wire.inside is not None  # noqa: S101 - _cut has looked
+    member, own = wire.inside
+    x, v = model.coupling.evaluated_members(point.time, point.states, point.inputs)[list(model.members).index(member)]
+    inner = members[member]
+    assert isinstance(inner, ConnectedModel)  # noqa: S101 - _wires has looked
+    of_cuts = inner.start.inputs[len(v) :]  # of wires in it that were cut before
+    with in_member(member):
+        at = OperatingPoint(point.time, x, np.concatenate((v, of_cuts)), {})
+        changed, (value,) = _cut(inner, at, [wire_of(inner, own)])
+    members[member] = changed
+    feed = Feed(Signal(wire.name, changed.inputs[-1].unit, start=float(value)), (((member, own), NO_CHANGE),))
+    return feed, Wanted(brought_by(wire.name), (member, brought_by(own)))
+
+
+Wires = str | Sequence[str]
+AS_WIRED = "signs are as wired, so that S = 1/(1 - L), T = 1 - S, and the critical point of L is +1"
+
+
+@one_at_a_time
+def loop_transfer(
+    system: Model,
+    wires: Wires,
+    point: OperatingPoint | None = None,
+    *,
+    opened: Sequence[str] = (),
+    continuous: bool = False,
+) -> LinearModel:
+    """Return L: what comes back at a wire for what is sent from it, with the wire cut there.
+
+    Raises UsageError or UnknownNameError when this is no connected system, or there is no such wire; NumericalError
+    when the system has no solution without the wire.
+
+    Parameters
+    ----------
+    system : Model
+        Of :func:`fmilin.connect`, or of an SSP file.
+    wires : str or sequence of str
+        ``"plant.u"``, the input at which a wire ends, or an output: all wires that begin there. Several are cut at
+        once, and L has a row and a column for each. In a system that is a member of another the name goes on:
+        ``"inner.plant.u"``.
+    point : OperatingPoint, optional
+        Of the closed system, where it starts by default. Cutting moves nothing: each wire goes on carrying its value.
+    opened : sequence of str
+        Further wires that are cut for this question, carrying what they carry at the point.
+    continuous : bool
+        Of sampled members a continuous approximation: Tustin's rule, and a delay of half a sample; a remark says so.
+
+    Returns
+    -------
+    LinearModel
+        With an input and an output of the name of each wire. Signs are as wired: S = 1/(1 - L), T = 1 - S; a loop with
+        negative feedback has its minus sign in L. With sampled members it is discrete, from sample to sample
+        (:func:`fmilin.sampled_loop`): what is sent is held over a sample, which is the truth at wires from and to
+        regulators, and a remark says where it is not.
+
+    Examples
+    --------
+    >>> import control, fmilin as fl
+    >>> plant, law = control.tf([1.0], [1.0, 1.0]), control.tf([3.0], [1.0])
+    >>> members = {n: control.ss(s, inputs="u", outputs="y") for n, s in (("plant", plant), ("law", law))}
+    >>> system = fl.connect(members, [("plant.y", "law.u", -1.0), ("law.y", "plant.u")])
+    >>> L = fl.loop_transfer(system, "plant.u")
+    >>> round(float(L.to_control()(0).real), 9)
+    -3.0
+    """
+    names, linear = _linear(system, wires, point, list(opened), continuous=continuous)
+    text = f"L at {names}: what comes back there for what is sent from there; {AS_WIRED}."
+    return replace(linear, warnings=(Remark("loop", text), *linear.warnings))
+
+
+@one_at_a_time
+def sensitivity(
+    system: Model,
+    wires: Wires,
+    point: OperatingPoint | None = None,
+    *,
+    opened: Sequence[str] = (),
+    continuous: bool = False,
+) -> LinearModel:
+    """Return S = 1/(1 - L), from what is added on a wire of the closed loop to what the wire then carries.
+
+    ``system``, ``wires``, ``point``, ``opened``, ``continuous``, signs and errors are those of :func:`loop_transfer`.
+    Regulators with different sample times are refused: over their common period a signal on the wire would be held,
+    which the closed loop does not do.
+    """
+    names, L = _linear(system, wires, point, list(opened), closed=True, continuous=continuous)
+    text = f"S at {names}, from what is added on the wire to what it then carries; {AS_WIRED}."
+    return _told(_closed(L), text)
+
+
+@one_at_a_time
+def complementary_sensitivity(
+    system: Model,
+    wires: Wires,
+    point: OperatingPoint | None = None,
+    *,
+    opened: Sequence[str] = (),
+    continuous: bool = False,
+) -> LinearModel:
+    """Return T = 1 - S = -L/(1 - L): minus what comes back at a wire, in the closed loop, for what is added there.
+
+    ``system``, ``wires``, ``point``, ``opened``, ``continuous``, signs and errors are those of :func:`sensitivity`.
+    """
+    names, L = _linear(system, wires, point, list(opened), closed=True, continuous=continuous)
+    S = _closed(L)
+    outputs = {name: -value for name, value in S.point.outputs.items()}
+    T = replace(S, C=-S.C, D=np.eye(len(S.D)) - S.D, point=replace(S.point, outputs=outputs))
+    return _told(T, f"T at {names}: minus what comes back there for what is added on the wire; {AS_WIRED}.")
+
+
+@one_at_a_time
+def opened(system: Model, wires: Wires, point: OperatingPoint | None = None) -> LinearModel:
+    """Return the linear model of a system with wires cut: each is an input of its name, beside the system's own.
+
+    ``system``, ``wires``, ``point`` and what is raised are those of :func:`loop_transfer`; outputs are the system's.
+    """
+    model, point, names = _system(system, wires, point)
+    cut = cut_at(model, point, names)
+    linear = _linearized(cut.model.with_interface(None, model.outputs.names), cut.point)
+    return _told(linear, f"Opened at {', '.join(names)}: what each wire carried is an input now.")
+
+
+def require_wires(system: Model, names: Sequence[str]) -> None:
+    """Refuse names that are no wires of a system, before anything is computed."""
+    for name in names:
+        if isinstance(system, ConnectedModel):
+            wire_of(system, name)
+        else:
+            _system(system, name, None)
+
+
+def _system(
+    system: Model, wires: Wires, point: OperatingPoint | None
+) -> tuple[ConnectedModel, OperatingPoint, list[str]]:
+    if not isinstance(system, ConnectedModel):
+        name = system.info.name if isinstance(system, Model) else str(system)
+        raise UsageError(
+            f"'{name}' has no wires: loops are cut in systems of several members (fl.connect, or an SSP file)."
+        )
+    names = [wires] if isinstance(wires, str) else list(wires)
+    if not names:
+        raise UsageError("Name a wire: the input at which it ends, as 'plant.u'.")
+    point = operating_point(system) if point is None else point
+    model = model_at(system, point)
+    assert isinstance(model, ConnectedModel)  # noqa: S101 - a view of it
+    return model, point, names
+
+
+def _linear(
+    system: Model,
+    wires: Wires,
+    point: OperatingPoint | None,
+    opened: list[str],
+    *,
+    closed: bool = False,
+    continuous: bool = False,
+) -> tuple[str, LinearModel]:
+    """Return the wires in words, and L there; ``closed``: to be closed again."""
+    model, point, names = _system(system, wires, point)
+    if opened:
+        model, point = cut_at(model, point, opened)
+    times = {m.linear.sample_time for m in model.members.values() if isinstance(m, SampledMember)}
+    if closed and len(times) > 1 and not continuous:
+        raise UsageError(
+            f"The regulators of '{model.info.name}' have different sample times "
+            f"({', '.join(f'{t:g} s' for t in sorted(times))}): only L is told. Bring them to one sample time, or "
+            "ask for a continuous approximation (continuous=True, --continuous)."
+        )
+    cut, at = cut_at(model, point, names)
+    between = cut.with_interface(names, [brought_by(name) for name in names])
+    at = replace(at, inputs=at.inputs[len(model.inputs) :])
+    linear = _named(_linearized(between, at, continuous=continuous), names)
+    words = ", ".join(names) + (f" (with {', '.join(opened)} open)" if opened else "")
+    return words, linear if continuous else _with_remark_on_holding(linear, model, names)
+
+
+def _closed(L: LinearModel) -> LinearModel:
+    """Return S: with w = r + C x + D w on the wire, w = M (r + C x), M = (1 - D)^-1."""
+    require_solvable(L.D, L.inputs.names)
+    M = np.linalg.inv(np.eye(len(L.D)) - L.D)
+    E, BM, MC = L.errors, L.B @ M, M @ L.C
+    within, without = E.C + E.D @ np.abs(MC), E.B + np.abs(BM) @ E.D
+    A, size = E.A + np.abs(BM) @ within + E.B @ np.abs(MC), np.abs(M)
+    errors = EntryErrors(A=A, B=without @ size, C=size @ within, D=size @ E.D @ size, T=E.T + 0.0)
+    matrices: dict[str, Any] = {"A": L.A + BM @ L.C, "B": BM, "C": MC, "D": np.asarray(M, dtype=np.float64)}
+    accuracy = replace(L.accuracy, **{n: relative_error(getattr(errors, n), m) for n, m in matrices.items()})
+    matrices |= {"T": L.T + L.T_u @ MC, "T_u": L.T_u @ M}
+    return replace(L, **matrices, errors=errors, accuracy=accuracy, descriptor=None, derivatives={}, discrete=None)
+
+
+def _named(linear: LinearModel, names: Sequence[str]) -> LinearModel:
+    """Give the outputs the names of their wires."""
+    outputs = Signals(replace(s, name=name, aliases=()) for s, name in zip(linear.outputs, names, strict=True))
+    values = dict(zip(names, (linear.point.outputs[s.name] for s in linear.outputs), strict=True))
+    return replace(linear, outputs=outputs, point=replace(linear.point, outputs=values))
+
+
+def _linearized(model: ConnectedModel, point: OperatingPoint, *, continuous: bool = False) -> LinearModel:
+    held = [name for name, member in model.members.items() if isinstance(member, HeldMember)]
+    if not held:
+        return linearize(model, point)
+    if nonlinear := [name for name in held if not isinstance(model.members[name], SampledMember)]:
+        raise UsageError(
+            f"'{nonlinear[0]}' is a sampled regulator that is no linear system: connect its linear model instead."
+        )
+    if not continuous:
+        return sampled_loop(model, point)
+    step = max(m.linear.sample_time for m in model.members.values() if isinstance(m, SampledMember))
+    text = (
+        f"A continuous approximation of {', '.join(held)} (Tustin's rule, what is held as a delay of half a sample): "
+        f"good for frequencies well below {np.pi / step:.4g} rad/s."
+    )
+    return _told(approximated_loop(model, point), text)
+
+
+def _with_remark_on_holding(linear: LinearModel, model: ConnectedModel, names: Sequence[str]) -> LinearModel:
+    """Say where a wire between continuous members is cut in a sampled loop: what is sent there is held."""
+    sampled = {name for name, member in model.members.items() if isinstance(member, SampledMember)}
+    ends = {name: {m for k in wire_of(model, name).links for m in (k.source[0], k.target[0])} for name in names}
+    continuous = [name for name in names if not ends[name] & sampled]
+    if not sampled or not continuous:
+        return linear
+    text = (
+        f"What is sent at {', '.join(continuous)} is held over {linear.sample_time:g} s, and what comes back is read "
+        "then: between continuous members that is an approximation, good for frequencies well below "
+        f"{np.pi / linear.sample_time:.4g} rad/s."
+    )
+    return _told(linear, text)
+
+
+def _told(linear: LinearModel, text: str) -> LinearModel:
+    return replace(linear, warnings=(Remark("wire", text), *linear.warnings))

@@ -1,0 +1,189 @@
+"""One step of a co-simulation's master as a matrix, and of regulators of different sample times over their period."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd, lcm
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import block_diag, expm
+
+from fmilin.composition.declaration import qualified
+from fmilin.composition.system import ConnectedModel
+from fmilin.errors import UsageError
+from fmilin.linear_model.model import LinearModel
+from fmilin.signals import FloatArray
+
+MASTERS = ("jacobi", "gauss-seidel")
+
+
+@dataclass(frozen=True, slots=True)
+class Master:
+    """How values are passed on."""
+
+    kind: str = "jacobi"
+    # of the members that a Gauss-Seidel master steps one after the other; as they were connected by default
+    order: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind not in MASTERS:
+            raise UsageError(f"'{self.kind}' is no master: use {' or '.join(MASTERS)}.")
+        if self.order and self.kind == "jacobi":
+            raise UsageError("A Jacobi master steps all members at once: an order is for gauss-seidel.")
+
+    def numbers(self, members: Sequence[str]) -> list[int]:
+        """Return the members' numbers in the order of their steps."""
+        if not self.order:
+            return list(range(len(members)))
+        if sorted(self.order) != sorted(members):
+            raise UsageError(f"The order {','.join(self.order)} has to name every member once: {', '.join(members)}.")
+        return [list(members).index(name) for name in self.order]
+
+
+class Member(NamedTuple):
+    """A member as it is linearized: continuous, or sampled at the step."""
+
+    name: str
+    linear: LinearModel
+
+
+class Held(NamedTuple):
+    """A member over one step with held inputs, in deviations from the point: x+ = Phi x + Gamma v + drift."""
+
+    Phi: FloatArray
+    Gamma: FloatArray
+    drift: FloatArray
+    C: FloatArray
+    D: FloatArray
+    samples: bool  # whether its outputs are those of the beginning of the step, held
+
+
+def held_over(linear: LinearModel, step: float) -> Held:
+    """Return a member over a step; a sampled one is due at its beginning."""
+    if linear.sample_time:
+        return Held(linear.A, linear.B, linear.f0, linear.C, linear.D, samples=True)
+    n, k = linear.B.shape
+    M = np.zeros((n + k + 1, n + k + 1))
+    M[:n] = np.hstack((linear.A, linear.B, linear.f0[:, None])) * step
+    E = expm(M)[:n]
+    return Held(E[:, :n], E[:, n : n + k], E[:, n + k], linear.C, linear.D, samples=False)
+
+
+class OneStep(NamedTuple):
+    """A step of the whole, in deviations from the point."""
+
+    # (n, n + nu + 1), A, B and the drift of what is remembered: states of the members, and outputs that hold their last
+    # input
+    states: FloatArray
+    outputs: FloatArray  # shape (ny, n + nu + 1)
+    held: list[str]  # those outputs
+
+
+def step_of(model: ConnectedModel, master: Master, own: Sequence[Held]) -> OneStep:
+    """Let the master go one step with unit states, and read off the matrices; the members in the model's order."""
+    coupling = model.coupling
+    sizes = [len(m.Phi) for m in own]
+    P, ny = sum(sizes), coupling.size[2]
+    D = block_diag(*(m.D for m in own)).reshape(ny, -1)
+    C = block_diag(*(m.C for m in own)).reshape(ny, P)
+    used = np.zeros(ny, dtype=bool)
+    used[coupling.wires.sources[coupling.wires.sources >= 0]] = True
+    # What was read last is a state where it holds the last input.
+    memories = np.flatnonzero(used & (D != 0).any(axis=1))
+    nz, nu = P + len(memories), len(model.inputs)
+    width = nz + nu + 1
+    states = np.eye(P, width)
+    read = np.hstack((C, np.zeros((ny, width - P))))
+    read[memories] = 0.0
+    read[memories, P + np.arange(len(memories))] = 1.0
+    outside = np.hstack((np.zeros((nu, nz)), np.eye(nu), np.zeros((nu, 1))))
+    K, L = coupling.wires.selections(coupling.size[2], nu)
+    first = np.cumsum([0, *sizes])
+    inputs = K @ read + L @ outside
+    shown = read + sparse.csr_array(D) @ inputs
+    shown[memories] = read[memories]
+    after, last = states.copy(), read.copy()
+    for i in master.numbers(list(model.members)):
+        v = coupling.inputs[i]
+        given = inputs[v] if master.kind == "jacobi" else (K[v] @ last + L[v] @ outside)
+        rows = slice(first[i], first[i + 1])
+        after[rows] = own[i].Phi @ states[rows] + own[i].Gamma @ given
+        after[rows, -1] += own[i].drift
+        x = states[rows] if own[i].samples else after[rows]
+        last[coupling.outputs[i]] = own[i].C @ x + own[i].D @ given
+        if own[i].samples:  # what it answers at this point
+            shown[coupling.outputs[i]] = last[coupling.outputs[i]]
+    whole = np.vstack((after, last[memories]))
+    needed = P + np.flatnonzero(np.vstack((whole, shown[model._shown]))[:, P:nz].any(axis=0))
+    columns = [*range(P), *needed, *range(nz, width)]  # what nobody reads again is no state
+    whole, shown, memories = whole[columns[: P + len(needed)]][:, columns], shown[:, columns], memories[needed - P]
+    out = shown[model._shown] * model._changes[:, :1]
+    return OneStep(whole, out, [output_name(model, int(j)) for j in memories])
+
+
+def output_name(model: ConnectedModel, output: int) -> str:
+    """Return what the system calls an output of all its members."""
+    for part, own in zip(model.coupling.parts, model.coupling.outputs, strict=True):
+        if own.start <= output < own.stop:
+            return qualified(part.name, part.model.outputs[output - own.start].name)
+    raise IndexError(output)
+
+
+MOST_STEPS = 10_000  # base steps of a common period
+AGREE = 1e-9  # relative difference of a sample time and a multiple of the base step
+
+
+def base_step(times: Sequence[float]) -> tuple[float, dict[float, int]]:
+    """Return the longest step of which all sample times are multiples, and these multiples."""
+    shortest = min(times)
+    ratios = {t: Fraction(t / shortest).limit_denominator(MOST_STEPS) for t in times}
+    base = Fraction(gcd(*(r.numerator for r in ratios.values())), lcm(*(r.denominator for r in ratios.values())))
+    periods = {t: int(r / base) for t, r in ratios.items()}
+    if lcm(*periods.values()) > MOST_STEPS or any(abs(r * shortest - t) > AGREE * t for t, r in ratios.items()):
+        shown = ", ".join(f"{t:g} s" for t in sorted(times))
+        raise UsageError(
+            f"Sample times have no common period that is short enough: {shown}. Bring them to one of them."
+        )
+    return float(base) * shortest, periods
+
+
+def one_period(
+    model: ConnectedModel, master: Master, members: Sequence[Member], base: float, periods: Mapping[str, int]
+) -> OneStep:
+    """Return the step over the common period, all inputs held over it, the outputs at its beginning."""
+    own = [held_over(m.linear, base) for m in members]
+    every = [periods.get(m.name, 1) for m in members]
+    first = _phase(own, every, 0)
+    whole = outputs = step_of(model, master, first)
+    for k in range(1, lcm(*every)):
+        following = step_of(model, master, _phase(own, every, k))
+        n = len(whole.states)
+        states = following.states[:, :n] @ whole.states
+        states[:, n:] += following.states[:, n:]
+        whole = whole._replace(states=states)
+    kept = np.concatenate([np.arange(len(f.Phi)) < len(m.Phi) for f, m in zip(first, own, strict=True)])
+    kept = np.concatenate((kept, np.ones(len(whole.held), dtype=bool)))
+    columns = np.concatenate((kept, np.ones(whole.states.shape[1] - len(kept), dtype=bool)))
+    return OneStep(whole.states[kept][:, columns], outputs.outputs[:, columns], whole.held)
+
+
+def _phase(own: Sequence[Held], every: Sequence[int], k: int) -> list[Held]:
+    """Return the members at base step k: those that are not due at each step carry what they answered last."""
+    return [m if n == 1 else _due(m) if k % n == 0 else _idle(m) for m, n in zip(own, every, strict=True)]
+
+
+def _due(m: Held) -> Held:
+    ny = len(m.C)
+    Phi = np.block([[m.Phi, np.zeros((len(m.Phi), ny))], [m.C, np.zeros((ny, ny))]])
+    C = np.hstack((m.C, np.zeros((ny, ny))))
+    return m._replace(Phi=Phi, Gamma=np.vstack((m.Gamma, m.D)), drift=np.append(m.drift, np.zeros(ny)), C=C)
+
+
+def _idle(m: Held) -> Held:
+    n, ny = len(m.Phi), len(m.C)
+    C = np.hstack((np.zeros((ny, n)), np.eye(ny)))
+    return m._replace(
+        Phi=np.eye(n + ny), Gamma=np.zeros((n + ny, m.D.shape[1])), drift=np.zeros(n + ny), C=C, D=np.zeros_like(m.D)
+    )

@@ -1,0 +1,273 @@
+"""From nested systems to components, and to what finally feeds each of their inputs."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from fmilin.composition.declaration import AbsoluteUnit, Affine, Value, conversion
+from fmilin.composition.ssp.reading import Binding, Component, Connector, System, SystemStructure, Wire
+from fmilin.composition.ssp.xml import INTEGERS
+from fmilin.errors import ModelError
+
+Node = tuple[str, str]  # A connector: the path of its element ("" for the whole system), and its name
+_GIVES = {"output", "calculatedParameter", "constant", "local"}
+_TAKES = {"input", "parameter", "structuralParameter"}
+_NO_NUMBER = {"String", "Binary", "Clock", "Boolean", "Enumeration"} | INTEGERS
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A component and where it is."""
+
+    path: str
+    component: Component
+    structure: SystemStructure
+
+
+@dataclass(frozen=True)
+class _Driver:
+    source: Node
+    wire: Wire
+    where: str
+    units: Mapping[str, AbsoluteUnit]
+
+
+@dataclass
+class Flat:
+    """All components of a system, and its connections one by one."""
+
+    structure: SystemStructure
+    placed: dict[str, Placed] = field(default_factory=dict)  # by path
+    # of components, systems and entries of signal dictionaries
+    connectors: dict[Node, Connector] = field(default_factory=dict)
+    drivers: dict[Node, _Driver] = field(default_factory=dict)  # what feeds a node, where something does
+    held: dict[Node, _Driver] = field(default_factory=dict)  # the same for connections that carry no real number
+    # from parameter bindings, the outermost last
+    values: dict[Node, tuple[Value, str, Mapping[str, AbsoluteUnit]]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    elements: int = 0  # components and systems so far
+
+    def origin(self, node: Node, unit_of: Callable[[Node], str]) -> tuple[Node, Affine] | None:
+        """Return the connector, of a component or the whole system, that feeds a node, and by which factor."""
+        here, chain = self._chain(node, self.drivers)
+        if not chain:
+            return None
+        change, unit = Affine(), self._unit(here, unit_of)
+        for target, driver in chain:
+            wanted = self._unit(target, unit_of)
+            if driver.wire.convert_units:
+                change = conversion(unit, wanted, driver.where, driver.units).after(change)
+            change = driver.wire.change.after(change)
+            unit = wanted or (unit if driver.wire.convert_units else "")
+        return here, change
+
+    def _unit(self, node: Node, unit_of: Callable[[Node], str]) -> str:
+        connector = self.connectors.get(node)
+        if connector is not None and connector.unit:
+            return connector.unit
+        return unit_of(node) if node[0] in self.placed else ""
+
+    def held_of(self, path: str) -> list[Node]:
+        """Return the connectors of a component that are fed something that is no real number."""
+        return [node for node in self.held if node[0] == path]
+
+    def held_chain(self, node: Node) -> tuple[Node, list[tuple[Node, Wire, str]]]:
+        """Return where such a value comes from, and all connections on its way: target, connection, place in a file."""
+        here, chain = self._chain(node, self.held)
+        return here, [(target, driver.wire, driver.where) for target, driver in chain]
+
+    def hold(self, sources: Collection[Node]) -> None:
+        """Hold what these variables of components feed, through all connections on the way: they change at events."""
+        reached, todo = set(sources), True
+        while todo:
+            new_ends = [end for end, driver in self.drivers.items() if driver.source in reached]
+            for end in new_ends:
+                self.held[end] = self.drivers.pop(end)
+            reached.update(end for end in new_ends if end[0] not in self.placed)
+            todo = bool(new_ends)
+
+    def _chain(self, node: Node, drivers: Mapping[Node, _Driver]) -> tuple[Node, list[tuple[Node, _Driver]]]:
+        """Return where a value comes from, and what drives each node on its way."""
+        chain: list[tuple[Node, _Driver]] = []
+        here, seen = node, {node}
+        while here[0] not in self.placed or here == node:
+            driver = drivers.get(here)
+            if driver is None:
+                break
+            chain.append((here, driver))
+            here = driver.source
+            if here in seen:
+                raise ModelError(f"{driver.where}: the connections form a circle.")
+            seen.add(here)
+        return here, chain[::-1]
+
+    def inputs_of(self, path: str) -> list[Node]:
+        """Return the connectors of a component that take something."""
+        return [n for n, c in self.connectors.items() if n[0] == path and c.kind in _TAKES | {"inout", "unspecified"}]
+
+
+Opened = Callable[[Component, tuple[str, ...]], SystemStructure | None]
+MOST_ELEMENTS = 10_000  # five small files that hold ten references each are a hundred thousand
+
+
+def flattened(structure: SystemStructure, file: str, opened: Opened) -> Flat:
+    """Return a system without nesting; ``opened`` returns the structure of a component that is a system, else None."""
+    flat = Flat(structure)
+    _flatten(flat, _Level(structure, (file,)), structure.system, "", (), opened)
+    return flat
+
+
+@dataclass(frozen=True)
+class _Level:
+    """A file, and those that lead to it, itself the last."""
+
+    structure: SystemStructure
+    files: tuple[str, ...]
+
+
+def _flatten(
+    flat: Flat, level: _Level, system: System, path: str, outer: tuple[tuple[str, System], ...], opened: Opened
+) -> None:
+    structure = level.structure
+    scopes = (*outer, (path, system))
+    flat.elements += len(system.order)
+    if flat.elements > MOST_ELEMENTS:
+        raise ModelError(
+            f"{system.where}: the system has more than {MOST_ELEMENTS} components and systems when all its files are "
+            "put in place, the most that are allowed. Split it, or do not use it unless you know where it comes from."
+        )
+    for c in system.connectors.values():
+        flat.connectors[(path, c.name)] = c
+    for name, entries in system.dictionaries.items():
+        for entry, unit in entries.items():
+            flat.connectors[(f"{path}:{name}", entry)] = Connector(entry, "inout", "Real", unit, 0)
+    for name in system.order:
+        if name in system.systems:
+            _flatten(flat, level, system.systems[name], _joined(path, name), scopes, opened)
+        elif name in system.components:
+            _add_component(flat, level, system.components[name], _joined(path, name), opened)
+    _bind(flat, path, system, structure.units)
+    for wire in system.wires:
+        _connect(flat, structure, system, scopes, wire)
+
+
+def _add_component(flat: Flat, level: _Level, component: Component, path: str, opened: Opened) -> None:
+    inner = opened(component, level.files)
+    if inner is not None:
+        _flatten(flat, _Level(inner, (*level.files, component.source)), inner.system, path, (), opened)
+    else:
+        flat.placed[path] = Placed(path, component, level.structure)
+        for connector in component.connectors.values():
+            flat.connectors[(path, connector.name)] = connector
+    _bind(flat, path, component, level.structure.units if inner is None else inner.units)
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _bind(flat: Flat, path: str, owner: System | Component, units: Mapping[str, AbsoluteUnit]) -> None:
+    """Take the values of a binding; those of an outer system replace those of an inner one."""
+    for binding in owner.bindings:
+        all_units = {**units, **binding.units}
+        for name, value, unit in _mapped(binding):
+            whole = _joined(path, name)
+            dots = [i for i, letter in enumerate(whole) if letter == "." and whole[:i] in flat.placed]
+            owner_path = whole[: dots[-1]] if dots else path
+            own = whole[len(owner_path) + 1 :] if owner_path else whole
+            flat.values[(owner_path, own)] = (value, unit, all_units)
+
+
+def _mapped(binding: Binding) -> Iterator[tuple[str, Value, str]]:
+    if binding.mapping is None:
+        yield from ((p.name, p.value, p.unit) for p in binding.parameters)
+        return
+    by_name = {p.name: p for p in binding.parameters}
+    for entry in binding.mapping:
+        parameter = by_name.get(entry.source)
+        if parameter is None:
+            raise ModelError(
+                f"{binding.where}: the parameter mapping takes '{entry.source}', and the parameter set has none of "
+                "that name. Correct the mapping."
+            )
+        value = parameter.value
+        if entry.table:
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            if text not in entry.table:
+                raise ModelError(
+                    f"{binding.where}: the mapping of the parameter '{entry.source}' has no entry for '{text}'. "
+                    f"It has: {', '.join(entry.table)}. Add it."
+                )
+            value = entry.table[text]
+        if entry.change != Affine() and isinstance(value, (str, bool)):
+            raise ModelError(
+                f"{binding.where}: the parameter '{entry.source}' is no number, and its mapping would transform it."
+            )
+        yield entry.target, entry.change.of(value), parameter.unit if entry.convert_units else ""
+
+
+def _connect(
+    flat: Flat, structure: SystemStructure, system: System, scopes: tuple[tuple[str, System], ...], wire: Wire
+) -> None:
+    path = scopes[-1][0]
+    where = f"{system.where}, line {wire.line}"
+    start, end = (_end(flat, scopes, element, name, where) for element, name in (wire.start, wire.end))
+    roles = [_role(flat, path, node) for node in (start, end)]
+    if roles[0] == roles[1] and roles[0] != "both":
+        what = "two sources" if roles[0] == "gives" else "two inputs"
+        ends = f"'{named(start)}' and '{named(end)}'"
+        raise ModelError(f"{where}: the connection joins {what}, {ends}. It has to lead from an output to an input.")
+    if roles[0] == "takes" or roles[1] == "gives":
+        start, end = end, start
+    first = flat.drivers.get(end) or flat.held.get(end)
+    if first is not None:
+        raise ModelError(
+            f"{where}: '{named(end)}' is fed twice, by '{named(first.source)}' and by '{named(start)}'. "
+            "Keep one of the connections."
+        )
+    types = {flat.connectors[n].type for n in (start, end) if n in flat.connectors}
+    if wire.table and not types & _NO_NUMBER:
+        raise ModelError(
+            f"{where}: the connection maps values of '{named(start)}', which is a real number, by a table. Only "
+            "Boolean, Integer and Enumeration connectors have such transformations."
+        )
+    drivers = flat.held if types & _NO_NUMBER else flat.drivers
+    drivers[end] = _Driver(start, wire, where, structure.units)
+
+
+def _end(flat: Flat, scopes: tuple[tuple[str, System], ...], element: str, name: str, where: str) -> Node:
+    path, system = scopes[-1]
+    if element in system.references:
+        dictionary = system.references[element]
+        for above, scope in reversed(scopes):
+            if dictionary in scope.dictionaries:
+                node = (f"{above}:{dictionary}", name)
+                if node in flat.connectors:
+                    return node
+                raise ModelError(f"{where}: the signal dictionary '{dictionary}' has no entry '{name}'.")
+        raise ModelError(f"{where}: there is no signal dictionary '{dictionary}'.")
+    if element and element not in system.components and element not in system.systems:
+        names = [*system.components, *system.systems, *system.references]
+        raise ModelError(f"{where}: there is no element '{element}'. There are: {', '.join(names) or 'none'}.")
+    node = (_joined(path, element) if element else path, name)
+    if node not in flat.connectors and (node[0], name.partition("[")[0]) not in flat.connectors:
+        names = [c for p, c in flat.connectors if p == node[0]]
+        owner = f"'{element}'" if element else "the system"
+        raise ModelError(f"{where}: {owner} has no connector '{name}'. It has: {', '.join(names) or 'none'}.")
+    return node
+
+
+def _role(flat: Flat, path: str, node: Node) -> str:
+    """Return whether a node gives or takes inside the system at ``path``; both where the file leaves it open."""
+    connector = flat.connectors.get(node) or flat.connectors[(node[0], node[1].partition("[")[0])]
+    own = node[0] == path and node[0] not in flat.placed
+    if connector.kind in _GIVES:
+        return "takes" if own else "gives"
+    if connector.kind in _TAKES:
+        return "gives" if own else "takes"
+    return "both"
+
+
+def named(node: Node) -> str:
+    """Return how messages call a connector."""
+    path, name = node
+    return f"{path.lstrip(':')}.{name}" if path else name

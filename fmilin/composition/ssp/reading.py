@@ -1,0 +1,307 @@
+"""What an SSD file and the files that it refers to say, as data: the elements of a system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from fmilin.composition.declaration import AbsoluteUnit, Affine, Value
+from fmilin.composition.ssp.xml import SSB, SSC, SSD, SSM, SSV, Reader, local_name
+from fmilin.errors import ModelError
+from fmilin.fmi.read.description import is_true
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """A place that connections join; an empty ``type`` is left open by the file, ``items`` number an enumeration."""
+
+    name: str
+    kind: str
+    type: str
+    unit: str
+    line: int
+    items: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """A connection of (element, connector) to another, "" for the system; ``table`` maps values that are texts."""
+
+    start: tuple[str, str]
+    end: tuple[str, str]
+    change: Affine
+    table: Mapping[str, str]
+    convert_units: bool
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A value of a parameter set."""
+
+    name: str
+    value: Value
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """An entry of a parameter mapping."""
+
+    source: str
+    target: str
+    change: Affine
+    table: Mapping[str, str]
+    convert_units: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Values for a component, or for all that a system contains; ``mapping`` is None where names stay."""
+
+    parameters: tuple[Parameter, ...]
+    mapping: tuple[Mapped, ...] | None
+    units: Mapping[str, AbsoluteUnit]
+    where: str
+
+
+@dataclass(frozen=True)
+class Component:
+    """An FMU, or a system in a file of its own."""
+
+    name: str
+    type: str
+    source: str
+    implementation: str
+    connectors: Mapping[str, Connector]
+    bindings: tuple[Binding, ...]
+    line: int
+
+
+@dataclass(frozen=True)
+class System:
+    """Elements and what joins them."""
+
+    name: str
+    where: str  # the file that it stands in, for messages
+    connectors: Mapping[str, Connector]
+    bindings: tuple[Binding, ...] = ()
+    components: Mapping[str, Component] = field(default_factory=dict)
+    systems: Mapping[str, System] = field(default_factory=dict)
+    # elements that stand for a signal dictionary, and its name
+    references: Mapping[str, str] = field(default_factory=dict)
+    dictionaries: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # units by entry, by dictionary
+    wires: tuple[Wire, ...] = ()
+    order: tuple[str, ...] = ()  # the elements as the file lists them
+
+
+@dataclass(frozen=True)
+class SystemStructure:
+    """A whole file: the system, and the units that it defines."""
+
+    name: str
+    version: str
+    system: System
+    units: Mapping[str, AbsoluteUnit]
+    folder: str = ""  # of the SSD file inside the archive: sources are resolved against it
+
+
+Read = Callable[[str], bytes | None]  # from a path inside the archive to the content; None where there is no such file
+
+_KINDS = {
+    *("input", "output", "inout", "parameter", "calculatedParameter"),
+    *("structuralParameter", "constant", "local", "unspecified"),
+}
+_FMU = "application/x-fmu-sharedlibrary"
+VERSIONS = ("1.", "2.")
+
+
+def resolved(source: str, folder: str, error: Callable[[str], ModelError]) -> str:
+    """Return a source's path inside the archive; of an archive in it ``inner.ssp!/resources/motor.fmu``."""
+    text = unquote(source)
+    if "://" in text or text.startswith(("/", "\\", "file:")) or ":" in text.split("/")[0]:
+        raise error(f"the source '{source}' lies outside of the archive, which is not supported")
+    parts: list[str] = [p for p in folder.split("/") if p]
+    for part in text.replace("\\", "/").split("/"):
+        if part == "..":
+            if not parts or parts[-1].endswith("!"):
+                raise error(f"the source '{source}' leads out of the archive")
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/".join(parts)
+
+
+def read_structure(read: Read, path: str, archive: str) -> SystemStructure:
+    """Read an SSD file."""
+    xml = read(path)
+    if xml is None:
+        raise ModelError(f"'{archive}' contains no {path}. Is it an SSP file at all?")
+    return _SsdFile(read, xml, path, archive).structure()
+
+
+def _keeps_units(element: Any) -> bool:
+    return is_true(element, "suppressUnitConversion")
+
+
+class _SsdFile:
+    def __init__(self, read: Read, xml: bytes, path: str, archive: str) -> None:
+        self.read, self.archive = read, archive
+        self.folder = path.rpartition("/")[0]
+        self.reader = Reader(xml, f"{path} in '{archive}'", f"{SSD}SystemStructureDescription")
+        self.enumerations = self.reader.enumerations(f"{SSD}Enumerations")
+
+    def structure(self) -> SystemStructure:
+        reader, root = self.reader, self.reader.root
+        version = root.get("version") or ""
+        if not version.startswith(VERSIONS):
+            raise reader.error(f"SSP version '{version}' is not known; supported are 1.0 and 2.0", root)
+        system = root.find(f"{SSD}System")
+        if system is None:
+            raise reader.error("there is no System", root)
+        name, units = root.get("name") or "system", reader.units(f"{SSD}Units")
+        return SystemStructure(name, version, self._system(system), units, self.folder)
+
+    def _system(self, element: Any) -> System:
+        reader = self.reader
+        components: dict[str, Component] = {}
+        systems: dict[str, System] = {}
+        references: dict[str, str] = {}
+        order = []
+        for child in element.iterfind(f"{SSD}Elements/*"):
+            name = reader.required(child, "name")
+            if name in components or name in systems or name in references:
+                raise reader.error(f"two elements are called '{name}'", child)
+            order.append(name)
+            match local_name(child):
+                case "Component":
+                    components[name] = self._component(child, name)
+                case "System":
+                    systems[name] = self._system(child)
+                case "SignalDictionaryReference":
+                    references[name] = reader.required(child, "dictionary")
+                case other:
+                    raise reader.error(f"an element of the kind '{other}' is not supported", child)
+        return System(
+            name=reader.required(element, "name"),
+            where=reader.where,
+            connectors=self._connectors(element),
+            bindings=self._bindings(element),
+            components=components,
+            systems=systems,
+            references=references,
+            dictionaries=dict(self._dictionary(d) for d in element.iterfind(f"{SSD}SignalDictionaries/*")),
+            wires=tuple(self._wire(c) for c in element.iterfind(f"{SSD}Connections/{SSD}Connection")),
+            order=tuple(order),
+        )
+
+    def _component(self, element: Any, name: str) -> Component:
+        reader = self.reader
+        source = reader.required(element, "source")
+        path = resolved(source, self.folder, lambda what: reader.error(f"component '{name}': {what}", element))
+        return Component(
+            name=name,
+            type=element.get("type") or _FMU,
+            source=path,
+            implementation=element.get("implementation") or "any",
+            connectors=self._connectors(element),
+            bindings=self._bindings(element),
+            line=element.sourceline,
+        )
+
+    def _connectors(self, element: Any) -> dict[str, Connector]:
+        reader = self.reader
+        connectors: dict[str, Connector] = {}
+        for c in element.iterfind(f"{SSD}Connectors/{SSD}Connector"):
+            name, kind = reader.required(c, "name"), c.get("kind") or "unspecified"
+            if kind not in _KINDS:
+                raise reader.error(f"the connector '{name}' is of the unknown kind '{kind}'", c)
+            if name in connectors:
+                raise reader.error(f"two connectors are called '{name}'", c)
+            typed = reader.typed(c, (SSC, SSD))
+            kind_of_number = "" if typed is None else local_name(typed)
+            unit = "" if typed is None else typed.get("unit") or ""
+            items = {} if typed is None else self.enumerations.get(typed.get("name") or "", {})
+            connectors[name] = Connector(name, kind, kind_of_number, unit, c.sourceline, items)
+        return connectors
+
+    def _wire(self, element: Any) -> Wire:
+        reader = self.reader
+        start, end = (self._end(element, side) for side in ("start", "end"))
+        return Wire(start, end, *reader.transformation(element), not _keeps_units(element), element.sourceline)
+
+    def _end(self, element: Any, side: str) -> tuple[str, str]:
+        name = self.reader.required(element, f"{side}Connector")
+        indices = (element.get(f"{side}Indices") or "").split()
+        if indices:
+            name = f"{name}[{','.join(indices)}]"
+        return element.get(f"{side}Element") or "", name
+
+    def _dictionary(self, element: Any) -> tuple[str, dict[str, str]]:
+        name = self.reader.required(element, "name")
+        owner, dictionary = self._held(element, f"{SSB}SignalDictionary")
+        if dictionary is None:
+            raise owner.error(f"the signal dictionary '{name}' is neither there nor in a file", element)
+        units = {}
+        for entry in dictionary.iterfind(f"{SSB}DictionaryEntry"):
+            typed = owner.typed(entry, (SSC, SSB))
+            units[owner.required(entry, "name")] = "" if typed is None else typed.get("unit") or ""
+        return name, units
+
+    def _bindings(self, element: Any) -> tuple[Binding, ...]:
+        path = f"{SSD}ParameterBindings/{SSD}ParameterBinding"
+        return tuple(self._binding(b) for b in element.iterfind(path))
+
+    def _binding(self, element: Any) -> Binding:
+        reader = self.reader
+        kind = element.get("type") or "application/x-ssp-parameter-set"
+        if kind != "application/x-ssp-parameter-set":
+            raise reader.error(f"parameters of the type '{kind}' are not supported", element)
+        if element.get("sourceBase") == "component":
+            raise reader.error("parameters inside a component's own file are not supported", element)
+        owner, values = self._held(element, f"{SSV}ParameterSet", f"{SSD}ParameterValues/")
+        units = {} if owner is reader else owner.units(f"{SSV}Units")
+        if values is None:
+            raise reader.error("the parameter binding has no values", element)
+        prefix, parameters = element.get("prefix") or "", []
+        items = {**self.enumerations, **owner.enumerations(f"{SSV}Enumerations")}
+        for p in values.iterfind(f"{SSV}Parameters/{SSV}Parameter"):
+            name, typed = owner.required(p, "name"), owner.typed(p, (SSV,))
+            if typed is None:
+                raise owner.error(f"the parameter '{name}' has no value", p)
+            value = owner.value(typed)
+            if local_name(typed) == "Enumeration":
+                value = items.get(typed.get("name") or "", {}).get(str(value), value)
+            parameters.append(Parameter(prefix + name, value, typed.get("unit") or ""))
+        where = f"{owner.where}, line {values.sourceline}"
+        return Binding(tuple(parameters), self._mapping(element), units, where)
+
+    def _mapping(self, binding: Any) -> tuple[Mapped, ...] | None:
+        element = binding.find(f"{SSD}ParameterMapping")
+        if element is None:
+            return None
+        owner, mapping = self._held(element, f"{SSM}ParameterMapping")
+        if mapping is None:
+            raise owner.error("the parameter mapping is neither there nor in a file", element)
+        entries = []
+        for m in mapping.iterfind(f"{SSM}MappingEntry"):
+            source, target = owner.required(m, "source"), owner.required(m, "target")
+            entries.append(Mapped(source, target, *owner.transformation(m), not _keeps_units(m)))
+        return tuple(entries)
+
+    def _held(self, element: Any, kind: str, inside: str = "") -> tuple[Reader, Any]:
+        """Return who reads an element of this kind, and the element: of ``element``, or of the file that it names."""
+        if (source := element.get("source")) is None:
+            return self.reader, element.find(f"{inside}{kind}")
+        owner = self._file(source, element, kind)
+        return owner, owner.root
+
+    def _file(self, source: str, element: Any, root: str) -> Reader:
+        """Open a further file of the archive."""
+        path = resolved(source, self.folder, lambda what: self.reader.error(what, element))
+        xml = self.read(path)
+        if xml is None:
+            raise self.reader.error(f"the file '{source}' is missing in the archive", element)
+        return Reader(xml, f"{path} in '{self.archive}'", root)

@@ -1,0 +1,411 @@
+"""Connected models as one :class:`~fmilin.Model`: members' states side by side, their constraints kept.
+
+The file is longer than others because one class answers the whole interface of a model by asking its members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from fmilin.composition.coupling import CoupledMembers
+from fmilin.composition.declaration import (
+    Affine,
+    Feed,
+    Link,
+    Prefixed,
+    Wanted,
+    in_member,
+    of_member,
+    outputs_of,
+    parameters_by_member,
+    qualified,
+    require_rates_of_prescribed_motions,
+    signal_of,
+    split,
+    with_parameter_feeds,
+)
+from fmilin.composition.linear_member import LinearMember
+from fmilin.composition.loops import structure_of
+from fmilin.composition.members import Part, Wires
+from fmilin.constraints.declared import Constraint, Constraints
+from fmilin.errors import FmilinError, NumericalError, UnknownNameError, UsageError
+from fmilin.fmi.read.elements import shortened
+from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
+from fmilin.model.stepping import Hybrid
+from fmilin.signals import FloatArray, Signal, Signals
+from fmilin.support.kinds import kinds_checked
+
+if TYPE_CHECKING:
+    from fmilin.codegen.implicit import ImplicitSystem
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a connected model is made of."""
+
+    name: str
+    members: Mapping[str, Model]
+    links: Sequence[Link]
+    feeds: Sequence[Feed]  # all inputs of the system
+    wanted: Sequence[Wanted]
+    constraints: Sequence[Constraint] | None = None  # None: those of the members
+    chosen: Sequence[int] | None = None  # which feeds are inputs now; the others stay at their start values
+    notes: Sequence[str] = ()
+
+
+class ConnectedModel(Model):
+    """Members and connections as one model (:func:`fmilin.connect`); closing the first view closes its members."""
+
+    def __init__(self, declaration: Declaration, *, owner: bool = True) -> None:
+        self.declaration, self.members = declaration, dict(declaration.members)
+        self._owner = owner
+        models = list(self.members.values())
+        self.info = ModelInfo(declaration.name, tool="fmilin, connected")
+        self.states = Signals(of_member(name, s) for name, m in self.members.items() for s in m.states)
+        self._chosen = list(range(len(declaration.feeds)) if declaration.chosen is None else declaration.chosen)
+        self.inputs = Signals(declaration.feeds[i].signal for i in self._chosen)
+        self.parameters = Prefixed({name: m.parameters for name, m in self.members.items() if m.parameters})
+        self.compilable = all(m.compilable for m in models)
+        self.moves_parameters = any(m.moves_parameters for m in models)
+        self.start = self._start(models)
+        self.constraints = self._bound()
+        require_rates_of_prescribed_motions(self.members, declaration.links)
+        self.coupling = self._coupled()
+        self.outputs = Signals(self._output(w) for w in declaration.wanted)
+        self.copies = self._copies()
+        self.independent = self._advised() if declaration.constraints is None else ()
+        self.independent_by_default = all(m.independent_by_default for m in models if len(m.constraints))
+        self._several = self._check_loops() if self.coupling.loops else ()
+
+    @property
+    def used_alone(self) -> tuple[object, ...]:
+        """What its members use alone."""
+        return tuple(thing for model in self.members.values() for thing in model.used_alone)
+
+    def _start(self, models: Sequence[Model]) -> OperatingPoint:
+        times = {m.start.time for m in models}
+        if len(times) > 1:
+            starts = ", ".join(f"'{name}' at {m.start.time:g} s" for name, m in self.members.items())
+            raise UsageError(f"The members start at different times ({starts}). Open them with the same start time.")
+        parameters = {
+            qualified(name, p): value for name, m in self.members.items() for p, value in m.start.parameters.items()
+        }
+        states = np.concatenate([np.empty(0), *(m.start.states for m in models)])
+        time, names = times.pop() if times else 0.0, (self.states.names, self.inputs.names)
+        return OperatingPoint(time, states, self.inputs.starts, parameters, names=names)
+
+    def _bound(self) -> Constraints:
+        declared = self.declaration.constraints
+        if declared is None:
+            declared = [c for name, m in self.members.items() for c in self._constraints_of(name, m)]
+        return Constraints(
+            declared,
+            self.states,
+            self.inputs,
+            parameters=Prefixed({name: m.constraints.parameters for name, m in self.members.items()}),
+            other=self._canonical,
+            offered=[qualified(name, s.name) for name, m in self.members.items() for s in (*m.inputs, *m.outputs)],
+        )
+
+    def _constraints_of(self, name: str, model: Model) -> list[Constraint]:
+        """Return a member's constraints over the names of the system."""
+        direct = {
+            targets[0][0]: f.signal.name
+            for f in (self.declaration.feeds[i] for i in self._chosen)
+            for targets in ([t for t in f.targets if t[1] == Affine()],)
+            if targets
+        }
+        own = {*model.states.positions, *model.inputs.positions, *model.constraints.parameters}
+
+        def new(variable: str) -> str:
+            if variable == "time" and variable not in own:
+                return variable
+            return direct.get((name, variable), qualified(name, variable))
+
+        rates = [None if c.rate is None else c.rate.renamed(new) for c in model.constraints.declared]
+        return [
+            replace(c, expression=c.expression.renamed(new), rate=rate, name=f"{name}: {c.label}")
+            for c, rate in zip(model.constraints.declared, rates, strict=True)
+        ]
+
+    def _canonical(self, name: str) -> str | None:
+        """Return the name of a variable that constraints may observe: any that a member shows."""
+        try:
+            member, own = split(name, self.members)
+            return qualified(member, signal_of(self.members[member], (member, own)).name)
+        except UnknownNameError:
+            return None
+
+    def _coupled(self) -> CoupledMembers:
+        wanted = [w.source for w in self.declaration.wanted]
+        observed = [split(name, self.members) for name in self.constraints.observed]
+        taps: dict[str, dict[str, int]] = {name: {} for name in self.members}
+        for member, own in (*(link.source for link in self.declaration.links), *wanted, *observed):
+            taps[member].setdefault(own, len(taps[member]))
+        parts = []
+        for name, model in self.members.items():
+            with in_member(name):
+                names = tuple(taps[name])
+                view = model if model.outputs.names == names else model.with_interface(None, names)
+                parts.append(Part(name, view))
+        first = np.cumsum([0, *(len(t) for t in taps.values())])
+        self._taps = {
+            (name, own): int(first[i]) + tap
+            for i, (name, own_taps) in enumerate(taps.items())
+            for own, tap in own_taps.items()
+        }
+        self._shown = np.array([self._taps[source] for source in wanted], dtype=np.intp)
+        self._changes = np.array([w.change for w in self.declaration.wanted], dtype=float).reshape(-1, 2)
+        self._plain = bool((self._changes == (1.0, 0.0)).all())
+        self._observed = np.array([self._taps[source] for source in observed], dtype=np.intp)
+        return CoupledMembers(parts, self._wires())
+
+    def _wires(self) -> Wires:
+        keys = [(name, s.name) for name, m in self.members.items() for s in m.inputs]
+        positions = {key: i for i, key in enumerate(keys)}
+        starts = np.concatenate([np.empty(0), *(m.start.inputs for m in self.members.values())])
+        count = len(positions)
+        sources, inputs = np.full(count, -1, dtype=np.intp), np.full(count, -1, dtype=np.intp)
+        factors, offsets = np.zeros(count), starts.copy()
+        for link in self.declaration.links:
+            v = positions[link.target]
+            sources[v] = self._taps[link.source]
+            factors[v], offsets[v] = link.change
+        for i, feed in enumerate(self.declaration.feeds):
+            for target, (factor, offset) in feed.targets:
+                v = positions[target]
+                if i in self._chosen:
+                    inputs[v], factors[v], offsets[v] = self._chosen.index(i), factor, offset
+                else:
+                    offsets[v] = factor * feed.signal.start + offset
+        return Wires(sources, inputs, factors, offsets, tuple(qualified(*key) for key in positions))
+
+    def _output(self, wanted: Wanted) -> Signal:
+        member, own = wanted.source
+        i = list(self.members).index(member)
+        part = self.coupling.parts[i]
+        signal = part.model.outputs[self._taps[wanted.source] - self.coupling.outputs[i].start]
+        output = of_member(member, replace(signal, name=own, aliases=()), wanted.name)
+        return output if wanted.unit is None else replace(output, unit=wanted.unit)
+
+    def _copies(self) -> dict[int, Copy]:
+        copies, wires = {}, self.coupling.wires
+        for row, tap in enumerate(self._shown):
+            if tuple(self._changes[row]) != (1.0, 0.0):
+                continue
+            m = next(i for i, s in enumerate(self.coupling.outputs) if s.start <= tap < s.stop)
+            copy = self.coupling.parts[m].model.copies.get(int(tap) - self.coupling.outputs[m].start)
+            if copy is None:
+                continue
+            if copy.kind == "state":
+                copies[row] = Copy("state", self.coupling.states[m].start + copy.index)
+                continue
+            v = self.coupling.inputs[m].start + copy.index
+            if wires.inputs[v] >= 0 and (wires.factors[v], wires.offsets[v]) == (1.0, 0.0):
+                copies[row] = Copy("input", int(wires.inputs[v]))
+        return copies
+
+    def _advised(self) -> tuple[str, ...]:
+        """Return the members' own recommendations, where every constrained member has one; else none."""
+        names: list[str] = []
+        for name, model in self.members.items():
+            own = model.independent if len(model.constraints) else model.states.names
+            if len(model.states) and not own:
+                return ()
+            names += [qualified(name, n) for n in own]
+        return tuple(names) if len(self.constraints) else ()
+
+    def _check_loops(self) -> tuple[str, ...]:
+        """Refuse loops without a single solution where the system starts; say which have several."""
+        at = (self.start.time, self.start.states, self.start.inputs)
+        try:
+            self.coupling.require_solvable(*at)
+        except NumericalError:
+            raise
+        except FmilinError:  # it cannot be evaluated there: whoever asks for a point is told why
+            return ()
+        if not self._owner:
+            return ()
+        return tuple(
+            f"The algebraic loop through {shortened(names, 6)} has several solutions where the system starts: "
+            f"{names[0]} = {', '.join(f'{v:.6g}' for v in np.unique(values[:, 0].round(9)))}. The one nearest to the "
+            f"start values of these inputs is used, {values[0, 0]:.6g}."
+            for names, values in self.coupling.further_solutions(*at)
+        )
+
+    @cached_property
+    def structure(self) -> Any:  # type: ignore[override]
+        """Which derivatives and outputs depend on which states and inputs, through the connections, too."""
+        A, B, C, D, reached = structure_of(self.coupling, self.coupling.wires, self.coupling.depends, len(self.inputs))
+        n, rows = len(self.states), self._shown
+        own = np.hstack((np.vstack((A.toarray(), C[rows].toarray())), np.zeros((n + len(rows), len(self.inputs)))))
+        return (own + np.vstack(((B @ reached).toarray(), (D[rows] @ reached).toarray()))) > 0
+
+    @property
+    def output_turns(self) -> tuple[float | None, ...]:
+        """Those of the members, in the units of the system."""
+        of_members = [turn for part in self.coupling.parts for turn in part.model.output_turns]
+        chosen = [of_members[tap] for tap in self._shown]
+        factors = np.abs(self._changes[:, 0]).tolist()
+        return tuple(turn and turn * factor for turn, factor in zip(chosen, factors, strict=True))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Those of the system, and the members' own, each with its member."""
+        own = [f"In the member '{name}': {note}" for name, m in self.members.items() for note in m.notes]
+        return (*self.declaration.notes, *self._several, *own)
+
+    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
+        """Return derivatives, outputs and residuals at a point; see :meth:`fmilin.Model.evaluate`."""
+        at = self.coupling.settle(t, x, u)
+        z = at.outputs[self._observed]
+        return Evaluation(at.rates, self._converted(at.outputs[self._shown]), self.constraints.residuals(t, x, u, z))
+
+    def compiled_for(self, evaluations: int) -> Self:
+        """Return the system of members that are compiled as soon as that pays."""
+        coupling = self.coupling.compiled_for(evaluations)
+        if coupling is self.coupling:
+            return self
+        view = copy(self)
+        view.coupling = coupling
+        return view
+
+    def _converted(self, shown: FloatArray) -> FloatArray:
+        return shown if self._plain else self._changes[:, 0] * shown + self._changes[:, 1]
+
+    def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
+        """Return exact products, through algebraic loops by the implicit function; None when a member has none."""
+        J = self.coupling.jacobians(t, x, u)
+        if J is None:
+            return None
+        rates, outputs, _ = J.through(dx, du)
+        shown = outputs[self._shown] * (1.0 if self._plain else self._changes[:, :1])
+        if not len(self.constraints):
+            return Evaluation(rates, shown, np.zeros((0, dx.shape[1])))
+        dz = outputs[self._observed]
+        z = self.coupling.settle(t, x, u).outputs[self._observed]
+        return Evaluation(rates, shown, self.constraints.along((t, x, u, z), np.concatenate((dx, du, dz))))
+
+    def product_errors(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> Evaluation | None:
+        """Return what members' own errors make of the products; None without: dv is wrong by |(I - K D)^-1 K| e."""
+        measured = any(isinstance(m, (LinearMember, ConnectedModel)) for m in self.members.values())
+        J = self.coupling.jacobians(t, x, u) if measured else None
+        if J is None:
+            return None
+        errors = self._own_errors(t, x, u, dx, J.through(dx, du)[2])
+        if errors is None:
+            return None
+        rates, outputs = J.spread(*errors)
+        shown = outputs[self._shown] * np.abs(self._changes[:, :1])
+        return Evaluation(rates, shown, np.zeros((len(self.constraints), dx.shape[1])))
+
+    def _own_errors(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, dv: FloatArray
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return the errors of all rates and all outputs of members along their own directions; None without any."""
+        coupling = self.coupling
+        n, _, ny = coupling.size
+        rates, outputs, any_at_all = np.zeros((n, dx.shape[1])), np.zeros((ny, dx.shape[1])), False
+        for i, (part, (own, v)) in enumerate(zip(coupling.parts, coupling.evaluated_members(t, x, u), strict=True)):
+            errors = part.model.product_errors(t, own, v, dx[coupling.states[i]], dv[coupling.inputs[i]])
+            if errors is not None:
+                any_at_all = True
+                rates[coupling.states[i]], outputs[coupling.outputs[i]] = errors.derivatives, errors.outputs
+        return (rates, outputs) if any_at_all else None
+
+    def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return those of all members; see :meth:`fmilin.Model.event_indicators`."""
+        if not any(isinstance(m, Hybrid) for m in self.members.values()):
+            return np.empty(0)
+        indicators = self._at_members(t, x, u, lambda m, own, v: m.event_indicators(t, own, v))
+        return np.concatenate([np.empty(0), *indicators])
+
+    def _at_members(
+        self, t: float, x: FloatArray, u: FloatArray, act: Callable[[Model, FloatArray, FloatArray], Any]
+    ) -> list[Any]:
+        results = []
+        for part, (own, v) in zip(self.coupling.parts, self.coupling.evaluated_members(t, x, u), strict=True):
+            with in_member(part.name):
+                results.append(act(part.model, own, v))
+        return results
+
+    def discrete_states(self) -> Mapping[str, str]:
+        """Return what stays as it is between two events, in all members."""
+        return {qualified(name, n): text for name, m in self.members.items() for n, text in m.discrete_states().items()}
+
+    def in_graph(self) -> ImplicitSystem | None:
+        """Return the equations of all members as one graph, algebraic loops among its linear unknowns."""
+        if not self.compilable:
+            return None
+        from fmilin.composition.graph import Drawn, in_graph
+
+        shown = np.column_stack((self._shown, self._changes))
+        observed = dict(zip(self.constraints.observed, self._observed.tolist(), strict=True))
+        signals = (self.states, self.inputs, self.outputs)
+        return in_graph(Drawn(self.info.name, self.coupling, signals, shown, observed))
+
+    def stabilized(self, alpha: float, beta: float) -> Model | None:
+        """Return the same with all constrained members stabilized; None where one has no way for it."""
+        members = {}
+        for name, model in self.members.items():
+            stable = model.stabilized(alpha, beta) if len(model.constraints) else model
+            if stable is None:
+                return None
+            members[name] = stable
+        return self._changed(members=members)
+
+    @kinds_checked
+    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
+        """Return the system with chosen inputs (parameters of FMUs, too) and any variables of members as outputs."""
+        changes: dict[str, Any] = {}
+        if inputs is not None:
+            feeds, members = with_parameter_feeds(self.declaration.feeds, self.members, inputs)
+            every = Signals(feed.signal for feed in feeds)
+            changes |= {"feeds": feeds, "members": members}
+            changes["chosen"] = [every.index_of(name, "an input of the system") for name in inputs]
+            if len(set(changes["chosen"])) < len(inputs):
+                raise UsageError(f"The same input is named twice among {', '.join(inputs)}.")
+        if outputs is not None:
+            own = {w.name: w for w in self.declaration.wanted}
+            fed = {feed.signal.name: feed.targets[0][0] for feed in self.declaration.feeds}
+            changes["wanted"] = [self._wanted(name, own, fed) for name in outputs]
+        return self._changed(**changes)
+
+    def _wanted(self, name: str, own: Mapping[str, Wanted], fed: Mapping[str, tuple[str, str]]) -> Wanted:
+        if name in own:
+            return own[name]
+        if name in fed:
+            return Wanted(name, fed[name])
+        return outputs_of(self.members, {name: name})[0]
+
+    @kinds_checked
+    def with_constraints(self, constraints: Sequence[Constraint]) -> Self:
+        """Return the same system with these constraints instead of its members'."""
+        return self._changed(constraints=tuple(constraints))
+
+    @kinds_checked
+    def with_parameters(self, values: Mapping[str, float]) -> Self:
+        """Return the same system with other parameters of its members, ``member.name``."""
+        members = dict(self.members)
+        for name, own in parameters_by_member(values, members).items():
+            with in_member(name):
+                members[name] = members[name].with_parameters(own)
+        return self._changed(members=members)
+
+    def _changed(self, **changes: Any) -> Self:
+        return type(self)(replace(self.declaration, **changes), owner=False)
+
+    def close(self) -> None:
+        """Close the members, unless this is another view of a system."""
+        if not self._owner:
+            return
+        for model in self.members.values():
+            model.close()

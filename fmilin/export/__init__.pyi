@@ -1,0 +1,1 @@
+from .ssp_file import ssp as ssp

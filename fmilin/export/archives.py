@@ -1,0 +1,115 @@
+"""Arrays out of files that may be damaged, or made to do harm: what a file holds must be what a model can have."""
+
+import io
+import lzma
+import math
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from fmilin.errors import ModelError
+from fmilin.signals import FloatArray
+
+LARGEST = 1 << 31  # bytes that an archive may take when it is unpacked
+
+DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    tokenize.TokenError,
+    EOFError,
+    MemoryError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
+"""What zipfile and NumPy raise for archives that are no archives, or whose headers are anything."""
+
+
+@contextmanager
+def reading(origin: str, what: str) -> Iterator[None]:
+    """Say of which file it is that something in it is wrong, and ``what`` it should have been."""
+    try:
+        yield
+    except KeyError as missing:
+        raise ModelError(f"'{origin}' is no {what}: it has no {missing}.") from None
+    except (*DAMAGED, AttributeError, IndexError) as error:
+        why = str(error).rstrip(".") or type(error).__name__
+        raise ModelError(f"'{origin}' is no {what}: {why}. Save it again.") from None
+
+
+_ENCRYPTED = 0x1
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
+
+def archive_of(arrays: Mapping[str, Any]) -> bytes:
+    """Return the content of a .npz file."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def arrays_of(content: bytes) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the arrays of a .npz file under their names; what is no array is left out."""
+    largest = max(LARGEST, 2 * len(content))  # a large file that is hardly compressed does no harm
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        if sum(info.file_size for info in archive.infolist()) > largest:
+            raise ValueError(f"unpacked it would take more than {largest >> 30} GiB")
+        names = [name for name in archive.namelist() if name.endswith(".npy")]
+        return {name.removesuffix(".npy"): _array(member_of(archive, name, largest), name) for name in names}
+
+
+def member_of(archive: zipfile.ZipFile, name: str, largest: int = LARGEST) -> bytes:
+    """Return one member of at most ``largest`` bytes."""
+    info = archive.getinfo(name)
+    if info.flag_bits & _ENCRYPTED:
+        raise ValueError(f"its member '{name}' is encrypted")
+    if info.file_size > largest:
+        raise ValueError(f"its member '{name}' would take more than {largest >> 30} GiB")
+    return archive.read(info)
+
+
+def _array(data: bytes, name: str) -> np.ndarray[Any, Any]:
+    """Return the array of a .npy file whose header says what is there: nothing is allocated because it asks for it."""
+    stream = io.BytesIO(data)
+    version = np.lib.format.read_magic(stream)
+    if version not in _HEADERS:
+        raise ValueError(f"'{name}' is of a version that is not read")
+    shape, by_columns, dtype = _HEADERS[version](stream)
+    if dtype.hasobject:
+        raise ValueError(f"'{name}' holds Python objects, which are not read")
+    start = stream.tell()
+    wanted = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or wanted != len(data) - start:
+        raise ValueError(f"the header of '{name}' asks for {wanted:,} bytes, and there are {len(data) - start:,}")
+    flat = np.frombuffer(data, dtype, offset=start) if wanted else np.empty(math.prod(shape), dtype)
+    return flat.reshape(shape, order="F" if by_columns else "C").copy()
+
+
+def real_array(value: Any, what: str) -> FloatArray:
+    """Return an array of doubles; None and NaN stay NaN."""
+    array = np.asarray(value)
+    if np.iscomplexobj(array):
+        if array.imag.any():
+            raise ValueError(f"{what} is complex, and a linear model is real: its imaginary part would be lost")
+        array = array.real
+    return np.array(array, dtype=np.float64)
+
+
+def finite_array(value: Any, what: str) -> FloatArray:
+    """Return an array of doubles, each of them a number."""
+    array = real_array(value, what)
+    if not np.isfinite(array).all():
+        position = ", ".join(str(int(i) + 1) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{what} has NaN, infinite or missing entries, the first at ({position})")
+    return array

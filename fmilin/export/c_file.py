@@ -1,0 +1,322 @@
+"""A linear model, a filter, a regulator or a gain schedule as C99, or as an FMU around it.
+
+out = g0 + C x + D (in - u0), x := f0 + A x + B (in - u0) + F (limited out - out), where x is the deviation from the
+operating point (numbers near zero keep their digits in single precision, too) and F tells the states of a regulator
+what its actuators really do (anti-windup).
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from fmilin.codegen import c_component as c99
+from fmilin.codegen.c_component import Precision
+from fmilin.errors import UnknownNameError, UsageError
+from fmilin.export.files import save
+from fmilin.export.fmu_file import linear_model_inside
+from fmilin.fmi.write.fmu import NAME, block_fmu
+from fmilin.fmi.write.linear import values_at
+from fmilin.formats import Writing, alternatives, format_of, suffixes
+from fmilin.linear_model.measured_angles import MeasuredAngles, describe_wrapped
+from fmilin.linear_model.model import LinearModel
+from fmilin.reduction.transformation import discretize
+from fmilin.signals import FloatArray, Signal, limits_by_name
+from fmilin.support.files import write_atomically
+
+SAMPLES = 20  # in the time in which the fastest motion turns by one radian or decays to a third, where none are given
+Bounds = Mapping[str, tuple[float, float]]  # the least and the largest value of outputs, by name
+_ROUND = (1.0, 2.0, 5.0)  # digits of sample times that are chosen here
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What lies behind a regulator's outputs."""
+
+    lower: FloatArray  # shape (ny,)
+    upper: FloatArray
+    back: FloatArray  # F, shape (P, ny)
+
+
+def limits_of(linear: LinearModel, limits: Bounds, back: FloatArray) -> Limits:
+    """Return limits of outputs, by name and in absolute values, as arrays; refuse what is none."""
+    largest = float(np.finfo(np.float32).max)  # stands for infinity, in both precisions
+    lower, upper = np.full(len(linear.outputs), -largest), np.full(len(linear.outputs), largest)
+    for name, (least, most) in limits_by_name(limits).items():
+        if not linear.outputs.has(name):
+            raise UnknownNameError.among(name, linear.outputs.names, "an input that the regulator drives")
+        k = linear.outputs.index_of(name)
+        lower[k], upper[k] = max(least, -largest), min(most, largest)
+    return Limits(lower, upper, back)
+
+
+def dumps(linear: LinearModel, writing: Writing, limits: Limits | None = None) -> bytes:
+    """Return the file's content; a continuous model is sampled first, its inputs held."""
+    return component(linear, writing, limits).text().encode("ascii")
+
+
+def save_law(
+    law: Any, path: str | Path, limits: Bounds, precision: Precision, fmi: Literal["2.0", "3.0"] = "2.0"
+) -> None:
+    """Write a filter or a regulator (``linear_model()``, ``limited()``) of the room beside this one, or a schedule."""
+    if hasattr(law, "table"):
+        save_schedule(law, path, limits, precision, fmi)
+        return
+    linear: LinearModel = law.linear_model()
+    suffix = format_of(path, "linear model").suffix
+    bounds = limits_of(linear, limits, law.limited()) if limits else None
+    angles: MeasuredAngles | None = law.measured_angles()
+    if suffix == ".fmu" and (bounds or angles):
+        made = component(linear, Writing(NAME, precision=precision), bounds, angles)
+        inputs = [signal.starting_at(linear.point.inputs[signal.name]) for signal in linear.inputs]
+        further = {} if bounds else linear_model_inside(linear)
+        outputs = list(linear.outputs)
+        write_atomically(path, block_fmu(made, inputs, outputs, Path(path), fmi_version=fmi, further=further))
+        return
+    if suffix != ".c":
+        if limits:
+            raise UsageError(f"'{path}' has no limits: leave them out, or write a .c or .fmu file.")
+        save(linear, path, Writing(embedded=True, fmi=fmi), precision=precision)
+        return
+    writing = Writing(Path(path).stem, precision=precision)
+    write_atomically(path, component(linear, writing, bounds, angles).text().encode("ascii"))
+
+
+def component(
+    linear: LinearModel, writing: Writing, limits: Limits | None = None, angles: MeasuredAngles | None = None
+) -> c99.CComponent:
+    """Return the parts of the file; ``angles`` are the inputs of a sampled law that are taken modulo their turns."""
+    if angles is None and linear.sample_time > 0 and not writing.deviation:
+        angles = MeasuredAngles.around_point(linear.inputs, len(linear.A))
+    sampled, how = _sampled(linear, writing.sample_time)
+    (P, nu), ny = sampled.B.shape, len(sampled.C)
+    zero, at = writing.deviation, sampled.point
+    u0, g0 = (
+        np.zeros(len(s)) if zero else values_at(s, values, what, "C code")
+        for s, values, what in ((sampled.inputs, at.inputs, "input"), (sampled.outputs, at.outputs, "output"))
+    )
+    f0 = np.zeros(P) if zero else sampled.f0
+    states = [f"{c99.described(s)}, less {v:.6g}" for s, v in zip(sampled.states, sampled.y0, strict=True)]
+    constants = [
+        c99.Constant("A", sampled.A, "A, by rows: of the states, for their next values"),
+        c99.Constant("B", sampled.B, "B, by rows: of the inputs, for the next values of the states"),
+        c99.Constant("C", sampled.C, "C, by rows: of the states, for the outputs"),
+        c99.Constant("D", sampled.D, "D, by rows: of the inputs, for the outputs"),
+        c99.Constant("f0", f0, "what a sample adds to the states at the operating point"),
+        c99.Constant("u0", u0, "the inputs at the operating point"),
+        c99.Constant("g0", g0, "the outputs at the operating point"),
+    ]
+    if limits is not None:
+        constants += [
+            c99.Constant("lower", limits.lower, "the least outputs"),
+            c99.Constant("upper", limits.upper, "the largest outputs"),
+            c99.Constant("F", limits.back, "what limits take from the outputs, for the next values of the states"),
+        ]
+    matrices = [sampled.A, sampled.B, sampled.C, sampled.D, *([] if limits is None else [limits.back])]
+    if angles is not None:
+        of_states, of_inputs = "of the states, for the angles that it measures", "of the inputs, for these angles"
+        constants += [
+            c99.Constant("turns", angles.turns, "of measured angles, which are taken modulo these"),
+            c99.Constant("expected", angles.offset, "these angles at the operating point, less their values there"),
+            c99.Constant("of_states", angles.of_states, f"by rows: {of_states}"),
+            c99.Constant("of_inputs", angles.of_inputs, f"by rows: {of_inputs}"),
+        ]
+        matrices += [angles.of_states, angles.of_inputs]
+    wrapped = "" if angles is None else describe_wrapped(sampled.inputs.select(angles.columns))
+    return c99.CComponent(
+        name=writing.name,
+        about=[
+            f"linear model of {linear.model.name or 'a model'} in {P} independent coordinates.",
+            how,
+            *([] if not zero else ["in and out are deviations from the operating point."]),
+            *([f"Measured angles are taken modulo a turn: {wrapped}."] if wrapped else []),
+            *(str(remark) for remark in sampled.warnings),
+        ],
+        inputs=[c99.described(s, v) for s, v in zip(sampled.inputs, u0, strict=True)],
+        outputs=[c99.described(s, v) for s, v in zip(sampled.outputs, g0, strict=True)],
+        memory=[c99.Memory("x", np.zeros(P), states)],
+        constants=constants,
+        step=_step(sampled, limits, angles),
+        operations=c99.operations(*matrices)
+        + nu
+        + (3 * ny if limits is not None else 0)
+        + (0 if angles is None else 6 * len(angles.turns)),
+        sample_time=sampled.sample_time,
+        locals=nu + P + ny + (0 if angles is None else len(angles.turns)),
+        precision=writing.precision,
+        functions=(c99.ACCUMULATE, *(() if angles is None else (wrap_function(writing.precision),))),
+        headers=() if angles is None else ("math.h",),
+    )
+
+
+def wrap_function(precision: Precision) -> str:
+    """Return the C function that takes a difference of angles modulo ``turns``."""
+    text = c99.runtime("wrap.c")
+    return text if precision == "double" else text.replace("ceil(", "ceilf(")
+
+
+def _sampled(linear: LinearModel, sample_time: float | None) -> tuple[LinearModel, str]:
+    if linear.sample_time > 0:
+        if sample_time is not None and sample_time != linear.sample_time:
+            raise UsageError(
+                f"The linear model is sampled every {linear.sample_time:g} s: it cannot be written for another sample "
+                f"time ({sample_time:g} s). Sample the continuous one."
+            )
+        return linear, f"It is sampled every {linear.sample_time!r} s."
+    h = _sample_time(linear) if sample_time is None else sample_time
+    chosen = f", chosen for {SAMPLES} samples in the time of its fastest motion" if sample_time is None else ""
+    return discretize(linear, h), f"Continuous, and sampled here every {h!r} s{chosen}; inputs are held meanwhile."
+
+
+def _sample_time(linear: LinearModel) -> float:
+    """Return a round sample time for the fastest motion; a hundredth of a second where nothing turns or decays."""
+    fastest = float(np.abs(linear.eigenvalues()).max(initial=0.0))
+    if fastest == 0.0:
+        return 0.01
+    wanted = 1 / (SAMPLES * fastest)
+    power = 10.0 ** math.floor(math.log10(wanted))
+    return float(f"{max(d for d in _ROUND if d * power <= wanted or d == 1.0) * power:.0e}")
+
+
+def _step(linear: LinearModel, limits: Limits | None, angles: MeasuredAngles | None) -> str:
+    (P, nu), ny = linear.B.shape, len(linear.C)
+    told = limits is not None and bool(limits.back.any())
+    n_angles = 0 if angles is None else len(angles.turns)
+    text = "".join(
+        f"    @real {name}[{size}];\n"
+        for name, size in (("du", nu), ("next", P), ("taken", ny if told else 0), ("angles", n_angles))
+        if size
+    )
+    text += "\n" + ("" if P else "    (void)self;\n")
+    text += c99.loop(nu, "du[i] = in[i] - @u0[i];") or "    (void)in;\n"
+    text += _statements_of_angles(angles) if angles is not None else ""
+    text += c99.loop(ny, "out[i] = @g0[i];") or "    (void)out;\n"
+    text += c99.product("C", linear.C, "self->x", "out") + c99.product("D", linear.D, "du", "out")
+    text += limit_statements(ny, told=told) if limits is not None and ny else ""
+    text += c99.loop(P, "next[i] = @f0[i];")
+    text += c99.product("A", linear.A, "self->x", "next") + c99.product("B", linear.B, "du", "next")
+    text += c99.product("F", limits.back, "taken", "next") if limits is not None else ""
+    return text + c99.loop(P, "self->x[i] = next[i];")
+
+
+def _statements_of_angles(angles: MeasuredAngles) -> str:
+    """Return what takes the difference of each measured angle and its prediction into (-turn/2, turn/2]."""
+    text = c99.loop(len(angles.turns), "angles[i] = @expected[i];")
+    text += c99.product("of_states", angles.of_states, "self->x", "angles")
+    text += c99.product("of_inputs", angles.of_inputs, "du", "angles")
+    for i, column in enumerate(angles.columns):
+        text += f"    du[{column}] = angles[{i}] + @wrap(du[{column}] - angles[{i}], {i});\n"
+    return text
+
+
+def limit_statements(ny: int, *, told: bool) -> str:
+    """Return what keeps ``out`` in its limits, and writes down what that takes where the states are told."""
+    wish = "        const @real asked = out[i];\n\n" if told else ""
+    taken = "        taken[i] = out[i] - asked;\n" if told else ""
+    return (
+        f"    for (int i = 0; i < {ny}; i++) {{\n{wish}"
+        "        if (out[i] < @lower[i]) {\n            out[i] = @lower[i];\n        }\n"
+        "        if (out[i] > @upper[i]) {\n            out[i] = @upper[i];\n        }\n"
+        f"{taken}    }}\n"
+    )
+
+
+# Deviations of measured angles modulo their turns: of coordinates, which are subtracted, and of innovations.
+_WRAPPED = (
+    "    for (int i = 0; i < @P; i++) {\n        e[i] = -@wrap(-e[i], i);\n    }\n",
+    "    for (int i = 0; i < @M; i++) {\n        innovation[i] = @wrap(innovation[i], i);\n    }\n",
+)
+
+
+def save_schedule(schedule: Any, path: str | Path, limits: Bounds, precision: Precision, fmi: str) -> None:
+    """Write a schedule of the room beside this one."""
+    path = Path(path)
+    if path.suffix.lower() not in suffixes("schedule"):
+        raise UsageError(
+            f"Cannot write '{path}' as a schedule: known are {alternatives('schedule', 'and')}. At one point it is a "
+            "linear model, which has more formats: schedule.linear_model({...}).save(...)."
+        )
+    if path.suffix.lower() == ".fmu":
+        write_atomically(path, dumps_fmu(schedule, path, limits, precision, fmi))
+    else:
+        write_atomically(path, schedule_component(schedule, path.stem, limits, precision).text().encode("ascii"))
+
+
+def dumps_fmu(schedule: Any, path: Path, limits: Bounds, precision: Precision, fmi: str) -> bytes:
+    """Return the content of an FMU around the C code, its inputs those of the first point of the grid."""
+    first = schedule.linear_model(schedule.table.first)
+    over = [Signal(name, start=float(v)) for name, v in zip(schedule.over, schedule.table.first, strict=True)]
+    inputs = [*over, *(s.starting_at(first.point.inputs[s.name]) for s in first.inputs)]
+    made = schedule_component(schedule, NAME, limits, precision)
+    return block_fmu(made, inputs, list(first.outputs), path, fmi_version=fmi)
+
+
+def schedule_component(
+    schedule: Any, name: str, limits: Mapping[str, tuple[float, float]], precision: Precision
+) -> c99.CComponent:
+    """Return the parts of the file."""
+    table, parts = schedule.table, schedule.parts
+    P, k, m, n = len(schedule.states), len(schedule.drives), len(schedule.measured), len(schedule.over)
+    width = sum(int(np.prod(s)) for s in parts.shapes.values()) if schedule.estimates else parts.start("A")
+    order = table.numbers
+    rows = np.where(table.good[order, None], table.rows[order, :width], 0.0)
+    bounds = limits_of(schedule.linear_model(table.first), limits, np.zeros((0, k))) if limits else None
+    offsets = {name: parts.start(name) for name in parts.shapes}
+    remembers = schedule.estimates or schedule.form == "velocity"
+    kept = "what is predicted for the next step" if schedule.estimates else "what was read at the last step"
+    memory = [
+        c99.Memory("at", table.first, [f"{name}, the last inside the range" for name in schedule.over]),
+        c99.Memory("outside", np.zeros(1), ["the steps outside the range or in a hole, which took the values of at"]),
+    ]
+    if remembers:
+        memory += [c99.Memory("y", np.zeros(P), [f"{c99.described(s)}: {kept}" for s in schedule.states])]
+        memory += [c99.Memory("begun", np.zeros(1), ["1 after the first step"])]
+    if schedule.form == "velocity":
+        memory += [c99.Memory("u", np.zeros(k), [f"{name}: at the last step" for name in schedule.drives])]
+    sizes = [len(axis) for axis in table.axes]
+    lengths = f"static const int @sizes[{n}] = {{{', '.join(map(str, sizes))}}};"
+    constants = [
+        c99.Constant("axes", np.concatenate(table.axes), f"values of {', '.join(schedule.over)}"),
+        c99.Constant("good", table.good[order].astype(np.float64), "1 where the grid has a point, 0 in its holes"),
+        c99.Constant("rows", rows, f"of each point of the grid: {', '.join(n for n in offsets if offsets[n] < width)}"),
+    ]
+    if bounds is not None:
+        constants += [c99.Constant("lower", bounds.lower, "the least outputs")]
+        constants += [c99.Constant("upper", bounds.upper, "the largest outputs")]
+    products = sum(2 * int(np.prod(s)) for name, s in parts.shapes.items() if len(s) == 2 and offsets[name] < width)
+    counts = {"N": n, "CORNERS": 2**n, "WIDTH": width, "P": P, "K": k, "M": m}
+    form = "estimate" if schedule.estimates else schedule.form
+    limiting = limit_statements(k, told=False) if bounds is not None else ""
+    turns = schedule.measured.turns
+    wraps = bool(turns.any())
+    if wraps:
+        constants.append(c99.Constant("turns", turns, "of what is measured, by which angles wrap; 0 for the rest"))
+    wrapping = _WRAPPED[form == "estimate"] if wraps else ""
+    return c99.CComponent(
+        name=name,
+        about=[
+            f"gain schedule over {', '.join(schedule.over)}, linear between {int(table.good.sum())} points, for "
+            f"{P} independent coordinates of {schedule.family.template.model.name or 'a model'}.",
+            "Outside the range, and in holes of the grid, it goes on with the nearest or the last values inside, and "
+            "counts such steps in outside.",
+        ],
+        inputs=[*schedule.over, *(c99.described(s) for s in schedule.measured)],
+        outputs=[c99.described(schedule.family.inputs[schedule.family.inputs.index_of(d)]) for d in schedule.drives],
+        memory=memory,
+        constants=constants,
+        step=c99.runtime(f"schedule_{form}.c").replace("/* limits */\n", limiting).replace("/* angles */\n", wrapping),
+        functions=(
+            c99.ACCUMULATE, lengths, c99.runtime("schedule.c"), *((wrap_function(precision),) if wraps else ())
+        ),
+        headers=("math.h",) if wraps else (),
+        sizes=counts | {f"AT_{name}": start for name, start in offsets.items()},
+        operations=products + 2 * (2**n * (width + n + 1) + sum(sizes)) + 12 * n + 6 * (P + k + m) + 2**n * 2 * width,
+        sample_time=schedule.sample_time,
+        locals=width + 2**n * 2 + 2 * n + 3 * P + k + m,
+        calls=512,
+        code=2048,
+        precision=precision,
+    )  # fmt: skip

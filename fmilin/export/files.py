@@ -1,0 +1,193 @@
+"""Linear models, families and descriptor systems as files: the end of the name picks a line of the table of formats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from fmilin import formats
+from fmilin.errors import ModelError, UsageError
+from fmilin.support.files import check_writable, write_atomically
+from fmilin.support.kinds import kinds_checked
+
+if TYPE_CHECKING:
+    from fmilin.families.family import LinearFamily
+    from fmilin.linear_model.descriptor import Descriptor
+    from fmilin.linear_model.model import LinearModel
+    from fmilin.periodic.model import PeriodicModel
+    from fmilin.trimming.uncertainty import Uncertain
+
+    Result = LinearModel | LinearFamily | Descriptor | PeriodicModel | Uncertain
+
+MARK = "fmilin-family/"  # stands in every file of a family, before the number of its version
+
+_HOLDS: dict[str, formats.Holds] = {
+    "LinearModel": "linear model",
+    "LinearFamily": "family",
+    "Descriptor": "descriptor system",
+    "PeriodicModel": "periodic model",
+    "Uncertain": "uncertain model",
+}
+
+
+def _holds(result: Result) -> formats.Holds:
+    """Return what a file of a result holds, without importing what it is none of."""
+    for kind in type(result).__mro__:
+        if kind.__name__ in _HOLDS:
+            return _HOLDS[kind.__name__]
+    raise UsageError(f"Something of the type '{type(result).__name__}' is no result that a file can hold.")
+
+
+@kinds_checked
+def save(result: Result, path: str | Path, writing: formats.Writing | None = None, **choices: Any) -> None:
+    """Write a result, completely or not at all, in the format of the suffix and under the name of the stem.
+
+    ``choices`` are fields of :class:`Writing`.
+    """
+    writing = replace(writing or formats.Writing(), **choices)
+    for name in choices:
+        if getattr(writing, name) != getattr(formats.Writing(), name) and Path(path).suffix.lower() != ".c":
+            raise UsageError(f"'{name}' is a choice of C code: '{path}' has none. Leave it out, or write a .c file.")
+    stream = formats.format_of(path, _holds(result)).stream
+    if stream:
+        formats.function_of(stream)(result, Path(path))
+    else:
+        write_atomically(path, dumps(result, path, writing))
+
+
+def save_all(family: LinearFamily, paths: Sequence[Path]) -> dict[Path, UsageError]:
+    """Write a family to those of several files that can be written, and return why others could not."""
+    refused: dict[Path, UsageError] = {}
+    for path in paths:
+        try:
+            save(family, path)
+        except UsageError as error:
+            refused[path] = error
+    return refused
+
+
+def dumps(result: Result, path: str | Path, writing: formats.Writing | None = None) -> bytes:
+    """Return what :func:`save` would write to ``path``, of a family that the memory holds twice."""
+    kind = formats.format_of(path, _holds(result))
+    choices = (replace(writing or formats.Writing(), name=Path(path).stem),) if kind.choices else ()
+    return cast(bytes, formats.function_of(kind.write)(result, *choices))
+
+
+def dumps_each(
+    models: Sequence[LinearModel], paths: Sequence[Path], axes: Sequence[str] | None, writing: formats.Writing
+) -> dict[Path, bytes]:
+    """Return each file's content: one linear model, or the family over ``axes`` (what varies by default) of several."""
+    if len(models) == 1:
+        return {path: dumps(models[0], path, writing) for path in paths}
+    from fmilin.export.foreign import turbine_grid
+    from fmilin.export.m_file import dumps_array, gathered, grid_of, what_varies
+    from fmilin.families.family_builder import family_of
+
+    grid = turbine_grid(models) if axes is None else grid_of(models, axes)
+    programs = [path for path in paths if path.suffix.lower() == ".m"]  # sort the members along a grid of their own
+    contents = {path: dumps_array(gathered(models, grid), replace(writing, name=path.stem)) for path in programs}
+    if others := [path for path in paths if path not in programs]:
+        family = family_of(models, (what_varies(models) or None) if grid is None else grid)
+        contents |= {path: dumps(family, path) for path in others}
+    return contents
+
+
+@kinds_checked
+def load(path: str | Path) -> LinearModel:
+    """Read a linear model; the suffix picks the format."""
+    return cast("LinearModel", _load("linear model", path))
+
+
+@kinds_checked
+def load_family(path: str | Path) -> LinearFamily:
+    """Read a family; the suffix picks the format."""
+    if formats.is_named_as(path, "family"):
+        formats.refuse_written_only(path, f"Load the family from {formats.alternatives('family', complete=True)}.")
+    return cast("LinearFamily", _load("family", path))
+
+
+@kinds_checked
+def load_descriptor(path: str | Path) -> Descriptor:
+    """Read a descriptor system; the suffix picks the format."""
+    return cast("Descriptor", _load("descriptor system", path))
+
+
+def load_result(source: str) -> LinearModel | LinearFamily | None:
+    """Return the linear model or the family in a file; None where ``source`` names a model."""
+    path = Path(source)
+    if ":" in source and not path.exists():
+        return None
+    formats.refuse_written_only(
+        path,
+        f"Save the linear model as {formats.alternatives('linear model', complete=True)}, a family as "
+        f"{formats.alternatives('family', complete=True)}.",
+    )
+    if path.suffix.lower() == ".fmu":
+        from fmilin.export.fmu_file import holds_linear_model
+
+        if not holds_linear_model(path):
+            return None
+    elif path.suffix.lower() not in formats.suffixes("linear model", "family", readable=True):
+        return None
+    if not path.exists():
+        raise ModelError(f"There is no file '{source}'. Name a file that 'fmilin linearize' or 'fmilin sweep' wrote.")
+    return load_family(path) if is_family(path) else load(path)
+
+
+def check_output(path: str | Path, holds: formats.Holds = "linear model") -> None:
+    """Make sure that such a thing can be written to ``path``; cheap, and leaves nothing behind."""
+    kind = formats.format_of(path, holds)
+    check_writable(path)
+    if kind.suffix == ".nc":
+        from fmilin.export.family_arrays import require_installed
+
+        require_installed()
+
+
+def checked_families(paths: Sequence[Path]) -> list[Path]:
+    """Return ``paths`` after making sure that a family can be written to every one."""
+    for path in paths:
+        check_output(path, "family")
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise UsageError("--output names the same file twice. Keep one.")
+    return list(paths)
+
+
+def has_mark(path: Path, mark: str) -> bool:
+    """Whether a text stands in a file; False where it cannot be read."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return False
+    return any(mark.encode(code) in content for code in ("ascii", "utf-16-le", "utf-32-le"))
+
+
+def is_family(path: Path) -> bool:
+    """Whether a file holds a family, by what stands in it; False where it cannot be read."""
+    kind = next((f for f in formats.formats("family", readable=True) if f.suffix == path.suffix.lower()), None)
+    if kind is None or not formats.is_named_as(path, "linear model"):
+        return kind is not None
+    if has_mark(path, MARK) or kind.suffix == ".json":
+        return has_mark(path, MARK)
+    try:  # a compressed file that somebody saved again
+        formats.function_of(kind.read)(path.read_bytes(), "")
+    except (ModelError, OSError):
+        return False
+    return True
+
+
+def _load(holds: formats.Holds, path: str | Path) -> Any:
+    kind = formats.format_of(path, holds, "read")
+    function = formats.function_of(kind.read)
+    try:
+        content: bytes | Path = Path(path)
+        if kind.stream:
+            Path(path).open("rb").close()
+        else:
+            content = Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ModelError(f"Cannot read the {holds} '{path}': {why}.") from None
+    return function(content, str(path))

@@ -1,0 +1,52 @@
+"""Linear models as FMUs, and back: all that an FMU has no place for lies inside as ``extra/org.fmilin/linear.npz``."""
+
+import io
+import zipfile
+from pathlib import Path
+
+from fmilin.errors import ModelError
+from fmilin.export.archives import DAMAGED, member_of
+from fmilin.export.linear_arrays import dumps_npz, loads_npz
+from fmilin.fmi.write.linear import LinearFmu, linear_fmu
+from fmilin.formats import Writing
+from fmilin.linear_model.model import LinearModel
+
+INSIDE = "extra/org.fmilin/linear.npz"
+MOST_INSIDE = 1 << 24  # bytes of matrices up to which the model itself lies in the FMU, too: about 700 states
+
+
+def dumps(linear: LinearModel, writing: Writing) -> bytes:
+    """Return the file's content."""
+    options = LinearFmu(writing.name, writing.fmi, writing.deviation, writing.embedded, writing.platforms)
+    return linear_fmu(linear, options, linear_model_inside(linear))
+
+
+def linear_model_inside(linear: LinearModel) -> dict[str, bytes]:
+    """Return the file inside an FMU that holds the linear model, by its path; none for a large one."""
+    size = 2 * sum(m.nbytes for m in (linear.A, linear.B, linear.C, linear.D, linear.T))
+    return {INSIDE: dumps_npz(linear)} if size <= MOST_INSIDE else {}
+
+
+def loads(content: bytes, origin: str) -> LinearModel:
+    """Read what :func:`dumps` wrote."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            inside = member_of(archive, INSIDE)
+    except KeyError:
+        raise ModelError(
+            f"'{origin}' is an FMU without a linear model in it ({INSIDE} is missing). To linearize it: fmilin "
+            f"linearize {origin}."
+        ) from None
+    except DAMAGED as error:
+        why = str(error).rstrip(".") or type(error).__name__
+        raise ModelError(f"'{origin}' is no FMU that can be read: {why}. Save it again.") from None
+    return loads_npz(inside, origin)
+
+
+def holds_linear_model(path: str | Path) -> bool:
+    """Whether this is an FMU of a linear model that fmilin wrote; False where it cannot be read."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return INSIDE in archive.namelist()
+    except (OSError, *DAMAGED):
+        return False

@@ -1,0 +1,154 @@
+"""MAT-files of version 5 (MATLAB 5 to 7; MathWorks, MAT-File Format R2024a, chapter 1), texts in any alphabet included.
+
+SciPy's writer stores texts as UTF-8, of which Octave loses the end when they are not ASCII. MATLAB, Octave and SciPy
+all read UTF-16; but SciPy refuses files that have characters beyond 16 bits in it, and takes those in UTF-8. A text is
+a str, a cell array a list, a struct a dict, a matrix an array of doubles.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from fmilin.version import __version__
+
+Value = Any  # A str, float, list, dict, or array of doubles or complex numbers with two dimensions
+READABLE = ".mat file that fmilin reads (MATLAB 5 to 7, not 7.3)"
+_INT8, _INT32, _UINT32, _DOUBLE, _MATRIX, _COMPRESSED, _UTF8, _UTF16, _UTF32 = 1, 5, 6, 9, 14, 15, 16, 17, 18
+_NUMBERS = {
+    1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8", 16: "u1", 17: "u2",
+}  # fmt: skip
+_CELL, _STRUCT, _CHAR, _SPARSE, _DOUBLES, _LAST = 1, 2, 4, 5, 6, 15
+_COMPLEX = 0x0800
+_FIELD = 32  # bytes of a field's name, the closing zero included
+_LARGEST = 1 << 31  # bytes that a compressed variable may have
+
+
+def write(variables: Mapping[str, Value]) -> bytes:
+    """Return the content of a MAT-file; names of variables and fields have at most 31 ASCII characters."""
+    text = f"MATLAB 5.0 MAT-file, written by fmilin {__version__}".encode("ascii").ljust(124)
+    return b"".join([text, struct.pack("<H2s", 0x0100, b"IM"), *(_matrix(v, name) for name, v in variables.items())])
+
+
+def _element(kind: int, data: bytes) -> bytes:
+    if 0 < len(data) <= 4:
+        return struct.pack("<HH", kind, len(data)) + data.ljust(4, b"\0")
+    return struct.pack("<II", kind, len(data)) + data + b"\0" * (-len(data) % 8)
+
+
+def _matrix(value: Value, name: str = "") -> bytes:
+    match value:
+        case str():
+            body = _text(value, name)
+        case dict():
+            names = b"".join(key.encode("ascii").ljust(_FIELD, b"\0") for key in value)
+            keys = _element(_INT32, struct.pack("<i", _FIELD)) + _element(_INT8, names)
+            body = _head(_STRUCT, (1, 1), name) + keys + b"".join(map(_matrix, value.values()))
+        case list():
+            body = _head(_CELL, (len(value), 1), name) + b"".join(map(_matrix, value))
+        case _:
+            body = _doubles(np.atleast_2d(np.asarray(value)), name)
+    return struct.pack("<II", _MATRIX, len(body)) + body
+
+
+def _head(kind: int, shape: tuple[int, ...], name: str) -> bytes:
+    flags = _element(_UINT32, struct.pack("<II", kind, 0))
+    return flags + _element(_INT32, struct.pack(f"<{len(shape)}i", *shape)) + _element(_INT8, name.encode("ascii"))
+
+
+def _text(text: str, name: str) -> bytes:
+    kind, code = (_UTF8, "utf-8") if text.isascii() or max(text) > "\uffff" else (_UTF16, "utf-16-le")
+    return _head(_CHAR, (int(bool(text)), len(text)), name) + _element(kind, text.encode(code, "surrogatepass"))
+
+
+def _doubles(array: np.ndarray, name: str) -> bytes:
+    is_complex = np.iscomplexobj(array)
+    head = _head(_DOUBLES | (_COMPLEX if is_complex else 0), array.shape, name)
+    parts = [array.real, array.imag] if is_complex else [array]
+    return head + b"".join(_element(_DOUBLE, p.astype("<f8").tobytes(order="F")) for p in parts)
+
+
+def read(content: bytes) -> dict[str, Value]:
+    """Return the variables of a MAT-file; what is no text, cell array, struct or full matrix is left out."""
+    order = {b"IM": "<", b"MI": ">"}.get(content[126:128])
+    if order is None:
+        raise ValueError("it does not begin like one")
+    try:
+        return dict(_variables(content[128:], order))
+    except (struct.error, zlib.error, RecursionError, OverflowError, MemoryError) as error:
+        raise ValueError(f"it is cut off or damaged ({error})") from None
+
+
+def _variables(data: bytes, order: str) -> Iterator[tuple[str, Value]]:
+    for kind, payload in _elements(data, order):
+        if kind == _COMPRESSED:
+            inflater = zlib.decompressobj()
+            inflated = inflater.decompress(payload, _LARGEST)
+            if not inflater.eof:
+                raise ValueError("a compressed variable is cut off")
+            yield from _variables(inflated, order)
+        elif kind == _MATRIX:
+            name, value = _value(payload, order)
+            if value is not None:
+                yield name, value
+
+
+def _elements(data: bytes, order: str) -> Iterator[tuple[int, bytes]]:
+    """Yield type and content of the elements that follow each other in ``data``."""
+    at = 0
+    while at < len(data):
+        kind, size = struct.unpack_from(f"{order}II", data, at)
+        if kind >> 16:  # a small element: both numbers share the first word
+            kind, size, start, end = kind & 0xFFFF, kind >> 16, at + 4, at + 8
+        else:
+            start, end = at + 8, at + 8 + size + (0 if kind == _COMPRESSED else -size % 8)
+        if start + size > len(data):
+            raise ValueError("it is cut off")
+        yield kind, data[start : start + size]
+        at = end
+
+
+def _value(data: bytes, order: str) -> tuple[str, Value]:
+    parts = list(_elements(data, order))
+    if not parts:
+        return "", np.zeros((0, 0))  # how MATLAB may write an empty cell
+    if len(parts) < 3:
+        raise ValueError("a variable has no content")
+    flags = struct.unpack_from(f"{order}I", parts[0][1])[0]
+    shape = tuple(struct.unpack(f"{order}{len(parts[1][1]) // 4}i", parts[1][1]))
+    name, rest, kind = parts[2][1].decode("ascii", "replace"), parts[3:], flags & 0xFF
+    if kind == _CHAR:
+        return name, "".join(_decoded(*part, order) for part in rest[:1])
+    if kind == _CELL:
+        return name, [_value(payload, order)[1] for _, payload in rest]
+    if kind == _STRUCT:
+        return name, _struct(rest, order)
+    if kind == _SPARSE or not _DOUBLES <= kind <= _LAST:
+        return name, None
+    numbers = [np.frombuffer(payload, f"{order}{_NUMBERS[k]}").astype(np.float64) for k, payload in rest]
+    if not flags & _COMPLEX:
+        return name, (numbers[0] if numbers else np.zeros(0)).reshape(shape, order="F")
+    both = np.empty(len(numbers[0]), dtype=np.complex128)
+    both.real, both.imag = numbers[:2]
+    return name, both.reshape(shape, order="F")
+
+
+def _struct(parts: list[tuple[int, bytes]], order: str) -> dict[str, Value]:
+    width = struct.unpack_from(f"{order}i", parts[0][1])[0]
+    packed = parts[1][1]
+    if width <= 0:
+        raise ValueError("a struct has fields without names")
+    names = [packed[i : i + width].split(b"\0")[0].decode("ascii", "replace") for i in range(0, len(packed), width)]
+    if len(parts) - 2 != len(names):
+        raise ValueError("a struct is an array, not a single one")
+    return {name: _value(payload, order)[1] for name, (_, payload) in zip(names, parts[2:], strict=True)}
+
+
+def _decoded(kind: int, data: bytes, order: str) -> str:
+    if kind in (_UTF16, 4):
+        return data.decode("utf-16-le" if order == "<" else "utf-16-be", "surrogatepass")
+    if kind == _UTF32:
+        return data.decode("utf-32-le" if order == "<" else "utf-32-be", "surrogatepass")
+    return data.decode("utf-8" if kind == _UTF8 else "latin-1", "surrogatepass" if kind == _UTF8 else "strict")

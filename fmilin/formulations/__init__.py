@@ -1,0 +1,37 @@
+"""The three formulations of González et al.: minimal, redundant and unconstrained coordinate sets.
+
+Takes: native models or the matrices of linearized equations.
+Returns: spectra of MCS, RCS and UCS, descriptor systems.
+Does not depend on: FMUs.
+"""
+
+from fmilin.formulations.form import Basis, ConstrainedForm, Motion, basis_of
+from fmilin.formulations.formulation import MCS, RCS, UCS, Formulation, Spectrum
+from fmilin.formulations.of_model import form_of
+from fmilin.formulations.procedure import (
+    Equilibrium,
+    equilibrium,
+    penalized_equilibrium,
+    spectra,
+    spectrum,
+    spectrum_of_form,
+)
+
+__all__ = [
+    "MCS",
+    "RCS",
+    "UCS",
+    "Basis",
+    "ConstrainedForm",
+    "Equilibrium",
+    "Formulation",
+    "Motion",
+    "Spectrum",
+    "basis_of",
+    "equilibrium",
+    "form_of",
+    "penalized_equilibrium",
+    "spectra",
+    "spectrum",
+    "spectrum_of_form",
+]

@@ -1,0 +1,222 @@
+"""The descriptor system of a model at a point: the RCS pencil with outputs, in names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.errors import FmilinError, UsageError
+from fmilin.formulations.dense import descriptor_pencil
+from fmilin.formulations.form import Basis, ConstrainedForm, MotionTerms, basis_of, combinations_of_rows, motion_terms
+from fmilin.formulations.of_model import form_of, second_order
+from fmilin.linear_model.descriptor import Descriptor, LazyDescriptor
+from fmilin.linear_model.model import LinearModel
+from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
+from fmilin.model.visits import one_at_a_time
+from fmilin.signals import FloatArray
+
+MOST_BY_SVD = 150  # unknowns up to which a least-squares problem takes milliseconds by an SVD; it grows with their cube
+SPARSE = 0.1  # part of the entries of a matrix that are not zero, up to which sparse factors are quicker
+ROWS_AGREE = 1e-9
+"""Rows of R on positions and on their velocities that differ by less, relative to each entry, belong together."""
+
+
+@one_at_a_time
+def descriptor(model: Model, at: OperatingPoint | LinearModel | None = None) -> Descriptor:
+    """Return ``E z' = f0 + A z + B (u - u0)``: Lagrange's equations with their constraints left in, or DAEs as written.
+
+    Parameters
+    ----------
+    model : Model
+    at : OperatingPoint or LinearModel, optional
+        A consistent point; where the model starts by default. With a linear model of ``model``: at its point, in its
+        coordinates (they matter in motion only), with its inputs and outputs; ``difference`` then says how well its
+        modes solve the descriptor system.
+
+    Raises
+    ------
+    UsageError
+        When the model is of another form; in motion, when the coordinates of the linear model are not positions of the
+        model followed by their velocities: ``linearize(..., descriptor=True)`` knows more of them.
+    ConstraintError, NumericalError
+        When the point is not consistent.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> from fmilin.systems import four_bar
+    >>> fl.descriptor(four_bar()).A.shape
+    (14, 14)
+    """
+    if not isinstance(at, LinearModel):
+        point = operating_point(model) if at is None else at
+        return descriptor_of(model_at(model, point), point)
+    point = OperatingPoint(
+        at.point.time,
+        np.array([at.point.states[name] for name in model.states.names]),
+        np.array(
+            [at.point.inputs.get(name, u) for name, u in zip(model.inputs.names, model.start.inputs, strict=True)]
+        ),
+        at.point.parameters,
+    )
+    plant = model_at(model, point).with_interface(None, at.outputs.names)
+    positions = plant.states.positions
+    named = all(name in positions for name in at.states.names)
+    R = (
+        np.eye(len(plant.states))[[positions[name] for name in at.states.names]]
+        if named
+        else np.zeros((0, len(plant.states)))
+    )
+    return _compared(at, descriptor_of(plant, point, coordinates=R))
+
+
+def with_descriptor(linear: LinearModel, model: Model, point: OperatingPoint, R: FloatArray) -> LinearModel:
+    """Return ``linear`` with its descriptor system for y = R x, R (P, N); models of another form have none."""
+    try:
+        return replace(linear, descriptor=_compared(linear, descriptor_of(model, point, coordinates=R)))
+    except FmilinError:
+        return linear
+
+
+def with_lazy_descriptor(linear: LinearModel, model: Model, point: OperatingPoint, R: FloatArray) -> LinearModel:
+    """Return ``linear`` with its descriptor system for y = R x, computed when it is first asked for."""
+
+    def compute() -> Descriptor:
+        return _compared(linear, descriptor_of(model, point, coordinates=R))
+
+    return replace(linear, descriptor=LazyDescriptor(compute))
+
+
+def lazy_descriptor(model: Model, linear: LinearModel) -> LazyDescriptor:
+    """Return the descriptor system of ``model`` at the point of a linear model, computed when it is first asked for."""
+    return LazyDescriptor(lambda: descriptor(model, linear))
+
+
+def _compared(linear: LinearModel, system: Descriptor) -> Descriptor:
+    """Return the descriptor system with the inputs and outputs of ``linear``, compared with it."""
+    chosen = system.with_interface(linear.inputs.names, linear.outputs.names)
+    return replace(chosen, difference=difference_to(linear, chosen))
+
+
+def descriptor_of(model: Model, point: OperatingPoint, *, coordinates: FloatArray | None = None) -> Descriptor:
+    """Return the descriptor system at a consistent point; in motion its eigenvalues depend on y = R x, R (P, N)."""
+    written = model.descriptor_form(point.time, point.states, point.inputs)
+    if written is not None:
+        return Descriptor(**asdict(written), inputs=model.inputs.names, outputs=model.outputs.names)
+    form, taken = form_of(model, point), second_order(model, point)
+    sizes = model.states.scales(point.states)[taken.positions]
+    basis = basis_of(form.Phi_q, sizes=sizes, names=form.names)
+    if form.motion is not None and coordinates is not None:
+        basis = _basis(form, taken, coordinates, sizes)
+    terms = motion_terms(form, basis)
+    pencil = descriptor_pencil(form, terms)
+    U = combinations_of_rows(form.Phi_q)
+    n, r = form.n, U.shape[1]
+    seen = np.hstack((taken.output_states[:, taken.positions], taken.output_states[:, taken.velocities]))
+    by_a, by_lambda = taken.output_unknowns[:, :n], taken.output_unknowns[:, n:]
+    C = np.hstack((seen, by_lambda @ U))
+    f0 = np.zeros(2 * n + r)
+    if form.motion is not None:
+        f0[:n], f0[n : 2 * n] = form.motion.velocities, form.M @ form.motion.accelerations
+    names = model.states.names
+    speeds = [names[int(i)] for i in taken.velocities]
+    multipliers = [f"lambda[{i + 1}]" if r == form.m else f"lambda*[{i + 1}]" for i in range(r)]
+    system = Descriptor(
+        E=pencil.E,
+        A=pencil.A,
+        B=pencil.B,
+        C=C,
+        D=taken.output_inputs,
+        f0=f0,
+        states=(*form.names, *speeds, *multipliers),
+        inputs=model.inputs.names,
+        outputs=model.outputs.names,
+        order=2 * (n - r),
+    )
+    needed = np.flatnonzero(np.any(by_a != 0, axis=0))
+    return system if not len(needed) else _with_accelerations(system, form, terms, needed.tolist(), by_a)
+
+
+def difference_to(linear: LinearModel, system: Descriptor) -> float:
+    """Return how well ``linear`` solves ``s E z = A z``: modes move states by T y, algebraic ones by least squares."""
+    if not len(linear.A) or not len(system.A):
+        return 0.0
+    if not (np.isfinite(system.A).all() and np.isfinite(system.E).all()):
+        return float("nan")  # an algebraic variable without a slope at the point, as sqrt(x) at 0: nothing to compare
+    s, Y = np.linalg.eig(linear.A)
+    moved = dict(zip(linear.full_states.names, (linear.T @ Y), strict=True))
+    of_model = [i for i, name in enumerate(system.states) if name in moved]
+    rest = [i for i in range(len(system.states)) if i not in set(of_model)]
+    Z = np.zeros((len(system.states), len(s)), dtype=np.complex128)
+    Z[of_model] = [moved[system.states[i]] for i in of_model]
+    scale = np.maximum(np.max(np.abs(system.A), axis=1), np.max(np.abs(system.E), axis=1))
+    A, E = system.A / scale[:, None], system.E / scale[:, None]
+    left = E @ Z * s - A @ Z  # what the algebraic states have to make up for
+    if rest:
+        Z[rest] = _least_squares(A[:, rest], left)
+    residual = np.abs(A @ Z - E @ Z * s)
+    terms = np.abs(A) @ np.abs(Z) + np.abs(E) @ np.abs(Z) * np.abs(s)
+    worst, size = np.max(residual, axis=0), np.max(terms, axis=0)
+    return float(np.max(np.divide(worst, size, out=np.zeros_like(worst), where=size > 0)))  # 0/0 where nothing acts
+
+
+def _least_squares(M: FloatArray, right: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """Return the x of least |M x - right|, by sparse factors of a large sparse M of full rank, else by an SVD."""
+    rows, columns = M.shape
+    if columns > MOST_BY_SVD and np.count_nonzero(M) < SPARSE * M.size:
+        from scipy.sparse import block_array, csc_array, eye_array
+        from scipy.sparse.linalg import splu
+
+        # The saddle point system (Björck, Numerical Methods for Least Squares Problems, 1996, section 1.1.4): r = b -
+        # M x, M' r = 0. Its condition is that of M, not of M' M.
+        sparse = csc_array(M)
+        system = block_array([[eye_array(rows), sparse], [sparse.T, None]], format="csc")
+        wanted = np.vstack((np.hstack((right.real, right.imag)), np.zeros((columns, 2 * right.shape[1]))))
+        with suppress(RuntimeError):  # splu's word for a singular matrix: M has not full rank
+            factors = splu(system)
+            solution = factors.solve(wanted)
+            solution += factors.solve(wanted - system @ solution)
+            if np.isfinite(solution).all():
+                real, imaginary = np.hsplit(solution[rows:], 2)
+                return np.asarray(real + 1j * imaginary)
+    return np.asarray(np.linalg.lstsq(M, right, rcond=None)[0], dtype=np.complex128)
+
+
+def _basis(form: ConstrainedForm, taken: SecondOrderForm, R: FloatArray, sizes: FloatArray) -> Basis:
+    """Return the basis that belongs to the coordinates y = R x = (S q, S v), in any order of their rows."""
+    on_q, on_v = R[:, taken.positions], R[:, taken.velocities]
+    first, second = np.flatnonzero(on_q.any(axis=1)), np.flatnonzero(on_v.any(axis=1))
+    S, Sv = on_q[first], on_v[second]
+    same = basis_of(form.Phi_q, "svd", sizes=sizes)
+    fitting = len(S) == len(Sv) == same.R.shape[1] and not set(first) & set(second)
+    if not fitting or not np.allclose(S, Sv, rtol=ROWS_AGREE, atol=0.0):
+        raise UsageError(
+            "In motion the eigenvalues depend on the coordinates, and these are not positions followed by their own "
+            "velocities: there is no descriptor system for them."
+        )
+    # S N = 0 and S R = I for any S that is regular on the tangent space
+    tangent = same.R @ np.linalg.inv(S @ same.R)
+    complement = np.linalg.svd(S)[2][len(S) :].T if len(S) else np.eye(form.n)
+    return Basis("given", tangent, S, complement)
+
+
+def _with_accelerations(
+    system: Descriptor, form: ConstrainedForm, terms: MotionTerms, needed: Sequence[int], by_a: FloatArray
+) -> Descriptor:
+    """Return the system with the accelerations of the coordinates ``needed`` as algebraic states: v' is a there."""
+    n, k, j = form.n, len(system.A), len(needed)
+    E, A = np.zeros((k + j, k + j)), np.zeros((k + j, k + j))
+    E[:k, :k], A[:k, :k] = system.E, system.A
+    for row, i in enumerate(needed):
+        E[k + row, n + i] = A[k + row, k + row] = 1.0  # dv' = a - N (Q dq + W dv)
+        A[k + row, :n], A[k + row, n : 2 * n] = -terms.NQ[i], -terms.NW[i]
+    f0 = np.zeros(j) if form.motion is None else form.motion.accelerations[list(needed)]
+    speeds = system.states[n : 2 * n]
+    B, C = np.vstack((system.B, np.zeros((j, system.B.shape[1])))), np.hstack((system.C, by_a[:, list(needed)]))
+    states = (*system.states, *(f"der({speeds[i]})" for i in needed))
+    return replace(system, E=E, A=A, B=B, C=C, f0=np.concatenate((system.f0, f0)), states=states)

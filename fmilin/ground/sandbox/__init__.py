@@ -1,1 +1,0 @@
-"""Foreign code at arm's length: child processes, a watchdog, limits."""

@@ -1,0 +1,393 @@
+"""Pulses on each input from the operating point: Markov parameters, their errors, and how the outputs are to be read.
+
+An input is moved by +a and by -a during the first step: r(a) = (y(+a) - y(-a)) / (2 a). The amplitude is the one at
+which halving it changes r least; the change that remains is the error estimate.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from math import ceil
+from time import process_time
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fmilin.errors import FmilinError, NumericalError
+from fmilin.linear_model.no_response import PUSHES
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Response, Stepped, respond_in_whole_steps
+from fmilin.signals import FloatArray
+from fmilin.tolerances import QUIET
+
+T = TypeVar("T")
+
+SHORT_RUN, LONG_RUN = 20, 60  # steps of the runs that compare amplitudes of pulses, and of random inputs
+REDUCTIONS = 14  # to a fourth each
+BENT = 1e-2  # answers to half the input that are off their half by this are not linear
+DECADES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+GOOD_ENOUGH = 1e-9
+SMALLER = 3.0  # pulses that tell the error are smaller by this; no power of 2, with which a linear model rounds alike
+TRIAL = 5  # steps of a run that tells what steps cost
+
+
+def clock() -> float:
+    """Return the processor time that this process and its children have taken, in seconds."""
+    return process_time() + sum(os.times()[2:4])
+
+
+class Runner:
+    """Runs a stepped model from one point, and remembers the amplitudes that suit its inputs."""
+
+    def __init__(
+        self, model: Model, point: OperatingPoint, amplitude: float | None = None, budget: float = np.inf
+    ) -> None:
+        if not isinstance(model, Stepped):
+            raise TypeError(model)
+        self.model, self.point = model, point
+        self.stepped: Stepped = model
+        self.cadence = model.cadence  # with the solver's own step, once that is known
+        self.scales = model.inputs.scales(point.inputs)
+        self._given, self.budget, self._begun, self._until = amplitude, budget, clock(), 0.0
+        self.left_out: dict[str, float] = {}  # what did not fit into the budget, and the seconds that it would take
+        self._amplitudes: dict[float, FloatArray] = {}
+        self._made: dict[object, Any] = {}
+        self._changes: dict[int, tuple[float, float]] = {}  # by input: amplitude, and change when halved
+        self._smooth = False
+        self.looked = True  # whether it is known if the model stands still between steps of its own
+        self.is_noisy = False  # whether equal runs were seen to differ
+        self.takes_whole_steps = False  # each call takes steps of cadence.internal, whatever length it is told
+        self.reduced = 0.0  # to which part of their sizes inputs were held, for the sake of proportion
+        self.unresponsive: set[int] = set()  # inputs that moved nothing, however hard pushed
+        self.in_dead_zone: list[str] = []  # inputs that move nothing unless pushed more
+
+    @property
+    def attempt(self) -> tuple[int, int]:
+        """About how many runs a model from responses takes, and how many steps in all."""
+        return 20 + 22 * len(self.scales), (1000 if self.looked else 1300) + 400 * len(self.scales)
+
+    def affords(self, what: str, runs: int, steps: int, step: float) -> bool:
+        """Whether runs with so many steps in all, of this length, fit into the budget; what does not is noted."""
+        begin, each = self.once(("cost", step), lambda: self._cost(step))
+        spent, needed = clock() - self._begun, runs * begin + steps * each
+        if spent + needed > self.budget:
+            self.left_out[what] = needed
+            return False
+        self._until = max(self._until, spent + needed)
+        return True
+
+    def require(self, runs: int, steps: int, step: float) -> None:
+        """Refuse experiments that do not fit into the budget."""
+        if not self.affords("responses", runs, steps, step):
+            total, spent, needed = self.seconds_of_all, clock() - self._begun, self.left_out["responses"]
+            self.left_out.clear()
+            raise NumericalError(
+                f"Experiments have taken {spent:.2g} s of processor time, and would take about {ceil(needed)} s more, "
+                f"for {steps} communication steps of {step:g} s in {runs} runs at least; {self.budget:g} s are given. "
+                f"Give more (--budget {total}), or take fewer --inputs."
+            )
+
+    @property
+    def remark(self) -> str:
+        """What was left out, in words."""
+        return (
+            f"Experiments may take {self.budget:g} s of processor time, which left out: {', '.join(self.left_out)}. "
+            f"With these it takes about {self.seconds_of_all} s (--budget {self.seconds_of_all})."
+        )
+
+    @property
+    def to_go(self) -> float:
+        """The seconds that what was afforded last takes from now on."""
+        return max(0.0, self._until - (clock() - self._begun))
+
+    @property
+    def seconds_of_all(self) -> int:
+        """What everything would take, with what was left out, a fifth more than predicted."""
+        return ceil(1.2 * (clock() - self._begun + sum(self.left_out.values())))
+
+    def _cost(self, step: float) -> tuple[float, float]:
+        """Return the seconds that a run takes and those of a step in it; 0 where such steps are refused."""
+        moves = 1e-2 * self.scales * np.random.default_rng(5).uniform(-1.0, 1.0, (TRIAL, len(self.scales)))
+        times = [clock()]
+        for count in (1, TRIAL):
+            try:
+                self.run(moves[:count], step)
+            except FmilinError:
+                return 0.0, 0.0
+            times.append(clock())
+        one, several = np.diff(times).tolist()
+        each = max(several - one, 0.0) / (TRIAL - 1)
+        return max(one - each, 0.0), each
+
+    def run(self, deviations: FloatArray, step: float, tolerance: float | None = None) -> Response:
+        """Run with inputs at the point's values plus ``deviations`` (K, nu), with another tolerance if one is given."""
+        inputs, respond = self.point.inputs + deviations, self.stepped.respond
+        if tolerance is not None:
+            respond = partial(self.stepped.respond_within, tolerance)
+        if self.takes_whole_steps and self.cadence.internal:
+            return respond_in_whole_steps(respond, self.point, inputs, step, self.cadence.internal)
+        return respond(self.point, inputs, step)
+
+    def odd(self, deviations: FloatArray, step: float, size: float = 1.0) -> Response:
+        """Return half the difference of the runs with ``deviations`` and their opposites, per ``size``."""
+        return _odd(self.run(deviations, step), self.run(-deviations, step), size)
+
+    def pulse(self, j: int, amplitude: float, step: float, count: int) -> Response:
+        """Return the response to a unit pulse on input j, from two runs of ``count`` steps."""
+        return _odd(*self.pulses(j, amplitude, step, count), amplitude)
+
+    def pulses(self, j: int, amplitude: float, step: float, count: int) -> tuple[Response, Response]:
+        """Return the runs with a pulse on input j and with its opposite, each made once."""
+        deviations = np.zeros((count, len(self.scales)))
+        deviations[0, j] = amplitude
+        return self.once((j, amplitude, step, count), lambda: (self.run(deviations, step), self.run(-deviations, step)))
+
+    def once(self, key: object, make: Callable[[], T]) -> T:
+        """Return what ``make`` returned when it was first asked for under this key."""
+        if key not in self._made:
+            self._made[key] = make()
+        made: T = self._made[key]
+        return made
+
+    def choose_amplitudes(self, step: float) -> FloatArray:
+        """Find the amplitudes for runs with this step, shape (nu,), by halving and superposition."""
+        if step not in self._amplitudes and self._given is not None:
+            self._amplitudes[step] = np.full_like(self.scales, self._given)
+        if step not in self._amplitudes:
+            twice = self._amplitudes.get(2 * step)  # answers to what is held for half as long are not larger
+            self._amplitudes[step] = self._suitable(step) if twice is None else twice
+            if not self._smooth:  # a matter of the point, not of the step
+                self._require_smooth(self._amplitudes[step], step)
+                self._smooth = True
+        return self._amplitudes[step]
+
+    def reduce_amplitudes(self, step: float, part: float) -> bool:
+        """Take a part of the amplitudes for this step; False where the user has said how far inputs are moved."""
+        if self._given is not None:
+            return False
+        self._amplitudes[step] = part * self.choose_amplitudes(step)
+        self._made.pop(("held out", step), None)
+        return True
+
+    def _suitable(self, step: float) -> FloatArray:
+        chosen = [self._amplitude(j, step) for j in range(len(self.scales))]
+        halving = max((change for _, change in chosen), default=0.0)
+        amplitudes = np.array([a for a, _ in chosen], dtype=np.float64)
+        together = self._superposed(amplitudes, step, max(10 * halving, 1e-6))
+        # Reduce all amplitudes until random inputs are answered in proportion by every output, where that helps.
+        pattern = np.random.default_rng(12).uniform(-1.0, 1.0, (LONG_RUN, len(together)))
+        smaller = together
+        for _ in range(0 if self.is_noisy else REDUCTIONS):
+            if not self.affords("smaller moves of the inputs", 4, 4 * LONG_RUN, step):
+                break
+            try:
+                whole, half = (_stacked(self.odd(part * smaller * pattern, step)) for part in (1, 0.5))
+            except FmilinError:  # beyond what the model can do
+                return together
+            if not relative_change(2 * half, whole) > BENT:
+                if smaller is not together:
+                    self.reduced = float(np.max(smaller / self.scales))
+                return smaller
+            smaller = smaller / 4
+        return together  # noise, or nothing that is linear
+
+    def _amplitude(self, j: int, step: float) -> tuple[float, float]:
+        if j in self._changes:
+            a, before = self._changes[j]
+            change, _ = self._change(j, a, step)
+            if change <= 10 * max(before, GOOD_ENOUGH):
+                return a, change
+        best, least = 1e-2 * float(self.scales[j]), np.inf
+        moved, moves = False, False
+        failure: FmilinError | None = None
+        for part in DECADES:
+            a = part * float(self.scales[j])
+            try:
+                change, size = self._change(j, a, step)
+            except NumericalError as error:  # beyond what the model can do
+                failure = error
+                continue
+            moved |= size > 0
+            if change < least:
+                best, least, moves = a, change, size > 0
+            if least < GOOD_ENOUGH or change > 100 * max(least, GOOD_ENOUGH):
+                break
+        if least == np.inf and failure is not None:
+            raise failure
+        if not moved:
+            moved = self._moves_far(j, step)
+        name = self.model.inputs.names[j]
+        if moved and not moves and name not in self.in_dead_zone:
+            self.in_dead_zone.append(name)
+        (self.unresponsive.discard if moved else self.unresponsive.add)(j)
+        self._changes[j] = best, least
+        return best, least
+
+    def _moves_far(self, j: int, step: float) -> bool:
+        """Whether an input that moves nothing so far does so when it is pushed much more."""
+        try:
+            return self._change(j, PUSHES[-1] * float(self.scales[j]), step)[1] > 0
+        except FmilinError:
+            return False
+
+    def _change(self, j: int, a: float, step: float) -> tuple[float, float]:
+        """Return how much the response changes with half the amplitude, and how large that response is."""
+        whole, half = self.pulse(j, a, step, SHORT_RUN), self.pulse(j, a / 2, step, SHORT_RUN)
+        one, other = _stacked(whole), _stacked(half)
+        size = float(np.linalg.norm(other))
+        larger = float(np.linalg.norm(one))
+        return (float(np.linalg.norm(one - other)) / size if size > 0 else float(larger > 0)), size
+
+    def _superposed(self, amplitudes: FloatArray, step: float, allowed: float) -> FloatArray:
+        """Reduce all amplitudes while the inputs together do not show the sum of their responses."""
+        if len(amplitudes) < 2:
+            return amplitudes
+        for _ in range(3):
+            deviations = np.zeros((SHORT_RUN, len(amplitudes)))
+            deviations[0] = amplitudes
+            together = _stacked(self.odd(deviations, step))
+            parts = [a * _stacked(self.pulse(j, a, step, SHORT_RUN)) for j, a in enumerate(amplitudes.tolist())]
+            size = max(float(np.linalg.norm(part)) for part in parts)
+            if float(np.linalg.norm(together - sum(parts))) <= allowed * size:
+                break
+            amplitudes = amplitudes / 10
+        return amplitudes
+
+    def _require_smooth(self, amplitudes: FloatArray, step: float) -> None:
+        """Refuse an input that is answered differently up and down however little it moves."""
+        # The even part of a smooth model's answer falls with the square of the amplitude, beside a kink with itself.
+        still = np.zeros((SHORT_RUN, len(amplitudes)))
+        base, again = (_stacked(self.run(still, step)) for _ in range(2))
+        sizes = np.maximum(np.max(np.abs(base), axis=0, initial=0.0), 1.0)
+        noise = float(np.linalg.norm((base - again) / sizes))
+        for j, a in enumerate(amplitudes.tolist()):
+            parts = []
+            for size in (a, a / 2, a / 100):
+                up, down = (_stacked(run) for run in self.pulses(j, size, step, SHORT_RUN))
+                even, odd = ((up + down) / 2 - base) / sizes, (up - down) / 2 / sizes
+                parts.append((float(np.linalg.norm(even)), float(np.linalg.norm(odd))))
+            (even, _), (half_even, half_odd), (least_even, _) = parts
+            is_visible = half_even > max(0.05 * half_odd, 10 * noise, QUIET)
+            if is_visible and half_even > 0.4 * even and (least_even > 5e-3 * even or even < 1e3 * noise):
+                name = self.model.inputs.names[j]
+                raise NumericalError(
+                    f"The model has a kink or an event at the point: pulses of '{name}' up and down are answered "
+                    f"differently however small they are (tried from {a:.2g} down to {a / 100:.2g}). There is no "
+                    "linear model of both sides: move the point, or stay in the present mode, which model exchange can "
+                    "(--interface me --hold-modes).",
+                    variable=name,
+                )
+
+
+@dataclass(frozen=True)
+class Markov:
+    """Responses to unit pulses, input by input, aligned with the state at the start of each step."""
+
+    D: FloatArray  # (ny, nu), the outputs of the step of the pulse itself
+    Y: FloatArray  # (K, ny + N, nu), Y_1, Y_2, ...: outputs, then declared states, of the steps that follow
+    errors: FloatArray  # shape (K, ny + N, nu)
+    reading: str
+    step: float
+    half: Markov | None = None  # the same at a smaller amplitude
+
+
+def measured(runner: Runner, step: float, count: int, *, halves: bool) -> Markov:
+    """Return Markov parameters of ``count`` steps, from four runs per input; from two without ``halves``."""
+    amplitudes = runner.choose_amplitudes(step)
+    nothing = _zero_response(runner, amplitudes, step, count)
+    pairs = [
+        (nothing, nothing)
+        if nothing is not None and j in runner.unresponsive
+        else tuple(runner.pulse(j, a / part, step, count) for part in (1.0, SMALLER)[: 1 + halves])
+        for j, a in enumerate(amplitudes.tolist())
+    ]
+    reading = reading_of(runner, step, [pair[-1] for pair in pairs])
+    if not halves:
+        return compute_markov([pair[0] for pair in pairs], reading, step)
+    whole, half = (compute_markov([pair[i] for pair in pairs], reading, step) for i in (0, 1))
+    errors = np.abs(whole.Y - half.Y)
+    return replace(whole, errors=errors, half=replace(half, errors=errors))
+
+
+def _zero_response(runner: Runner, amplitudes: FloatArray, step: float, count: int) -> Response | None:
+    """Return the response to all inputs together that moved nothing in short runs, if that is nothing, too."""
+    unresponsive = sorted(runner.unresponsive)
+    if len(unresponsive) < 2:
+        return None
+    deviations = np.zeros((count, len(amplitudes)))
+    deviations[0, unresponsive] = amplitudes[unresponsive]
+    response = runner.odd(deviations, step)
+    return None if _stacked(response).any() else response
+
+
+def reading_of(runner: Runner, step: float, responses: list[Response]) -> str:
+    """Find out once how the outputs are to be read: the self-test of the sampling convention."""
+    # An output that answers before the step can be read at once. One that answers in the step of the pulse however
+    # small the step is feeds through, but is calculated at the end of steps only. Any other is strictly proper.
+    return runner.once("reading", lambda: _reading(runner, step, responses))
+
+
+def _reading(runner: Runner, step: float, responses: list[Response]) -> str:
+    sizes = np.array([np.max(np.abs(p.after), axis=0, initial=0.0) for p in responses]).T  # (ny, nu)
+    at_once = np.array([p.at_once[0] for p in responses]).T
+    relative = np.abs(at_once) / np.where(sizes > 0, sizes, 1.0)
+    if relative.size and np.max(relative) > 1e-6:
+        return "at once"
+    limits = _limits(runner, step)
+    if limits is None or not limits.size:
+        return "at once"
+    through = np.abs(limits) / np.where(sizes > 0, sizes, 1.0)
+    return "end of step" if np.max(through) > 1e-2 else "at once"
+
+
+def _limits(runner: Runner, step: float) -> FloatArray | None:
+    """Return what remains of the response at the end of the pulse's step as steps vanish, (ny, nu)."""
+    step = max(step, 4 * (runner.cadence.internal or 0.0))
+    try:
+        ends = _ends(runner, step)
+    except FmilinError:  # the model does not take smaller steps
+        try:
+            ends = _ends(runner, 4 * step)
+        except FmilinError:
+            return None
+    # Richardson: without the terms in h and h^2; the two estimates must agree
+    first, second = 2 * ends[1] - ends[0], 2 * ends[2] - ends[1]
+    limit: FloatArray = (4 * second - first) / 3
+    limit[np.abs(limit - second) > 0.3 * np.abs(limit)] = 0.0
+    return limit
+
+
+def _ends(runner: Runner, step: float) -> list[FloatArray]:
+    """Return what a pulse over one step shows at its end, for the step, its half and its quarter."""
+    amplitudes = runner.choose_amplitudes(step).tolist()
+    return [
+        np.array([runner.pulse(j, a, h, 1).after[0] for j, a in enumerate(amplitudes)]).T
+        for h in (step, step / 2, step / 4)
+    ]
+
+
+def relative_change(other: FloatArray, outputs: FloatArray) -> float:
+    """Return the largest change of an output relative to its size, (K, ny) each; unmoved ones show rounding alone."""
+    change, size = np.linalg.norm(other - outputs, axis=0), np.linalg.norm(outputs, axis=0)
+    responding = size > QUIET * float(np.max(size, initial=0.0))
+    return float(np.max(change[responding] / size[responding], initial=0.0))
+
+
+def _odd(up: Response, down: Response, size: float) -> Response:
+    return Response(*((getattr(up, p) - getattr(down, p)) / (2 * size) for p in ("at_once", "after", "states")))
+
+
+def _stacked(response: Response) -> FloatArray:
+    return np.hstack((response.at_once, response.after, response.states))
+
+
+def compute_markov(responses: list[Response], reading: str, step: float) -> Markov:
+    """Align: Y_k is what is seen of the state at the start of step k."""
+    y = np.array([p.at_once if reading == "at once" else p.after for p in responses])  # (nu, K, ny)
+    x = np.array([p.states for p in responses])
+    Y = np.moveaxis(np.concatenate((y[:, 1:], x[:, :-1]), axis=2), 0, 2)
+    D = y[:, 0].T
+    return Markov(D, Y, np.zeros_like(Y), reading, step)

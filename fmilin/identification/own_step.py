@@ -1,0 +1,312 @@
+"""The solver's own step: how it is found where a model is discrete, and the plant that belongs to it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fmilin.diagnostics import Remark
+from fmilin.errors import FmilinError, NumericalError
+from fmilin.identification.findings import Findings
+from fmilin.identification.impulse_response import Runner
+from fmilin.identification.integrators import EXACT, stepped_by
+from fmilin.identification.sampled import Continuous, Sampled, sampled_from
+from fmilin.identification.steps import held_out
+from fmilin.identification.which_integrator import Candidate, Identified, identify_integrator, leave_integrator_open
+from fmilin.linear_model.builder import with_errors
+from fmilin.linear_model.model import LinearModel, relative_error
+from fmilin.numerics.eigenvalue_errors import sort_eigenvalues
+from fmilin.signals import FloatArray
+from fmilin.tolerances import INACCURATE, RELATION_MISSED, ROUNDING, TOO_INACCURATE
+
+# Between its solver's own steps a model may stand still. It is discrete over its own step then: communication steps
+# move nothing while others do, at equal distances, the inputs displaced once and held.
+
+LOOKS = tuple(8.0**k for k in range(-4, 2))  # lengths of communication steps, in suggested ones, of the looks
+LOOKED, LONG = 128, 200  # communication steps of a look, and of what confirms a step
+FEWEST = 4  # moves that show a rhythm
+DISPLACED = 1e-2  # by which inputs are displaced, in their sizes; times OTHER where a rhythm is confirmed
+OTHER = 3.0
+
+
+def own_step(runner: Runner, suggested: float) -> float | None:
+    """Return the solver's own step, in seconds, where the model stands still between two; None where it does not."""
+    still = np.zeros((FEWEST, len(runner.scales)))
+    once, again = (runner.run(still, suggested).after for _ in range(2))
+    runner.is_noisy = not np.array_equal(once, again, equal_nan=True)
+    if runner.is_noisy:  # noise moves it always
+        return None
+    for part in LOOKS:
+        try:
+            step = part * suggested
+            moves = _moves(runner, step, LOOKED, DISPLACED)
+            gaps = np.diff(moves)
+            if len(moves) >= LOOKED - 1:  # it always moves, in longer steps the more
+                return None
+            if len(moves) >= FEWEST and gaps.max() >= 2 and gaps.max() - gaps.min() <= 1:
+                own = next((own for own in _candidates(runner, moves, step) if _is_confirmed(runner, own)), None)
+                if own is not None:
+                    return own
+        except FmilinError:  # it takes no such steps
+            continue
+    return None
+
+
+def _moves(runner: Runner, step: float, count: int, part: float) -> np.ndarray:
+    """Return the numbers of the communication steps in which an output or a state moves, beyond rounding."""
+    seen = runner.run(np.tile(part * runner.scales, (count, 1)), step)
+    shown = np.hstack((seen.after, seen.states))
+    size = ROUNDING * np.max(np.abs(shown), axis=0, initial=0.0)
+    return 1 + np.flatnonzero((np.abs(np.diff(shown, axis=0)) > size).any(axis=1))
+
+
+def _candidates(runner: Runner, moves: np.ndarray, step: float) -> Iterator[float]:
+    """Yield steps of this rhythm: what the model suggests, the roundest numbers, whole fractions of a second."""
+    count, span = len(moves) - 1, float(moves[-1] - moves[0])
+    least, most, mean = (step * (span + late) / count for late in (-1.0, 1.0, 0.0))
+    cadence = runner.stepped.cadence
+    rounded = (float(f"{mean:.{digits}g}") for digits in range(1, 7))
+    for own in (cadence.internal, cadence.step, *rounded, 1.0 / round(1.0 / mean) if mean < 1.0 else None):
+        if own and least <= own <= most:
+            yield own
+
+
+def _is_confirmed(runner: Runner, own: float) -> bool:
+    """Whether every such step moves the model, and every second of half its length, whatever the inputs' size."""
+    for parts in (1, 2):
+        gaps = np.diff(_moves(runner, own / parts, LONG, OTHER * DISPLACED))
+        if len(gaps) < FEWEST - 1 or (gaps != parts).any():
+            return False
+    return True
+
+
+SAME_STEPS = 1e-9  # responses to calls of different lengths that agree to this are those of equal steps
+FEW_CALLS, CALLS = 3, 6  # of a first look, and of an experiment on the lengths of steps
+
+
+def whole_step(runner: Runner, begin: float) -> float | None:
+    """Return the solver's own step where each call takes whole ones, whatever length it is told; None where not."""
+    pulse = np.zeros((CALLS, len(runner.scales)))
+    pulse[0] = DISPLACED * runner.scales
+
+    def answer(step: float, calls: int = 1) -> FloatArray:
+        inputs = np.repeat(pulse, calls, axis=0)
+        moved, still = (runner.run(deviations, step) for deviations in (inputs, np.zeros_like(inputs)))
+        shown = (np.hstack((run.after, run.states)) for run in (moved, still))
+        one, other = shown
+        return np.asarray(one - other)[calls - 1 :: calls]
+
+    try:
+        first, shorter = (runner.run(pulse[:FEW_CALLS], step).after for step in (begin, begin / 2))
+        if not _is_same(shorter, first):
+            return None
+        one = answer(begin)
+        if not np.any(one[1:]) or any(not _is_same(answer(begin / part), one) for part in (2, 4)):
+            return None
+        longer = answer(8 * begin)
+    except FmilinError:
+        return None
+    declared = runner.stepped.cadence.declared or begin
+    if _is_same(longer, one):  # one step whatever it is told: nothing but the description tells how long
+        return declared
+    for count in range(2, 17):
+        if _is_same(answer(begin, count), longer):
+            return declared if count == round(8 * begin / declared) else 8 * begin / count
+    return None
+
+
+def _is_same(one: FloatArray, other: FloatArray) -> bool:
+    size = np.max(np.abs(other), axis=0, initial=0.0)
+    return bool((np.abs(one - other) <= SAME_STEPS * size).all())
+
+
+def with_own_step(
+    linear: LinearModel,
+    own: float,
+    *,
+    what: str,
+    integrator: str | None = None,
+    keep: bool = False,
+    change_in_step: float = 0.0,
+) -> LinearModel:
+    """Return the plant that belongs to the discrete model over the solver's own step; ``what``: how it takes steps.
+
+    ``integrator`` names the integrator, where a user knows it; ``keep``: whether a plant is wanted that others outvie.
+    ``change_in_step`` is by how much A and B change, relative, in a step along the motion of the point.
+    """
+    hidden = linear.full_states is linear.states
+    T = np.zeros((0, len(linear.A))) if hidden else linear.T
+    exact = Continuous(linear.A, linear.B, linear.C, linear.D, linear.f0, T, 0.0)
+    discrete = sampled_from(exact, own, "at once")
+    # relations tell integrators apart where they hold to rounding: entries that are less certain show none
+    certain = integrator is not None or max(linear.accuracy.A, linear.accuracy.B) <= RELATION_MISSED
+    if certain:
+        identified = identify_integrator(discrete, exact, linear.errors.A, integrator)
+    else:
+        identified = leave_integrator_open(discrete, exact, linear.errors.A)
+    if max(identified.difference, identified.unusual_difference) > TOO_INACCURATE and not keep:
+        raise _ambiguous(identified, own)
+    evaluated = 1.0 if identified.integrator is None else identified.integrator.evaluated
+    moved = evaluated * change_in_step
+    if moved > TOO_INACCURATE and not keep:
+        raise NumericalError(
+            f"The point moves by itself, and A and B change by {100 * moved:.3g}% within a step of {own:.6g} s: which "
+            "of these values belong to the point cannot be told. Let it come to rest first (--simulate-to T), choose "
+            "another point, or take the discrete model (--lifted)."
+        )
+    return replace(_with_plant(linear, identified, own, what, moved), discrete=discrete_model(linear, discrete))
+
+
+def _ambiguous(identified: Identified, own: float) -> NumericalError:
+    """Return the error of steps that belong to different plants."""
+    chosen = Candidate(identified.integrator or EXACT, identified.plant)
+    rival = max((*identified.rivals, *identified.unusual), key=identified.measure)
+    one, other = (f"{c.integrator.name} it has {_eigenvalue_words(c)}" for c in (chosen, rival))
+    return NumericalError(
+        f"The steps of {own:.6g} s belong to more than one plant: by {one}, by {other}. Name the integrator that is "
+        "inside (--integrator NAME), add outputs (speeds beside positions, rates), or take the discrete model "
+        "(--lifted)."
+    )
+
+
+MOST_EIGENVALUES = 4
+
+
+def _eigenvalue_words(candidate: Candidate) -> str:
+    values = sort_eigenvalues(np.linalg.eigvals(candidate.plant.A))
+    words = [format_complex(value) for value in values[values.imag >= 0][-MOST_EIGENVALUES:]]
+    return f"eigenvalue{'s' if len(words) > 1 else ''} {', '.join(words)}"
+
+
+def format_complex(value: complex) -> str:
+    """Write an eigenvalue with four digits, of a pair the one above the real axis."""
+    return f"{value.real:.4g} +- {value.imag:.4g}i" if value.imag else f"{value.real:.4g}"
+
+
+PARTS = (4, 16)  # of a step, in which the integrator is compared with the model again
+
+
+def with_integrator(linear: LinearModel, runner: Runner, findings: Findings) -> LinearModel:
+    """Return the plant with what confirms its integrator: responses in far shorter steps, not used to make it."""
+    integrator, step = findings.integrator, findings.step
+    plant = Continuous(linear.A, linear.B, linear.C, linear.D, linear.f0, np.zeros((0, len(linear.A))), 0.0)
+    reading = findings.reading or "at once"
+    worst = findings.half_error
+    for part in PARTS:
+        held = (
+            held_out(runner, step / part)
+            if runner.affords("shorter steps of the solver", 6, 360, step / part)
+            else None
+        )
+        if held is not None:
+            worst = max(worst, held.error(stepped_by(integrator, plant, step / part, reading)))
+    by_logarithm = sampled_from(plant, step, "at once")
+    discrete = stepped_by(integrator, plant, step, "at once")
+    off = relative_error(np.abs(discrete.A - by_logarithm.A), discrete.A)
+    errors = replace(
+        linear.errors,
+        A=np.maximum(linear.errors.A, worst * np.max(np.abs(linear.A), axis=1, keepdims=True, initial=0.0)),
+        B=np.maximum(linear.errors.B, worst * np.max(np.abs(linear.B), axis=1, keepdims=True, initial=0.0)),
+    )
+    text = (
+        f"The solver inside takes each communication step as its own, by {integrator.name}. Its plant predicts "
+        f"responses in steps of {step:g} s and of a half, a fourth and a sixteenth of that to {worst:.1e}, and A and B "
+        f"are those of that plant; a solver without visible error would move it otherwise by {off:.1e} in a step. The "
+        f"discrete model over {step:g} s is lin.discrete (--lifted)."
+    )
+    remark = Remark("accuracy" if worst > INACCURATE else "integrator", text)
+    linear = replace(linear, discrete=discrete_model(linear, discrete), warnings=(remark, *linear.warnings))
+    return with_errors(linear, errors)
+
+
+def discrete_model(linear: LinearModel, discrete: Sampled) -> LinearModel:
+    """Return the discrete linear model in the same coordinates; its errors are those of the plant over a step."""
+    errors = replace(linear.errors, A=discrete.step * linear.errors.A, B=discrete.step * linear.errors.B)
+    own = replace(
+        linear, A=discrete.A, B=discrete.B, C=discrete.C, D=discrete.D, f0=discrete.drift, sample_time=discrete.step
+    )
+    return with_errors(own, errors)
+
+
+def _with_plant(linear: LinearModel, identified: Identified, own: float, what: str, moved: float) -> LinearModel:
+    plant = identified.plant
+    off = max(identified.difference, identified.unusual_difference, moved)
+    size = {name: float(np.max(np.abs(getattr(plant, name)), initial=0.0)) for name in "AB"}
+    # Phi is known to rounding at best, and A from Phi - 1 to that over the step: this spreads a double zero
+    rounding = np.finfo(float).eps / own
+    errors = replace(
+        linear.errors,
+        A=np.maximum(linear.errors.A, max(off * size["A"], rounding)),
+        B=np.maximum(linear.errors.B, off * size["B"]),
+    )
+    named = max((identified.measure(rival) for rival in (*identified.unusual, *identified.longer)), default=0.0)
+    kind = "accuracy" if max(off, named) > INACCURATE else "integrator"
+    text = f"The model {what} {own:.6g} s. {integrator_words(identified, linear)}"
+    if moved:
+        text += (
+            f" The solver takes rates after the beginning of a step, and A and B change by {moved:.1e} until there "
+            "along the motion of the point: that is a part of the stated error."
+        )
+    remark = Remark(kind, text)
+    return with_errors(replace(linear, A=plant.A, B=plant.B, f0=plant.f0, warnings=(remark, *linear.warnings)), errors)
+
+
+def integrator_words(identified: Identified, linear: LinearModel) -> str:
+    """Say which integrator it is, how sure that is, and what others would make of the same steps."""
+    names = " or ".join(dict.fromkeys(rival.integrator.name for rival in identified.rivals))
+    if identified.integrator is None:
+        return (
+            "Which integrator is inside cannot be told: A and B are the logarithm of the discrete model, inputs held "
+            f"over each step. The plants of {names} differ from that by up to {identified.difference:.1e}. Name the "
+            "integrator that is inside (--integrator NAME) for its plant."
+        )
+    exact = Continuous(linear.A, linear.B, linear.C, linear.D, linear.f0, linear.T, 0.0)
+    by_logarithm = max(
+        float(np.max(np.abs(getattr(exact, n) - getattr(identified.plant, n)), initial=0.0))
+        / (float(np.max(np.abs(getattr(identified.plant, n)), initial=0.0)) or 1.0)
+        for n in "AB"
+    )
+    sure = "no other method that was tried meets as many"
+    if identified.rivals:
+        sure = (
+            f"the steps do not tell it from {names}, whose plant has as many and differs by up to "
+            f"{identified.difference:.1e} (entries, eigenvalues, transfer functions)"
+        )
+    told = (
+        f"Its solver is {identified.integrator.name}: with it {identified.relations} exact relations hold in the plant"
+    )
+    if not identified.relations:
+        told, sure = f"Its solver was said to be {identified.integrator.name}", "nothing else was compared"
+    return (
+        f"{told}, and {sure}. A and B are those of that plant; the logarithm of the discrete model differs by "
+        f"{by_logarithm:.1e}. {_unusual_words(identified)}The discrete model is lin.discrete (--lifted)."
+    )
+
+
+def _unusual_words(identified: Identified) -> str:
+    """Name orders of updates that explain the steps as well, and that few tools have, with their eigenvalues."""
+    chosen = _eigenvalue_words(Candidate(identified.integrator or EXACT, identified.plant))
+    words = ""
+    counted, named = (
+        [candidate for candidate in candidates if identified.measure(candidate) > INACCURATE]
+        for candidates in (identified.unusual, identified.longer)
+    )
+    if counted:
+        words = (
+            f"Orders of updates that few tools have explain the steps as well: {_plants_words(counted)}, instead of "
+            f"{chosen}. Entries and eigenvalues differ by up to {identified.unusual_difference:.1e}, which is the "
+            "stated error: name the integrator that is inside (--integrator NAME). "
+        )
+    if named:
+        words += (
+            "Orders of updates that few tools have explain the steps as well, with coefficients of more digits, and "
+            f"are not counted as errors: {_plants_words(named)}, instead of {chosen}. "
+        )
+    return words
+
+
+def _plants_words(candidates: Sequence[Candidate]) -> str:
+    by_name = {candidate.integrator.name: candidate for candidate in reversed(candidates)}
+    return "; ".join(
+        f"{name} would have {_eigenvalue_words(candidate)}" for name, candidate in reversed(by_name.items())
+    )

@@ -1,0 +1,175 @@
+"""Method b: from pulses to a discrete model: the order from singular values and held-out responses, states by name.
+
+Where declared states follow the identified ones one to one, some become the coordinates; else they are ``z[1]``, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from fmilin.errors import NumericalError
+from fmilin.identification.impulse_response import Markov
+from fmilin.identification.sampled import Sampled
+from fmilin.identification.steps import HeldOut
+from fmilin.signals import FloatArray
+from fmilin.tolerances import DOUBTFUL, PREDICTED, RANK_MEASURED, REFUSED, ROUNDING
+
+# With Markov parameters Y_k = C A^(k-1) B, k = 1, 2, ..., and block Hankel matrices
+#     H(k) = [Y_(k+1) Y_(k+2) ...; Y_(k+2) Y_(k+3) ...; ...],    H(0) = P diag(s) Q',
+# the n largest singular values s give, of order n (eigensystem realization, Juang and Pappa 1985),
+#     A = s^-1/2 P' H(1) Q s^-1/2,   B = s^1/2 Q' E_nu,   C = E_ny' P s^1/2.
+
+MOST = 60  # the highest order that is tried
+LARGE, OVERSAMPLING, POWERS = 400, 40, 2  # size from which a leading part is computed; more directions; iterations
+
+
+@dataclass(frozen=True)
+class Hankel:
+    """H(0) taken apart, from which realizations of every order follow."""
+
+    singular_values: FloatArray  # (r,), falling; of the scaled Hankel matrix
+    P: FloatArray
+    Q: FloatArray
+    next: FloatArray
+    row_scales: FloatArray
+    column_scales: FloatArray
+
+    @classmethod
+    def of(cls, markov: FloatArray, row_scales: FloatArray, column_scales: FloatArray) -> Hankel:
+        """Build it from Markov parameters Y_1, Y_2, ... (K, ny, nu) and the sizes of outputs and inputs."""
+        Y = markov / row_scales[:, None] * column_scales[None, :]
+        K, ny, nu = Y.shape
+        rows = K // 2
+        columns = K - rows
+        blocks = np.lib.stride_tricks.sliding_window_view(Y, columns, axis=0)  # (rows + 1, ny, nu, columns)
+        tall = np.moveaxis(blocks, 3, 2)  # (i, ny, j, nu): Y_(i + j + 1)
+        H0 = tall[:rows].reshape(rows * ny, columns * nu)
+        H1 = tall[1 : rows + 1].reshape(rows * ny, columns * nu)
+        P, s, Qt = _leading(H0)
+        return cls(s, P, Qt.T, H1, row_scales, column_scales)
+
+    def realization(self, n: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return A, B, C of order n, in the sizes of the data."""
+        ny, nu = len(self.row_scales), len(self.column_scales)
+        P, Q, root = self.P[:, :n], self.Q[:, :n], np.sqrt(self.singular_values[:n])
+        A = (P.T @ self.next @ Q) / root[:, None] / root[None, :]
+        B = root[:, None] * Q.T[:, :nu] / self.column_scales
+        C = P[:ny] * root * self.row_scales[:, None]
+        return A, B, C
+
+
+def _leading(H: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the SVD, of a large matrix its leading values (Halko, Martinsson and Tropp 2011, algorithms 4.4, 5.1)."""
+    if min(H.shape) <= LARGE:
+        P, s, Qt = np.linalg.svd(H, full_matrices=False)
+        return P, s, Qt
+    basis = np.linalg.qr(H @ np.random.default_rng(2011).standard_normal((H.shape[1], MOST + OVERSAMPLING)))[0]
+    for _ in range(POWERS):
+        basis = np.linalg.qr(H @ np.linalg.qr(H.T @ basis)[0])[0]
+    P, s, Qt = np.linalg.svd(basis.T @ H, full_matrices=False)
+    return basis @ P, s, Qt
+
+
+def significant(singular_values: FloatArray, noise: FloatArray, shape: tuple[int, int]) -> int:
+    """Return how many singular values of an m x n matrix exceed what noise e in it makes, e (sqrt(m) + sqrt(n))."""
+    if not singular_values.size or singular_values[0] == 0:
+        return 0
+    size = float(np.sqrt(np.mean(noise**2))) if noise.size else 0.0
+    rounding = ROUNDING * float(singular_values[0])
+    floor = max(size * (np.sqrt(shape[0]) + np.sqrt(shape[1])), rounding * np.sqrt(max(shape)))
+    return min(int(np.count_nonzero(singular_values > floor)), MOST)
+
+
+@dataclass(frozen=True)
+class Realized:
+    """A discrete model, and what it was chosen from."""
+
+    model: Sampled  # in balanced coordinates
+    half: Sampled  # the same from pulses of half the amplitude, in coordinates close to those of ``model``
+    singular_values: FloatArray  # of the scaled Hankel matrix, falling
+    error: float  # the largest error on held-out responses; NaN without any
+    significant: int | None = None  # singular values above noise and rounding, where estimated
+
+
+def realize(markov: Markov, ny: int, held: HeldOut | None, order: int | None, scales: FloatArray) -> Realized:
+    """Choose the order and return the realization; rows beyond the first ``ny`` are declared states."""
+    rows = _row_scales(markov)
+    hankel = Hankel.of(markov.Y, rows, scales)
+    half = hankel if markov.half is None else Hankel.of(markov.half.Y, rows, scales)
+    noise = markov.errors / rows[:, None] * scales[None, :]
+    shape = (len(hankel.P), len(hankel.Q))
+    most = significant(hankel.singular_values, noise, shape)
+    if order is not None:
+        count = int(np.count_nonzero(hankel.singular_values > ROUNDING * hankel.singular_values[:1].sum()))
+        if order > count:
+            raise NumericalError(
+                f"The responses have {count} directions, so no model of order {order} can be identified. Ask for a "
+                "smaller --order, or let it be chosen."
+            )
+        chosen = order
+    else:
+        chosen = _order(hankel, markov, ny, most, held)
+    model = _sampled(hankel, markov, ny, chosen)
+    other = _sampled(half, markov if markov.half is None else markov.half, ny, chosen)
+    error = held.error(model) if held is not None else float("nan")
+    return Realized(model, aligned(other, model), hankel.singular_values[: MOST + 1], error, most)
+
+
+def named_coordinates(model: Sampled, scales: FloatArray, preferred: Sequence[int]) -> list[int] | None:
+    """Return declared states, ``preferred`` or else the best conditioned, that can be the coordinates; None if none."""
+    n = model.order
+    if len(model.T) < n or n == 0:
+        return None
+    W = model.T / scales[:, None]
+    moved = float(np.linalg.norm(W, 2))
+    W = W / (np.linalg.norm(W, axis=0) + 1e-300)
+    if moved == 0 or np.linalg.matrix_rank(W, tol=RANK_MEASURED * float(np.linalg.norm(W, 2))) < n:
+        return None
+    if len(preferred) == n and np.linalg.cond(W[list(preferred)]) < DOUBTFUL:
+        return list(preferred)
+    _, _, order = linalg.qr(W.T, mode="economic", pivoting=True)
+    return sorted(int(i) for i in order[:n])
+
+
+def _row_scales(markov: Markov) -> FloatArray:
+    """Return the largest response of each row, and not less than a part of its errors."""
+    sizes = np.max(np.abs(markov.Y), axis=(0, 2), initial=0.0)
+    noise = 10 * np.max(markov.errors, axis=(0, 2), initial=0.0)
+    largest = np.maximum(sizes, noise)
+    return np.where(largest > 0, largest, 1.0)
+
+
+def _order(hankel: Hankel, markov: Markov, ny: int, most: int, held: HeldOut | None) -> int:
+    """Return the smallest order whose held-out error is as small as that of the best, up to what noise allows."""
+    if held is None or most == 0:
+        return most
+    errors = np.array([held.error(_sampled(hankel, markov, ny, n)) for n in range(1, most + 1)])
+    best = float(np.min(errors))
+    return 1 + int(np.flatnonzero(errors <= max(2.0 * best, PREDICTED))[0]) if np.isfinite(best) else most
+
+
+def _sampled(hankel: Hankel, markov: Markov, ny: int, n: int) -> Sampled:
+    A, B, C = hankel.realization(n)
+    return Sampled(A, B, C[:ny], markov.D, markov.step, markov.reading, C[ny:], np.zeros(n))
+
+
+def aligned(other: Sampled, model: Sampled) -> Sampled:
+    """Return ``other`` in the coordinates of ``model``: S with O S^-1 = O_model in the least squares sense."""
+    n = model.order
+    if n == 0:
+        return other
+    mine, theirs = (_observability(m, n) for m in (model, other))
+    S = np.asarray(np.linalg.lstsq(mine, theirs, rcond=None)[0], dtype=np.float64)
+    return other if not np.isfinite(S).all() or np.linalg.cond(S) > REFUSED else other.in_coordinates(S)
+
+
+def _observability(model: Sampled, n: int) -> FloatArray:
+    C = np.vstack((model.C, model.T))
+    blocks = [C]
+    for _ in range(n - 1):
+        blocks.append(blocks[-1] @ model.A)
+    return np.vstack(blocks)

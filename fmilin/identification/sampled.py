@@ -1,0 +1,148 @@
+"""A discrete linear model over one step, and the continuous one behind it, if there is one.
+
+x[k+1] = A x[k] + B u[k] + d, y[k] = C x[k] + D u[k], inputs held during a step of h seconds. The continuous model is
+log([A B d; 0 1 0; 0 0 1])/h = [Ac Bc f0; 0 0 0; 0 0 0], with |Im| < pi for every eigenvalue of the logarithm: no motion
+may be faster than half the sampling frequency, and an eigenvalue 0 (a delay, a dead-beat part) has none.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from scipy import linalg
+
+from fmilin.errors import NumericalError
+from fmilin.signals import FloatArray
+from fmilin.tolerances import FAITHFUL, NEAR_NYQUIST, VANISHED
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A discrete linear model in deviations from a point."""
+
+    A: FloatArray  # shape (n, n)
+    B: FloatArray  # shape (n, nu)
+    C: FloatArray  # shape (ny, n)
+    D: FloatArray  # shape (ny, nu)
+    step: float  # h, in seconds
+    reading: str  # what y[k] is: read at t_k after u[k] was set, or read at the end of step k with u[k] still standing
+    T: FloatArray  # (N, n), declared states: ``X[k] = T x[k]`` at t_k; empty where none are declared
+    drift: FloatArray  # (n,), d: how the point itself moves during a step
+
+    @property
+    def order(self) -> int:
+        """Number of states."""
+        return len(self.A)
+
+    def response(self, inputs: FloatArray) -> FloatArray:
+        """Return y for deviations of the inputs (K, nu), from rest, without drift; shape (K, ny)."""
+        x = np.zeros(self.order)
+        y = np.empty((len(inputs), len(self.C)))
+        for k, u in enumerate(inputs):
+            y[k] = self.C @ x + self.D @ u
+            x = self.A @ x + self.B @ u
+        return y
+
+    def in_coordinates(self, S: FloatArray) -> Sampled:
+        """Return the same model with the states S x; S is (n, n) and regular."""
+        inverse = np.linalg.inv(S)
+        A, B, C, T = S @ self.A @ inverse, S @ self.B, self.C @ inverse, self.T @ inverse
+        return replace(self, A=A, B=B, C=C, T=T, drift=S @ self.drift)
+
+
+@dataclass(frozen=True)
+class Continuous:
+    """A continuous linear model: x' = f0 + A x + B u, y = C x + D u."""
+
+    A: FloatArray
+    B: FloatArray
+    C: FloatArray
+    D: FloatArray
+    f0: FloatArray
+    T: FloatArray
+    nyquist: float  # the largest angle of an eigenvalue of the discrete model, in parts of pi
+
+    def in_coordinates(self, S: FloatArray) -> Continuous:
+        """Return the same model with the states S x; S is (n, n) and regular."""
+        inverse = np.linalg.inv(S)
+        A, B, C, T = S @ self.A @ inverse, S @ self.B, self.C @ inverse, self.T @ inverse
+        return replace(self, A=A, B=B, C=C, T=T, f0=S @ self.f0)
+
+
+_ENDLESS = "The model grows beyond all numbers within a few steps, so there is no linear one. Take a smaller --step."
+
+Model = TypeVar("Model", Sampled, Continuous)
+
+
+def apart(one: Model, other: Model) -> Model:
+    """Return how far the matrices of two models are from each other, entry by entry, as such a model."""
+    return replace(one, **{name: np.abs(getattr(one, name) - getattr(other, name)) for name in "ABCDT"})
+
+
+def continuous_of(model: Sampled) -> Continuous:
+    """Return the continuous model whose inputs are held over each step."""
+    n, k = model.order, model.B.shape[1]
+    if not np.isfinite(model.A).all():
+        raise NumericalError(_ENDLESS)
+    values = np.linalg.eigvals(model.A) if model.order else np.empty(0)
+    gone = np.abs(values) < VANISHED
+    if gone.any():
+        raise NumericalError(
+            f"{int(gone.sum())} of the {model.order} eigenvalues over one step of {model.step:g} s are zero: a delay, "
+            "a part that settles within one step, or a motion much faster than the step. No continuous model "
+            "follows from that. Take a smaller --step, or the discrete model with --lifted."
+        )
+    angle = float(np.max(np.abs(np.angle(values)), initial=0.0) / np.pi)
+    if angle > NEAR_NYQUIST:
+        raise NumericalError(
+            f"An eigenvalue over one step of {model.step:g} s lies at {angle:.3g} of half the sampling frequency: "
+            "its true frequency cannot be distinguished from an alias. Take a smaller --step, or the discrete model "
+            "with --lifted."
+        )
+    M = np.eye(n + k + 1)
+    M[:n, :n], M[:n, n : n + k], M[:n, -1] = model.A, model.B, model.drift
+    L = matrix_logarithm(M) / model.step
+    C, D = model.C, model.D
+    if model.reading == "end of step":  # y[k] = Cc x[k+1] + Dc u[k]
+        C = np.asarray(np.linalg.solve(model.A.T, model.C.T).T, dtype=np.float64) if n else model.C
+        D = model.D - C @ model.B
+    return Continuous(L[:n, :n], L[:n, n : n + k], C, D, L[:n, -1], model.T, angle)
+
+
+def sampled_from(model: Continuous, step: float, reading: str) -> Sampled:
+    """Return the discrete model over another step: the exact one for inputs that are held."""
+    n, k = model.B.shape
+    M = np.zeros((n + k + 1, n + k + 1))
+    M[:n, :n], M[:n, n : n + k], M[:n, -1] = model.A, model.B, model.f0
+    if not np.isfinite(M).all():
+        raise NumericalError(_ENDLESS)
+    with np.errstate(all="ignore"):  # what grows beyond all numbers predicts nothing, and is compared with nothing
+        E = linalg.expm(M * step)
+    A, B = E[:n, :n], E[:n, n : n + k]
+    C, D = model.C, model.D
+    if reading == "end of step":
+        C, D = model.C @ A, model.C @ B + model.D
+    return Sampled(A, B, C, D, step, reading, model.T, E[:n, -1])
+
+
+def matrix_logarithm(M: FloatArray) -> FloatArray:
+    """Return the real logarithm, confirmed by its exponential."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scipy's own doubts: the exponential below is the test
+        try:
+            L = np.asarray(linalg.logm(M))
+        except (ValueError, linalg.LinAlgError):  # it overflows on the way
+            raise NumericalError(_ENDLESS) from None
+    size = float(np.max(np.abs(M)))
+    back = linalg.expm(L)
+    worst = float(np.max(np.abs(back - M))) if np.isfinite(back).all() else np.inf
+    imaginary = float(np.max(np.abs(L.imag)))
+    if not (worst <= FAITHFUL * size and imaginary <= FAITHFUL * max(float(np.max(np.abs(L.real))), 1.0)):
+        raise NumericalError(
+            "The discrete model has no real logarithm that can be trusted, so there is no continuous model. Take a "
+            "smaller --step, or the discrete model with --lifted."
+        )
+    return np.ascontiguousarray(L.real, dtype=np.float64)

@@ -1,0 +1,49 @@
+"""Whether every entry of a linear model is known well enough to be returned.
+
+An entry's estimate counts against the largest entry of its row of [A B] or [C D], in sizes of the variables; a row that
+is nothing but error is compared with the size of its terms: zero is known well when noise makes 1e-8 of it.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from fmilin.diagnostics import inaccurate_entry
+from fmilin.errors import NumericalError
+from fmilin.linear_model.model import LinearModel
+from fmilin.signals import FloatArray
+from fmilin.tolerances import INACCURATE, INDISTINCT, TOO_INACCURATE
+
+
+def matrix_and_errors(linear: LinearModel) -> tuple[FloatArray, FloatArray]:
+    """Return [[A, B], [C, D]] and the estimated errors of its entries."""
+    J, E = (np.vstack((np.hstack((m.A, m.B)), np.hstack((m.C, m.D)))) for m in (linear, linear.errors))
+    return J, E
+
+
+def require_parts(
+    linear: LinearModel, part: FloatArray, advice: Callable[[int, int], str], *, keep: bool, said: bool = False
+) -> LinearModel:
+    """Refuse errors, ``part`` (P + ny, P + nu) of what each counts against, unless kept; remark on them unless said."""
+    doubtful = int(np.count_nonzero(part > INACCURATE))
+    if not doubtful:
+        return linear
+    i, j = (int(k) for k in np.unravel_index(int(np.argmax(part)), part.shape))
+    rows = (*(f"der({name})" for name in linear.states.names), *linear.outputs.names)
+    columns = (*linear.states.names, *linear.inputs.names)
+    name, (value, error) = f"d {rows[i]} / d {columns[j]}", (float(M[i, j]) for M in matrix_and_errors(linear))
+    if part[i, j] > TOO_INACCURATE and not keep:
+        raise NumericalError(
+            f"{name} cannot be told: it is {value:.4g} +- {error:.2g}, more than {TOO_INACCURATE:.0%} of the largest "
+            f"entry of its row.{advice(i, j)} --keep-inaccurate (keep_inaccurate=True in Python) returns the linear "
+            "model all the same.",
+            variable=columns[j],
+        )
+    more = f" So {'is' if doubtful == 2 else 'are'} {doubtful - 1} more." if doubtful > 1 else ""
+    return linear if said else replace(linear, warnings=(*linear.warnings, inaccurate_entry(name, value, error, more)))
+
+
+def comparable_sizes(largest: FloatArray, error: FloatArray, terms: FloatArray) -> FloatArray:
+    """Return what the errors of rows are compared with: the largest entry, or terms where it is nothing but error."""
+    return np.where(largest <= 10 * error, np.maximum(largest, INDISTINCT / INACCURATE * terms), largest)

@@ -1,1 +1,0 @@
-"""Linear models measured from responses: of models that bring their own solver and can only be stepped."""

@@ -1,1 +1,0 @@
-"""What the states must satisfy: expressions, declared constraints, their file."""

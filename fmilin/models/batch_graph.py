@@ -1,0 +1,326 @@
+"""A model with a graph, evaluated and differentiated at many points at once; and how its slopes change in a direction.
+
+With the kept states y and the others z, the invariants h(y, z) = 0 give dz/dy = -h_z^-1 h_y, and whatever has slopes
+(f_y, f_z, f_u) on all states has f_y + f_z dz/dy and f_u on the manifold.
+
+With q = (f, c, h) over (x, u, p, w), W w = r and e = r - W w, w held, the slopes along s = (x, u) are q_s + q_w w_s,
+w_s = W^-1 e_s. Along d = (dx, du, dp) w moves by W^-1 (e_d), each of q_s, q_w, e_s and W by its own directional
+derivative, and w_s by W^-1 (de_s - dW w_s).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import casadi as ca
+import numpy as np
+
+from fmilin.codegen.evaluator import Backend, Evaluator
+from fmilin.codegen.functions import StackFunctions, SystemFunctions, has_kinks
+from fmilin.codegen.implicit import ImplicitSystem, jacobian
+from fmilin.errors import NumericalError, UsageError
+from fmilin.manifold.frame import kept_states, row_terms
+from fmilin.manifold.operating_points import require_sizes
+from fmilin.manifold.rank import independent_rows, row_sizes
+from fmilin.model.interface import UNCHANGED, Changes, Model, OperatingPoint, TangentStack
+from fmilin.signals import FloatArray
+
+SX = Any  # casadi.SX: casadi ships no types
+
+_graphs: WeakKeyDictionary[Model, BatchGraph] = WeakKeyDictionary()  # a second sweep finds the functions compiled
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Values and slopes at k points; columns of the slopes are all states, then all inputs."""
+
+    f: FloatArray  # (k, N), rates
+    c: FloatArray  # (k, ny), outputs
+    h: FloatArray  # (k, m), invariants
+    f_z: FloatArray  # shape (k, N, N + nu)
+    c_z: FloatArray  # shape (k, ny, N + nu)
+    h_z: FloatArray  # shape (k, m, N + nu)
+
+
+def batch_graph(model: Model, varied: Sequence[str]) -> BatchGraph | None:
+    """Return the functions of a model; None where it has no graph, or its constraints are not in it."""
+    graph = _graphs.get(model)
+    if graph is None:
+        system = equations_of(model)
+        if system is None:
+            return None
+        graph = _graphs[model] = BatchGraph(model, system)
+    used = {name for row in model.constraints.rows for name in row.expression.names}
+    if any(name not in graph.names or name in used for name in varied):
+        return None
+    return graph
+
+
+def equations_of(model: Model) -> ImplicitSystem | None:
+    """Return the graph of a model that is not sparse, whose constraints are in it and free of inputs; else None."""
+    if not model.compilable or model.sparse or model.sparse_equations() is not None:
+        return None
+    system, constraints = model.in_graph(), model.constraints
+    if system is None or any(name not in system.further for name in constraints.observed):
+        return None
+    names = {name for row in constraints.rows for name in row.expression.names}
+    return None if names & set(model.inputs.names) or model.states.names != system.state_signals.names else system
+
+
+def invariants_in(model: Model, system: ImplicitSystem, parameters: Mapping[str, SX] | None = None) -> SX:
+    """Return h: the residuals of the model's constraints, then the rates of those that need one, inputs held."""
+    s = system
+    observed = ca.vertcat(ca.SX(0, 1), *(s.further[name] for name in model.constraints.observed))
+    g = model.constraints.graph(s.time, s.states, s.inputs, observed, parameters)
+    hidden = g[list(model.constraints.hidden)]
+    moving = ca.vertcat(s.time, s.states)
+    return ca.vertcat(g, ca.mtimes(ca.jacobian(hidden, moving), ca.vertcat(1, s.derivatives)))
+
+
+class BatchGraph:
+    """The functions of a model; see :func:`batch_graph`."""
+
+    def __init__(self, model: Model, system: ImplicitSystem) -> None:
+        s, h = system, invariants_in(model, system)
+        self.names = s.parameter_signals.names
+        self.values = s.parameter_values
+        self.ends = np.cumsum([s.derivatives.numel(), s.outputs.numel()])
+        self.stacks = StackFunctions(s, ca.densify(ca.vertcat(s.derivatives, s.outputs, h)))
+
+    @cached_property
+    def smooth(self) -> bool:
+        """Whether no operation of the equations can have a kink."""
+        return self.stacks.smooth
+
+    def parameters(self, count: int, given: Mapping[str, FloatArray]) -> FloatArray:
+        """Return the parameters of every point, shape (count, np)."""
+        p = np.tile(self.values, (count, 1))
+        for name, values in given.items():
+            p[:, self.names.index(name)] = values
+        return p
+
+    def __call__(
+        self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray, *, threads: int = 1
+    ) -> Stack:
+        """Return everything at points x (k, N), u (k, nu), p (k, np); t is a number or of shape (k, 1)."""
+        z, slopes = self.stacks(t, x, u, p, threads=threads)
+        return Stack(*np.split(z, self.ends, axis=1), *np.split(slopes, self.ends, axis=1))
+
+
+@dataclass(frozen=True)
+class PartitionedSlopes:
+    """Values and slopes at k points."""
+
+    stack: Stack
+    kept: list[int]  # the states by number
+    others: list[int]  # the states by number
+    bend: FloatArray  # (k, N - P, P), dz/dy
+
+    @property
+    def T(self) -> FloatArray:
+        """dx/dy, shape (k, N, P); not to be written to where all states are kept."""
+        n, p = len(self.kept) + len(self.others), len(self.kept)
+        unit = np.zeros((n, p))
+        unit[self.kept, range(p)] = 1.0
+        if not self.others:
+            return np.broadcast_to(unit, (len(self.bend), n, p))
+        T = np.tile(unit, (len(self.bend), 1, 1))
+        T[:, self.others] = self.bend
+        return T
+
+    def along(self, slopes: FloatArray) -> FloatArray:
+        """Return slopes by (x, u), shape (k, r, N + nu), as slopes by (y, u), shape (k, r, P + nu)."""
+        n = len(self.kept) + len(self.others)
+        if self.kept == list(range(n)):
+            return slopes
+        columns = [*self.kept, *range(n, slopes.shape[-1])]
+        reduced = slopes[..., columns]
+        if self.others:
+            reduced[..., : len(self.kept)] += slopes[..., self.others] @ self.bend
+        return reduced
+
+    @property
+    def tangents(self) -> TangentStack:
+        """The same as any model answers it."""
+        s, n = self.stack, len(self.kept) + len(self.others)
+        f_y, c_y = self.along(s.f_z), self.along(s.c_z)
+        return TangentStack(tuple(self.kept), s.f, s.c, s.h, s.h_z[..., :n], self.T, f_y, c_y)
+
+    @property
+    def size(self) -> FloatArray:
+        """The largest entry of dz/dy at each point, shape (k,); NaN where there is none."""
+        return np.asarray(np.abs(self.bend).max(axis=(1, 2), initial=0.0))
+
+
+class StatePartition:
+    """Which states are kept, and which invariants, independent at ``point``, give the others."""
+
+    def __init__(self, graph: BatchGraph, model: Model, kept: Sequence[int], point: OperatingPoint) -> None:
+        n = len(model.states)
+        self._graph, self._states = graph, model.states
+        self.kept = list(kept)
+        self.others = sorted(set(range(n)).difference(self.kept))
+        self._rows: list[int] = []
+        if self.others:
+            own = {name: np.array([value]) for name, value in point.parameters.items() if name in graph.names}
+            here = graph(point.time, point.states[None], point.inputs[None], graph.parameters(1, own))
+            H = here.h_z[0, :, :n] * model.states.scales(point.states)
+            sizes = row_sizes(H, row_terms(model, point))
+            self._rows = independent_rows(H / sizes[:, None], len(self.others), len(H))
+            if len(self._rows) != len(self.others):
+                raise NumericalError(
+                    f"{len(self.kept)} states of {n} are to be kept, but {len(self._rows)} invariants are independent "
+                    "at the first point: choose another number of states, or a point that is not singular."
+                )
+
+    def at(
+        self, t: FloatArray | float, x: FloatArray, u: FloatArray, changes: Changes = UNCHANGED, *, threads: int = 1
+    ) -> PartitionedSlopes:
+        """Return values and slopes at points x (k, N), u (k, nu); dz/dy is NaN where these states determine nothing."""
+        stack = self.stack(t, x, u, changes, threads=threads)
+        H = stack.h_z[:, self._rows]
+        square, right = H[..., self.others], -H[..., self.kept]
+        return PartitionedSlopes(stack, self.kept, self.others, solved(square, right))
+
+    def stack(
+        self, t: FloatArray | float, x: FloatArray, u: FloatArray, changes: Changes = UNCHANGED, *, threads: int = 1
+    ) -> Stack:
+        """Return values and slopes at points x (k, N), u (k, nu), whether these are on the manifold or not."""
+        p = self._graph.parameters(len(x), changes)
+        try:
+            return self._graph(t, x, u, p, threads=threads)
+        except np.linalg.LinAlgError:
+            raise NumericalError(
+                "The rates are not determined at one of the points: the matrix that multiplies accelerations and "
+                "multipliers is singular there. Leave out the point, or start from others.",
+                condition_number=float("inf"),
+            ) from None
+
+
+def tangents_of_graph(
+    model: Model, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Mapping[str, FloatArray]
+) -> TangentStack | None:
+    """Return what :meth:`fmilin.Model.tangents` asks for; None where the model, or what differs, is in no graph."""
+    graph = batch_graph(model, tuple(parameters))
+    if graph is None:
+        return None
+    first = OperatingPoint(float(t[0]), x[0], u[0], {name: float(values[0]) for name, values in parameters.items()})
+    stack = StatePartition(graph, model, kept, first).at(t[:, None], x, u, parameters).tangents
+    return replace(stack, smooth=graph.smooth)
+
+
+def solved(square: FloatArray, right: FloatArray) -> FloatArray:
+    """Return the solutions of many systems, shape (k, m, p); NaN where one is singular."""
+    try:
+        return np.asarray(np.linalg.solve(square, right), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        if len(square) == 1:
+            return np.full(right.shape, np.nan)
+    return np.concatenate([solved(square[i : i + 1], right[i : i + 1]) for i in range(len(square))])
+
+
+def arrays_of(model: Model, points: Sequence[OperatingPoint]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return times (k, 1), states (k, N) and inputs (k, nu) of points."""
+    if not len(points):
+        raise UsageError("There is no point: give at least one operating point.")
+    for point in points:
+        require_sizes(model, point)
+    t = np.array([[p.time] for p in points], dtype=np.float64)
+    return t, np.stack([p.states for p in points]), np.stack([p.inputs for p in points])
+
+
+def states_to_keep(model: Model, point: OperatingPoint, independent: Sequence[str] | None) -> tuple[int, ...]:
+    """Return the states that are named, the recommended ones, or those that a partition keeps at a point."""
+    named, by_default = independent, model.independent_by_default and independent is None
+    return kept_states(model, point, model.independent if named is None else named, by_default=by_default)
+
+
+def checked_threads(threads: int) -> int:
+    """Return how many threads compute."""
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise UsageError(f"threads={threads!r}: give a positive whole number.")
+    return threads
+
+
+_made: WeakKeyDictionary[Model, dict[tuple[str, ...], GraphDerivatives | None]] = WeakKeyDictionary()
+
+
+def graph_derivatives(model: Model, outputs: Sequence[str]) -> GraphDerivatives | None:
+    """Return the functions of a model with these outputs; None where it has no graph with parameters."""
+    made = _made.setdefault(model, {})
+    if tuple(outputs) not in made:
+        made[tuple(outputs)] = _of(model.with_interface(None, outputs))
+    return made[tuple(outputs)]
+
+
+def _of(model: Model) -> GraphDerivatives | None:
+    system = equations_of(model)
+    if system is None or not len(system.parameter_signals):
+        return None
+    functions = GraphDerivatives(model, system)
+    return functions if functions.smooth else None  # of others differences show whether the two sides agree
+
+
+class GraphDerivatives:
+    """The functions of a model; see :func:`graph_derivatives`."""
+
+    def __init__(self, model: Model, system: ImplicitSystem) -> None:
+        s, w = system, system.unknowns
+        self.names, self.values = s.parameter_signals.names, s.parameter_values
+        nodes = dict(zip(self.names, s.parameters.elements(), strict=True))
+        q = ca.densify(ca.vertcat(s.derivatives, s.outputs, invariants_in(model, s, nodes)))
+        self._ends = np.cumsum([s.derivatives.numel(), s.outputs.numel()])
+        parts = [s.matrix, jacobian(q, s.motion), jacobian(q, w), s.motion_slopes]
+        directions = [ca.SX.sym(name, a.numel()) for name, a in zip("xupw", (*s.arguments[1:], w), strict=True)]
+        arguments, along = [*s.arguments, w], ca.vertcat(s.states, s.inputs, s.parameters, w)
+        self._parts = Evaluator(arguments, parts, Backend("casadi"))
+        self.solving = SystemFunctions(s)
+
+        d, dense = ca.vertcat(*directions), [ca.densify(part) for part in parts]
+        slopes = [ca.reshape(ca.jtimes(ca.vec(part), along, d), part.shape) for part in dense]
+        self._moved = Evaluator([*arguments, *directions], slopes)
+        held = s.right_hand_side if s.guess is not None else s.right_hand_side - ca.mtimes(s.matrix, w)
+        self._by_parameters = Evaluator(arguments, [ca.densify(ca.jacobian(a, s.parameters)) for a in (held, q)])
+
+    @property
+    def smooth(self) -> bool:
+        """Whether no operation of the equations can have a kink."""
+        return not has_kinks(self._parts.function)
+
+    def at(self, point: OperatingPoint) -> AtPoint:
+        """Return what is needed for directions from a point of the model, with the parameters that it changes."""
+        p = np.array([point.parameters.get(n, v) for n, v in zip(self.names, self.values, strict=True)])
+        return AtPoint(self, (point.time, point.states, point.inputs, p))
+
+
+class AtPoint:
+    """A point, with what all directions from it have in common; ``slopes`` (f, c, h) by (x, u)."""
+
+    def __init__(self, functions: GraphDerivatives, point: tuple[float, FloatArray, FloatArray, FloatArray]) -> None:
+        self._functions, self._point = functions, point
+        self._w = functions.solving.unknowns(*point)
+        self._W, q_s, self._q_w, e_s = functions._parts(*point, self._w)
+        self._w_s = self._solved(e_s)
+        e_p, q_p = functions._by_parameters(*point, self._w)
+        self._w_p = self._solved(e_p)
+        self._fixed = q_p + self._q_w @ self._w_p
+        self.slopes = tuple(np.split(q_s + self._q_w @ self._w_s, functions._ends))
+
+    def fixed(self, dp: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return how rates (N,), outputs (ny,) and invariants (m,) change with the parameters while the point stays."""
+        return tuple(np.split(self._fixed @ dp, self._functions._ends))  # type: ignore[return-value]
+
+    def along(self, dx: FloatArray, du: FloatArray, dp: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return how the slopes by (x, u), shapes (N, N + nu), (ny, N + nu), (m, N + nu), change along a direction."""
+        dw = self._w_p @ dp + self._w_s @ np.concatenate((dx, du))
+        dW, dq_s, dq_w, de_s = self._functions._moved(*self._point, self._w, dx, du, dp, dw)
+        dw_s = self._solved(de_s - dW @ self._w_s)
+        slopes = dq_s + dq_w @ self._w_s + self._q_w @ dw_s
+        return tuple(np.split(slopes, self._functions._ends))  # type: ignore[return-value]
+
+    def _solved(self, right: FloatArray) -> FloatArray:
+        return np.asarray(np.linalg.solve(self._W, right), dtype=np.float64) if len(self._w) else right

@@ -1,0 +1,280 @@
+"""Constant coefficients of the equations: those that are rounding are taken as zero, and tiny ones are named.
+
+Index and order are decided by which coefficients are zero. One that is a sum of terms which cancel, as (a + b - c) with
+0.1, 0.2 and 0.3, is 5.6e-17 or 0 by rounding alone; it is zero here in both cases.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.codegen.rounding import EPS, compute_bounds, find_rounding, lift_constants
+from fmilin.models.dae.equations import DaeGraph
+from fmilin.signals import FloatArray, Signal, Signals
+
+SX = Any  # casadi.SX: casadi ships no types
+
+MANY = 20_000  # coefficients of which bounds are computed one by one
+
+
+def lift_graph(graph: DaeGraph) -> tuple[DaeGraph, SX, FloatArray]:
+    """Return the graph with its constants as further parameters, these constants, and their values."""
+    symbols = ca.vertcat(graph.time, graph.x, graph.dx, graph.z, graph.u, graph.p)
+    residuals, constants, values = lift_constants(ca.densify(graph.residuals), symbols)
+    further = (Signal(name.str(), start=value) for name, value in zip(constants.elements(), values, strict=True))
+    lifted = replace(
+        graph,
+        residuals=residuals,
+        p=ca.vertcat(graph.p, constants),
+        parameters=Signals([*graph.parameters, *further]),
+        outputs={},
+        output_signals=Signals(),
+    )
+    return lifted, constants, values
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """A coefficient that contains parameters at most."""
+
+    value: float
+    terms: float  # the sum of the moduli of its terms, about
+    is_zero: bool  # whether it is rounding of its terms, or exactly zero
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A coefficient that was taken as zero although it is not."""
+
+    equation: str
+    variable: str
+    coefficient: Coefficient
+
+    def __str__(self) -> str:
+        size = f"{self.coefficient.value:.2g}, and its terms are of size {self.coefficient.terms:.2g}"
+        return (
+            f"The coefficient of '{self.variable}' in '{self.equation}' is {size}: it is rounding, and counts as zero."
+        )
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A coefficient that looks like what is left where larger numbers cancel, but is a number as it stands."""
+
+    row: int
+    column: int  # of (unknowns, states)
+    equation: str
+    variable: str
+    value: float
+
+    def __str__(self) -> str:
+        return f"the coefficient {self.value:.3g} of '{self.variable}' in '{self.equation}'"
+
+
+def drop_suspects(graph: DaeGraph, suspects: Sequence[Suspect]) -> DaeGraph:
+    """Return the graph with zeros in place of these coefficients."""
+    variables: SX = ca.vertcat(graph.unknowns, graph.x)
+    rows = graph.residuals.elements()
+    for s in suspects:
+        rows[s.row] = ca.substitute(rows[s.row], variables[s.column], 0)
+    return replace(graph, residuals=ca.densify(ca.vertcat(*rows)))
+
+
+def _sizes(signals: Signals) -> list[float]:
+    return [s.nominal or max(abs(s.start), 1.0) for s in signals]
+
+
+class Coefficients:
+    """Judges coefficients at the values of the parameters, and keeps what depends on these."""
+
+    def __init__(self, graph: DaeGraph, own: int) -> None:
+        self._graph, self._moving = graph, ca.vertcat(graph.time, graph.x, graph.unknowns, graph.u)
+        self._own: SX = graph.p[:own]  # parameters that a user can change; constants of the equations follow them
+        self._watched: dict[int, SX] = {}
+        self.dropped: list[Dropped] = []
+
+    def judge(self, nodes: SX) -> list[Coefficient | None]:
+        """Return the coefficients in a column; None for those that change along the motion."""
+        count = nodes.numel()
+        if not count:
+            return []
+        moving = ca.jacobian_sparsity(nodes, self._moving).get_triplet()[0]
+        constant = np.ones(count, dtype=bool)
+        constant[moving] = False
+        elements = nodes.elements()
+        judged: list[Coefficient | None] = [None] * count
+        symbolic: list[int] = []
+        for i in np.flatnonzero(constant).tolist():
+            if elements[i].is_constant():
+                value = float(elements[i])
+                judged[i] = Coefficient(value, abs(value), value == 0.0)
+            else:
+                symbolic.append(i)
+        if symbolic:
+            column = ca.vertcat(*(elements[i] for i in symbolic))
+            values, bounds, zero = self._evaluated(column, self._graph.values)
+            for i, value, bound, is_zero in zip(symbolic, values.tolist(), bounds.tolist(), zero.tolist(), strict=True):
+                judged[i] = Coefficient(value, bound, is_zero)
+            changeable = set(ca.jacobian_sparsity(column, self._own).get_triplet()[0] if self._own.numel() else [])
+            self._watched |= {elements[symbolic[k]].__hash__(): elements[symbolic[k]] for k in changeable}
+        return judged
+
+    def drop(self, column: SX, variables: SX, names: Sequence[str], equations: Sequence[str]) -> SX:
+        """Return a column without the terms in which a variable has a constant coefficient that is zero."""
+        J = ca.jacobian(column, variables)
+        rows, columns = J.sparsity().get_triplet()
+        judged = self.judge(ca.densify(ca.vertcat(ca.SX(0, 1), *J.nonzeros())))
+        zeros: dict[int, list[int]] = {}
+        for i, j, c in zip(rows, columns, judged, strict=True):
+            if c is not None and c.is_zero:
+                zeros.setdefault(i, []).append(j)
+                if c.value != 0.0:
+                    self.dropped.append(Dropped(equations[i], names[j], c))
+        if not zeros:
+            return column
+        elements = column.elements()
+        for i, without_slope in zeros.items():
+            deciding = find_jumping(elements[i], variables)
+            absent = [j for j in without_slope if j not in deciding]
+            if absent:
+                elements[i] = ca.substitute(elements[i], variables[absent], ca.SX.zeros(len(absent)))
+        return ca.densify(ca.vertcat(ca.SX(0, 1), *elements))
+
+    def find_suspects(self, column: SX) -> list[Suspect]:
+        """Return coefficients of unknowns and states that look like what is left where larger numbers cancel."""
+        graph = self._graph
+        variables = ca.vertcat(graph.unknowns, graph.x, graph.u)
+        names = (*graph.unknown_names, *graph.states.names, *graph.inputs.names)
+        sizes = np.array(2 * _sizes(graph.states), dtype=np.float64)
+        sizes = np.concatenate((sizes[: len(graph.states)], _sizes(graph.algebraic), sizes[len(graph.states) :]))
+        sizes = np.concatenate((sizes, _sizes(graph.inputs)))
+        J = ca.jacobian(column, variables)
+        rows, columns = J.sparsity().get_triplet()
+        nodes = ca.densify(ca.vertcat(ca.SX(0, 1), *J.nonzeros()))
+        judged = self.judge(nodes)
+        largest: dict[int, float] = {}  # of an equation, as written
+        sized: dict[int, float] = {}  # times the sizes of the variables
+        for i, j, c in zip(rows, columns, judged, strict=True):
+            if c is not None and not c.is_zero:
+                largest[i] = max(largest.get(i, 0.0), abs(c.value))
+                sized[i] = max(sized.get(i, 0.0), abs(c.value) * float(sizes[j]))
+        suspects = []
+        for k, (i, j, c) in enumerate(zip(rows, columns, judged, strict=True)):
+            if c is None or c.is_zero or j >= len(names) - len(graph.inputs):
+                continue
+            if not abs(c.value) * sizes[j] <= MOST_LEFT * EPS * sized[i]:
+                continue
+            is_written = not (self._own.numel() and ca.depends_on(nodes[k], self._own))
+            if is_left_by_cancellation(c.value, largest[i], is_written=is_written):
+                suspects.append(Suspect(i, j, graph.equation_names[i], names[j], c.value))
+        return suspects
+
+    def watch_along(self, column: SX, variables: SX) -> None:
+        """Watch slopes that change along the motion, at a point like no other: parameters may make them vanish."""
+        if not self._own.numel():
+            return
+        nodes = ca.densify(ca.vertcat(ca.SX(0, 1), *ca.jacobian(column, variables).nonzeros()))
+        if not nodes.numel():
+            return
+        moving = set(ca.jacobian_sparsity(nodes, self._moving).get_triplet()[0])
+        changeable = set(ca.jacobian_sparsity(nodes, self._own).get_triplet()[0])
+        chosen = ca.vertcat(ca.SX(0, 1), *(nodes[i] for i in sorted(moving & changeable)))
+        values = np.random.default_rng(18).uniform(0.3, 1.7, self._moving.numel())
+        placed = ca.substitute([chosen], [self._moving], [ca.SX(ca.DM(values))])[0]
+        self._watched |= {node.__hash__(): node for node in placed.elements()}
+
+    def watch(self) -> Watched:
+        """Return what the structure depends on, to be looked at when parameters change."""
+        nodes = list(self._watched.values())
+        function = ca.Function("watched", [self._graph.p], [ca.vertcat(ca.SX(0, 1), *nodes)])
+        return Watched(function, self._graph.values[self._own.numel() :])
+
+    def _evaluated(self, column: SX, values: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+        return _judged(ca.Function("coefficients", [self._graph.p], [ca.densify(column)]), values)
+
+
+def _judged(function: Any, values: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+    if function.nnz_out(0) > MANY:
+        numbers: FloatArray = function(values).full().ravel()
+        return numbers, np.abs(numbers), numbers == 0.0
+    numbers, bounds = compute_bounds(function, values)
+    return numbers, bounds, find_rounding(numbers, bounds)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Coefficients that depend on parameters."""
+
+    function: Any  # casadi.Function of parameters and constants
+    constants: FloatArray
+
+    def zeros(self, parameters: FloatArray) -> bytes:
+        """Return which of the coefficients are zero for some values of the parameters, to be compared."""
+        return _judged(self.function, np.concatenate((parameters, self.constants)))[2].tobytes()
+
+
+_JUMPS = {
+    *(ca.OP_SIGN, ca.OP_FLOOR, ca.OP_CEIL, ca.OP_FMOD, ca.OP_COPYSIGN),
+    *(ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR),
+}
+
+
+def find_jumping(expression: SX, variables: SX) -> set[int]:
+    """Return the positions of the variables on which a jump depends: their slope of zero does not mean absence.
+
+    In ``if h > 1 then q else 0`` the slope by h is 0, and yet h decides which branch counts.
+    """
+    every = ca.symvar(expression)
+    function = ca.Function("jumps", [ca.vertcat(ca.SX(0, 1), *every)], [expression])
+    sources: dict[int, frozenset[int]] = {}  # the symbols that each register depends on
+    deciding: set[int] = set()
+    for k in range(function.n_instructions()):
+        operation = function.instruction_id(k)
+        read, written = function.instruction_input(k), function.instruction_output(k)
+        if operation == ca.OP_OUTPUT:
+            continue
+        if operation == ca.OP_INPUT:
+            sources[written[0]] = frozenset([read[1]])
+            continue
+        parts = [] if operation == ca.OP_CONST else [sources.get(register, frozenset()) for register in read]
+        if operation in _JUMPS:
+            deciding.update(*parts)
+        elif operation == ca.OP_IF_ELSE_ZERO:
+            deciding |= parts[0]
+        sources[written[0]] = frozenset().union(*parts)
+    named = {every[k].__hash__() for k in deciding}
+    return {j for j, variable in enumerate(variables.elements()) if variable.__hash__() in named}
+
+
+FEW_BITS = 12  # of the mantissa of a number that is left where larger ones cancel: it is a small multiple of their ulp
+MOST_LEFT = 64.0  # eps, beside the largest coefficient: what cancellation leaves
+LEFT_ALONE = 2.0  # eps: a number below it that is written in an equation counts as left, whatever its mantissa is
+
+
+def is_left_by_cancellation(value: float, largest: float, *, is_written: bool) -> bool:
+    """Whether a coefficient beside a ``largest`` one looks like what is left where computed numbers cancel.
+
+    Mixing equations in floating-point numbers leaves entries such as 2^-54, which are small multiples of a unit in the
+    last place; a capacitance of 1e-18 F is not such a number.
+    """
+    if value == 0.0 or not abs(value) <= MOST_LEFT * EPS * largest:
+        return False
+    if is_written and abs(value) <= LEFT_ALONE * EPS * largest:
+        return True
+    mantissa: float = math.frexp(value)[0]
+    return bool((mantissa * 2.0**FEW_BITS).is_integer())
+
+
+def settle(expressions: Mapping[str, SX], constants: SX, values: FloatArray) -> dict[str, SX]:
+    """Return columns with numbers in place of the constants."""
+    if not constants.numel():
+        return dict(expressions)
+    columns = ca.substitute(list(expressions.values()), [constants], [ca.SX(ca.DM(values))])
+    return dict(zip(expressions, columns, strict=True))

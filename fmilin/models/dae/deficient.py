@@ -1,0 +1,198 @@
+"""A Jacobian that is singular in numbers although its structure is not.
+
+Where rows S of the last stage depend on each other, lambda' dS/dw = 0, the derivative lambda' S' is a new equation: the
+rows S' stand for it, with as many new unknowns for the w' in them as they determine; the others drop out of the
+combination and are zero. Where that brings nothing at a consistent point the rows say the same: one is left out, and an
+unknown that nothing determines stays at its start value if the motion does not depend on it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+from scipy import linalg
+
+from fmilin.errors import NumericalError
+from fmilin.models.dae.equations import listed
+from fmilin.models.dae.rows import SLOW, ConsistentPoints, Point, Rows, Unknown
+from fmilin.models.dae.semi_explicit import Motion, Row, SemiExplicit, column_of, derivative_name
+from fmilin.signals import FloatArray
+
+DISTANCES = (1e-3, 1e-1, 0.7)  # sizes of the variables, beside a point at which slopes are not defined
+ROUNDS = 8  # one for each index above that of the structure
+# After so many rounds without gain a graph of so many instructions is not differentiated again: it grows by 2.4 in
+# each, and what is redundant stays so.
+FEW_ROUNDS, LARGE = 4, 80_000
+DISPLACEMENT = 1e-2  # sizes of the states: how far from the start the rank is looked at
+
+
+@dataclass(frozen=True)
+class Completion:
+    """Rows that determine all unknowns."""
+
+    rows: list[Row]
+    unknowns: list[Unknown]
+    solved: list[Row]
+    notes: tuple[str, ...] = ()
+
+
+def completed(form: SemiExplicit, motion: Motion, rows: list[Row], unknowns: list[Unknown]) -> Completion:
+    """Return rows and unknowns of full rank; NumericalError, with names, where the motion is not determined."""
+    best: tuple[int, list[Row], list[Unknown]] | None = None
+    seen: set[int] = set()  # rows that were differentiated here
+    for k in range(ROUNDS):
+        J, at, count = _jacobian(form, motion, rows, unknowns)
+        missing = len(unknowns) - _rank(J, at.zero)
+        if missing == 0:
+            return Completion(rows, unknowns, selected(J, rows, at.zero))
+        if best is None or missing < best[0]:
+            best = missing, rows, unknowns
+        elif k >= FEW_ROUNDS and count > LARGE:
+            break
+        rows, unknowns = _differentiated(motion, rows, unknowns, J, seen, at.zero)
+    assert best is not None  # noqa: S101 - there is a first round
+    return _redundant(form, motion, *best[1:])
+
+
+def selected(J: FloatArray, rows: Sequence[Row], zero: float) -> list[Row]:
+    """Return as many independent rows of J, scaled, as it has columns, those of low order first."""
+    n = J.shape[1]
+    Q: FloatArray = np.zeros((0, n))
+    chosen: list[int] = []
+    for order in sorted({row.order for row in rows}):
+        these = [k for k, row in enumerate(rows) if row.order == order]
+        rest = J[these] - (J[these] @ Q.T) @ Q
+        chosen += [these[p] for p in _independent(rest.T, zero)]
+        Q = np.asarray(linalg.qr(J[chosen].T, mode="economic")[0].T) if chosen else Q
+    return [rows[k] for k in sorted(chosen)]
+
+
+def _jacobian(
+    form: SemiExplicit, motion: Motion, rows: Sequence[Row], unknowns: Sequence[Unknown]
+) -> tuple[FloatArray, Point, int]:
+    """Return d rows / d unknowns, scaled, at a consistent point near the start or at it, and how large the graph is."""
+    consistent = ConsistentPoints(form, motion, rows, unknowns)
+    numbers = consistent.numbers
+    points = [consistent.find(moved) for moved in (DISPLACEMENT, 0.0)]
+    best = min((p for p in points if p is not None), key=lambda p: p.zero, default=Point(numbers.x, numbers.w, SLOW))
+    J = _finite_slopes(numbers, best, [row.name for row in rows], [motion.name(*key) for key in unknowns])
+    return _scaled(J * numbers.sizes[1]), best, numbers.count
+
+
+def _finite_slopes(numbers: Rows, at: Point, equations: Sequence[str], unknowns: Sequence[str]) -> FloatArray:
+    """Return dr/dw at a point, or beside it where it is not defined there, as that of sqrt at 0."""
+    rng = np.random.default_rng(18)
+    J: FloatArray = np.zeros((0, 0))
+    for distance in (0.0, *DISTANCES):
+        x, w = (v + distance * size * rng.uniform(0.5, 1.0, len(v)) for v, size in
+                zip((at.x, at.w), numbers.sizes, strict=True))  # fmt: skip
+        slopes = numbers.matrix_without_rounding(x, w)
+        J = slopes if isinstance(slopes, np.ndarray) else slopes.toarray()
+        if np.isfinite(J).all():
+            return J
+    i, j = np.argwhere(~np.isfinite(J))[0].tolist()
+    raise NumericalError(
+        f"The slope of '{equations[i]}' by '{unknowns[j]}' in '{numbers.name}' is infinite or not a number at the "
+        "start values and beside them. Give start values at which it is defined (start=...), of algebraic variables, "
+        "too."
+    )
+
+
+def _scaled(J: FloatArray) -> FloatArray:
+    sizes = np.linalg.norm(J, axis=1, keepdims=True)
+    return J / np.where(sizes > 0, sizes, 1.0)
+
+
+def _rank(J: FloatArray, zero: float) -> int:
+    return int(np.count_nonzero(linalg.svdvals(J) > zero)) if J.size else 0
+
+
+def _differentiated(
+    motion: Motion, rows: list[Row], unknowns: list[Unknown], J: FloatArray, seen: set[int], zero: float
+) -> tuple[list[Row], list[Unknown]]:
+    """Return the system with the derivatives of rows that depend on each other; of those seen before what is needed."""
+    has_rate = {(row.i, row.order - 1) for row in rows if row.is_true}
+    last = [k for k, row in enumerate(rows) if not row.is_true or (row.i, row.order) not in has_rate]
+    left = linalg.null_space(J.T, rcond=zero)
+    new = [k for k in last if k not in seen]
+    left = left @ linalg.orth(left[new].T, rcond=zero)  # what says no more of rows that were seen is left out
+    these = [k for k in last if np.linalg.norm(left[k]) > zero]
+    if not set(these) - seen:
+        return rows, unknowns
+    values = motion.along(column_of([rows[k].value for k in these]))
+    met = [key for key in motion.jets_in(values) if key not in set(unknowns)]
+    block = J[np.ix_(these, [unknowns.index((j, s - 1)) for j, s in met])]
+    old, fresh = ([i for i, k in enumerate(these) if (k in seen) == before] for before in (True, False))
+    taken = sorted([*(old[p] for p in _independent(block[old].T, zero)), *fresh])
+    stand_ins = {met[p]: motion.substitute_for(*met[p]) for p in _independent(block[taken], zero)}
+    nothing = ca.SX(0)
+    values = ca.substitute(
+        values,
+        column_of([motion.jet(*key) for key in met]),
+        column_of([motion.jet(*stand_ins[key]) if key in stand_ins else nothing for key in met]),
+    )
+    more = [Row(derivative_name(rows[k].name, 1), rows[k].i, rows[k].order + 1, values[i], is_true=False)
+            for i, k in enumerate(these) if i in taken]  # fmt: skip
+    seen |= set(these)
+    return [*rows, *more], [*unknowns, *(stand_ins[key] for key in met if key in stand_ins)]
+
+
+def _independent(A: FloatArray, zero: float) -> list[int]:
+    """Return columns that span the same as all of a matrix, whose other diagonal entries of R are ``zero``."""
+    if not A.size:
+        return []
+    _, R, pivots = linalg.qr(A, mode="economic", pivoting=True)
+    return [int(p) for p in pivots[: np.count_nonzero(np.abs(np.diag(R)) > zero)]]
+
+
+def _redundant(form: SemiExplicit, motion: Motion, rows: list[Row], unknowns: list[Unknown]) -> Completion:
+    """Return the system with unknowns that nothing determines held; refuse where the motion depends on them."""
+    J, at, _ = _jacobian(form, motion, rows, unknowns)
+    free = linalg.null_space(J, rcond=at.zero)
+    open_names = [motion.name(*unknowns[k]) for k in np.flatnonzero(np.linalg.norm(free, axis=1) > at.zero)]
+    left = linalg.null_space(J.T, rcond=at.zero)
+    numbers = {row.i for k, row in enumerate(rows) if np.linalg.norm(left[k]) > at.zero and row.order}
+    doubled = [form.equations[i] for i in sorted(numbers or {row.i for row in rows})]
+    f = Rows(form, motion, form.f.elements(), unknowns)
+    slopes = f.gradients(at.x, at.w)[1] * f.sizes[1]
+    if (np.abs(slopes @ free) > at.zero * np.linalg.norm(slopes, axis=1, keepdims=True)).any():
+        raise NumericalError(
+            f"The motion of '{form.graph.name}' is not determined: {listed(open_names)} may be anything, as the "
+            f"equations {listed(doubled)} depend on each other. Replace one of these, or take what is missing as an "
+            "input."
+        )
+    held = [int(k) for k in linalg.qr(free.T, mode="r", pivoting=True)[1][: free.shape[1]]]
+    more = [
+        Row(
+            f"{motion.name(*unknowns[k])} = start value",
+            -1 - k,
+            0,
+            motion.jet(*unknowns[k]) - motion.guess(*unknowns[k]),
+        )
+        for k in held
+    ]
+    unit = np.eye(len(unknowns))[held]
+    note = (
+        f"Redundant equations: {listed(doubled)} depend on each other, and {free.shape[1]} of them "
+        f"{'is' if free.shape[1] == 1 else 'are'} left out; {listed(open_names)} are not determined each for itself. "
+        "The motion does not depend on them."
+    )
+    solved = selected(np.vstack((unit, J)), [*more, *rows], at.zero)
+    return Completion(_enough(form, motion, rows, unknowns, solved, at), unknowns, solved, (note,))
+
+
+def _enough(
+    form: SemiExplicit, motion: Motion, rows: list[Row], unknowns: list[Unknown], solved: list[Row], at: Point
+) -> list[Row]:
+    """Return the rows without equations that others imply: their last derivatives are not among those solved."""
+    numbers = Rows(form, motion, [row.value for row in rows], unknowns)
+    J = _scaled(np.hstack(numbers.gradients(at.x, at.w)) * np.concatenate(numbers.sizes))
+    last = {(row.i, max(r.order for r in rows if r.i == row.i)) for row in rows}
+    taken, rank = {id(row) for row in solved}, _rank(J, at.zero)
+    left = list(range(len(rows)))
+    for row in rows:
+        if (row.i, row.order) in last and id(row) not in taken:
+            fewer = [k for k in left if rows[k].i != row.i or id(rows[k]) in taken]
+            left = fewer if _rank(J[fewer], at.zero) == rank else left
+    return [rows[k] for k in left]

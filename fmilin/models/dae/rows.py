@@ -1,0 +1,249 @@
+"""Rows of equations as numbers at the start: values, derivatives, points at which all rows vanish."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from scipy import linalg
+
+from fmilin.codegen.rounding import matrix_without_rounding
+from fmilin.errors import NumericalError
+from fmilin.models.dae.semi_explicit import Motion, Row, SemiExplicit, column_of
+from fmilin.numerics.factors import LARGEST_DENSE, regular_factors
+from fmilin.signals import FloatArray
+
+SX = Any
+Unknown = tuple[int, int]  # which of w, and how often differentiated
+
+ITERATIONS = 100
+CONVERGED = 1e-13  # the last step, in sizes of the unknowns
+STALLED = 1e-8
+SHORTEST = 1e-6  # of a step
+FREE = 1e3  # how much easier unknowns move than states
+LONGEST = 0.5  # sizes of the states in a step
+DEPENDENT = 1e-10  # of the largest singular value of scaled rows
+NEAR = 1e-3  # sizes: below this, steps shrink by more than QUADRATIC where nothing is redundant
+QUADRATIC = 0.2
+EXACT, SLOW = 1e-9, 1e-5
+ASIDE = 0.9  # sizes of the unknowns, from a guess without a slope
+
+
+def reciprocal_condition(J: Any) -> float:
+    """Return that of a square matrix, sparse or not, scaled; zero where it is singular."""
+    try:
+        return float(np.min(regular_factors(J, "the equations").rcond, initial=1.0))
+    except NumericalError:
+        return 0.0
+
+
+def convert_to_numbers(J: Any) -> Any:
+    """Return a matrix of CasADi's numbers, sparse where it is large."""
+    if J.shape[0] <= LARGEST_DENSE:
+        return J.full()
+    from scipy.sparse import csc_array
+
+    pattern = J.sparsity()
+    return csc_array((np.array(J.nonzeros()), np.array(pattern.row()), np.array(pattern.colind())), shape=J.shape)
+
+
+@dataclass(frozen=True)
+class Point:
+    """States and unknowns at which all rows vanish."""
+
+    x: FloatArray
+    w: FloatArray
+    zero: float  # up to which a singular value of scaled rows may be zero: it is not exact where rows are redundant
+
+
+class ConsistentPoints:
+    """Points at which rows vanish; their functions are built once for all of them."""
+
+    def __init__(self, form: SemiExplicit, motion: Motion, rows: Sequence[Row], unknowns: Sequence[Unknown]) -> None:
+        self._form, self._motion = form, motion
+        self._rows, self._unknowns = rows, unknowns
+        self._nearest_start: list[Point | None] = []  # the result of the search, once it has run
+
+    @cached_property
+    def numbers(self) -> Rows:
+        """All rows."""
+        return Rows(self._form, self._motion, [row.value for row in self._rows], self._unknowns)
+
+    @cached_property
+    def _lower(self) -> Rows | None:
+        """Rows that have a derivative among the rows; None without any."""
+        has_rate = {(row.i, row.order - 1) for row in self._rows}
+        lower = [row.value for row in self._rows if row.is_true and (row.i, row.order) in has_rate]
+        return Rows(self._form, self._motion, lower, self._unknowns) if lower else None
+
+    def find(self, moved: float = 0.0) -> Point | None:
+        """Return a point near the start, or about ``moved`` sizes beside it along the manifold; None without one."""
+        if moved:
+            base = self.find()
+            return None if base is None else self._find_near(*self.numbers.displaced(base, moved))
+        if not self._nearest_start:
+            self._nearest_start.append(self._find_near(self.numbers.x, self.numbers.w))
+        return self._nearest_start[0]
+
+    def _find_near(self, x: FloatArray, w: FloatArray) -> Point | None:
+        slow = False
+        if self._lower is not None:
+            if (solution := self._lower.consistent(x, w)) is not None:
+                x, w, slow = solution
+            if (solution := self.numbers.nearest(x, w, np.zeros(len(x)))) is not None:
+                return Point(*solution[:2], SLOW if slow or solution[2] else EXACT)
+        solution = self.numbers.consistent(x, w)
+        return None if solution is None else Point(*solution[:2], SLOW if slow or solution[2] else EXACT)
+
+
+class Rows:
+    """Rows r(x, w) with w the unknowns, at the start values of time, inputs and parameters."""
+
+    def __init__(self, form: SemiExplicit, motion: Motion, rows: Sequence[SX], unknowns: Sequence[Unknown]) -> None:
+        graph, (u, inputs) = form.graph, motion.inputs()
+        w = column_of([motion.jet(j, s) for j, s in unknowns])
+        column = column_of(rows)
+        absent = [key for key in motion.jets_in(column) if key not in set(unknowns)]
+        if absent:
+            column = ca.substitute(column, column_of([motion.jet(*k) for k in absent]), ca.SX.zeros(len(absent)))
+        arguments = [graph.x, w, graph.time, u, graph.p]
+        n = graph.x.numel()
+        slopes = ca.jacobian(column, ca.vertcat(graph.x, w))  # one differentiation is cheaper than two
+        results = [column, ca.sparsify(slopes[:, :n]), ca.sparsify(slopes[:, n:])]
+        self._function: Any = ca.Function("rows", arguments, results)
+        self.count = int(self._function.n_instructions())
+        self._arguments, self._column, self._u = arguments, column, u
+        self._given = 0.0, inputs.starts, graph.values
+        self.name = graph.name
+        self.x = graph.states.starts
+        self.w = np.array([motion.guess(j, s) for j, s in unknowns])
+        self.sizes = graph.states.scales(self.x), np.array([motion.size(j) for j, _ in unknowns])
+        self.fixed = np.isin(graph.states.names, list(graph.fixed))
+
+    def values(self, x: FloatArray, w: FloatArray) -> FloatArray:
+        """Return r."""
+        return np.asarray(self._function(x, w, *self._given)[0].full().ravel(), dtype=np.float64)
+
+    @cached_property
+    def _by_w(self) -> Any:
+        """Function of dr/dw alone."""
+        by_w = ca.sparsify(ca.jacobian(self._column, self._arguments[1]))
+        return ca.Function("slopes", self._arguments, [by_w])
+
+    def gradients(self, x: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return dr/dx and dr/dw."""
+        _, by_x, by_w = self._function(x, w, *self._given)
+        return by_x.full(), by_w.full()
+
+    def input_gradient(self, x: FloatArray, w: FloatArray) -> FloatArray:
+        """Return dr/du."""
+        by_u = ca.Function("by_inputs", self._arguments, [ca.jacobian(self._column, self._u)])
+        return np.asarray(by_u(x, w, *self._given).full(), dtype=np.float64)
+
+    def matrix(self, x: FloatArray, w: FloatArray) -> Any:
+        """Return dr/dw, sparse where it is large."""
+        return convert_to_numbers(self._function(x, w, *self._given)[2])
+
+    def matrix_without_rounding(self, x: FloatArray, w: FloatArray) -> Any:
+        """Return dr/dw with zeros for entries that are rounding of their terms: no row of them may be scaled to 1."""
+        if self._function.size_out(2)[0] > LARGEST_DENSE:
+            return self.matrix(x, w)
+        return matrix_without_rounding(self._by_w, x, w, *self._given)
+
+    def displaced(self, base: Point, moved: float) -> tuple[FloatArray, FloatArray]:
+        """Return what is ``moved`` in a random direction along which no row changes to first order."""
+        n, sizes = len(base.x), np.concatenate(self.sizes)
+        J = np.hstack(self.gradients(base.x, base.w)) * sizes
+        norms = np.linalg.norm(J, axis=1, keepdims=True)
+        tangent = linalg.null_space(J / np.where(norms > 0, norms, 1.0), rcond=base.zero)
+        step = tangent @ (tangent.T @ np.random.default_rng(7).uniform(-1, 1, len(sizes)))
+        longest = np.abs(step).max(initial=0.0)
+        step *= sizes * (moved / longest if longest > 0 else 0.0)
+        return base.x + step[:n], base.w + step[n:]
+
+    def _size(self, dw: FloatArray, w: FloatArray) -> float:
+        return float(np.max(np.abs(dw) / np.maximum(np.abs(w), self.sizes[1]), initial=0.0))
+
+    def consistent(self, x: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray, bool] | None:
+        """Return :meth:`nearest` with fixed states as they are, where that is possible."""
+        ways = [np.where(self.fixed, 0.0, 1.0), np.ones(len(x))] if self.fixed.any() else [np.ones(len(x))]
+        return next((solution for free in ways if (solution := self.nearest(x, w, free)) is not None), None)
+
+    def nearest(self, x: FloatArray, w: FloatArray, free: FloatArray) -> tuple[FloatArray, FloatArray, bool] | None:
+        """Return near (x, w) where rows vanish, x moved as ``free`` (N,) says, and whether slowly; None without."""
+        n, sizes = len(x), np.concatenate((self.sizes[0] * free, FREE * self.sizes[1]))
+        previous, was_slow = np.inf, False
+        for _ in range(ITERATIONS):
+            r, J = self.values(x, w), np.hstack(self.gradients(x, w)) * sizes
+            if not (np.isfinite(J).all() and np.isfinite(r).all()):
+                return None
+            norms = np.linalg.norm(J, axis=1)
+            norms = np.where(norms > 0, norms, 1.0)
+            step = sizes * np.linalg.lstsq(J / norms[:, None], -r / norms, rcond=DEPENDENT)[0]
+            size = float(np.max(np.abs(step[:n]) / self.sizes[0], initial=0.0))
+            step *= min(1.0, LONGEST / size) if size > 0 else 1.0
+            x, w = x + step[:n], w + step[n:]
+            last = max(size, float(np.max(np.abs(step[n:]) / np.maximum(np.abs(w), self.sizes[1]), initial=0.0)))
+            if last <= CONVERGED or previous / 2 < last <= STALLED:
+                left = np.abs(self.values(x, w)) / norms
+                slow = QUADRATIC * previous < last and not last <= CONVERGED
+                return (x, w, slow or was_slow) if np.max(left, initial=0.0) <= STALLED else None
+            was_slow = QUADRATIC * previous < last <= NEAR
+            previous = last
+        return None
+
+    def solved_aside(self, equations: Sequence[str]) -> FloatArray | None:
+        """Return :meth:`solved` from both sides of a guess where slopes vanish, as those of q |q| do at q = 0."""
+        J, sizes, solutions = self.matrix(self.x, self.w), self.sizes[1], list[FloatArray]()
+        if not (isinstance(J, np.ndarray) and J.size and np.isfinite(J).all()):
+            return None
+        missing = linalg.null_space(J * sizes, rcond=DEPENDENT).sum(axis=1)
+        for side in (ASIDE, -ASIDE) if missing.any() else ():
+            with suppress(NumericalError):
+                solutions.append(self.solved(equations, self.w + side * sizes * missing))
+        if len(solutions) > 1 and self._size(solutions[1] - solutions[0], solutions[0]) > STALLED:
+            raise NumericalError(
+                f"The equations of '{self.name}' have two solutions near the start values of algebraic variables, "
+                "where no slope tells which is meant: give start values nearer to it (start=...)."
+            )
+        return solutions[0] if solutions else None
+
+    def solved(self, equations: Sequence[str], w: FloatArray | None = None) -> FloatArray:
+        """Return the unknowns at the start values of the states, from as many rows; NumericalError without a solution.
+
+        Newton's iteration, damped so that simplified steps shrink: it stays near the path that leads from the guess
+        (Deuflhard, Newton Methods for Nonlinear Problems, 2011, section 3.3).
+        """
+        x, w = self.x, self.w if w is None else w
+        r = self.values(x, w)
+        for _ in range(ITERATIONS):
+            try:
+                factors = regular_factors(self.matrix(x, w), "the equations", estimate=False)
+            except NumericalError:
+                break
+            dw, part = -factors.solve(r), 1.0
+            step = self._size(dw, w)
+            if not np.isfinite(step):
+                break
+            while part >= SHORTEST:
+                nearer = self.values(x, w + part * dw)
+                simplified = self._size(factors.solve(nearer), w)
+                if step <= STALLED or simplified <= (1 - part / 2) * step:
+                    break
+                part /= 2
+            else:
+                break
+            w, r = w + part * dw, nearer
+            if step <= STALLED:
+                return w
+        worst = int(np.argmax(np.nan_to_num(np.abs(r), nan=np.inf))) if len(r) else 0
+        raise NumericalError(
+            f"No values of the algebraic variables of '{self.name}' were found at the start: '{equations[worst]}' is "
+            f"left with a residual of {abs(r[worst]):.3g}. Give start values near the solution, of states and of "
+            "algebraic variables (start=...), or check that there is one."
+        )

@@ -1,0 +1,146 @@
+"""Kane's equations as an engine: rates and outputs of a form, with signals and constraints, and all their slopes.
+
+Along (dx, dr) Peterson et al. say M~ dx' = A~ dx + B~ dr, and their procedure says what a choice of states sees.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import sympy
+
+from fmilin.codegen.functions import SystemFunctions
+from fmilin.codegen.implicit import ImplicitSystem
+from fmilin.errors import NumericalError
+from fmilin.model.equations import SymbolicSystem
+from fmilin.model.interface import Evaluation, ExactSlopes, Tangent
+from fmilin.models.declaration import Declaration, Given, assembled
+from fmilin.models.kane.form import KaneForm, constraints_of, solved_form
+from fmilin.models.kane.functions import Expansion, KaneFunctions, Numerics, check_constraints
+from fmilin.models.kane.procedure import Partition, dependence, eliminate
+from fmilin.models.symbolic import SymbolicEngine
+from fmilin.numerics.factors import DenseFactors, Factors, require_regular
+from fmilin.signals import FloatArray
+
+
+class KaneNumeric(SystemFunctions):
+    """The functions of W w = r, with the kinematic equations first: where these are singular, that is said."""
+
+    def __init__(self, system: ImplicitSystem, coordinate_rates: Sequence[str]) -> None:
+        super().__init__(system)
+        self.coordinate_rates = coordinate_rates
+
+    def solver(self, W: Any, t: float) -> Factors:
+        """Return the factors of W; singular kinematic or dynamic equations are refused."""
+        try:
+            return super().solver(W, t)
+        except NumericalError:
+            names = self.system.unknown_names
+            n = sum(name in names for name in self.coordinate_rates)
+            require_regular(DenseFactors(W[:n, :n]), "The kinematic equations", names[:n])
+            require_regular(DenseFactors(W[n:, n:]), "The dynamic equations", names[n:])
+            raise
+
+
+class KaneEngine(SymbolicEngine):
+    """Kane's equations: their form as functions, shared by all choices of inputs and outputs, beside W w = r."""
+
+    visit_seconds = 1e-4
+
+    def __init__(self, system: SymbolicSystem, functions: KaneFunctions) -> None:
+        super().__init__(system)
+        self.functions, self.form = functions, functions.form
+        form, n = functions.form, len(functions.form.q)
+        self.freedoms_known = not system.constraints and n == len(form.u)
+        given = [str(s) for s in (form.time, *form.states, *system.inputs, *system.parameters)]
+        self._order = np.array([given.index(str(s)) for s in functions.symbols], dtype=np.intp)
+        # where the inputs stand among the columns of J
+        self.input_columns = [1 + n + len(form.states) + form.inputs.index(r) for r in system.inputs]
+        # where the unknowns w of the system stand among (q', u', lambda)
+        self.unknowns = [form.unknowns.index(w) for w in system.unknowns]
+
+    def arguments(self, t: FloatArray | float, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return points t (...), x (..., N), u (..., nu) as the functions of the form take them: (t, q, u, r, p)."""
+        p = np.broadcast_to(self.p, (*x.shape[:-1], len(self.p)))
+        return np.concatenate((np.asarray(t)[..., None], x, u, p), axis=-1)[..., self._order]
+
+    def numeric(self, system: SymbolicSystem) -> KaneNumeric:
+        """Return the functions with the outputs of ``system``."""
+        return KaneNumeric(system.in_graph(), [str(w) for w in self.form.q_dot])
+
+
+def engine_of(declaration: Declaration, form: KaneForm, given: Given, numerics: Numerics | None) -> KaneEngine:
+    """Return the engine of a form, checked against its own constraints."""
+    declaration.raise_problems()
+    equations = solved_form(form)
+    declaration.derived |= equations.named()
+    system = assembled(declaration, equations, constraints_of(form, equations), given)
+    functions = KaneFunctions(form, numerics or Numerics())
+    check_constraints(functions, system)
+    return KaneEngine(system, functions)
+
+
+_KINKED = (
+    sympy.Abs, sympy.sign, sympy.Heaviside, sympy.floor, sympy.ceiling, sympy.Mod, sympy.Piecewise,
+    sympy.Min, sympy.Max,
+)  # fmt: skip
+
+
+@lru_cache(maxsize=16)
+def are_smooth(expressions: tuple[Any, ...]) -> bool:
+    """Whether no function in sympy expressions has a kink: no absolute values, signs or case distinctions."""
+    stack, seen = list(expressions), set()
+    while stack:  # what expressions share is looked at once
+        e = stack.pop()
+        if isinstance(e, _KINKED):
+            return False
+        if e not in seen:
+            seen.add(e)
+            stack.extend(e.args)
+    return True
+
+
+class KaneSlopes(ExactSlopes):
+    """Gradients at a point; ``outputs`` are those by (x, r, q', u', lambda), shape (ny, N + s + n + o + k)."""
+
+    def __init__(
+        self,
+        form: KaneForm,
+        expansion: Expansion,
+        input_columns: list[int],
+        outputs: FloatArray,
+        values: Evaluation,
+        *,
+        scales: FloatArray,
+        smooth: bool,
+    ) -> None:
+        self._form, self._expansion, self._input_columns = form, expansion, input_columns
+        self._seen, self._scales = outputs, scales
+        self.values, self.smooth = values, smooth
+
+    def rate_gradient(self) -> FloatArray:
+        """Return d(q', u')/d(q, u), shape (N, N)."""
+        form, count = self._form, len(self._form.f_c) + len(self._form.velocity)
+        n, o = len(form.q), len(form.u)
+        J = self._expansion.J[:, count:]
+        A = -np.concatenate((J[:, :, 1 : 1 + n], J[:, :, 1 + 2 * n : 1 + 2 * n + o]), axis=2)
+        return self._expansion.solve(A)[0, : n + o]
+
+    def along(self, independent: Sequence[int]) -> Tangent:
+        """Return A', B', C and D with these states kept, in this order."""
+        form, inputs = self._form, self._input_columns
+        n, o = len(form.q), len(form.u)
+        partition = Partition.keeping([i for i in independent if i < n], [i - n for i in independent if i >= n], n, o)
+        if (len(partition.q_d), len(partition.u_d)) != (len(form.f_c), len(form.velocity)):
+            raise NumericalError("The kept states are no partition of coordinates and speeds of their own.")
+        C = dependence(form, self._expansion.J, inputs, partition, self._scales)
+        if not np.isfinite(C.condition_number[0]):
+            raise NumericalError("The kept states do not determine the others.", condition_number=np.inf)
+        [matrices] = eliminate(form, self._expansion, inputs, partition, C)
+        index = {state: i for i, state in enumerate(partition.states)}
+        order = [index[i] for i in independent]
+        T, T_u, A_prime, B_prime = matrices.T[:, order], matrices.T_u, matrices.A_prime[:, order], matrices.B_prime
+        primes = np.hstack((A_prime, B_prime))
+        steady = np.vstack((np.hstack((T, T_u)), np.eye(len(inputs), len(order) + len(inputs), len(order))))
+        return Tangent(T, T_u, primes[: n + o], self._seen @ np.vstack((steady, primes)))

@@ -1,0 +1,266 @@
+"""Kane's equations as a Model, with the exact linearization procedure of Peterson et al."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from fmilin.errors import NumericalError, UsageError
+from fmilin.manifold.frame import kept_states
+from fmilin.manifold.operating_points import require_sizes
+from fmilin.model.interface import OperatingPoint
+from fmilin.models.declaration import Declaration, Expr, Given, Labels, Name
+from fmilin.models.kane.engine import KaneEngine, KaneSlopes, are_smooth, engine_of
+from fmilin.models.kane.equations import KaneEquations, form_of, kane_form
+from fmilin.models.kane.form import KaneForm
+from fmilin.models.kane.functions import Expansion, Numerics
+from fmilin.models.kane.procedure import (
+    Matrices,
+    Partition,
+    SymbolicLinearization,
+    dependence,
+    eliminate,
+    linearize_symbolic,
+)
+from fmilin.models.native_model import InterfaceChoice, NativeModel
+from fmilin.models.symbolic import SymbolicModel
+from fmilin.signals import FloatArray
+from fmilin.support.kinds import containers_checked
+from fmilin.tolerances import REFUSED
+
+AT_ONCE = 256  # points of a path that are computed together
+
+
+class KaneModel(SymbolicModel):
+    """The general form of Peterson et al. (table 1): f_c, f_v, f_a, f_0 .. f_3 with coordinates q and speeds u.
+
+    The states are (q, u), dependent ones included. Rates q', u' follow from
+
+        f_0(q, q', t) + f_1(q, u, t) = 0,   f_2(q, u', t) + f_3(q, q', u, r, t) = 0,   f_a(q, q', u, u', t) = 0,
+
+    and the constraints are f_c(q, t) = 0 and f_v(q, u, t) = 0. Everything is evaluated numerically: the equations
+    and their first derivatives become one graph without repeated subexpressions, so that a further point costs a
+    fraction of a millisecond. Exact directional derivatives are the blocks M~, A~ and B~ of the source,
+    and :func:`fmilin.linearize` takes the procedure of the source.
+
+    Parameters
+    ----------
+    name : str
+    equations : KaneEquations
+    inputs : sequence
+        r. An input ``der(r)`` is the time derivative of the input ``r``: a prescribed motion.
+    parameters, outputs, start : mapping
+        Values, expressions (``der(q)``, ``der(u)`` and multipliers, too), and start values of states and inputs by
+        symbol or name; these are 0 where not given.
+    labels : Labels
+    numerics : Numerics
+
+    Raises
+    ------
+    UsageError
+        When sizes do not fit, a symbol has no value, or an equation is not linear where the form asks for it; the
+        message lists everything.
+    ConstraintError
+        When f_a are not the derivatives of f_v, or f_v does not contain those of f_c.
+
+    Examples
+    --------
+    A skate that may not move sideways, with its lateral speed kept as a dependent one:
+
+    >>> import fmilin as fl
+    >>> skate = KaneModel("skate", KaneEquations(
+    ...     q=["x", "y", "psi"], u=["v", "s", "w"],
+    ...     f_0=["der(x)", "der(y)", "der(psi)"],
+    ...     f_1=["-(v*cos(psi) - s*sin(psi))", "-(v*sin(psi) + s*cos(psi))", "-w"],
+    ...     f_v=["s"], f_2=["m*der(v)", "J*der(w)"], f_3=["-m*s*w - F", "0"]),
+    ...     inputs=["F"], parameters={"m": 2, "J": 1}, start={"v": 3})
+    >>> lin = fl.linearize(skate, independent=["x", "y", "psi", "v", "w"])
+    >>> lin.A[1].tolist()  # y' = v sin(psi)
+    [0.0, 0.0, 3.0, 0.0, 0.0]
+    """
+
+    engine: KaneEngine
+    independent_by_default = True
+
+    @containers_checked
+    def __init__(
+        self,
+        name: str,
+        equations: KaneEquations,
+        *,
+        inputs: Sequence[Name] = (),
+        parameters: Mapping[Name, float] | None = None,
+        outputs: Mapping[str, Expr] | None = None,
+        start: Mapping[Name, float] | None = None,
+        labels: Labels | None = None,
+        numerics: Numerics | None = None,
+    ) -> None:
+        declaration = Declaration(name)
+        given = Given(inputs, parameters or {}, outputs or {}, start or {}, labels or Labels())
+        form = form_of(declaration, equations, given.inputs, given.parameters)
+        NativeModel.__init__(self, engine_of(declaration, form, given, numerics))
+
+    @classmethod
+    def from_sympy(
+        cls,
+        method: Any,
+        *,
+        name: str = "mechanism",
+        inputs: Sequence[Name] | None = None,
+        parameters: Mapping[Name, float] | None = None,
+        outputs: Mapping[str, Expr] | None = None,
+        start: Mapping[Name, float] | None = None,
+        labels: Labels | None = None,
+        numerics: Numerics | None = None,
+        reactions: Sequence[Name] = (),
+    ) -> Self:
+        """Return the model of a ``KanesMethod`` or ``LagrangesMethod`` object of ``sympy.physics.mechanics``.
+
+        Functions of time keep their names without ``(t)``. The speeds of Lagrange's equations are called ``q_dot`` for
+        a coordinate ``q``. Specified functions of time are inputs, their derivatives the inputs ``der(r)`` and
+        ``der(der(r))``. With auxiliary speeds, the forces that only the auxiliary equations contain are solved for, and
+        can be asked for as outputs by name. Rates that were left in the equations are replaced or solved for. Raises
+        UsageError or ConstraintError as for the class.
+
+        Parameters
+        ----------
+        method : KanesMethod or LagrangesMethod
+        name : str
+        inputs : sequence, optional
+            Their order; all specified functions that appear, by name, when left out. Plain symbols may be made inputs.
+        parameters, outputs, start, labels, numerics
+            As for the class, with functions of time or their names. The independent states of a ``KanesMethod`` are
+            recommended unless ``labels`` says otherwise.
+        reactions : sequence
+            The unknown forces of the auxiliary equations, where they cannot be told from inputs.
+        """
+        from fmilin.models.kane.conversion import equations_in
+
+        equations = equations_in(method, reactions)
+        given = Given(inputs or (), parameters or {}, outputs or {}, start or {}, labels or Labels())
+        declaration = Declaration(name)
+        form, given = kane_form(declaration, equations, given)
+        return cls._of(engine_of(declaration, form, given, numerics), InterfaceChoice())
+
+    @property
+    def form(self) -> KaneForm:
+        """The equations in plain symbols."""
+        return self.engine.form
+
+    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> KaneSlopes | None:
+        """Return the procedure of Peterson et al. at a point; None with other constraints than the equations' own."""
+        if not self._has_own_constraints:
+            return None
+        engine, full, n, ny = self.engine, self._full(u), len(x), len(self.outputs)
+        expansion = engine.functions.at(engine.arguments(t, x, full)[None])
+        every = np.concatenate((expansion.rates[0], expansion.multipliers[0]))
+        _, c_s, c_w = self._evaluator.numeric.partials((t, x, full, engine.p), every[engine.unknowns])
+        seen = np.zeros((ny, n + len(u) + len(every)))
+        seen[:, : n + len(u)] = c_s[:ny, [*range(n), *(n + i for i in self._input_indices)]]
+        seen[:, [n + len(u) + i for i in engine.unknowns]] = c_w[:ny]
+        values = self.evaluate(t, x, u)
+        return KaneSlopes(
+            self.form, expansion, self._input_columns, seen, values, scales=self._scales, smooth=self._is_smooth
+        )
+
+    def matrices(
+        self, point: OperatingPoint | None = None, *, independent: Sequence[str] | Partition | None = None
+    ) -> Matrices:
+        """Return A and B with all that leads to them: C_0, C_1, C_2, P', A', B'.
+
+        The ``point`` is not verified. It, ``independent`` and errors as for :meth:`matrices_along`.
+        """
+        return self.matrices_along([self.start if point is None else point], independent=independent)[0]
+
+    def matrices_along(
+        self, points: Sequence[OperatingPoint], *, independent: Sequence[str] | Partition | None = None
+    ) -> list[Matrices]:
+        """Return the matrices at many points at once, which are not verified: the quick way for sweeps and paths.
+
+        ``independent`` are P states to keep, n - l of them coordinates, or a Partition: by default the recommended
+        ones, else those that a partition keeps at the first point. UsageError or UnknownNameError where they are
+        unknown or too few or many, NumericalError where they do not determine the others, or rates are undetermined.
+        """
+        for point in points:
+            require_sizes(self, point)
+        matrices: list[Matrices] = []
+        partition = self._partition_for(points, independent)
+        for first in range(0, len(points), AT_ONCE):
+            some = points[first : first + AT_ONCE]
+            t, x, u = ([getattr(point, part) for point in some] for part in ("time", "states", "inputs"))
+            arguments = self.engine.arguments(np.array(t), np.array(x), self._full(np.array(u)))
+            matrices += self._eliminated(self.engine.functions.at(arguments), partition)
+        return matrices
+
+    def partition(self, independent: Sequence[str]) -> Partition:
+        """Return the partition that keeps the ``independent`` states."""
+        return Partition.named(independent, self.form, self.states, self.info.name)
+
+    def linearize_symbolic(
+        self,
+        values: Mapping[Name, Any] | None = None,
+        *,
+        independent: Sequence[str] | None = None,
+        simplify: bool = True,
+    ) -> SymbolicLinearization:
+        """Return A and B as sympy matrices; for small systems.
+
+        Raises UsageError when the system is too large for symbols, or names are unknown; NumericalError when the choice
+        of independent states is singular.
+
+        Parameters
+        ----------
+        values : mapping, optional
+            Numbers or expressions for states, inputs and parameters at the point, which must satisfy the equations, by
+            symbol or name: the more, the quicker. Parameters without one stay symbols.
+        independent : sequence of str, optional
+            As for :meth:`matrices`; the recommended ones by default.
+        simplify : bool
+        """
+        chosen = tuple(independent) if independent is not None else self.independent
+        if not chosen:
+            raise UsageError("A symbolic linearization needs to know the independent states: name them.")
+        return linearize_symbolic(self.form, self.info.name, values or {}, self.partition(chosen), simplify=simplify)
+
+    @property
+    def _input_columns(self) -> list[int]:
+        """Where the chosen inputs stand among the columns of J."""
+        return [self.engine.input_columns[i] for i in self._input_indices]
+
+    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> None:
+        """Return None: the equations are not in Lagrange's form."""
+
+    def _eliminated(self, expansion: Expansion, partition: Partition) -> list[Matrices]:
+        inputs = self._input_columns
+        C = dependence(self.form, expansion.J, inputs, partition, self._scales)
+        worst = float(np.max(C.condition_number))
+        if not worst < REFUSED:
+            names = ", ".join(self.states.names[i] for i in partition.states)
+            raise NumericalError(
+                f"The states {names} do not determine the others at this point: the gradient of the constraints is "
+                f"singular in the dependent ones (condition number {worst:.3g}).",
+                condition_number=worst,
+            )
+        return eliminate(self.form, expansion, inputs, partition, C)
+
+    def _partition_for(
+        self, points: Sequence[OperatingPoint], independent: Sequence[str] | Partition | None
+    ) -> Partition:
+        if isinstance(independent, Partition):
+            return independent
+        names = self.independent if independent is None else independent
+        if names or not points:
+            return self.partition(names)
+        kept, n = kept_states(self, points[0]), len(self.form.q)
+        return Partition.keeping([i for i in kept if i < n], [i - n for i in kept if i >= n], n, len(self.form.u))
+
+    @cached_property
+    def _is_smooth(self) -> bool:
+        return are_smooth((*self.form.expressions, *self.system.outputs))
+
+    @cached_property
+    def _scales(self) -> FloatArray:
+        return self.states.scales()

@@ -1,0 +1,376 @@
+"""Values and exact slopes of a mechanism for chosen outputs and what constraints observe; its graph, many points.
+
+Gaps and slips come from positions and velocities alone: Newton's iterations on the manifold ask for them many times,
+and the kinematics take a third of the cost of an evaluation.
+
+The compiled code is the recursion written down as a graph while it runs, once, with numbers that are nodes of a graph
+(:mod:`fmilin.codegen.scalars`): what is zero by the structure of the mechanism leaves none. What is left to
+solve at each point is (A.8) of Spencer (thesis) with the independent constraints, as for Lagrange's equations:
+
+    [M G'; G 0] (vdot; lambda) = (F; -Gdot v).
+
+Where the configuration is close to singular the recursion has the last word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from fmilin.codegen.compiler import CompilationBudget
+from fmilin.codegen.implicit import ImplicitSystem
+from fmilin.codegen.scalars import column_of, matrix_of, scalars
+from fmilin.errors import NumericalError, UsageError
+from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm, TangentStack
+from fmilin.models.batch_graph import StatePartition, batch_graph
+from fmilin.models.mechanism.elements import Sensor
+from fmilin.models.mechanism.independence import Independence
+from fmilin.models.mechanism.linear import Choice
+from fmilin.models.mechanism.outputs import Outputs
+from fmilin.models.mechanism.quantities import available, input_signals, state_signals
+from fmilin.models.mechanism.recursions import accelerations, coordinate_columns, displacement_of, motion, velocities
+from fmilin.models.mechanism.system import Columns, Solution, State, System, rates_of
+from fmilin.models.mechanism.tree import Array, Tree
+from fmilin.models.native_engine import Quantity, QuantityEvaluator
+from fmilin.signals import FloatArray, Signals
+
+
+class Closure:
+    """What the constraints of a mechanism observe without its dynamics: gaps and slips, in any order."""
+
+    def __init__(self, system: System, entries: Sequence[Quantity]) -> None:
+        self.system = system
+        # Gaps first, then slips: the number of a gap is that of its constraint, and those on positions come first.
+        first = {"gap": 0, "slip": system.m_q}
+        self._order = np.array([first[kind] + number for kind, number in (e.source for e in entries)], dtype=np.intp)
+
+    @classmethod
+    def of(cls, system: System, entries: Sequence[Quantity]) -> Closure | None:
+        """Return the closure, or None when something else is observed, too, an acceleration, say."""
+        sources = [entry.source for entry in entries]
+        is_closure = all(not isinstance(source, Sensor) and source[0] in ("gap", "slip") for source in sources)
+        return cls(system, entries) if is_closure else None
+
+    def values(self, q: Array, v: Array) -> Array:
+        """Return the observed values at q (..., n_q), v (..., n), shape (..., their number)."""
+        system, at = self.system, velocities(self.system.tree, q, v)
+        now = system.markers.motion(at)
+        W = system.rows.motion(now).W[..., system.positions, :]
+        slips = system.rows.slips(W, at.V, v, system.positions)
+        slips = slips if system.bends is None else system.bends.slips(slips, q, v)
+        return np.concatenate((system.gaps_at(now, q), slips), axis=-1)[..., self._order]
+
+    def values_and_gradient(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """Return the observed values (..., k) and their gradients for (q, v), shape (..., k, N), without dynamics."""
+        system, tree, rate_q = self.system, self.system.tree, None
+        at = velocities(tree, q, v)
+        now = system.markers.motion(at)
+        wrenches = system.rows.motion(now)
+        G = system.rows.jacobian(wrenches.W[..., system.positions, :], at.S, system.positions)
+        G = G if system.bends is None else system.bends.jacobian(G, q)
+        slips = (G @ v[..., None])[..., 0]
+        if v.any():
+            moving = motion(tree, at, accelerations(tree, at, v, system.gravity))
+            slots = system.derivatives.slots(now)
+            rate_q = system.derivatives.columns(moving, now, slots, wrenches).rate_q[..., system.positions, :]
+            rate_q = rate_q if system.bends is None else system.bends.rate_columns(rate_q, q, v)
+        values = np.concatenate((system.gaps_at(now, q), slips), axis=-1)
+        return values[..., self._order], self._gradient(q, G, rate_q)
+
+    def gradient(self, solution: Solution, columns: Columns) -> Array:
+        """Return the gradients of the observed values for (q, v) at a solution, shape (..., their number, N)."""
+        return self._gradient(solution.state.q, solution.state.G, columns.rate_q)
+
+    def _gradient(self, q: Array, G: Array, rate_q: Array | None) -> Array:
+        """Return the gradients for (q, v, activations): these move nothing; ``rate_q`` is None at rest."""
+        tree, m_q = self.system.tree, self.system.m_q
+        states = tree.n_q + tree.n + len(self.system.activation_names)
+        gradient = np.zeros((*G.shape[:-2], m_q + G.shape[-2], states))
+        gradient[..., :m_q, : tree.n_q] = _along_coordinates(tree, q, G[..., :m_q, :])
+        gradient[..., m_q:, tree.n_q : tree.n_q + tree.n] = G
+        if rate_q is not None:
+            gradient[..., m_q:, : tree.n_q] = _along_coordinates(tree, q, rate_q)
+        return gradient[..., self._order, :]
+
+
+def _along_coordinates(tree: Tree, q: Array, columns: Array) -> Array:
+    """Return slopes along displacements (..., k, n) as slopes along coordinates, shape (..., k, n_q)."""
+    if len(tree.balls):
+        return columns @ displacement_of(tree, q, np.eye(tree.n_q))
+    columns_q = np.empty((*columns.shape[:-1], tree.n_q))
+    columns_q[..., tree.screw_coordinates] = columns[..., tree.screw_speeds]
+    return columns_q
+
+
+def accelerations_along(
+    solution: Solution, columns: Columns, theta: Array, dv: Array, du: Array
+) -> tuple[Array, Array]:
+    """Return the changes of vdot and lambda along displacements theta, dv (n, k) and inputs du (nu, k)."""
+    used = solution.used
+    dF = -(columns.rho_q @ theta + columns.rho_v @ dv + columns.rho_u @ du)
+    dc = columns.c_q[..., used, :] @ theta + columns.c_v[..., used, :] @ dv
+    w = solution.factors.solve(np.concatenate((dF, -dc), axis=-2))
+    n = dF.shape[-2]
+    dl = np.zeros((*w.shape[:-2], solution.multipliers.shape[-1], w.shape[-1]))
+    dl[..., used, :] = w[..., n:, :]
+    return w[..., :n, :], dl
+
+
+def separated(system: System, outputs: Outputs, state: State) -> SecondOrderForm:
+    """Return M, G and the forces without balls and slips; multipliers and accelerations are those of least norm."""
+    solution = system.solve_robustly(state)
+    columns = system.columns(solution)
+    n = system.tree.n
+    o = outputs.columns(solution, columns)
+    order = np.arange(n)
+    zero = np.zeros_like(state.u)
+
+    def bend(a: FloatArray) -> FloatArray:
+        return np.asarray(system.state(state.q, a, zero).c)
+
+    return SecondOrderForm(
+        positions=order,
+        velocities=n + order,
+        M=state.M,
+        G=state.G,
+        multipliers=solution.multipliers,
+        accelerations=solution.v_dot,
+        force_states=-np.hstack((columns.rho_q, columns.rho_v)),
+        force_inputs=-columns.rho_u,
+        output_states=np.hstack((o.q + o.theta, o.v)),
+        output_inputs=o.u,
+        output_unknowns=np.hstack((o.v_dot, o.multipliers)),
+        bend=bend,
+        constraint_states=np.hstack((columns.c_q, columns.c_v)),
+        constraint_inputs=np.zeros((len(system.loop_constraints), state.u.size)),
+    )
+
+
+class MechanismEvaluator(QuantityEvaluator):
+    """Outputs and observed quantities of a mechanism; ``system`` has markers for these and nothing else."""
+
+    def __init__(self, system: System, used: Array, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> None:
+        self.system, self._used = system, used
+        self.outputs, self.observing = Outputs(system, outputs), Outputs(system, observed)
+        system.finish()
+        self.closure = Closure.of(system, observed)
+
+    def state(self, x: Array, u: Array) -> State:
+        """Return what x (..., N) and all inputs u (..., nu) determine without solving."""
+        q, v, a = self.system.parts(x)
+        if len(self.system.activation_names):
+            shape = np.broadcast_shapes(u.shape[:-1], a.shape[:-1])
+            both = (np.broadcast_to(part, (*shape, part.shape[-1])) for part in (u, a))
+            u = np.concatenate(tuple(both), axis=-1)
+        return self.system.state(q, v, u)
+
+    def solution(self, x: Array, u: Array) -> Solution:
+        """Return accelerations and multipliers, with everything on the way."""
+        return self.system.solve(self.state(x, u), self._used)
+
+    def values(self, solution: Solution) -> tuple[Array, Array, Array]:
+        """Return rates, outputs and observed quantities at a solution."""
+        return rates_of(self.system, solution), self.outputs.values(solution), self.observing.values(solution)
+
+    def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return rates, outputs and observed quantities at a point, or at many: x (..., N), u (..., nu)."""
+        return self.values(self.solution(x, u))
+
+    def slopes(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the exact derivatives along the columns of dx (N, k) and du (nu, k)."""
+        system, n_q = self.system, self.system.tree.n_q
+        solution = self.solution(x, u)
+        columns = system.columns(solution)
+        q, v = solution.state.q, solution.state.v
+        dq, dv, da = dx[:n_q], dx[n_q : n_q + system.tree.n], dx[n_q + system.tree.n :]
+        du = np.concatenate((du, da))
+        theta = displacement_of(system.tree, q, dq)
+        dv_dot, dl = accelerations_along(solution, columns, theta, dv, du)
+        E, E_q = coordinate_columns(system.tree, q, v)
+        out, dz = (
+            o.q @ dq + o.theta @ theta + o.v @ dv + o.v_dot @ dv_dot + o.multipliers @ dl + o.u @ du
+            for o in (self.outputs.columns(solution, columns), self.observing.columns(solution, columns))
+        )
+        return np.concatenate((E_q @ dq + E @ dv, dv_dot, system.activation_columns(solution.state.u) @ du)), out, dz
+
+    def observed(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
+        """Return gaps and slips from positions and velocities alone; None when something else is observed."""
+        return None if self.closure is None else self.closure.values(*self.system.parts(x)[:2])
+
+    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
+        """Return M, G (of any rank) and the forces; None with quaternions, wheels, skates or activations."""
+        system = self.system
+        if len(system.tree.balls) or system.activation_names or system.m_q < len(system.loop_constraints):
+            return None
+        return separated(system, self.outputs, self.state(x, u))
+
+
+POINT = 6e-6  # seconds that the recursion takes for a point among many, about, for each state
+AT_ONCE = 2**16  # numbers in the largest arrays of the recursion: a 6 x 6 matrix for each speed of each point
+BLOCK = 32  # points whose slopes on all states are held at a time: what fits into the processor's cache
+FAR = 1e6  # slopes of dependent states beyond this are looked at by the recursion
+
+
+class ManyPoints:
+    """The linear models of a mechanism, which counts its points; ``recursion`` takes states (k, N), inputs (k, nu)."""
+
+    def __init__(self, model: Model, recursion: Callable[[FloatArray, FloatArray, Choice], TangentStack]) -> None:
+        self._model, self._recursion = model, recursion
+        n = max(len(model.states), 1)
+        self._budget = CompilationBudget.of_equations(POINT * n, n)
+        self._prices = self._further_prices()
+
+    def __call__(
+        self,
+        x: FloatArray,
+        u: FloatArray,
+        choice: Choice,
+        *,
+        parameters: Mapping[str, float] = MappingProxyType({}),
+        threads: int = 1,
+        compiled: bool | None = None,
+    ) -> TangentStack:
+        """Return values, constraints and slopes along the states of a choice at points x (k, N) and u (k, nu)."""
+        pays = self._pays(len(x)) if compiled is None else compiled
+        partition = self._partition(OperatingPoint(0.0, x[0], u[0], parameters), choice) if pays else None
+        if partition is None and compiled:
+            raise UsageError(
+                f"There is no compiled code for '{self._model.info.name}': it takes a C compiler (cc, gcc or clang on "
+                "the PATH, or named by the environment variable CC) and the mechanism's own constraints. Leave out "
+                "compiled=True."
+            )
+        if partition is not None and not partition.others:
+            return self._compiled(partition, x, u, choice, threads)
+        size = max(1, AT_ONCE // (18 * max(1, x.shape[1]))) if partition is None else BLOCK
+
+        def work(first: int) -> TangentStack:
+            some = slice(first, first + size)
+            if partition is None:
+                return self._recursion(x[some], u[some], choice)
+            return self._compiled(partition, x[some], u[some], choice)
+
+        mapped = map if threads == 1 else ThreadPoolExecutor(threads).map
+        return TangentStack.joined(list(mapped(work, range(0, len(x), size))))
+
+    def _pays(self, points: int) -> bool:
+        """Count points; return whether compiled code is to be taken, for which is done what pays."""
+        spent = self._budget.is_spent_by(points)
+        while spent and (price := next(self._prices, None)) is not None:
+            self._budget.add(price)
+            spent = self._budget.is_spent_by(0)
+        return spent
+
+    def _further_prices(self) -> Iterator[float]:
+        """Write the equations down, then yield what is to be paid for their code."""
+        graph = batch_graph(self._model, ())
+        yield from () if graph is None else graph.stacks.prices()
+
+    def _partition(self, first: OperatingPoint, choice: Choice) -> StatePartition | None:
+        """Return the compiled slopes; None where the recursion is to be taken."""
+        graph = batch_graph(self._model, ())
+        if graph is None or not graph.stacks.compile():
+            return None
+        try:
+            return StatePartition(graph, self._model, choice.states, first)
+        except NumericalError:  # the first point is singular: the recursion says how
+            return None
+
+    def _compiled(
+        self, partition: StatePartition, x: FloatArray, u: FloatArray, choice: Choice, threads: int = 1
+    ) -> TangentStack:
+        along = partition.at(0.0, x, u, threads=threads)
+        doubtful = np.flatnonzero(~(along.size <= FAR) | ~np.isfinite(along.stack.f).all(axis=1))
+        if not len(doubtful):
+            return along.tangents
+        return along.tangents.corrected(doubtful, self._recursion(x[doubtful], u[doubtful], choice))
+
+
+def in_graph(
+    evaluator: MechanismEvaluator, independence: Independence, outputs: Sequence[Quantity], observed: Sequence[Quantity]
+) -> ImplicitSystem:
+    """Return the equations as a graph with numbers for parameters; gaps, slips and reactions are named quantities."""
+    system = evaluator.system
+    states, inputs = state_signals(system), input_signals(system)
+    unknowns = _unknowns(system, independence, states)
+    x, u, w = (ca.SX.sym(*of) for of in (("x", len(states)), ("u", len(inputs)), ("w", len(unknowns))))
+    state = evaluator.state(scalars(x), scalars(u))
+    solution = _solution(system, independence, state, scalars(w))
+    names, every = _further(system, independence), available(system, states, inputs)
+    further = Outputs(system, [every[name] for name in names])  # of kinds that add no markers
+    named = dict(zip(names, column_of(further.values(solution)).elements(), strict=True))
+    seen = column_of(evaluator.observing.values(solution)).elements()
+    named |= {quantity.signal.name: e for quantity, e in zip(observed, seen, strict=True)}
+    used = independence.all
+    G = state.G[used]
+    matrix, right = np.block([[state.M, G.T], [G, np.zeros((len(used), len(used)))]]), (*state.F, *-state.c[used])
+    return ImplicitSystem(
+        name=system.description.name,
+        time=ca.SX.sym("time"),
+        states=x,
+        inputs=u,
+        parameters=ca.SX(0, 1),
+        unknowns=w,
+        unknown_names=tuple(unknowns),
+        matrix=matrix_of(matrix),
+        right_hand_side=column_of(right),
+        derivatives=column_of(rates_of(system, solution)),
+        outputs=column_of(evaluator.outputs.values(solution)),
+        further=named,
+        slopes=matrix_of(_slopes(system, independence, solution)),
+        state_signals=states,
+        input_signals=inputs,
+        output_signals=Signals(quantity.signal for quantity in outputs),
+        parameter_signals=Signals(()),
+        parameter_values=np.empty(0),
+    )
+
+
+def _unknowns(system: System, independence: Independence, states: Signals) -> list[str]:
+    """Return the names of accelerations and multipliers."""
+    n_q, loop_constraints = system.tree.n_q, [system.loop_constraints[i] for i in independence.all]
+    return [
+        *(f"der({name})" for name in states.names[n_q : n_q + system.tree.n]),
+        *(f"{loop.of}.reaction[{loop.index}]" for loop in loop_constraints),
+    ]
+
+
+def _solution(system: System, independence: Independence, state: State, w: Any) -> Solution:
+    """Return a solution whose accelerations and multipliers are symbols."""
+    used = independence.all
+    n = system.tree.n
+    multipliers = np.zeros(len(system.loop_constraints), dtype=object)
+    multipliers[used] = w[n:]
+    A = state.A + system.tree.above @ (state.at.S * w[:n, None])
+    return Solution(state, used, w[:n], multipliers, A)
+
+
+def _slopes(system: System, independence: Independence, solution: Solution) -> Any:
+    """Return d(r - W w)/d(x, u), (n + m, N + nu), by section 4.3: cheaper than differentiating every statement."""
+    used = independence.all
+    columns, q = system.columns(solution), solution.state.q
+    theta = displacement_of(system.tree, q, np.eye(len(q)))
+    inputs = len(system.description.inputs)
+    by_u = np.hstack((columns.rho_u[:, inputs:], columns.rho_u[:, :inputs]))  # activations are states
+    pushes = np.hstack((columns.rho_q @ theta, columns.rho_v, by_u))
+    bends = np.hstack((columns.c_q[used] @ theta, columns.c_v[used], np.zeros((len(used), columns.rho_u.shape[1]))))
+    return -np.vstack((pushes, bends))
+
+
+def _further(system: System, independence: Independence) -> list[str]:
+    """Return the names of what belongs to loops, wheels and skates."""
+    lost = independence.undetermined
+    names = []
+    for loop in system.loop_constraints:
+        if loop.level == "position":
+            names.append(f"{loop.of}.gap[{loop.index}]")
+        names.append(f"{loop.of}.slip[{loop.index}]")
+        if (loop.of, loop.index) not in lost:
+            names.append(f"{loop.of}.reaction[{loop.index}]")
+    return names

@@ -1,0 +1,281 @@
+"""A mechanism as a Model, of a description or of files."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Self, TypeVar
+
+import numpy as np
+
+from fmilin.diagnostics import Remark
+from fmilin.errors import ModelError, NumericalError, UsageError
+from fmilin.manifold.slopes import some_bits_further
+from fmilin.model.interface import UNCHANGED, Changes, Evaluation, OperatingPoint, TangentStack
+from fmilin.models.batch_graph import arrays_of, checked_threads, states_to_keep
+from fmilin.models.mechanism.assembly import closed
+from fmilin.models.mechanism.description import MechanismDescription
+from fmilin.models.mechanism.engine import MechanismEngine
+from fmilin.models.mechanism.evaluator import ManyPoints, MechanismEvaluator
+from fmilin.models.mechanism.given import moved_remark
+from fmilin.models.mechanism.independence import Independence
+from fmilin.models.mechanism.linear import Choice, LocalForm, MechanismEquations, MechanismSlopes
+from fmilin.models.mechanism.sources import SourceLines
+from fmilin.models.mechanism.system import Columns, Solution, State, System
+from fmilin.models.mechanism.toml_file import description_of, read_parts
+from fmilin.models.mechanism.tree import Array
+from fmilin.models.mechanism.urdf_file import additions_of, read_urdf_description, robot_in
+from fmilin.models.native_model import NativeModel
+from fmilin.signals import FloatArray
+
+Kind = TypeVar("Kind")
+
+
+def mechanism_from(
+    kind: Callable[[MechanismDescription], Kind],
+    path: Path,
+    additions: Path | None = None,
+    *,
+    floating_base: bool = False,
+    fixed_joints: Collection[str] = (),
+) -> Kind:
+    """Return the mechanism of a ``.toml`` or ``.urdf`` file, of a ``kind`` that closes the loops of a description."""
+    description, source = read_mechanism_file(path, additions, floating_base=floating_base, fixed_joints=fixed_joints)
+    with source.named():
+        return kind(description)
+
+
+def read_mechanism_file(
+    path: Path, additions: Path | None = None, *, floating_base: bool = False, fixed_joints: Collection[str] = ()
+) -> tuple[MechanismDescription, SourceLines]:
+    """Read a ``.toml`` or ``.urdf`` file, with the TOML file of ``additions``, and where it describes its parts."""
+    if path.suffix.lower() == ".urdf":
+        extra = additions_of(path) if additions is None else additions
+        parts = None if extra is None else read_parts(extra)
+        if parts is not None and "urdf" in parts.content:
+            what = f"this file is read for '{path.name}' and names a URDF file itself: remove 'urdf', or open this file"
+            raise parts.wrong(("urdf",), what)
+        return read_urdf_description(path, parts, floating_base=floating_base, fixed_joints=fixed_joints)
+    if additions is not None:
+        raise ModelError(f"'{path}' is no URDF file: write everything into it, instead of into '{additions}'.")
+    parts = read_parts(path)
+    robot = robot_in(parts)
+    if robot is not None:
+        return read_urdf_description(robot, parts, floating_base=floating_base, fixed_joints=fixed_joints)
+    if floating_base:
+        raise UsageError(f"'{path}' names no URDF file, whose base could float: give its first body a free joint.")
+    if fixed_joints:
+        raise UsageError(f"'{path}' names no URDF file: write 'fixed' as the type of a joint that is to be fixed.")
+    return description_of(parts), parts.source
+
+
+class Mechanism(NativeModel):
+    """Bodies, joints and loops with the dynamics and the exact linearization of Spencer (thesis), chapter 4.
+
+    The states are the positions of all joints of the open tree, in the order in which the joints were given, then
+    their velocities. The loops, wheels and skates, and the unit length of quaternions, are constraints; they are
+    kept all the same when others are declared. The positions of joints are a first guess where loops are open:
+    :func:`assemble` closes them.
+
+    Beside sensors, states, inputs and ``der(state)`` there are as outputs ``BODY.x .. BODY.z``, ``BODY.vx ..``,
+    ``BODY.ax ..`` of the origin of every body's frame; ``SPRING.length``; for loops, wheels and skates
+    ``LOOP.gap[1]``, ``LOOP.slip[1]`` and ``LOOP.reaction[1]``, ...; and ``kinetic_energy``, ``potential_energy``,
+    ``energy``. Masses, springs, lengths and gravity are ``parameters``; after a change of them loops may be open at
+    the start values.
+
+    >>> import fmilin as fl
+    >>> from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription
+    >>> rod = Body("rod", 1.0, center=(0, 0, -0.75), inertia=(0, 0, 0))
+    >>> pin = Joint("pin", "revolute", "ground", "rod", axis=(0, 1, 0))
+    >>> pendulum = Mechanism(MechanismDescription("pendulum", [rod], [pin], gravity=(0, 0, -12)))
+    >>> [complex(round(s.real, 9), round(s.imag, 9)) for s in fl.linearize(pendulum).eigenvalues()]
+    [-4j, 4j]
+    """
+
+    engine: MechanismEngine
+    autonomous = True
+
+    def __init__(self, description: MechanismDescription) -> None:
+        engine = MechanismEngine(description)
+        assembled = closed(description)
+        super().__init__(engine if assembled is description else MechanismEngine(assembled))
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Self:
+        """Return the mechanism that a TOML file describes (``docs/mechanism.md``), its loops closed."""
+        return mechanism_from(cls, Path(path))
+
+    @classmethod
+    def from_urdf(
+        cls,
+        path: str | Path,
+        additions: str | Path | None = None,
+        *,
+        floating_base: bool = False,
+        fixed_joints: Sequence[str] = (),
+    ) -> Self:
+        """Return the mechanism of a URDF file, with what a TOML file, by default ``STEM.fmilin.toml`` beside it, adds.
+
+        ``floating_base`` lets the root link move freely, by a joint of that name; ``fixed_joints`` stay at zero.
+        """
+        extra = None if additions is None else Path(additions)
+        return mechanism_from(cls, Path(path), extra, floating_base=floating_base, fixed_joints=fixed_joints)
+
+    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> MechanismSlopes | None:
+        """Return the recursive procedure of Spencer (thesis), section 4.2; None with other constraints than its own."""
+        evaluator: MechanismEvaluator = self._evaluator
+        closure = evaluator.closure
+        if not self._has_own_constraints or closure is None:
+            return None
+        solution = self._here_and_nearby(x, u)
+        rates, outputs, observed = (part[0] for part in evaluator.values(solution))
+        values = Evaluation(rates, outputs, self._residuals(t, x, u, observed))
+
+        def gradient(columns: Columns) -> Array:
+            g = self.constraints.partials(t, x, u, observed)
+            return g.states + g.observed @ closure.gradient(solution, columns)[0]
+
+        slopes = MechanismSlopes(self.equations, solution, values, gradient)
+        slopes.smooth = self._is_smooth
+        return slopes
+
+    def _here_and_nearby(self, x: FloatArray, u: FloatArray) -> Solution:
+        """Return the solution at a point and some bits beside it, which costs hardly more than that of the point."""
+        bits = some_bits_further(x, self.states.scales(x)) - x
+        try:
+            return self.solution(np.stack((x, x + bits, x - bits)), np.stack((u, u, u)))
+        except NumericalError:  # the point alone says what is singular
+            return self.solution(x[None], u[None])
+
+    def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return residuals and their gradient from positions and velocities alone, also at many points."""
+        closure, constraints = self._evaluator.closure, self.constraints
+        if closure is None:
+            return None
+        compiled = None if self._visits is None or x.ndim > 1 else self._visits.gradient(x)
+        observed, dz = compiled or closure.values_and_gradient(*self.system.parts(x)[:2])
+        residuals = self._residuals(t, x, u, observed)
+        if constraints.variables is None:
+            g = constraints.partials(t, x, u, observed)
+            gradient: FloatArray = g.states + g.observed @ dz
+            return residuals, gradient
+        # Every row is one variable: a gap, a slip or, declared by a user, a state; an input or time moves nothing.
+        n, k = x.shape[-1], u.shape[-1]
+        rows = np.concatenate((np.zeros((1, n)), np.eye(n), np.zeros((k, n))))
+        every = np.concatenate((np.broadcast_to(rows, (*x.shape[:-1], *rows.shape)), dz), axis=-2)
+        return residuals, every[..., constraints.variables, :]
+
+    def matrices_along(
+        self,
+        points: Sequence[OperatingPoint],
+        *,
+        independent: Sequence[str] | None = None,
+        threads: int = 1,
+        compiled: bool | None = None,
+    ) -> TangentStack:
+        """Return A, B, C, D, T and f0 at many points (not verified) at once, stacked along the first axis.
+
+        From so many points on that it pays (ten thousand, about; fewer for a mechanism that was compiled before),
+        those of earlier calls counted, or where ``compiled`` says so, the equations are compiled to C: that takes a
+        second or a few. By default the recommended states are kept, else those that a partition keeps at the
+        first point; positions stand first.
+
+        >>> from fmilin.systems import slider_crank
+        >>> crank = slider_crank()
+        >>> crank.matrices_along([crank.start] * 3).A.shape
+        (3, 2, 2)
+        """
+        _, x, u = arrays_of(self, points)
+        choice, own = Choice.of(states_to_keep(self, points[0], independent), self.system), points[0].parameters
+        threads = checked_threads(threads)
+        return self._many_points(x, u, choice, parameters=own, threads=threads, compiled=compiled)
+
+    def tangents(
+        self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
+    ) -> TangentStack | None:
+        """Return values and slopes at many points: by the recursion, by compiled code where that pays."""
+        if parameters or not self._has_own_constraints or self._evaluator.closure is None:
+            return super().tangents(t, x, u, kept, parameters)
+        tangents = self._many_points(x, u, Choice.of(kept, self.system)).with_columns(kept)
+        return tangents if self._is_smooth else replace(tangents, smooth=False)
+
+    @property
+    def _is_smooth(self) -> bool:
+        """Whether the forces have no kink."""
+        return self.system.paths is None or self.system.paths.smooth
+
+    def _by_recursion(self, x: FloatArray, u: FloatArray, choice: Choice) -> TangentStack:
+        """Return the slopes along the states of a choice at x (k, N), u (k, nu)."""
+        solution, evaluator = self.solution(x, u), self._evaluator
+        columns = self.system.columns(solution)
+        models = LocalForm(self.equations, solution, choice, columns).matrices()
+        if not len(self.constraints) or evaluator.closure is None:
+            return models
+        observed = evaluator.observing.values(solution)
+        g = self.constraints.partials(0.0, x, u, observed)
+        H = g.states + g.observed @ evaluator.closure.gradient(solution, columns)
+        return replace(models, residuals=self._residuals(0.0, x, u, observed), gradient=H)
+
+    @cached_property
+    def _many_points(self) -> ManyPoints:
+        return ManyPoints(self, self._by_recursion)
+
+    def solution(self, x: FloatArray, u: FloatArray) -> Solution:
+        """Return accelerations and multipliers, with everything on the way, at x (..., N) and u (..., nu)."""
+        solution: Solution = self._evaluator.solution(x, self._full(u))
+        return solution
+
+    def reactions(self, point: OperatingPoint | None = None) -> dict[str, float]:
+        """Return all multipliers by name, NaN if undetermined; a constraint pushes its second body with -lambda."""
+        point = self.start if point is None else point
+        independence = self.independence
+        values = {key: float("nan") for key in independence.vanishing}
+        multipliers = self.solution(point.states, point.inputs).multipliers.tolist()
+        for loop, value in zip(self.system.loop_constraints, multipliers, strict=True):
+            key = (loop.of, loop.index)
+            values[key] = float("nan") if key in independence.undetermined else value
+        return {f"{of}.reaction[{index}]": value for (of, index), value in values.items()}
+
+    def kept(self, held: Collection[str]) -> Mapping[str, bool]:
+        """Return the recommended coordinates and the velocities that were given; below velocities all positions.
+
+        Of positions only those of recommended coordinates were given: others are first guesses for closing the loops.
+        """
+        names, n_q = self.states.names, self.system.tree.n_q
+        q = {n: v for j in self.description.joints for n, v in zip(j.state_names[0], j.position, strict=False)}
+        given = self.description.given_speeds | {name for name in self.independent if q.get(name)}
+        rest = () if set(names[:n_q]) & set(held) else names[:n_q]
+        kept = *self.independent, *(name for name in names if name in given), *rest
+        return {name: name in given for name in kept if name not in held and self.states.has(name)}
+
+    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+        """Return how feet stand, and at the start itself which values are not those that were given."""
+        x, moved = point.states, self.description.moved
+        starts = all(np.isclose(x[self.states.positions[m.state]], m.became, rtol=1e-6, atol=1e-9) for m in moved)
+        return (*super().remarks_at(point), *([moved_remark(moved)] if moved and starts else []))
+
+    @property
+    def description(self) -> MechanismDescription:
+        """The description."""
+        return self.engine.description
+
+    @property
+    def independence(self) -> Independence:
+        """Which constraints say something, and which are independent."""
+        return self.engine.independence
+
+    @property
+    def system(self) -> System:
+        """The equations with the chosen outputs."""
+        system: System = self._evaluator.system
+        return system
+
+    @cached_property
+    def equations(self) -> MechanismEquations:
+        """What is linearized."""
+        return MechanismEquations(self.system, self.independence, self._evaluator.outputs, self._input_indices)
+
+    def state(self, x: Array, u: Array) -> State:
+        """Return what x (..., N) and u (..., nu) determine without solving."""
+        state: State = self._evaluator.state(x, self._full(u))
+        return state

@@ -1,0 +1,268 @@
+"""Prescribed motions: joints that go where inputs say, a road under a wheel, a shaker, a driven crank.
+
+Position, velocity and acceleration of such a joint are inputs, and it has no states. The equations are affine in its
+driving force: with v_j' = alpha + beta f, f = beta^-1 (a - alpha) and df = beta^-1 (da - d alpha - d(beta) f).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from fmilin.constraints.declared import Constraint
+from fmilin.constraints.expressions import driven_by
+from fmilin.errors import ModelError
+from fmilin.model.interface import ModelInfo
+from fmilin.models.mechanism.assembly import assemble
+from fmilin.models.mechanism.description import MechanismDescription
+from fmilin.models.mechanism.elements import JointForce, Motion
+from fmilin.models.mechanism.engine import MechanismEngine
+from fmilin.models.mechanism.model import Mechanism
+from fmilin.models.mechanism.parts import Joint
+from fmilin.models.native_engine import NativeEngine, Quantity, QuantityEvaluator
+from fmilin.models.native_model import NativeModel
+from fmilin.signals import FloatArray, Signal, Signals, rate_unit
+
+TIED = 1e12  # condition of d(accelerations of driven joints)/d(their forces)
+IN_LOOP = 1e-9  # entries of G above this belong to joints that loops, wheels or couplings tie to others
+ENERGIES = ("kinetic_energy", "energy")
+
+
+class MovedMechanism(NativeModel):
+    """A mechanism some joints of which are moved by inputs: position, velocity (``.v``) and acceleration (``.a``).
+
+    ``MOTION.force`` is an output: the force or torque that moves the joint. Whoever simulates gives the three inputs
+    so that they belong to each other; a transfer function from the motion is that of the first, plus s times that of
+    the second, plus s^2 times that of the third.
+
+    >>> import fmilin as fl
+    >>> from fmilin.models.mechanism import Body, Joint, Motion, MovedMechanism, MechanismDescription
+    >>> bodies = [Body("table", 1.0), Body("mass", 2.0)]
+    >>> joints = [Joint("shaker", "prismatic", "ground", "table"),
+    ...           Joint("spring", "prismatic", "table", "mass", stiffness=8.0)]
+    >>> description = MechanismDescription("m", bodies, joints, inputs=[Motion("z", "shaker")], gravity=(0, 0, 0))
+    >>> fl.linearize(MovedMechanism(description)).inputs.names
+    ('z', 'z.v', 'z.a')
+    """
+
+    engine: MovedEngine
+    autonomous = True
+
+    def __init__(self, description: MechanismDescription) -> None:
+        super().__init__(MovedEngine(description))
+
+
+def mechanism_of(description: MechanismDescription) -> Mechanism | MovedMechanism:
+    """Return the model of a description, with motions or without."""
+    moved = any(isinstance(i, Motion) for i in description.inputs)
+    return MovedMechanism(description) if moved else Mechanism(description)
+
+
+class MovedEngine(NativeEngine):
+    """The equations of a mechanism whose driven joints are no freedoms."""
+
+    may_wrap = False
+
+    def __init__(self, description: MechanismDescription) -> None:
+        self.description, self.info = description, ModelInfo(description.name)
+        self.motions = [i for i in description.inputs if isinstance(i, Motion)]
+        self.inner, self.massless = _driven(description, self.motions)
+        tree = self.inner.system.tree
+        joints = [motion.joint for motion in self.motions]
+        self.q = np.array([tree.coordinates_of[j][0] for j in joints], dtype=np.intp)
+        self.v = np.array([tree.n_q + tree.speeds_of[j][0] for j in joints], dtype=np.intp)
+        n = len(self.inner.states)
+        self.kept = np.setdiff1d(np.arange(n), [*self.q, *self.v])
+        self.states = Signals(self.inner.states[int(i)] for i in self.kept)
+        self.others = len(self.inner.inputs) - len(self.motions)
+        self.inputs = Signals([*self.inner.inputs][: self.others] + self._motion_signals())
+        self.outputs, self.constraints, self.notes = self.inner.outputs, self._moving(), self.inner.notes
+        self._plain._solved(0.0, self.states.starts, self.inputs.starts)  # refuses what cannot be driven
+
+    def _moving(self) -> tuple[Constraint, ...]:
+        """Return the constraints, named after the motions that move the manifold where they drive a part of a loop."""
+        system, x = self.inner.system, self.inner.states.starts
+        q, v, _ = system.parts(x)
+        shifts = np.random.default_rng(1877).uniform(-0.1, 0.1, (2, len(q))) * [[0], [1]]
+        G = np.max([np.abs(system.state(q + s, v, np.zeros(system.nu)).G) for s in shifts], axis=0)
+        constraints = list(self.inner.constraints)
+        for i, moves in enumerate(G[:, self.v - system.tree.n_q] > IN_LOOP):
+            names = [motion.name for motion, through in zip(self.motions, moves, strict=True) if through]
+            constraint, rates = constraints[i], [n for name in names for n in (name, f"{name}.v")]
+            if constraint.rate is None:  # of velocities alone
+                constraints[i] = replace(constraint, expression=driven_by(rates, constraint.expression))
+            else:
+                gap, slip = driven_by(names, constraint.expression), driven_by(rates, constraint.rate)
+                constraints[i] = replace(constraint, expression=gap, rate=slip)
+        return tuple(constraints)
+
+    def _motion_signals(self) -> list[Signal]:
+        """Return position, velocity and acceleration of each motion."""
+        signals = []
+        for motion, q, v in zip(self.motions, self.q, self.v, strict=True):
+            position, speed = self.inner.states[int(q)], self.inner.states[int(v)]
+            name, joint, a = motion.name, motion.joint, motion.acceleration
+            signals += [
+                Signal(name, position.unit, motion.nominal, position.start, f"position of {joint}"),
+                Signal(f"{name}.v", speed.unit, None, speed.start, f"velocity of {joint}"),
+                Signal(f"{name}.a", rate_unit(speed.unit), None, a, f"acceleration of {joint}"),
+            ]
+        return signals
+
+    @cached_property
+    def available(self) -> Mapping[str, Quantity]:
+        """What the mechanism has, and the motions; the driving forces among them."""
+        numbers = {int(i): k for k, i in enumerate(self.kept)}
+        quantities = {}
+        for name, quantity in self.inner.available.items():
+            source: tuple[str, Any] = ("inner", quantity)
+            match quantity.source:
+                case ("state", i) if i in numbers:
+                    source = ("state", numbers[i])
+                case ("input", i):
+                    source = ("input", i) if i < self.others else ("force", i - self.others)
+            if not (self.massless and name in ENERGIES):  # those of the inertia that stands in for none
+                quantities[name] = Quantity(quantity.signal, source)
+        for i, signal in enumerate(self.inputs):
+            quantities[signal.name] = Quantity(signal, ("input", i))
+        return quantities
+
+    def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
+        """Return the mechanism with limits opened at which controls stand, and remarks on what is saturated."""
+        X, f, _ = self._plain._solved(t, x, u)
+        inner = self.inner.seen_at(t, X, self._plain._inputs(u, f))
+        if inner is self.inner:
+            return self
+        if id(inner) not in self._seen:
+            other = self._seen[id(inner)] = copy(self)
+            for cached in ("available", "point_codes", "_seen", "_plain"):
+                other.__dict__.pop(cached, None)
+            other.inner, other.notes, other.names_limits = inner, inner.notes, True
+        return self._seen[id(inner)]
+
+    @cached_property
+    def _seen(self) -> dict[int, Self]:
+        """What :meth:`seen_at` has returned, by the mechanism inside, which it keeps alive."""
+        return {}
+
+    @cached_property
+    def _plain(self) -> MovedEvaluator:
+        """An evaluator without outputs."""
+        return self.evaluator((), ())
+
+    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> MovedEvaluator:
+        """Return what computes these quantities."""
+        return MovedEvaluator(self, outputs, observed)
+
+
+def _driven(description: MechanismDescription, motions: list[Motion]) -> tuple[MechanismEngine, bool]:
+    """Return the mechanism driven by forces instead, and whether an inertia stands in for a mass that it lacks."""
+    starts = {motion.joint: motion for motion in motions}
+    forces = [JointForce(f"{motion.name}.force", motion.joint) for motion in motions]
+    inputs = [*(i for i in description.inputs if not isinstance(i, Motion)), *forces]
+
+    def joints(inertia: float) -> list[Joint]:
+        changed = list(description.joints)
+        for i, joint in enumerate(changed):
+            if motion := starts.get(joint.name):
+                moved = replace(joint, position=motion.start, velocity=motion.velocity)
+                changed[i] = replace(moved, armature=joint.armature[0] + inertia)
+        return changed
+
+    held = [name for j in description.joints if j.name in starts for name in sum(j.state_names, ())]
+    # Above a point mass a massless body has its inertia at some positions only.
+    frames = {body.name for body in description.bodies if body.mass is None}
+    bare = any(joint.child in frames for joint in description.joints if joint.name in starts)
+    for massless in (True,) if bare else (False, True):
+        driven = replace(description, joints=joints(float(massless)), inputs=inputs, independent=())
+        try:
+            engine = MechanismEngine(driven)
+        except ModelError:
+            if massless:
+                raise
+            continue
+        if driven.loops or driven.couplings or driven.wheels:
+            engine = MechanismEngine(assemble(driven, held).description)
+        return engine, massless
+    raise AssertionError  # the loop returns or raises
+
+
+class MovedEvaluator(QuantityEvaluator):
+    """Rates and quantities with the driving forces that give the joints their accelerations."""
+
+    def __init__(self, engine: MovedEngine, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> None:
+        self._engine, self._lists = engine, (outputs, observed)
+        inner = [[q.source[1] for q in some if q.source[0] == "inner"] for some in self._lists]
+        self._inner = engine.inner.evaluator(*inner)
+        k = len(engine.motions)
+        first = engine.others + 3 * np.arange(k)
+        self._positions, self._speeds, self._accelerations = first, first + 1, first + 2
+
+    def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return rates, outputs and observed quantities."""
+        X, f, _ = self._solved(t, x, u)
+        rates, *values = self._inner.visit(t, X, self._inputs(u, f))
+        own = self._forces(f, u[self._accelerations])
+        out, seen = (self._merged(some, inner, (x, u, own)) for some, inner in zip(self._lists, values, strict=True))
+        return rates[self._engine.kept], out, seen
+
+    def slopes(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the exact derivatives along the columns of dx and du."""
+        X, f, beta = self._solved(t, x, u)
+        v, U, k = self._engine.v, self._inputs(u, f), du.shape[1]
+        dX, dU = self._states(dx, du), self._inputs(du, np.zeros((len(f), k)))
+        unit = self._inputs(np.zeros((len(u), len(f))), np.eye(len(f)))
+        directions = np.hstack((dX, np.zeros((len(X), len(f))))), np.hstack((dU, unit))
+        slopes = self._inner.slopes(t, X, U, *directions)
+        assert slopes is not None  # noqa: S101 - a mechanism has them all
+        df = self._force(beta, du[self._accelerations] - slopes[0][v, :k])
+        rates, *values = (a[:, :k] + a[:, k:] @ df for a in slopes)
+        own = self._forces(df, du[self._accelerations])
+        out, seen = (self._merged(some, inner, (dx, du, own)) for some, inner in zip(self._lists, values, strict=True))
+        return rates[self._engine.kept], out, seen
+
+    def _solved(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return all states, the driving forces and beta."""
+        X, v, k = self._states(x, u), self._engine.v, len(self._engine.motions)
+        alpha = self._inner.visit(t, X, self._inputs(u, np.zeros(k)))[0][v]
+        pushed = [self._inner.visit(t, X, self._inputs(u, e))[0][v] - alpha for e in np.eye(k)]
+        beta = np.stack(pushed, axis=1)
+        return X, self._force(beta, u[self._accelerations] - alpha), beta
+
+    def _force(self, beta: FloatArray, accelerations: FloatArray) -> FloatArray:
+        """Return f of beta f = accelerations."""
+        if not np.linalg.cond(beta) < TIED:
+            names = "', '".join(motion.name for motion in self._engine.motions)
+            raise ModelError(
+                f"The motions '{names}' drive what cannot be moved so here: a loop, a wheel or a coupling ties the "
+                "driven joints to each other, or holds them, or the loop is at a dead point. Drive fewer joints, or "
+                "move the point."
+            )
+        force: FloatArray = np.linalg.solve(beta, accelerations).astype(np.float64)
+        return force
+
+    def _states(self, x: FloatArray, u: FloatArray) -> FloatArray:
+        engine = self._engine
+        X = np.zeros((len(engine.inner.states), *x.shape[1:]))
+        X[engine.kept], X[engine.q], X[engine.v] = x, u[self._positions], u[self._speeds]
+        return X
+
+    def _inputs(self, u: FloatArray, f: FloatArray) -> FloatArray:
+        return np.concatenate((u[: self._engine.others], f))
+
+    def _forces(self, f: FloatArray, a: FloatArray) -> FloatArray:
+        """Return the driving forces without what the inertia takes that stands in for none."""
+        return f - a if self._engine.massless else f
+
+    @staticmethod
+    def _merged(quantities: Sequence[Quantity], inner: FloatArray, own: tuple[FloatArray, ...]) -> FloatArray:
+        values, rows = dict(zip(("state", "input", "force"), own, strict=True)), iter(inner)
+        merged = [next(rows) if q.source[0] == "inner" else values[q.source[0]][q.source[1]] for q in quantities]
+        return np.array(merged).reshape(len(quantities), *inner.shape[1:])

@@ -1,0 +1,380 @@
+"""What all native models have in common: inputs and outputs to choose, constraints, copies, parameters, start values.
+
+An engine always takes all of its inputs: those that nobody chose stand at their start values, and their columns are
+dropped here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from fmilin.codegen.library_errors import explain_library_errors
+from fmilin.constraints.declared import Constraint, Constraints
+from fmilin.diagnostics import Remark
+from fmilin.errors import UnknownNameError, UsageError
+from fmilin.model.interface import (
+    UNCHANGED,
+    Changes,
+    Copy,
+    Evaluation,
+    Model,
+    OperatingPoint,
+    SecondOrderForm,
+    TangentStack,
+)
+from fmilin.models.contacts import contact_remarks, feet_from
+from fmilin.models.native_engine import AdjustableEngine, CompiledVisits, NativeEngine, Quantity, compiled_visits
+from fmilin.signals import FloatArray, Signals
+from fmilin.support.kinds import kinds_checked
+
+if TYPE_CHECKING:
+    from fmilin.codegen.implicit import ImplicitSystem
+    from fmilin.models.discrete import DiscreteModels
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceChoice:
+    """What was chosen after the equations had been given; None keeps what there is."""
+
+    inputs: tuple[int, ...] | None = None  # which inputs of the engine, in which order
+    outputs: tuple[str, ...] | None = None
+    constraints: tuple[Constraint, ...] | None = None
+    parameters: Mapping[str, float] = field(default_factory=dict)  # those that were changed
+
+
+class NativeModel(Model):
+    """The model of a :class:`NativeEngine`."""
+
+    engine: NativeEngine
+    _visits: CompiledVisits | None = None  # of a view for much work, :meth:`compiled_for`; else the evaluator's own
+
+    def __init__(self, engine: NativeEngine) -> None:
+        self._set_up(engine, InterfaceChoice())
+
+    def _set_up(self, engine: NativeEngine, choice: InterfaceChoice) -> None:
+        self.engine, self._choice = engine, choice
+        self.info, self.batches, self.compilable = engine.info, engine.batches, engine.compilable
+        self.names_limits, self.start_points = engine.names_limits, engine.start_points
+        self.parameters = engine.parameters if isinstance(engine, AdjustableEngine) else {}
+        # What the author recommends belongs to the constraints that came with the equations.
+        self.independent = tuple(engine.independent) if choice.constraints is None else ()
+        self.independent_by_default |= engine.independent_by_default
+        every = range(len(engine.inputs))
+        self._input_indices = list(every if choice.inputs is None else choice.inputs)
+        self._takes_all = self._input_indices == list(every)
+        self._start_inputs = engine.inputs.starts
+        self._input_array = np.array(self._input_indices, dtype=np.intp)
+        self.inputs = engine.inputs.select(self._input_indices)
+        names = engine.outputs if choice.outputs is None else choice.outputs
+        self._chosen = [self._quantity(name) for name in names]
+        self.outputs = Signals(quantity.signal for quantity in self._chosen)
+        self._last: tuple[float, bytes, bytes, FloatArray] | None = None
+        with explain_library_errors(f"the equations of '{engine.info.name}'"):
+            self._require_right()
+
+    def _require_right(self) -> None:
+        """Bind the constraints and make the functions, so that what is wrong is said now."""
+        _ = self._evaluator
+
+    @classmethod
+    def _of(cls, engine: NativeEngine, choice: InterfaceChoice) -> Self:
+        model = cls.__new__(cls)
+        model._set_up(engine, choice)
+        return model
+
+    def _changed(self, engine: NativeEngine | None = None, **choice: Any) -> Self:
+        return self._of(self.engine if engine is None else engine, replace(self._choice, **choice))
+
+    def chosen_as(self, other: NativeModel) -> Self:
+        """Return the same model with the inputs, outputs and changed parameters of another one of its equations."""
+        choice = other._choice
+        return self._changed(inputs=choice.inputs, outputs=choice.outputs, parameters=choice.parameters)
+
+    @cached_property
+    def _has_own_constraints(self) -> bool:
+        """Whether the constraints are those that came with the equations, even if declared again."""
+        chosen = self._choice.constraints
+        return chosen is None or chosen == tuple(self.engine.constraints)
+
+    @cached_property
+    def output_turns(self) -> tuple[float | None, ...]:
+        """Turns of the outputs that the graph shows to wrap, or that the engine names."""
+        turns = tuple(quantity.signal.turn for quantity in self._chosen)
+        if not (self.compilable and self.engine.may_wrap) or len(self.copies) == len(turns):
+            return turns
+        from fmilin.codegen.turns import find_turns
+
+        system = self.in_graph()
+        if system is None:
+            return turns
+        return tuple(turn or own for turn, own in zip(find_turns(system), turns, strict=True))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the engine notes."""
+        return tuple(self.engine.notes)
+
+    @property
+    def freedoms_known(self) -> bool:  # type: ignore[override]
+        """What the engine says of its own states."""
+        return self.engine.freedoms_known
+
+    # What is made when first asked for: thousands of states have names that nobody may want.
+
+    @cached_property
+    def states(self) -> Signals:  # type: ignore[override]
+        """The engine's states."""
+        return self.engine.states
+
+    @cached_property
+    def start(self) -> OperatingPoint:  # type: ignore[override]
+        """Where the model starts, with the parameters that were changed."""
+        values, names = (self.states.starts, self.inputs.starts), (self.states.names, self.inputs.names)
+        return OperatingPoint(0.0, *values, dict(self._choice.parameters), names=names)
+
+    @cached_property
+    def copies(self) -> Mapping[int, Copy]:  # type: ignore[override]
+        """Outputs that are a state or an input."""
+        copies: dict[int, Copy] = {}
+        for i, quantity in enumerate(self._chosen):
+            match quantity.source:
+                case ("state", index):
+                    copies[i] = Copy("state", index)
+                case ("input", index) if index in self._input_indices:
+                    copies[i] = Copy("input", self._input_indices.index(index))
+        return copies
+
+    @cached_property
+    def constraints(self) -> Constraints:  # type: ignore[override]
+        """The engine's own, or those that were chosen instead; inputs left out count as parameters."""
+        engine, chosen = self.engine, self._choice.constraints
+        held = {s.name: s.start for i, s in enumerate(engine.inputs) if i not in self._input_indices}
+        return Constraints(
+            engine.constraints if chosen is None else chosen,
+            self.states,
+            self.inputs,
+            parameters={**engine.parameters, **held},
+            other=lambda name: None if engine.quantity(name) is None else name,
+            offered=engine.available,
+        )
+
+    @cached_property
+    def _evaluator(self) -> Any:
+        """The chosen quantities and what constraints observe; each engine's own kind of :class:`QuantityEvaluator`."""
+        return self.engine.evaluator(self._chosen, [self._quantity(name) for name in self._observed_names()])
+
+    def _observed_names(self) -> Sequence[str]:
+        return self.constraints.observed
+
+    @cached_property
+    def _bends(self) -> bool:
+        """Whether the slopes of the constraints depend on what they observe."""
+        constraints = self.constraints
+        rows = zip(constraints.rows, constraints.analytic, strict=True)
+        return any(not analytic and not row.expression.is_variable for row, analytic in rows)
+
+    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
+        """Return derivatives, outputs and residuals at a point, in one visit to the engine."""
+        full = u if self._takes_all else self._full(u)
+        compiled = None if self._visits is None or x.ndim > 1 else self._visits.at(t, x, full)
+        rates, outputs, z = compiled or self._evaluator.visit(t, x, full)
+        if z.size and self._bends:
+            self._last = (t, x.tobytes(), u.tobytes(), z)
+        return Evaluation(rates, outputs, self._residuals(t, x, u, z))
+
+    def compiled_for(self, evaluations: int) -> Self:
+        """Return the model whose single points are visited by compiled code as soon as that pays."""
+        observed = [self._quantity(name) for name in self._observed_names()]
+        visits = compiled_visits(self.engine, self._chosen, observed)
+        if visits is None:
+            return self
+        visits.expect(evaluations)
+        view = copy(self)
+        view._visits = visits
+        return view
+
+    def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
+        """Return exact directional derivatives along the columns of (dx, du), residuals included; None without any."""
+        full, du_full = u, du
+        if not self._takes_all:
+            full, du_full = self._full(u), np.zeros((len(self._start_inputs), du.shape[1]))
+            du_full[self._input_indices] = du
+        slopes = self._evaluator.slopes(t, x, full, dx, du_full)
+        if slopes is None:
+            return None
+        rates, outputs, dz = slopes
+        return Evaluation(rates, outputs, self._residual_slopes((t, x, u), dx, du, dz))
+
+    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
+        """Return the residuals alone, where rates need not be computed for them; else None."""
+        if not self._observed_names():
+            z = np.empty((*x.shape[:-1], 0))
+        elif self._visits is not None and x.ndim == 1 and (visit := self._visits.at(t, x, self._full(u))) is not None:
+            z = visit[2]  # all of it takes less than the constraints alone uncompiled
+        elif (z := self._evaluator.observed(t, x, self._full(u))) is None:
+            return None
+        return self._residuals(t, x, u, z)
+
+    def tangents(
+        self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
+    ) -> TangentStack | None:
+        """Return values and slopes at many points from the graph of the equations; None where there is none."""
+        from fmilin.models.batch_graph import tangents_of_graph
+
+        return tangents_of_graph(self, t, x, u, kept, parameters)
+
+    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
+        """Return the equations of motion taken apart, also where they are singular; None when they are not known."""
+        form: SecondOrderForm | None = self._evaluator.second_order_form(t, x, self._full(u))
+        if form is None or self._takes_all:
+            return form
+        return replace(
+            form,
+            force_inputs=form.force_inputs[:, self._input_indices],
+            output_inputs=form.output_inputs[:, self._input_indices],
+            constraint_inputs=form.constraint_inputs[:, self._input_indices],
+        )
+
+    def in_graph(self) -> ImplicitSystem | None:
+        """Return the equations as a graph; inputs left out are parameters. None when there are only numbers."""
+        system = self.engine.in_graph(self._chosen, [self._quantity(name) for name in self._observed_names()])
+        return None if system is None else system.with_inputs(self._input_indices)
+
+    def discrete_along(self, points: Sequence[OperatingPoint], dt: float, **options: Any) -> DiscreteModels:
+        """Return A_k, B_k, c_k of y_(k+1) = A_k y_k + B_k u_k + c_k, as :func:`fmilin.models.discrete.discrete_along`.
+
+        >>> from fmilin.systems import cartesian_pendulum
+        >>> pendulum = cartesian_pendulum(length=1.0, gravity=4.0)
+        >>> found = pendulum.discrete_along([pendulum.start] * 5, 0.01)
+        >>> found.states, found.A.shape
+        (('x', 'vx'), (5, 2, 2))
+        """
+        from fmilin.models.discrete import discrete_along
+
+        return discrete_along(self, points, dt, **options)
+
+    @kinds_checked
+    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
+        """Return the model with chosen inputs and outputs; inputs left out stay at their start values."""
+        chosen: dict[str, Any] = {}
+        if inputs is not None:
+            every = self.engine.inputs
+            chosen["inputs"] = tuple(every.index_of(name, f"an input of '{self.info.name}'") for name in inputs)
+        if outputs is not None:
+            chosen["outputs"] = tuple(outputs)
+        return self._changed(**chosen)
+
+    @kinds_checked
+    def with_constraints(self, constraints: Sequence[Constraint]) -> Self:
+        """Return the same model with these constraints declared instead of its own."""
+        return self._changed(constraints=tuple(constraints))
+
+    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+        """Return how held feet stand at a point."""
+        if not self.engine.contacts:
+            return ()
+        return contact_remarks(self.engine.contacts, self.contact_forces(point.time, point.states, point.inputs))
+
+    def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> Mapping[str, FloatArray]:
+        """Return force and torque on each held foot."""
+        return self.engine.contact_forces(t, x, self._full(u)) if self.engine.contacts else {}
+
+    @kinds_checked
+    def with_held(self, feet: Sequence[str], point: OperatingPoint | None = None) -> Self:
+        """Return the same model with feet held on the ground; see :meth:`fmilin.Model.with_held`."""
+        held = feet_from(feet)
+        if not held:
+            return self
+        point = self.start if point is None else point
+        engine = self.engine.held(held, point.time, point.states, self._full(point.inputs))
+        if self._choice.constraints is None:
+            return self._changed(engine)
+        before = {c.name for c in self.engine.constraints}
+        more = [c for c in engine.constraints if c.name not in before]
+        return self._changed(engine, constraints=(*self._choice.constraints, *more))
+
+    @kinds_checked
+    def with_parameters(self, values: Mapping[str, float]) -> Self:
+        """Return the same model with other parameter values. States and inputs keep their start values."""
+        engine = self.engine
+        if not isinstance(engine, AdjustableEngine):
+            super().with_parameters(values)  # refuses what is to be changed
+            return self
+        if not values:
+            return self
+        # What is unknown may be a misspelled state.
+        names = [*engine.parameters, *engine.states.names, *engine.inputs.names]
+        for name, value in values.items():
+            if name not in engine.parameters:
+                raise UnknownNameError.among(name, names, f"a parameter, state or input of '{self.info.name}'")
+            if not np.isfinite(value):
+                raise UsageError(
+                    f"The parameter '{name}' of '{self.info.name}' cannot be {value}: give a finite number."
+                )
+        new = {name: float(value) for name, value in values.items()}
+        return self._changed(engine.with_parameters(new), parameters={**self._choice.parameters, **new})
+
+    def seen_at(self, point: OperatingPoint) -> NativeModel:
+        """Return the model of the engine as it is seen at a point; the same object for the same engine."""
+        engine = self.engine.seen_at(point.time, point.states, self._full(point.inputs))
+        if engine is self.engine:
+            return self
+        if id(engine) not in self._at_points:
+            self._at_points[id(engine)] = self._changed(engine)
+        return self._at_points[id(engine)]
+
+    @cached_property
+    def _at_points(self) -> dict[int, NativeModel]:
+        """What :meth:`seen_at` has returned, by the engine, which it keeps alive."""
+        return {}
+
+    def close(self) -> None:
+        """Give back what the engine holds."""
+        self.engine.close()
+
+    def _quantity(self, name: str) -> Quantity:
+        quantity = self.engine.quantity(name)
+        if quantity is None:
+            names = self.engine.available
+            raise UnknownNameError.among(name, names, f"an output or another quantity of '{self.info.name}'")
+        return quantity
+
+    def _full(self, u: FloatArray) -> FloatArray:
+        """Return all inputs of the engine: the chosen ones, the others at their start values."""
+        if self._takes_all:
+            return u
+        if u.ndim == 1:
+            full = self._start_inputs.copy()
+            full[self._input_array] = u
+            return full
+        full = np.empty((*u.shape[:-1], len(self._start_inputs)))
+        full[...] = self._start_inputs
+        full[..., self._input_array] = u
+        return full
+
+    def _residuals(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
+        """Return the residuals of the declared constraints at a point, or at many."""
+        return self.constraints.residuals(t, x, u, z)
+
+    def _residual_slopes(
+        self, point: tuple[float, FloatArray, FloatArray], dx: FloatArray, du: FloatArray, dz: FloatArray
+    ) -> FloatArray:
+        """Return the slopes of the residuals along the columns of dx, du, and dz (nz, k)."""
+        return self.constraints.along((*point, self._seen(*point)), np.concatenate((dx, du, dz)))
+
+    def _seen(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return what constraints observe where their slopes depend on it; mostly the last visit was at this point."""
+        if not self.constraints.observed:
+            return np.empty(0)
+        if not self._bends:
+            return np.zeros(len(self.constraints.observed))
+        if self._last is None or self._last[:3] != (t, x.tobytes(), u.tobytes()):
+            self.evaluate(t, x, u)
+        assert self._last is not None  # noqa: S101 - evaluate() has just kept it
+        return self._last[3]

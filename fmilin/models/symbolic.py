@@ -1,0 +1,288 @@
+"""A symbolic system as a Model, with exact directional derivatives; Lagrange's equations taken apart, too."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from fmilin.codegen.library_errors import LIBRARY_ERRORS, describe_library_error
+from fmilin.constraints.expressions import Expression
+from fmilin.errors import UnknownNameError
+from fmilin.model.equations import SymbolicSystem
+from fmilin.model.interface import ModelInfo, SecondOrderForm
+from fmilin.models.native_engine import AdjustableEngine, Quantity, QuantityEvaluator, offered
+from fmilin.models.native_model import NativeModel
+from fmilin.numerics.null_space import NullSpaceFactors
+from fmilin.signals import FloatArray, Signal, Signals
+
+if TYPE_CHECKING:
+    from fmilin.codegen.functions import SystemFunctions
+    from fmilin.codegen.implicit import ImplicitSystem
+
+
+def is_lagrange(states: Sequence[str], unknowns: Sequence[str]) -> bool:
+    """Whether the unknowns are the accelerations of half the states, followed by multipliers."""
+    n = len(states) // 2
+    wanted = [*(f"der({v})" for v in states[n:]), *(f"lambda[{k + 1}]" for k in range(len(unknowns) - n))]
+    return 2 * n == len(states) and n > 0 and list(unknowns) == wanted
+
+
+def second_order_form(
+    numeric: SystemFunctions, point: tuple[float, FloatArray, FloatArray, FloatArray], outputs: int
+) -> SecondOrderForm | None:
+    """Return the form at ``point`` = (t, x, u, p), or None when the system is not made of Lagrange's equations."""
+    if not is_lagrange(numeric.system.state_signals.names, numeric.system.unknown_names):
+        return None
+    t, x, u, p = point
+    n = len(x) // 2
+    W, r = numeric.equations(t, x, u, p)
+    scales = np.array([s.nominal or 1.0 for s in numeric.system.state_signals[:n]])
+    w = NullSpaceFactors(W[:n, :n], W[n:, :n], scales=scales).solve(r)
+    e_s, c_s, c_w = numeric.partials(point, w)
+
+    def bend(a: FloatArray) -> FloatArray:
+        moving = np.concatenate((x[:n], a))
+        at_rest = np.concatenate((x[:n], np.zeros(n)))
+        # The lower right-hand side is -Gdot v: quadratic in v for constraints that do not move with time.
+        return numeric.equations(t, at_rest, u, p)[1][n:] - numeric.equations(t, moving, u, p)[1][n:]
+
+    return SecondOrderForm(
+        positions=np.arange(n),
+        velocities=np.arange(n, 2 * n),
+        M=W[:n, :n],
+        G=W[n:, :n],
+        multipliers=w[n:],
+        accelerations=w[:n],
+        force_states=e_s[:n, : 2 * n],
+        force_inputs=e_s[:n, 2 * n :],
+        output_states=c_s[:outputs, : 2 * n],
+        output_inputs=c_s[:outputs, 2 * n :],
+        output_unknowns=c_w[:outputs],
+        bend=bend,
+        constraint_states=-e_s[n:, : 2 * n],
+        constraint_inputs=-e_s[n:, 2 * n :],
+    )
+
+
+class EquationsEngine(AdjustableEngine):
+    """Equations with the values ``p`` of their parameters; what is made of them is shared by all copies."""
+
+    compilable = True
+    visit_seconds = 3e-5
+    base: Any  # the equations, with ``states``, ``derivatives`` and ``inputs``
+    p: FloatArray  # shape (np,)
+
+    def __init__(self, equations: Any) -> None:
+        self._made: dict[tuple[Any, ...], Any] = {}
+        self._take(equations)
+
+    @abstractmethod
+    def _take(self, equations: Any) -> None:
+        """Note the equations as they are given, with their values and start values."""
+
+    @abstractmethod
+    def _numeric_of(self, quantities: Sequence[Quantity]) -> Any:
+        """Return the equations with these outputs as numbers: ``values`` and ``products``."""
+
+    def having(self, equations: Any) -> Self:
+        """Return the same engine with other values, start values or right-hand side; what was made is shared."""
+        other = copy(self)
+        for cached in ("available", "point_codes"):
+            other.__dict__.pop(cached, None)
+        other._take(equations)
+        return other
+
+    def expression(self, quantity: Quantity) -> Any:
+        """Return a quantity in the symbols of the equations."""
+        match quantity.source:
+            case ("state", i):
+                return self.base.states[i]
+            case ("rate", i):
+                return self.base.derivatives[i]
+            case ("input", i):
+                return self.base.inputs[i]
+        return quantity.source
+
+    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> SymbolicEvaluator:
+        """Return the functions of these quantities; they are made once, whatever the parameters."""
+        return SymbolicEvaluator(partial(self._numeric_of, [*outputs, *observed]), len(outputs), self.p)
+
+
+def functions_of(system: ImplicitSystem) -> SystemFunctions:
+    """Return the functions of a system, sparse ones of a large one."""
+    from fmilin.codegen.functions import SystemFunctions
+    from fmilin.models import large
+
+    return (large.SparseFunctions if len(system.unknown_names) > large.LARGEST_DENSE else SystemFunctions)(system)
+
+
+class SymbolicEngine(EquationsEngine):
+    """A :class:`SymbolicSystem` as it was declared, as an engine."""
+
+    as_written: object | None = None  # what the model was made of, where other parameters may make it another kind
+
+    def _take(self, system: SymbolicSystem) -> None:
+        self.system = self.base = system
+        self.info = ModelInfo(system.name)
+        self.states, self.inputs = system.state_signals, system.input_signals
+        self.outputs, self.constraints = system.output_signals.names, system.constraints
+        self.independent = system.independent
+        self.parameters = {str(s): value for s, value in system.parameters.items()}
+        self.p = np.array(list(system.parameters.values()), dtype=np.float64)
+
+    @property
+    def autonomous(self) -> bool:
+        """Whether time stands nowhere in the equations."""
+        if ("autonomous",) not in self._made:
+            s = self.system
+            parts = (*s.derivatives, *s.matrix.values(), *s.right_hand_side, *(e for _, e in s.intermediate))
+            constraints = (name for c in s.constraints for name in c.expression.names)
+            self._made["autonomous",] = "time" not in constraints and all(s.time not in e.free_symbols for e in parts)
+        return bool(self._made["autonomous",])
+
+    @cached_property
+    def may_wrap(self) -> bool:  # type: ignore[override]
+        """Whether a function that jumps by a turn stands in what may be an output."""
+        import sympy
+
+        system = self.system
+        intermediate = (expression for _, expression in system.intermediate)
+        expressions = (*system.outputs, *system.extra_names.values(), *intermediate)
+        wrapping = sympy.atan2, sympy.floor, sympy.ceiling, sympy.Mod
+        return any(sympy.sympify(expression).has(*wrapping) for expression in expressions)
+
+    def with_parameters(self, values: Mapping[str, float]) -> Self:
+        """Return the same engine with other values: they are arguments of the functions."""
+        system = self.system
+        parameters = {s: values.get(str(s), value) for s, value in system.parameters.items()}
+        signals = Signals(replace(s, start=values.get(s.name, s.start)) for s in system.parameter_signals)
+        return self.having(replace(system, parameters=parameters, parameter_signals=signals))
+
+    @cached_property
+    def available(self) -> Mapping[str, Quantity]:
+        """The outputs, states, inputs, ``der(state)`` and the further names that the system offers."""
+        system = self.system
+        outputs = zip(system.output_signals, system.outputs, strict=True)
+        declared = (Quantity(signal, expression) for signal, expression in outputs)
+        further = (Quantity(Signal(name), expression) for name, expression in system.extra_names.items())
+        sources: dict[Any, tuple[str, int]] = {s: ("input", i) for i, s in enumerate(system.inputs)}
+        sources |= {s: ("state", i) for i, s in enumerate(system.states)}
+        every = offered(self.states, self.inputs, declared, further)
+        same = {name: sources.get(self.expression(quantity)) for name, quantity in every.items()}
+        return every | {
+            name: Quantity(every[name].signal, source) for name, source in same.items() if source is not None
+        }
+
+    def _numeric_of(self, quantities: Sequence[Quantity]) -> Any:
+        key = (*(quantity.signal.name for quantity in quantities), self.system.right_hand_side)
+        if key not in self._made:
+            expressions = tuple(self.expression(quantity) for quantity in quantities)
+            self._made[key] = self.numeric(replace(self.system, outputs=expressions))
+        return self._made[key]
+
+    def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem:
+        """Return the equations as a graph."""
+        system, signals = self.system, Signals(quantity.signal for quantity in outputs)
+        further = {quantity.signal.name: self.expression(quantity) for quantity in observed}
+        chosen = tuple(self.expression(quantity) for quantity in outputs)
+        further = {**system.extra_names, **further}
+        return replace(system, outputs=chosen, output_signals=signals, extra_names=further).in_graph()
+
+    def numeric(self, system: SymbolicSystem) -> Any:
+        """Return ``system``, which is this one with other outputs, as numbers: ``values`` and ``products``."""
+        return functions_of(system.in_graph())
+
+
+class SymbolicEvaluator(QuantityEvaluator):
+    """Outputs, then what constraints observe, of a system made when needed; NumericalError where it is singular."""
+
+    def __init__(self, make: Callable[[], Any], outputs: int, p: FloatArray) -> None:
+        self._make, self._outputs, self._p = make, outputs, p
+
+    @cached_property
+    def numeric(self) -> Any:
+        """The numeric system, of the engine's own kind."""
+        return self._make()
+
+    def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return rates, outputs and observed quantities."""
+        try:
+            rates, values = self.numeric.values(t, x, u, self._p)
+        except LIBRARY_ERRORS as error:
+            raise describe_library_error(error, f"the equations at time {t:g}") from error
+        return rates, values[: self._outputs], values[self._outputs :]
+
+    def slopes(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the exact derivatives of all three."""
+        try:
+            rates, values = self.numeric.products((t, x, u, self._p), dx, du)
+        except LIBRARY_ERRORS as error:
+            raise describe_library_error(error, f"the slopes of the equations at time {t:g}") from error
+        return rates, values[: self._outputs], values[self._outputs :]
+
+    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
+        """Return Lagrange's equations taken apart, also at a singular configuration; None for other forms."""
+        return second_order_form(self.numeric, (t, x, u, self._p), self._outputs)
+
+
+class SymbolicModel(NativeModel):
+    """A Model made of a :class:`~fmilin.model.equations.SymbolicSystem`; ``parameters`` are the values in use."""
+
+    engine: SymbolicEngine
+
+    def __init__(self, system: SymbolicSystem) -> None:
+        super().__init__(SymbolicEngine(system))
+
+    @property
+    def autonomous(self) -> bool:  # type: ignore[override]
+        """Whether time stands nowhere in the equations."""
+        return self.engine.autonomous
+
+    @property
+    def system(self) -> SymbolicSystem:
+        """As it was declared, with the parameter values in use."""
+        return self.engine.system
+
+    def formula(self, name: str) -> Expression | None:
+        """Return the quantity ``name`` as an expression over states, inputs, parameters and time.
+
+        None when there is none: it is unknown, or needs accelerations or multipliers.
+        """
+        system, quantity = self.engine.system, self.engine.quantity(name)
+        if quantity is None:
+            return None
+        every = (system.time, *system.states, *system.inputs, *system.parameters)
+        expression = self.engine.expression(quantity)
+        if expression.free_symbols - set(every):
+            return None
+        return Expression.from_sympy(expression, {s: str(s) for s in every})
+
+    def with_start(self, values: Mapping[str, float]) -> Self:
+        """Return the same model, starting elsewhere.
+
+        Raises UnknownNameError when there is no such state or input.
+
+        Parameters
+        ----------
+        values : mapping of str to float
+            Start values of states and inputs by name; the others keep theirs.
+        """
+        engine = self.engine
+        system = engine.system
+        names = {*engine.states.names, *engine.inputs.names}
+        for name in values:
+            if name not in names:
+                raise UnknownNameError.among(name, sorted(names), f"a state or an input of '{self.info.name}'")
+        states, inputs = (
+            Signals(replace(s, start=float(values.get(s.name, s.start))) for s in signals)
+            for signals in (system.state_signals, system.input_signals)
+        )
+        return self._changed(engine.having(replace(system, state_signals=states, input_signals=inputs)))

@@ -1,0 +1,236 @@
+"""The nonlinear model as CasADi functions: x', outputs and residuals, and y' = F(y, u), for optimal control.
+
+A model that has a symbolic form is a graph already, W w = r for accelerations and multipliers. Where W is symmetric and
+positive definite at the start, it remains so as far as the model goes without becoming singular: W = L D L' then needs
+no pivots, and is written out as scalars. Elsewhere W w = r is one node of the graph, a sparse QR factorization at each
+evaluation, and the implicit function theorem for its derivatives: some microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+
+from fmilin.errors import UsageError
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.signals import Signals
+from fmilin.support.kinds import kinds_checked
+
+if TYPE_CHECKING:
+    from fmilin.codegen.implicit import ImplicitSystem
+    from fmilin.manifold.frame import Frame
+
+
+Function = Any  # casadi.Function: casadi ships no types
+SX = Any  # casadi.SX
+MX = Any  # casadi.MX
+
+ACCURACY = 1e-13
+"""Residual at which Newton's iteration for Psi ends, in sizes of the terms: a step before it is quadratically worse."""
+
+LARGEST_ELIMINATED = 40  # unknowns up to which W = L D L' is written out: the graph grows with their third power
+ASYMMETRIC = 1e-14  # difference of W and its transpose that is rounding, relative to the largest entry
+
+
+@dataclass(frozen=True)
+class CasadiModel:
+    """x' = f(t, x, u), out = c(t, x, u), 0 = g(t, x, u): functions of x (N,), u (nu,) and t, by position or name."""
+
+    # states, inputs, outputs: names, units and start values of the entries of x, u and the outputs
+    states: Signals
+    inputs: Signals
+    outputs: Signals
+    f: Function  # (x, u, t) -> ``x_dot`` (N,)
+    c: Function  # (x, u, t) -> ``out`` (ny,)
+    g: Function  # (x, u, t) -> ``residuals`` (m,) of the declared constraints: zero on the manifold
+    model: Model  # where they come from
+    _graph: _ModelGraph = field(repr=False, compare=False)
+
+    def invariants(self, rows: Sequence[int]) -> Callable[[MX, MX, MX], MX]:
+        """Return h(x, u, t), some ``rows`` of the constraints' residuals and then of their rates, for symbols."""
+        return self._graph.evaluated(self._graph.invariants(self.model.constraints.hidden, {})[list(rows)])
+
+    def in_independent_coordinates(
+        self, point: OperatingPoint | None = None, *, independent: Sequence[str] | None = None
+    ) -> IndependentForm:
+        """Return y' = F(y, u), out = C(y, u): the model on its manifold, as :func:`fmilin.linearize` sees it.
+
+        Newton's iteration finds the dependent states from the tangent at the point, with exact derivatives: good
+        beside the point, as far as y determines x.
+        """
+        from fmilin.manifold.frame import frame_at
+
+        at = self.model.start if point is None else point
+        recommended = self.model.independent if len(self.model.constraints) else ()
+        named = tuple(recommended if independent is None else independent)
+        return _independent_form(self, frame_at(self.model, at, named=named))
+
+
+@dataclass(frozen=True)
+class IndependentForm:
+    """y' = F(t, y, u), out = C(t, y, u) in P independent coordinates: functions of y (P,), u (nu,) and t."""
+
+    # coordinates, inputs, outputs: names and units of the entries of y, u and the outputs; y starts at the point
+    coordinates: Signals
+    inputs: Signals
+    outputs: Signals
+    F: Function  # (y, u, t) -> ``y_dot`` (P,)
+    C: Function  # (y, u, t) -> ``out`` (ny,)
+    psi: Function  # (y, u, t) -> ``x`` (N,): all states
+
+
+@kinds_checked
+def to_casadi(model: Model) -> CasadiModel:
+    """Return a model with a symbolic form as ``casadi.Function`` objects, parameters as numbers in them.
+
+    Raises UsageError when the model has no symbolic form: an FMU, an engine, a Python function.
+
+    Parameters
+    ----------
+    model : Model
+        Of Lagrange's, Kane's or other symbolic equations, or a mechanism; change parameters before.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> from fmilin.systems import furuta_pendulum
+    >>> nonlinear = fl.to_casadi(furuta_pendulum())
+    >>> nonlinear.f
+    Function(f:(x[4],u,t)->(x_dot[4]) SXFunction)
+    >>> nonlinear.f(x=[0, 3.14159265, 0, 0], u=0.01)["x_dot"].full().ravel().round(3) + 0.0
+    array([0.   , 0.   , 3.333, 3.333])
+    """
+    system = model.in_graph()
+    if system is None:
+        raise UsageError(
+            f"The model '{model.info.name}' ({type(model).__name__}) has no symbolic form that CasADi could evaluate, "
+            "only numbers. Describe it natively, by equations or as a mechanism; fmilin.linearize and "
+            "fmilin.simulate take it as it is."
+        )
+    graph = _ModelGraph(system, model)
+    return CasadiModel(
+        states=model.states,
+        inputs=model.inputs,
+        outputs=model.outputs,
+        f=graph.function("f", "x_dot", graph.rates),
+        c=graph.function("c", "out", graph.outputs),
+        g=graph.function("g", "residuals", graph.residuals),
+        model=model,
+        _graph=graph,
+    )
+
+
+class _ModelGraph:
+    """An implicit system with numbers for its parameters; functions over (t, x, u, w), without w where eliminated."""
+
+    def __init__(self, system: ImplicitSystem, model: Model) -> None:
+        self.t, self.x, self.u, self.w = system.time, system.states, system.inputs, system.unknowns
+        observed = ca.vertcat(ca.SX(0, 1), *(system.further[name] for name in model.constraints.observed))
+        parts = [system.matrix, system.right_hand_side, system.derivatives, system.outputs, observed]
+        if system.parameters.numel():
+            parts = ca.substitute(parts, [system.parameters], [ca.SX(ca.DM(system.parameter_values))])
+        self.W, self.r, self.rates, self.outputs, observed = parts
+        self.guess = system.guess
+        if self.guess is None and self._is_definite(model.start):
+            solved = ca.ldl_solve(self.r, *ca.ldl(self.W))
+            parts = ca.substitute([self.rates, self.outputs, observed], [self.w], [solved])
+            self.rates, self.outputs, observed = parts
+        self.residuals = model.constraints.graph(self.t, self.x, self.u, observed)
+
+    def _is_definite(self, start: OperatingPoint) -> bool:
+        """Whether W is symmetric and positive definite, and small enough to be eliminated in scalars."""
+        if not 0 < self.W.shape[0] <= LARGEST_ELIMINATED:
+            return False
+        at = ca.Function("W", [self.x, self.u, self.t], [ca.densify(self.W)])
+        nearby = start.states + 1e-2 * np.random.default_rng(1974).uniform(0.5, 1.0, len(start.states))
+        W_start, W_nearby = (at(x, start.inputs, start.time).full() for x in (start.states, nearby))
+        symmetric = all(np.abs(W - W.T).max() <= ASYMMETRIC * np.abs(W).max() for W in (W_start, W_nearby))
+        return bool(symmetric and np.linalg.eigvalsh(W_start)[0] > 0)
+
+    def evaluated(self, expression: SX) -> Callable[[MX, MX, MX], MX]:
+        """Return a column over (x, u, t, w) as what can be called with symbols (x, u, t)."""
+        arguments = [self.x, self.u, self.t]
+        if not self.w.numel() or not ca.depends_on(expression, self.w):
+            return ca.Function("expression", arguments, [expression], {"cse": True})
+        free = [*arguments, *([] if self.guess is None else [self.w])]
+        equations = ca.Function("equations", free, [self.W, self.r], {"cse": True})
+        values = ca.Function("values", [*arguments, self.w], [expression], {"cse": True})
+
+        def solved(x: MX, u: MX, t: MX) -> MX:
+            if self.guess is not None:
+                return values(x, u, t, self._newton()(self.guess.unknowns, ca.vertcat(x, u, t)))
+            W, r = equations(x, u, t)
+            return values(x, u, t, ca.solve(W, r, "qr"))
+
+        return solved
+
+    def _newton(self) -> Function:
+        """Return (guess, (x, u, t)) -> w, where the equations are not linear in w."""
+        p = ca.vertcat(self.x, self.u, self.t)
+        options = {"abstol": ACCURACY, "max_iter": 50}
+        return ca.rootfinder("unknowns", "newton", {"x": self.w, "p": p, "g": -self.r}, options)
+
+    def function(self, name: str, result: str, expression: SX) -> Function:
+        """Return the function (x, u, t) -> ``expression``, a column over (x, u, t, w)."""
+        labels = ["x", "u", "t"], [result]
+        if not self.w.numel() or not ca.depends_on(expression, self.w):
+            return ca.Function(name, [self.x, self.u, self.t], [expression], *labels, {"cse": True})
+        x, u, t = ca.MX.sym("x", self.x.shape[0]), ca.MX.sym("u", self.u.shape[0]), ca.MX.sym("t")
+        return ca.Function(name, [x, u, t], [self.evaluated(expression)(x, u, t)], *labels)
+
+    def invariants(self, needs_rate: Sequence[int], input_rates: Mapping[int, int]) -> SX:
+        """Return h: the residuals, then the rates of those that need it, over inputs that are rates of other inputs."""
+        hidden = self.residuals[list(needs_rate)]
+        u_dot = ca.SX(self.u.shape[0], 1)
+        for i, derivative in input_rates.items():
+            u_dot[i] = self.u[derivative]
+        moving, along = ca.vertcat(self.t, self.x, self.u), ca.vertcat(1, self.rates, u_dot)
+        # By the Jacobian: only the rates of states that are contained appear, and these need no solution mostly.
+        return ca.vertcat(self.residuals, ca.mtimes(ca.jacobian(hidden, moving), along))
+
+
+def _independent_form(nonlinear: CasadiModel, frame: Frame) -> IndependentForm:
+    coordinates = frame.coordinates
+    y, u = ca.MX.sym("y", len(frame.selection.signals)), ca.MX.sym("u", len(nonlinear.inputs))
+    t = ca.MX.sym("t")
+    x = _states(nonlinear, frame, (y, u, t))
+    state = ca.MX.sym("x", len(nonlinear.states))
+    slope = ca.Function("slope", [state], [ca.jacobian(coordinates.graph(state), state)])
+    starts = zip(frame.selection.signals, frame.parametrization.y0.tolist(), strict=True)
+
+    def function(name: str, result: str, expression: MX) -> Function:
+        return ca.Function(name, [y, u, t], [expression], ["y", "u", "t"], [result])
+
+    return IndependentForm(
+        coordinates=Signals(replace(s, start=start) for s, start in starts),
+        inputs=nonlinear.inputs,
+        outputs=nonlinear.outputs,
+        F=function("F", "y_dot", ca.mtimes(slope(x), nonlinear.f(x, u, t))),
+        C=function("C", "out", nonlinear.c(x, u, t)),
+        psi=function("psi", "x", x),
+    )
+
+
+def _states(nonlinear: CasadiModel, frame: Frame, given: tuple[MX, MX, MX]) -> MX:
+    """Return x = Psi(y) with (rho(x) - y; h(t, x)) = 0, Spencer eq. (2.23), for symbols y, u, t."""
+    p, coordinates = frame.parametrization, frame.coordinates
+    rows = list(p.rows)
+    if coordinates.is_linear and not rows:
+        return ca.mtimes(ca.DM(np.linalg.inv(coordinates.R)), given[0])
+    graph, invariants = nonlinear._graph, p.invariants
+    h = graph.evaluated(graph.invariants(invariants.hidden, invariants.chain)[rows])
+    sizes = np.linalg.norm(p.gradient.H[rows] * p.scales, axis=1)
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    xi = ca.MX.sym("xi", len(p.x0))  # the states in their own sizes: Newton's iteration ends by them
+    x, parameters = xi * ca.DM(p.scales), ca.MX.sym("parameters", sum(part.shape[0] for part in given))
+    y, u, t = ca.vertsplit(parameters, np.cumsum([0, *(part.shape[0] for part in given)]).tolist())
+    equations = ca.vertcat((coordinates.graph(x) - y) / ca.DM(frame.y_scales), h(x, u, t) / ca.DM(sizes))
+    newton = ca.rootfinder(
+        "newton", "newton", {"x": xi, "p": parameters, "g": equations}, {"abstol": ACCURACY, "max_iter": 50}
+    )
+    guess = ca.DM(p.x0) + ca.mtimes(ca.DM(p.derivative), given[0] - ca.DM(p.y0))
+    return newton(guess / ca.DM(p.scales), ca.vertcat(*given)) * ca.DM(p.scales)

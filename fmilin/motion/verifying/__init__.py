@@ -1,1 +1,0 @@
-"""The linear model against the nonlinear one on the manifold."""

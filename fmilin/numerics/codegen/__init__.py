@@ -1,1 +1,0 @@
-"""From expressions and recursions to functions, exact derivatives and C: a thin layer over CasADi."""

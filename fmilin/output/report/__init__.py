@@ -1,1 +1,0 @@
-"""Tables, pictures and pages: what people read of linear models, families, points, motions and verifications."""

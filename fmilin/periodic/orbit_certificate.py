@@ -1,0 +1,363 @@
+"""Whether a periodic motion is near one that nearly closes: by the Newton step of the shooting equations.
+
+A small gap proves nothing: where two cycles have met and vanished, or where an oscillation decays slowly, the motion
+comes back to its start within rounding, and there is no cycle. The equations of shooting, with a phase condition where
+the period is found, are judged as those of an equilibrium are (:mod:`fmilin.trimming.certificate`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fmilin.errors import REFUSALS, NumericalError
+from fmilin.numerics.balanced import balanced
+from fmilin.periodic.orbit import OrbitProblem
+from fmilin.periodic.shooting import Arc, Shooting, Shot
+from fmilin.signals import FloatArray
+from fmilin.simulation.method import Method
+from fmilin.tolerances import EXTENT_OF_AN_ORBIT
+from fmilin.trimming.certificate import CLEARLY, certify
+from fmilin.trimming.newton import TERMS_ROUNDED
+
+LOOSER = 100.0  # how much larger the tolerances of the run are that shows the error of the integration
+SECOND_ERROR = 4.0  # errors of the other run by so many times this ratio: they grow a little slower than tolerances
+LEAST_NOISE = 1e-13  # relative, of the integration
+PROBE = 1e-5  # how far aside, at least, the monodromy is taken again, in sizes of the unknowns
+SHORTEST_PERIOD, LONGEST_PERIOD = 0.2, 3.0  # of the period of the shot: beyond that the equations are not looked at
+RESOLVED = 1e-9  # relative error of transitions with which a singular value below the limit of rank is zero
+BLURRED = 1e-8  # from which the Jacobian counts as measured
+MOST_POINTS = 768  # of a period
+GAIN_OF_A_DOUBLING = 60.0  # of the error of transitions: splines of degree 5 are of order 6
+SIDES = 2  # random directions in which that is done
+NEAR_ENOUGH = 1e-11  # a distance with which one direction is enough where it changes the monodromy matrix
+UNIMPORTANT = 1e-10  # by less, relative, than its other errors
+
+
+@dataclass(frozen=True, eq=False)
+class OrbitCertificate:
+    """How far the periodic motion may be from what shooting found, and what that does to the monodromy matrix."""
+
+    shot: Shot  # a few Newton steps nearer
+    gap: float  # what is left of the gaps, in sizes of the states
+    distance: Mapping[str, float]  # of the states at the start, the period and what is free, in their units
+    regularity: float  # the smallest singular value of the equilibrated shooting Jacobian over the largest
+    monodromy_error: FloatArray  # (N, N), of the deviations of all states after a period
+    is_family: bool  # whether the motion is one of a family
+    is_multiple: bool  # whether several periodic motions meet here
+    resolution: float = 0.0  # of a family: the change over a period, in sizes of the states, that passes for none
+
+
+class _Displacements:
+    """The unknowns, as displacements from the shot in their sizes."""
+
+    def __init__(self, count: int) -> None:
+        self.low, self.high = np.full(count, -np.inf), np.full(count, np.inf)
+
+    def sizes(self, z: FloatArray) -> FloatArray:
+        return np.maximum(np.abs(z), 1.0)
+
+
+class ShootingEquations:
+    """The gaps of an orbit and its phase condition as functions of displacements from a shot, all in sizes."""
+
+    moving = False
+    # Nine more integrations would measure the noise; the error of the integration is larger, and known from one.
+    measures_noise = False
+
+    def __init__(self, shooting: Shooting, shot: Shot) -> None:
+        self.shooting, self.shot = shooting, shot
+        self._arcs: dict[bytes, tuple[list[Arc], Shot]] = {}
+        self._values: dict[bytes, FloatArray] = {}
+        self._shots: dict[bytes, Shot] = {}
+        self.arcs = self._resolved_arcs()
+        self.column_sizes, self.row_sizes = shooting.sizes(shot, self.arcs)
+        self.conditions = self._conditions()
+        self.unknowns = _Displacements(len(self.column_sizes))
+        ends, following = shooting.terms(shot, self.arcs, self.arcs)
+        self.J = self._in_sizes(ends - following)
+        # Where a deviation comes back almost as it was, what is left of the entries is a difference of these.
+        self.sizes = self._in_sizes(np.abs(ends) + np.abs(following))
+        self.first_order = np.zeros(len(self.J), dtype=bool)
+        self.displaced: tuple[FloatArray, FloatArray] | None = None  # where slopes were taken last, the monodromy there
+
+    def _resolved_arcs(self) -> list[Arc]:
+        """Return the arcs with so many points that their transitions are exact enough to tell a singular Jacobian."""
+        shooting = self.shooting
+        while True:
+            arcs = [shooting.arc_of(self.shot, points) for points in shooting.ends(self.shot)]
+            self.blur = max(arc.transition_error for arc in arcs)
+            if self.blur <= RESOLVED or shooting.points >= MOST_POINTS:
+                return arcs
+            # Slopes at all points are the larger part of the work: go at once to where they will be enough.
+            doublings = 1
+            if np.isfinite(self.blur):
+                doublings = int(np.clip(np.ceil(np.log(self.blur / RESOLVED) / np.log(GAIN_OF_A_DOUBLING)), 1, 2))
+            shooting.points = min(shooting.points * 2**doublings, MOST_POINTS)
+
+    @property
+    def order(self) -> int:
+        """The number of coordinates at a node."""
+        return int(self.arcs[0].slopes.A.shape[1])
+
+    def _conditions(self) -> FloatArray:
+        """Return rows (k, n): what is held at the start stays; else the phase does where the period is found."""
+        problem, n, order = self.shooting.problem, len(self.column_sizes), self.order
+        first = self.arcs[0].slopes
+        if problem.held:
+            rows = np.zeros((len(problem.held), n))
+            scales = self.shooting.scales[list(problem.held)]
+            rows[:, :order] = first.T[0][list(problem.held)] * self.column_sizes[:order] / scales[:, None]
+        elif problem.finds_period:
+            rows = np.zeros((1, n))
+            rows[0, :order] = first.f0[0] / self.column_sizes[:order]
+            rows /= max(float(np.linalg.norm(rows)), 1e-300)
+        else:
+            rows = np.zeros((0, n))
+        fixed_period = np.zeros((0 if problem.finds_period else 1, n))
+        fixed_period[:, len(self.row_sizes)] = 1.0
+        rows = np.vstack((rows, fixed_period))
+        return np.asarray(rows[np.abs(rows).max(axis=1, initial=0.0) > 0])
+
+    def _in_sizes(self, slopes: FloatArray) -> FloatArray:
+        return np.vstack((slopes * self.column_sizes / self.row_sizes[:, None], self.conditions))
+
+    @property
+    def regularity(self) -> float:
+        """The smallest singular value of the Jacobian over the largest, rows and columns in comparable sizes."""
+        return balanced(self.J, self.sizes).regularity
+
+    def shot_at(self, z: FloatArray) -> Shot:
+        """Return the shot at displacements z (n,)."""
+        if not z.any():
+            return self.shot
+        key = z.tobytes()
+        if key not in self._shots:
+            shot = self.shooting.moved(self.shot, self.arcs, z * self.column_sizes)
+            self._shots = {**dict(list(self._shots.items())[-2:]), key: shot}
+        return self._shots[key]
+
+    def values(self, z: FloatArray) -> FloatArray:
+        """Return gaps and conditions at z (n,); NaN where the motion is not defined."""
+        key = z.tobytes()
+        if key not in self._values:
+            self._values = {**dict(list(self._values.items())[-1:]), key: self._compute_values(z)}
+        return self._values[key]
+
+    def _compute_values(self, z: FloatArray) -> FloatArray:
+        nothing = np.full(len(self.J), np.nan)
+        if not np.isfinite(z).all():
+            return nothing
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                shot = self.shot_at(z)
+                if not SHORTEST_PERIOD * self.shot.period < shot.period < LONGEST_PERIOD * self.shot.period:
+                    return nothing
+                gaps = self.shooting.gaps_of(shot, self.shooting.ends(shot, 1))
+        except REFUSALS:
+            return nothing
+        r = self.shooting.residual(self.arcs, gaps) / self.row_sizes
+        return np.concatenate((r, self.conditions @ z))
+
+    def jacobian(self, z: FloatArray, *, exact: bool = True, quick: bool = False) -> tuple[FloatArray, bool]:
+        """Return the slopes of :meth:`values` at z (n,), and whether they are exact."""
+        if not z.any():
+            return self.J, exact
+        arcs, shot = self.arcs_at(z)
+        self.displaced = z, self.monodromy(arcs)
+        return self._in_sizes(self.shooting.jacobian(shot, arcs, self.arcs)), exact
+
+    def arcs_at(self, z: FloatArray) -> tuple[list[Arc], Shot]:
+        """Return the arcs of the shot at z (n,), and the shot."""
+        key = z.tobytes()
+        if key not in self._arcs:
+            shot = self.shot_at(z)
+            arcs = [self.shooting.arc_of(shot, points) for points in self.shooting.ends(shot)]
+            self._arcs = {**dict(list(self._arcs.items())[-1:]), key: (arcs, shot)}  # where it is, and a place nearby
+        return self._arcs[key]
+
+    def entry_sizes(self, z: FloatArray) -> FloatArray:
+        """Return how large the entries of the Jacobian are near z (n,)."""
+        return np.abs(self.sizes)
+
+    def monodromy(self, arcs: list[Arc]) -> FloatArray:
+        """Return what becomes of deviations after a period, in the coordinates of the start, (P, P)."""
+        P = self.order
+        M = arcs[0].slopes.R[0] @ self.arcs[0].slopes.T[0]
+        for k, arc in enumerate(arcs):
+            following = arcs[(k + 1) % len(arcs)] if k + 1 < len(arcs) else self.arcs[0]
+            M = following.slopes.R[0] @ arc.slopes.T[-1] @ arc.transition[:, :P] @ M
+        return np.asarray(M)
+
+
+def certify_orbit(shooting: Shooting, shot: Shot) -> OrbitCertificate:
+    """Return how near the periodic motion is; raise NumericalError where nothing says that there is one."""
+    problem = shooting.problem
+    equations = ShootingEquations(shooting, shot)
+    n = len(equations.column_sizes)
+    noise = _integration_error(problem, equations)
+    exact = not shooting.measured and equations.blur <= BLURRED
+    certificate = certify(equations, np.zeros(n), equations.J, noise, exact=exact)
+    sizes = equations.unknowns.sizes(certificate.z)
+    regularity = equations.regularity
+    if not certificate.is_near(sizes):
+        raise NumericalError(_no_orbit(problem, equations, certificate.step, certificate.distance, regularity))
+    certified = equations.shot_at(certificate.z) if certificate.z.any() else shot
+    ends = shooting.ends(certified)
+    gaps = shooting.gaps_of(certified, ends)
+    gap = float(np.max([np.max(np.abs(g) / shooting.scales, initial=0.0) for g in gaps]))
+    distance = certificate.distance * equations.column_sizes
+    if problem.finds_period:
+        _require_extent(problem, equations, ends[0], distance)
+    named = _named(problem, equations, distance)
+    off = _monodromy_error(equations, certificate.z, certificate.distance)
+    is_family = _is_family(equations, certificate.multiple, exact=exact)
+    resolution = _resolve_change(equations, noise) if is_family else 0.0
+    off = off + resolution * np.outer(shooting.scales, 1 / shooting.scales)
+    return OrbitCertificate(
+        certified, gap, named, regularity, off, is_family=is_family, is_multiple=bool(certificate.multiple),
+        resolution=resolution,
+    )  # fmt: skip
+
+
+def _resolve_change(equations: ShootingEquations, noise: FloatArray) -> float:
+    """Return the change over a period, in sizes of the states, below which a motion passes for one of a family.
+
+    A motion that decays more slowly than that is not periodic, and has no neighbours that are: the gap does not show
+    it, because of the error of the integration, nor does the Jacobian.
+    """
+    sigma = balanced(equations.J, equations.sizes).sigma
+    from_slopes = float(np.min(sigma, initial=np.inf)) * float(np.max(np.abs(equations.J), initial=0.0))
+    rounding = TERMS_ROUNDED * np.abs(equations.J).sum(axis=1)
+    return CLEARLY * max(float(np.max(noise + rounding, initial=0.0)), from_slopes)
+
+
+def _integration_error(problem: OrbitProblem, equations: ShootingEquations) -> FloatArray:
+    """Return by what the integrator may be off in each equation: from a run with looser tolerances."""
+    run, z = problem.request.run, np.zeros(len(equations.column_sizes))
+    least = LEAST_NOISE * np.ones(len(equations.J))
+    if equations.shooting.is_stepped:
+        return least
+    method = run.method if isinstance(run.method, Method) else Method(run.method)
+    if method.name == "RK4":
+        other, ratio = replace(method, longest_step=2 * method.longest_step), 2.0**4
+    else:
+        other = replace(method, relative=min(LOOSER * method.relative, 0.1), absolute=LOOSER * method.absolute)
+        ratio = other.relative / method.relative
+    loose = Shooting(replace(problem, request=replace(problem.request, run=replace(run, method=other))))
+    shot = equations.shot
+    try:
+        gaps = loose.gaps_of(shot, loose.ends(shot, 1))
+    except REFUSALS:
+        return least
+    r = loose.residual(equations.arcs, gaps) / equations.row_sizes
+    apart = np.abs(np.concatenate((r, equations.conditions @ z)) - equations.values(z))
+    return np.maximum(least, SECOND_ERROR / ratio * np.nan_to_num(apart))
+
+
+def _names(problem: OrbitProblem) -> list[str]:
+    inputs = [problem.model.inputs.names[j] for j in problem.free_inputs]
+    return ["period", *inputs, *problem.free_parameters]
+
+
+def _named(problem: OrbitProblem, equations: ShootingEquations, distance: FloatArray) -> dict[str, float]:
+    """Return distances by the names of the states at the start, the period, free inputs and parameters."""
+    P, count = equations.order, len(equations.row_sizes)
+    states = np.abs(equations.arcs[0].slopes.T[0]) @ distance[:P]
+    named = dict(zip(problem.model.states.names, states.tolist(), strict=True))
+    rest = zip(_names(problem), distance[count:].tolist(), strict=False)
+    return named | {name: off for name, off in rest if name != "period" or problem.finds_period}
+
+
+def _no_orbit(
+    problem: OrbitProblem, equations: ShootingEquations, step: FloatArray, distance: FloatArray, regularity: float
+) -> str:
+    """Return in words why what nearly closes is not known to be a periodic motion."""
+    P, count = equations.order, len(equations.row_sizes)
+    first = equations.arcs[0].slopes
+    names = [*first.states.names, *[""] * (count - P), *_names(problem)]
+    worst = int(np.argmax(np.where(np.isfinite(distance), np.abs(step), np.abs(step) + np.abs(distance))[:P]))
+    size = abs(step[worst]) * equations.column_sizes[worst]
+    return (
+        f"The motion nearly closes after {equations.shot.period:.9g} s, and nothing says that a periodic motion is "
+        f"near: the last Newton step changes '{names[worst]}' by {size:.2g}, and the shooting equations are nearly "
+        f"singular there (regularity {regularity:.1g}). The motion decays slowly, or cycles have met and "
+        "vanished near these parameters: start elsewhere (--set NAME=VALUE; start=), or free a parameter (--free)."
+    )
+
+
+def _require_extent(
+    problem: OrbitProblem, equations: ShootingEquations, points: tuple[object, ...], distance: FloatArray
+) -> None:
+    """Raise a NumericalError where a motion is not larger than the error of its start: an equilibrium."""
+    states = np.array([point.states for point in points])  # type: ignore[attr-defined]
+    scales = equations.shooting.scales
+    extent = float(np.max(np.ptp(states, axis=0) / scales, initial=0.0))
+    off = float(np.max(np.abs(equations.arcs[0].slopes.T[0]) @ distance[: equations.order] / scales, initial=0.0))
+    if extent > EXTENT_OF_AN_ORBIT * off:
+        return
+    raise NumericalError(
+        f"The motion spans {extent:.2g} of the sizes of the states and is known to {off:.2g} only, so that it cannot "
+        "be told from an equilibrium. Name a start on a larger orbit (--set NAME=VALUE; start=), or give the period of "
+        f"what forces the motion ({problem.model.info.name})."
+    )
+
+
+def _is_family(equations: ShootingEquations, multiple: tuple[int, ...], *, exact: bool) -> bool:
+    """Whether a null space of the equations is left that does not come from motions that meet."""
+    from fmilin.tolerances import RANK, RANK_MEASURED
+
+    form = balanced(equations.J, equations.sizes)
+    return not multiple and form.rank(RANK if exact else RANK_MEASURED) < equations.J.shape[1]
+
+
+def _monodromy_error(equations: ShootingEquations, z: FloatArray, distance: FloatArray) -> FloatArray:
+    """Return what the distance (n,) of the true orbit may change in the monodromy matrix, in all states, (N, N)."""
+    base = equations.arcs
+    R, T = base[0].slopes.R[0], base[0].slopes.T[0]
+    largest = float(np.max(distance, initial=0.0))
+    if not largest > 0:
+        return np.zeros((len(T), len(T)))
+    magnified = max(1.0, PROBE / largest)
+    M: FloatArray = equations.monodromy(equations.arcs_at(z)[0] if z.any() else base)
+    change = _known_change(equations, z, M, largest)
+    if change is not None:
+        return np.asarray(np.abs(T) @ change @ np.abs(R))
+    random = np.random.default_rng(1883)
+    worst = np.zeros_like(M)
+    for _ in range(1 if equations.shooting.measured else SIDES):  # measured slopes take many runs
+        aside = magnified * distance * random.choice((-1.0, 1.0), len(distance))
+        other = _monodromy_at(equations, z + aside)
+        if other is None:
+            other = _monodromy_at(equations, z - aside)
+        change = np.full_like(M, np.inf) if other is None else np.abs(other - M) / magnified
+        worst = np.maximum(worst, change)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nan_to_num(np.abs(T) @ worst @ np.abs(R), nan=0.0, posinf=np.inf))
+
+
+def _known_change(equations: ShootingEquations, z: FloatArray, M: FloatArray, distance: float) -> FloatArray | None:
+    """Return a bound of what ``distance`` changes in M, from where slopes were taken last; None where it matters.
+
+    That is one direction of many: with a margin it says enough where the change is far below the error of M itself.
+    """
+    if equations.displaced is None or distance > NEAR_ENOUGH:
+        return None
+    at, displaced = equations.displaced
+    way = float(np.max(np.abs(at - z), initial=0.0))
+    if not way > 0:
+        return None
+    change = np.abs(displaced - M) * (distance / way)
+    matters = UNIMPORTANT * max(float(np.abs(M).max(initial=0.0)), 1.0)
+    # Other directions may show ten times as much.
+    return 3 * change if bool((10 * change <= matters).all()) else None
+
+
+def _monodromy_at(equations: ShootingEquations, z: FloatArray) -> FloatArray | None:
+    try:
+        M = equations.monodromy(equations.arcs_at(z)[0])
+    except REFUSALS:
+        return None
+    return M if np.isfinite(M).all() else None

@@ -1,0 +1,71 @@
+"""Remarks on an orbit: whether it is one of many, whether its period is a multiple, what may have been stepped over."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fmilin.diagnostics import Remark
+from fmilin.model.stepping import Stepped
+from fmilin.periodic.orbit import PeriodicOrbit, simulated
+from fmilin.periodic.orbit_certificate import OrbitCertificate
+from fmilin.simulation.inputs import input_course
+from fmilin.simulation.time_breaks import find_time_breaks
+
+NEARBY = 0.05  # of the extent of the motion: what comes that near to its start in between may have returned
+STANDS = 1e-9  # in sizes of the states per second
+
+
+def remark_on_orbit(orbit: PeriodicOrbit, certificate: OrbitCertificate) -> tuple[Remark, ...]:
+    """Return what a user should know of an orbit."""
+    return (*_remark_on_certificate(certificate), *_remark_on_multiple_period(orbit), *_remark_on_pulses(orbit))
+
+
+def _remark_on_certificate(certificate: OrbitCertificate) -> tuple[Remark, ...]:
+    """Say where the periodic motion is one of many, or several meet."""
+    if certificate.is_multiple:
+        far = max(certificate.distance, key=lambda name: certificate.distance[name])
+        return (
+            Remark(
+                "multiple",
+                f"Several periodic motions meet here, or have just vanished, and rounding does not tell which: "
+                f"'{far}' is known to +- {certificate.distance[far]:.2g} alone.",
+            ),
+        )
+    if certificate.is_family:
+        text = (
+            "The periodic motion is one of a family, as far as rounding tells: the one nearest to the start was taken. "
+            f"It is closed to within {certificate.resolution:.1g} of the sizes of the states per period; slower decay "
+            "or growth cannot be told."
+        )
+        return (Remark("family", text),)
+    return ()
+
+
+def _remark_on_pulses(orbit: PeriodicOrbit) -> tuple[Remark, ...]:
+    """Say where pulses of what acts on the model may have been stepped over."""
+    if isinstance(orbit.model, Stepped):
+        return ()
+    course = input_course(orbit.model.inputs, orbit.start.inputs, orbit.run.inputs)
+    return find_time_breaks(orbit.model, orbit.start, course, orbit.start.time + orbit.period).remarks
+
+
+def _remark_on_multiple_period(orbit: PeriodicOrbit) -> tuple[Remark, ...]:
+    """Say where the period is a multiple of the true one: all has come back after a part of it."""
+    x, model, first = orbit.states(), orbit.model, orbit.points[0]
+    scales, m = model.states.scales(x[0]), len(x) - 1
+    extent = float(np.max(np.ptp(x, axis=0) / scales))
+    if extent <= STANDS or orbit.shift.any() or orbit.run.inputs is not None or isinstance(model, Stepped):
+        return ()
+    for part in (6, 5, 4, 3, 2):
+        k, rest = divmod(m, part)
+        between = x[k] + (x[k + 1] - x[k]) * rest / part  # a hint, which a simulation confirms
+        if np.max(np.abs(between - x[0]) / scales) > NEARBY * extent:
+            continue
+        true = orbit.period / part
+        end = simulated(model, first, first.time + np.array([0.0, true]), orbit.run).point()
+        now, later = (model.evaluate(t, first.states, first.inputs).derivatives for t in (first.time, end.time))
+        returned = np.max(np.abs(end.states - first.states) / scales) <= 1e-6 * extent
+        if returned and np.abs(now - later).max() <= 1e-9 * (1 + np.abs(now).max()):
+            text = f"The motion repeats itself {part} times within {orbit.period:.9g} s: the period is a multiple of "
+            return (Remark("multiple-period", f"{text}{true:.9g} s. Multipliers belong to the longer one."),)
+    return ()

@@ -1,0 +1,399 @@
+"""Periodic motions: a first guess by integration, shooting, and what stands in the way where it does not close."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from fmilin.errors import ConstraintError, NumericalError
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Stepped
+from fmilin.model.visits import one_at_a_time
+from fmilin.periodic.orbit import (
+    PERIOD,
+    OrbitProblem,
+    OrbitRequest,
+    PeriodicOrbit,
+    after_turn,
+    orbit_problem,
+    samples_of,
+    simulated,
+)
+from fmilin.periodic.orbit_certificate import OrbitCertificate, certify_orbit
+from fmilin.periodic.orbit_remarks import remark_on_orbit
+from fmilin.periodic.resolved import require_repeating
+from fmilin.periodic.shooting import ORBIT_CLOSED, Shooting, Shot
+from fmilin.signals import FloatArray
+from fmilin.simulation.inputs import Inputs
+from fmilin.simulation.method import Method
+from fmilin.simulation.run import RunRequest
+
+SAMPLES = 200  # of a stretch that is searched for the first return
+COARSE = 40.0  # times that a motion crosses its extent, in one stretch at most
+STRETCHES = 14  # each twice as long as the one before
+PATIENT = 6  # stretches after which the motion goes on from where it has settled
+SETTLED = (1, 10, 50)  # periods that are integrated before shooting is tried again
+MANY = 8  # stretches of multiple shooting
+FAR = 0.2  # of the extent of the motion: nearer than this to the start it may have returned
+PHASED = 6  # corrections of the first period
+PHASE_CONVERGED = 1e-7  # of the period: corrections are Newton's, and leave about the square of this
+STANDS = 1e-9  # in sizes of the states per second
+ORBIT_METHOD = Method("DOP853", 1e-12, 1e-13)
+# The search for a start needs a few digits: its integrations take a quarter of the steps.
+SEARCH_TOLERANCES = (1e-8, 1e-9)
+SEARCHED = 1e-6  # gaps, in sizes of the states, at which the search ends
+WORTH_CLOSING = 1e-2  # gaps that accurate integrations may still close
+
+
+@one_at_a_time
+def periodic_orbit(
+    model: Model,
+    start: Mapping[str, float] | OperatingPoint | None = None,
+    *,
+    period: float | None = None,
+    turn: str | None = None,
+    fixed: Mapping[str, float] | None = None,
+    free: Sequence[str] = (),
+    steady: Sequence[str] = (),
+    time: float | None = None,
+    inputs: Inputs | None = None,
+    points: int = 64,
+    segments: int | None = None,
+    method: Method | str | None = None,
+) -> PeriodicOrbit:
+    """Return a periodic motion on the manifold, by shooting from a first guess.
+
+    Raises UsageError or UnknownNameError when the request does not fit the model, or the motion passes an event;
+    NumericalError when the motion does not close, with what was reached.
+
+    Parameters
+    ----------
+    model : Model
+    start : mapping of str to float or OperatingPoint, optional
+        Where the search begins: states and inputs by name, as for :func:`fmilin.operating_point`.
+    period : float, optional
+        In seconds: of a motion that is forced, by time or by inputs. Without it the period is found.
+    turn : str, optional
+        The state that grows by one turn a period: 2 pi where it is in rad, 360 in deg, 1 in rev.
+    fixed : mapping of str to float, optional
+        States that have these values at the start of the period, inputs and parameters that keep them.
+    free : sequence of str
+        Inputs and parameters to solve for, constant over the period (the torque that keeps a speed); ``"period"``: the
+        given period is a first guess.
+    steady : sequence of str
+        States that may gain something every period, as the distance that a vehicle has gone.
+    time : float, optional
+        Of the start, in seconds.
+    inputs : mapping, InputTable or callable, optional
+        Inputs over time, as for :func:`fmilin.simulate`.
+    points : int
+        Samples of the orbit, less one.
+    segments : int, optional
+        Stretches of multiple shooting; one, and where that fails eight, by default.
+    method : Method or str, optional
+        The integrator.
+
+    Notes
+    -----
+    Newton's method on x(T) = x(0) in independent coordinates (Parker and Chua, Practical numerical algorithms for
+    chaotic systems, chapter 5); of an orbit that is one of a family the nearest is found.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> from fmilin.models import OdeModel
+    >>> oscillator = OdeModel("van der Pol", {"x": "v", "v": "(1 - x**2)*v - x"}, start={"x": 2.0})
+    >>> orbit = fl.periodic_orbit(oscillator)
+    >>> round(orbit.period, 8)
+    6.66328686
+    """
+    run = RunRequest(inputs=inputs, method=method or ORBIT_METHOD)
+    request = OrbitRequest(period, turn, fixed or {}, tuple(free), tuple(steady), start, time, run, segments)
+    return orbit_as(model, request, points)
+
+
+def orbit_as(model: Model, request: OrbitRequest, points: int = 64) -> PeriodicOrbit:
+    """Return the periodic motion that a request describes; see :func:`periodic_orbit`."""
+    problem = orbit_problem(model, request)
+    coarse = _with_search_tolerances(problem)
+    coarse, shot = _first(coarse)
+    problem = replace(problem, gain=coarse.gain)
+    return _orbit(problem, _closed(problem, coarse, shot), points)
+
+
+def _with_search_tolerances(problem: OrbitProblem) -> OrbitProblem:
+    """Return the problem with the tolerances of the search, where those that were asked for are smaller."""
+    run = problem.request.run
+    method = Method(run.method) if isinstance(run.method, str) else run.method
+    if isinstance(problem.model, Stepped) or method.name == "RK4" or method.relative >= SEARCH_TOLERANCES[0]:
+        return problem
+    relative, absolute = SEARCH_TOLERANCES
+    method = replace(method, relative=relative, absolute=max(absolute, method.absolute))
+    return replace(problem, request=replace(problem.request, run=replace(run, method=method)))
+
+
+# -- the first guess -----------------------------------------------------------------------------------------------
+
+
+def _first(problem: OrbitProblem) -> tuple[OrbitProblem, Shot]:
+    """Return where shooting begins: the period that is given, else the first return of the motion from the start."""
+    start, model, none = problem.start, problem.model, np.zeros(len(problem.drifting))
+    if isinstance(model, Stepped):  # it does not say its rates
+        return problem, Shot(model, (start,), problem.request.period or 0.0, none)
+    rate = model.evaluate(start.time, start.states, start.inputs).derivatives
+    if problem.turn is not None and rate[problem.turn] < 0:
+        problem = replace(problem, gain=-problem.gain)
+    if problem.request.period is not None:
+        return problem, Shot(model, (start,), problem.request.period, none)
+    if np.all(np.abs(rate) <= STANDS * model.states.scales(start.states)):
+        raise NumericalError(
+            "The motion begins at rest and stays there: a period can only be found of something that moves. Name a "
+            "start on or near the orbit (--set NAME=VALUE; start=), or give the period of what forces the motion."
+        )
+    return _first_return(problem, rate)
+
+
+def _first_return(problem: OrbitProblem, rate: FloatArray) -> tuple[OrbitProblem, Shot]:
+    """Return the shot of the first return: from the start, or from where the motion has settled meanwhile."""
+    start, scales = problem.start, problem.model.states.scales(problem.start.states)
+    fastest = float(np.max(np.abs(rate) / scales))
+    length = 1.0 / max(fastest, 0.1)
+    if problem.turn is not None and rate[problem.turn] != 0:
+        length = 0.5 * abs(problem.gain / rate[problem.turn])
+    drifting = list(problem.drifting)
+    for stretch in range(STRETCHES):
+        motion = simulated(problem.model, start, start.time + np.linspace(0, length, SAMPLES + 1), problem.request.run)
+        gone = motion.states - start.states
+        k = _turned(gone[:, problem.turn], problem.gain) if problem.turn is not None else _returned(
+            np.delete(gone / scales, drifting, axis=1), np.delete(rate / scales, drifting)
+        )  # fmt: skip
+        if k is not None:
+            sign = 1.0 if problem.turn is None else np.sign(gone[round(k), problem.turn])
+            drift = gone[round(k), drifting]
+            problem = replace(problem, gain=sign * abs(problem.gain))
+            return problem, _in_phase(problem, Shot(problem.model, (start,), float(length * k / SAMPLES), drift))
+        # How long the motion takes to cross its own extent, on the average: relaxation oscillations leap in between.
+        extent = np.maximum(np.ptp(motion.states, axis=0), 1e-12 * scales)
+        crossing = length / float(np.max(np.abs(np.diff(motion.states, axis=0)).sum(axis=0) / extent))
+        length *= 2
+        if problem.turn is None and not problem.held and (stretch >= PATIENT or length > COARSE * crossing):
+            start, length = replace(start, states=motion.states[-1]), 8 * crossing
+            rate = problem.model.evaluate(start.time, start.states, start.inputs).derivatives
+    what = "return to where it began" if problem.turn is None else f"turn '{problem.request.turn}' once around"
+    raise NumericalError(
+        f"The motion does not {what} within {length / 2:.4g} s from its start. Name a start nearer to the orbit "
+        "(--set NAME=VALUE; start=), or, where something forces the motion, its period (--period)."
+    )
+
+
+def _in_phase(problem: OrbitProblem, shot: Shot) -> Shot:
+    """Return the shot with the period after which the motion is nearest to its start; on an orbit it closes."""
+    (start,), scales = shot.nodes, problem.model.states.scales(problem.start.states)
+    for _ in range(PHASED):
+        times = start.time + np.array([0.0, shot.period])
+        end = simulated(shot.model, start, times, problem.request.run).point()
+        rate = shot.model.evaluate(end.time, end.states, end.inputs).derivatives / scales
+        gap = (end.states - start.states - Shooting(problem).shift(shot, end.states)) / scales
+        rate[list(problem.drifting)] = 0.0
+        by = -float(rate @ gap) / max(float(rate @ rate), 1e-300)
+        if not abs(by) < FAR * shot.period:
+            break
+        shot = replace(shot, period=shot.period + by)
+        if abs(by) < PHASE_CONVERGED * shot.period:
+            break
+    return shot
+
+
+def _turned(angle: FloatArray, gain: float) -> float | None:
+    """Return at which sample, in parts, an angle (K,) has grown by a turn, either way."""
+    beyond = np.flatnonzero(np.abs(angle) >= abs(gain))
+    if not beyond.size:
+        return None
+    k = int(beyond[0])
+    return float(k - 1 + (abs(gain) - abs(angle[k - 1])) / (abs(angle[k]) - abs(angle[k - 1])))
+
+
+def _returned(gone: FloatArray, rate: FloatArray) -> float | None:
+    """Return at which sample, in parts, a motion (K, N) less its start crosses the plane through its start again."""
+    # Of the crossings in the direction of the start the first that is near it, compared with the motion's extent.
+    height = gone @ (rate / max(float(np.linalg.norm(rate)), 1e-300))
+    distance = np.linalg.norm(gone, axis=1)
+    crossings = np.flatnonzero((height[1:-1] < 0) & (height[2:] >= 0)) + 1
+    for k in crossings:
+        if min(distance[k : k + 2]) <= FAR * distance[: k + 1].max():
+            return float(k - height[k] / (height[k + 1] - height[k]))
+    return None
+
+
+# -- closing it ----------------------------------------------------------------------------------------------------
+
+
+def _closed(problem: OrbitProblem, coarse: OrbitProblem, first: Shot) -> OrbitCertificate:
+    """Return the orbit by single shooting, from a start that has settled, by multiple shooting: what closes first.
+
+    Each way is tried with the tolerances of the search, ``coarse``, and completed with those of ``problem``.
+    """
+    doubt: NumericalError | None = None
+    reached: list[tuple[float, Shot, FloatArray]] = []
+    trouble: NumericalError | ConstraintError | None = None
+    for attempt in _attempts(coarse, first):
+        shooting = Shooting(problem)
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                shot, gap = attempt(), np.inf
+                if coarse is not problem:
+                    search = Shooting(coarse)
+                    first_guess = shot
+                    shot, gap = search.solve(shot, target=SEARCHED)
+                    if shot is first_guess and problem.finds_period and len(shot.nodes) == 1:
+                        # A start on an orbit that is one of a family stays: the period alone becomes more accurate.
+                        shot = _in_phase(problem, shot)
+                if coarse is problem or gap <= WORTH_CLOSING:
+                    shot, gap = shooting.solve(shot)
+                else:
+                    shooting = search
+        except (NumericalError, ConstraintError) as error:
+            trouble = trouble or error
+            continue
+        if gap <= ORBIT_CLOSED and not _has_come_to_rest(problem, shot):
+            try:
+                with np.errstate(over="ignore", invalid="ignore"):
+                    return certify_orbit(shooting, shot)
+            except NumericalError as error:
+                doubt = doubt or error
+                continue
+        reached.append((gap, shot, shooting.gap))
+    if doubt is not None:
+        raise doubt
+    if not reached:
+        raise NumericalError(
+            f"No periodic motion was reached. {trouble} Where deviations grow that much within a period, cut it into "
+            "more pieces (--segments 32; segments=), name a start nearer to the orbit (--set NAME=VALUE; start=), or "
+            "hold it by a controller first."
+        )
+    raise NumericalError(_why_open(problem, *min(reached, key=lambda r: r[0])))
+
+
+def _has_come_to_rest(problem: OrbitProblem, shot: Shot) -> bool:
+    """Whether what closes is a rest that nothing forces, and was not asked for: it closes after any time."""
+    scales = problem.model.states.scales(problem.start.states)
+    first, model = problem.start, problem.model
+    if isinstance(model, Stepped):
+        return False
+
+    def moves(t: float, x: FloatArray) -> FloatArray:
+        return np.asarray(model.evaluate(t, x, first.inputs).derivatives / scales)
+
+    begins = np.abs(moves(first.time, first.states)).max(initial=0.0)
+    rests = max(float(np.abs(moves(node.time, node.states)).max(initial=0.0)) for node in shot.nodes)
+    later = np.abs(moves(first.time + 0.37 * shot.period, first.states) - moves(first.time, first.states))
+    unforced = problem.request.run.inputs is None and later.max(initial=0.0) <= STANDS * begins
+    return bool(begins > STANDS and rests <= 1e-6 * begins and unforced)
+
+
+def _attempts(problem: OrbitProblem, first: Shot) -> list[Callable[[], Shot]]:
+    """Return ways to begin: in one piece, in many from the start or along the motion, from where it has settled."""
+    segments = problem.request.segments
+    ways: list[Callable[[], Shot]] = [partial(_cut, problem, first, 1)]
+    if segments != 1 and not isinstance(problem.model, Stepped):
+        many: list[Callable[[], Shot]] = [partial(_cut, problem, first, segments or MANY)]
+        if not problem.finds_period and problem.turn is None:
+            many.insert(0, partial(_spread, first, segments or MANY))
+        ways = [*many, *ways] if segments else [*ways, *many]
+    if not problem.held:
+        ways += [partial(_settled, problem, first, periods) for periods in SETTLED]
+    return ways
+
+
+def _spread(shot: Shot, segments: int) -> Shot:
+    """Return the shot with nodes that all are its start: from an orbit that holds nothing the motion leads far away."""
+    times = shot.nodes[0].time + shot.period * np.arange(segments) / segments
+    return replace(shot, nodes=tuple(replace(shot.nodes[0], time=float(t)) for t in times))
+
+
+def _cut(problem: OrbitProblem, shot: Shot, segments: int) -> Shot:
+    """Return the shot with as many nodes, on the motion from its start."""
+    if segments == 1:
+        return shot
+    start = shot.nodes[0]
+    times = start.time + shot.period * np.arange(segments) / segments
+    motion = simulated(shot.model, start, times, problem.request.run)
+    return replace(shot, nodes=tuple(motion.point(k) for k in range(segments)))
+
+
+def _settled(problem: OrbitProblem, shot: Shot, periods: int) -> Shot:
+    """Return the shot from where the motion has come after some periods."""
+    start = shot.nodes[0]
+    end = start.time + periods * shot.period
+    motion = simulated(shot.model, start, np.array([start.time, end]), problem.request.run)
+    states = motion.states[-1].copy()
+    if problem.turn is not None:
+        states[problem.turn] -= periods * problem.gain
+    later = replace(problem, start=replace(start, states=states, time=start.time))
+    if problem.request.period is None:
+        return _first(later)[1]
+    return replace(shot, nodes=(later.start,))
+
+
+def _why_open(problem: OrbitProblem, gap: float, shot: Shot, gaps: FloatArray) -> str:
+    """Return in words what keeps a motion from closing."""
+    states, scales = problem.model.states, problem.model.states.scales(problem.start.states)
+    worst = int(np.argmax(np.abs(gaps) / scales))
+    if gap <= ORBIT_CLOSED:
+        times = problem.start.time + np.array([0.0, shot.period])
+        gaps = simulated(problem.model, problem.start, times, problem.request.run).states[-1] - problem.start.states
+        gap = float(np.abs(gaps / scales).max(initial=0.0))
+        text = f"What closes after {shot.period:.9g} s is a rest, which nothing forces: it closes after any time. "
+    else:
+        text = (
+            f"The motion does not close: after {shot.period:.9g} s '{states.names[worst]}' is off by {gaps[worst]:.3g} "
+            f"{states[worst].unit}".rstrip()
+            + f", at best ({gap:.2g} of the sizes of the states). "
+        )
+
+    def is_cyclic(i: int) -> bool:
+        """Whether nothing depends on a state: rates and constraints are the same wherever it stands."""
+        if isinstance(problem.model, Stepped):
+            return False
+        return not any(after_turn(problem.model, i, problem.start, by * scales[i]) for by in (0.7, -1.9))
+
+    cyclic = [i for i in np.argsort(-np.abs(gaps) / scales).tolist() if is_cyclic(i) and i != problem.turn]
+    if cyclic and abs(gaps[cyclic[0]]) > 1e-3 * gap * scales[cyclic[0]]:
+        name = states.names[cyclic[0]]
+        return text + (
+            f"'{name}' is cyclic: nothing depends on it, and it goes on by {gaps[cyclic[0]]:.4g} every period. If it "
+            f"may, name it among the steady ones (--steady {name}), or as what turns (--turn {name})."
+        )
+    if problem.request.period is not None and PERIOD not in problem.request.free:
+        return text + (
+            "If nothing forces the motion with this period, let it be found: leave --period out, or name 'period' "
+            "among the --free. Otherwise name a start nearer to the orbit (--set NAME=VALUE; start=), or, where "
+            "deviations grow by orders within a period, cut it into more pieces (--segments 64)."
+        )
+    return text + (
+        "Name a start nearer to the orbit (--set NAME=VALUE; start=), let the motion settle first, or free what "
+        "balances losses over a period (--free)."
+    )
+
+
+# -- the result ----------------------------------------------------------------------------------------------------
+
+
+def _orbit(problem: OrbitProblem, certificate: OrbitCertificate, points: int) -> PeriodicOrbit:
+    shot = certificate.shot
+    model, names, run = shot.model, problem.model.inputs.names, problem.request.run
+    samples, events = samples_of(model, shot.nodes, shot.period, run, points)
+    shift = Shooting(problem).shift(shot, samples[-1].states)
+    free = {names[j]: float(shot.nodes[0].inputs[j]) for j in problem.free_inputs}
+    free |= {name: float(model.parameters[name]) for name in problem.free_parameters}
+    orbit = PeriodicOrbit(
+        model, float(shot.period), np.array([p.time for p in samples]), samples, certificate.gap, shift, free,
+        run=run, nodes=shot.nodes, events=events, distance=certificate.distance, regularity=certificate.regularity,
+        monodromy_error=certificate.monodromy_error,
+    )  # fmt: skip
+    if problem.request.period is not None and not orbit.measured:
+        require_repeating(orbit)
+    return replace(orbit, remarks=remark_on_orbit(orbit, certificate))

@@ -1,0 +1,334 @@
+"""Shooting: a start, and a period where it is not given, from which the motion comes back to where it began.
+
+The motion is cut into stretches (one is mostly enough; of an unstable orbit one stretch would magnify every error by
+its multipliers) that begin at nodes of their own, each in coordinates of its own. Newton's method closes the gaps: the
+sensitivities of a stretch follow from the linear models along it, and need not be more accurate than its convergence.
+Where the equations leave freedoms (a phase, an energy) the smallest step is taken.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.interpolate import make_interp_spline
+
+from fmilin.errors import ConstraintError, NumericalError
+from fmilin.linearization.request import Request
+from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.projection import project
+from fmilin.manifold.selection import kinematic_pairs
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Stepped
+from fmilin.periodic.orbit import OrbitProblem, simulated
+from fmilin.periodic.path import NeighbouringMotions, PathSlopes, slopes_along, slopes_at_ends
+from fmilin.periodic.transition import factors, product
+from fmilin.signals import FloatArray
+from fmilin.simulation.inputs import input_course
+from fmilin.simulation.time_breaks import find_time_breaks
+from fmilin.tolerances import RANK
+
+POINTS = 48  # of a period at which slopes are taken for a step of Newton's method
+ITERATIONS = 25
+ENOUGH = 1e-9  # precision of the sensitivities
+DEGREE = 9  # of splines through slopes: degree 5 takes two to four times as many points for the same accuracy
+LEAST_GAIN, LARGEST_GAIN = 20.0, 300.0  # by which twice as many points reduce the error of a transition
+GAINS_LESS = 3.0  # times that the next doubling may gain less than the last one did
+ORBIT_CLOSED = 1e-9  # in sizes of the states: what is left of the gaps
+REFINED = 1e-12  # as long as steps help, they go on to here
+STALLED_AFTER = 6  # steps in which the gaps must become this part of what they were
+STALLED = 0.5
+REMEMBERED = 3  # motions that are not integrated again
+EASILY = 1e3  # so many times rather than the start the period moves, and what is free: a start on an orbit stays
+LONGEST = 0.5  # how much of the period, and of the sizes of the states, a step may change at once
+DIFFERENCE = 1e-6  # relative: by what a free parameter is moved
+
+
+@dataclass(frozen=True, eq=False)
+class Arc:
+    """A stretch of the motion from one node to the next."""
+
+    slopes: PathSlopes
+    measured: FloatArray | None = (
+        None  # (P, P + nu), the transition where linear models along the stretch do not say it
+    )
+
+    @cached_property
+    def transition(self) -> FloatArray:
+        """(y, u) at the end, in carried coordinates, on those at the start: shape (P, P + nu)."""
+        if self.measured is not None:
+            return self.measured
+        return self._interpolated(1)
+
+    @property
+    def transition_error(self) -> float:
+        """The largest error of the transition between the points, relative: from every second and fourth one."""
+        if self.measured is not None:
+            return 0.0
+        size = max(float(np.abs(self.transition).max(initial=0.0)), 1.0)
+        halved = self._interpolated(2)
+        apart = float(np.abs(halved - self.transition).max(initial=0.0)) / size
+        if (len(self.slopes.times) - 1) // 4 <= DEGREE:
+            return apart / LEAST_GAIN
+        before = float(np.abs(self._interpolated(4) - halved).max(initial=0.0)) / size
+        # Where slopes are smooth the last doubling gained a factor of hundreds, and at kinks two or four.
+        gain = before / max(apart, 1e-300) / GAINS_LESS
+        return apart / float(np.clip(gain, 1.0, LARGEST_GAIN))
+
+    def _interpolated(self, stride: int) -> FloatArray:
+        """Return the transition by a spline through every so many points."""
+        slopes = self.slopes
+        B, moving, times = slopes.B[::stride], slopes.moving[::stride], slopes.times[::stride]
+        m, order, inputs = B.shape
+        system = np.zeros((m, order + inputs, order + inputs))
+        system[:, :order, :order], system[:, :order, order:] = moving, B
+        spline = make_interp_spline(times, system, k=min(DEGREE, m - 1), axis=0)
+        length = times[-1] - times[0]
+        steps = factors(lambda at: np.asarray(spline(times[0] + length * at)), length, m, precision=ENOUGH)
+        return product(steps)[:order]
+
+
+@dataclass(frozen=True, eq=False)
+class Shot:
+    """Nodes, the period, and what the free quantities are."""
+
+    model: Model
+    nodes: tuple[OperatingPoint, ...]
+    period: float
+    drift: FloatArray  # of the states that may drift
+
+
+def _solve_least(J: FloatArray, r: FloatArray, rank: int) -> FloatArray:
+    """Return the least z with J z = r, for a matrix J of a known rank."""
+    U, sigma, Vt = np.linalg.svd(J, full_matrices=False)
+    return np.asarray(Vt[:rank].T @ (U[:, :rank].T @ r / sigma[:rank]))
+
+
+class Shooting:
+    """Newton's method on the gaps of an orbit."""
+
+    def __init__(self, problem: OrbitProblem) -> None:
+        self.problem = problem
+        model = problem.model
+        self._pairs = kinematic_pairs(model, problem.start) if len(model.constraints) else {}
+        self.scales = model.states.scales(problem.start.states)
+        self._request = Request(keep_inaccurate=True)
+        self.gap: FloatArray = np.zeros(len(self.scales))  # the largest that was left
+        self.points = POINTS  # of a period at which slopes are taken
+        self.is_stepped = isinstance(model, Stepped)
+        self.measured = self.is_stepped  # whether deviations are measured beside the motion, as past events
+        self._motions: list[tuple[Shot, int, list[tuple[OperatingPoint, ...]]]] = []
+
+    def solve(self, shot: Shot, *, target: float = REFINED) -> tuple[Shot, float]:
+        """Return where the gaps are smallest, and the largest of them, in sizes of the states.
+
+        Steps end where the gaps are below ``target``, or where they do not become smaller at a useful rate.
+        """
+        ends = self.ends(shot)
+        gaps = self.gaps_of(shot, ends)
+        best = self._size(gaps)
+        sizes = [best]
+        for _ in range(ITERATIONS):
+            # Newton's method far from a solution gains little by little; what gains this little does not arrive.
+            stalls = len(sizes) > STALLED_AFTER and best > STALLED * sizes[-1 - STALLED_AFTER]
+            if best <= target or stalls:
+                break
+            arcs = [self.arc_of(shot, points) for points in ends]
+            step = self._step(shot, arcs, gaps)
+            improved = self._searched(shot, arcs, step, best)
+            if improved is None:
+                break
+            before, (shot, ends, gaps) = best, improved
+            best = self._size(gaps)
+            sizes.append(best)
+            if best <= ORBIT_CLOSED and best > 0.3 * before:
+                break
+        self.gap = max(gaps, key=lambda gap: self._size([gap]))
+        return shot, best
+
+    def _searched(
+        self, shot: Shot, arcs: list[Arc], step: FloatArray, best: float
+    ) -> tuple[Shot, list[tuple[OperatingPoint, ...]], list[FloatArray]] | None:
+        """Return where a step leads, shortened until the gaps are smaller; None where no part of it helps."""
+        for part in (1.0, 0.5, 0.25, 0.1, 0.02):
+            try:
+                trial = self.moved(shot, arcs, part * step)
+                gaps = self.gaps_of(trial, ends := self.ends(trial))
+                if self._size(gaps) < best:
+                    return trial, ends, gaps
+            except (NumericalError, ConstraintError):
+                continue
+        return None
+
+    def arc_of(self, shot: Shot, points: tuple[OperatingPoint, ...]) -> Arc:
+        """Return a stretch with its slopes, from points along it."""
+        if not (self.measured or self._is_pulsed(points)):
+            return Arc(slopes_along(shot.model, points, self._request))
+        problem = self.problem
+        slopes = slopes_at_ends(shot.model, points, self._request)
+        neighbours = NeighbouringMotions(shot.model, points[0], slopes, problem.request.run)
+        transition = np.zeros((len(slopes.states), len(slopes.states) + len(points[0].inputs)))
+        times = np.array([points[0].time, points[-1].time])
+        columns = [*range(len(slopes.states)), *(len(slopes.states) + j for j in problem.free_inputs)]
+        transition[:, columns] = slopes.R[-1] @ neighbours.sensitivities(times, columns)[0][-1]
+        return Arc(slopes, transition)
+
+    def _is_pulsed(self, points: tuple[OperatingPoint, ...]) -> bool:
+        """Whether what acts on the model jumps, bends or pulses between points, which slopes at them do not show."""
+        model, first = self.problem.model, points[0]
+        course = input_course(model.inputs, first.inputs, self.problem.request.run.inputs)
+        return bool(find_time_breaks(model, first, course, points[-1].time).times.size)
+
+    def ends(self, shot: Shot, count: int | None = None) -> list[tuple[OperatingPoint, ...]]:
+        """Return points along each stretch, integrated from its node to its end; ``count`` of them after the node."""
+        count = count or max(8, self.points // len(shot.nodes))
+        for of_shot, points_per_stretch, stretches in self._motions:
+            if of_shot is shot and points_per_stretch % count == 0:
+                every = points_per_stretch // count
+                return [points[::every] for points in stretches]
+        stretches = self._integrate(shot, count)
+        self._motions = [*self._motions[1 - REMEMBERED :], (shot, count, stretches)]
+        return stretches
+
+    def _integrate(self, shot: Shot, count: int) -> list[tuple[OperatingPoint, ...]]:
+        length = shot.period / len(shot.nodes)
+        stretches = []
+        for node in shot.nodes:
+            times = node.time + length * np.linspace(0, 1, count + 1)
+            motion = simulated(shot.model, node, times, self.problem.request.run)
+            stretches.append(tuple(motion.point(k) for k in range(len(times))))
+            self.measured = self.measured or bool(motion.events)
+        if self.measured and len(shot.nodes) > 1:
+            raise NumericalError(
+                "A motion that passes events is shot in one piece: in which mode later pieces begin nobody knows. "
+                "Leave --segments out, and name a start near the orbit (--set NAME=VALUE; start=)."
+            )
+        return stretches
+
+    def gaps_of(self, shot: Shot, stretches: list[tuple[OperatingPoint, ...]]) -> list[FloatArray]:
+        """Return what the end of each stretch is beyond the next node, each (N,)."""
+        ends = [points[-1].states for points in stretches]
+        starts = [*(node.states for node in shot.nodes[1:]), shot.nodes[0].states + self.shift(shot, ends[-1])]
+        return [end - start for end, start in zip(ends, starts, strict=True)]
+
+    def shift(self, shot: Shot, end: FloatArray) -> FloatArray:
+        """Return what the states gain in a period, shape (N,): angles those whole turns that are nearest to ``end``."""
+        problem, shift = self.problem, np.zeros(len(self.scales))
+        for i, turn in problem.angles.items():
+            shift[i] = turn * np.round((end[i] - shot.nodes[0].states[i]) / turn)
+        if problem.turn is not None:
+            shift[problem.turn] = problem.gain
+        shift[list(problem.drifting)] = shot.drift
+        return shift
+
+    def _size(self, gaps: list[FloatArray]) -> float:
+        return float(np.max([np.max(np.abs(gap) / self.scales, initial=0.0) for gap in gaps]))
+
+    def _step(self, shot: Shot, arcs: list[Arc], gaps: list[FloatArray]) -> FloatArray:
+        """Return the least step of (y at all nodes, period, free inputs, free parameters, drift)."""
+        J = self.jacobian(shot, arcs, arcs)
+        sizes, row_sizes = self.sizes(shot, arcs)
+        r = self.residual(arcs, gaps) / row_sizes
+        easily = np.where(np.arange(len(sizes)) < len(row_sizes), 1.0, EASILY)
+        limit = max([RANK, *(arc.transition_error for arc in arcs)])
+        return self._least(J * sizes / row_sizes[:, None], -r, arcs[0], sizes, easily, limit) * sizes
+
+    def residual(self, arcs: list[Arc], gaps: list[FloatArray]) -> FloatArray:
+        """Return the gaps in the coordinates of the nodes that follow, (K P,)."""
+        return np.concatenate([arcs[(k + 1) % len(arcs)].slopes.R[0] @ gap for k, gap in enumerate(gaps)])
+
+    def jacobian(self, shot: Shot, arcs: list[Arc], base: list[Arc]) -> FloatArray:
+        """Return the slopes of the residual, in the coordinates of the arcs ``base``, from those of arcs near them."""
+        return np.asarray(np.subtract(*self.terms(shot, arcs, base)))
+
+    def terms(self, shot: Shot, arcs: list[Arc], base: list[Arc]) -> tuple[FloatArray, FloatArray]:
+        """Return the slopes of the ends and those of the nodes that follow, the difference of which is the Jacobian."""
+        problem, K = self.problem, len(arcs)
+        order = base[0].slopes.A.shape[1]
+        free = len(problem.free_inputs) + len(problem.free_parameters)
+        J = np.zeros((K * order, K * order + 1 + free + len(problem.drifting)))
+        following_nodes = np.zeros_like(J)
+        rows = [slice(k * order, (k + 1) * order) for k in range(K)]
+        column = K * order
+        # How the coordinates at the nodes of the arcs, and their states, follow from those of the base.
+        starts = [arc.slopes.R[0] @ own.slopes.T[0] for arc, own in zip(arcs, base, strict=True)]
+        for k, arc in enumerate(arcs):
+            then = (k + 1) % K
+            following = base[then].slopes.R[0]
+            carried = following @ arc.slopes.T[-1] @ arc.transition
+            J[rows[k], rows[k]] += carried[:, :order] @ starts[k]
+            following_nodes[rows[k], rows[then]] = following @ arcs[then].slopes.T[0] @ starts[then]
+            J[rows[k], column] = following @ (arc.slopes.T[-1] @ arc.slopes.f0[-1]) / K if problem.finds_period else 0.0
+            inputs = [order + j for j in problem.free_inputs]
+            J[rows[k], column + 1 : column + 1 + len(inputs)] = carried[:, inputs]
+        for j, name in enumerate(problem.free_parameters, start=column + 1 + len(problem.free_inputs)):
+            J[:, j] = self._along_parameter(shot, name, base)
+        if problem.drifting:
+            following_nodes[rows[-1], -len(problem.drifting) :] = base[0].slopes.R[0][:, list(problem.drifting)]
+        return J, following_nodes
+
+    def sizes(self, shot: Shot, arcs: list[Arc]) -> tuple[FloatArray, FloatArray]:
+        """Return the sizes of the unknowns, (n,), and those of the residual, (K P,)."""
+        K, order = len(arcs), arcs[0].slopes.A.shape[1]
+        y_scales = np.concatenate([np.abs(arc.slopes.R[0]) @ self.scales for arc in arcs])
+        drifts = self.scales[list(self.problem.drifting)]
+        sizes = np.concatenate((y_scales, [shot.period], self._free_sizes(shot), drifts))
+        return sizes, np.roll(y_scales.reshape(K, order), -1, axis=0).ravel()
+
+    def _least(
+        self, J: FloatArray, r: FloatArray, first: Arc, sizes: FloatArray, easily: FloatArray, limit: float
+    ) -> FloatArray:
+        """Return the least z/easily with J z = r whose states that are held do not move, all in their sizes.
+
+        Singular values of J below ``limit``, relative to the largest, count as zero.
+        """
+        held = list(self.problem.held)
+        order = first.slopes.A.shape[1]
+        V = np.eye(J.shape[1])
+        if held:
+            F = np.zeros((len(held), J.shape[1]))
+            F[:, :order] = first.slopes.T[0][held] * sizes[:order] / self.scales[held, None]
+            values, V = np.linalg.svd(F * easily)[1:]
+            V = V[int(np.count_nonzero(values > 1e-9 * values.max(initial=1.0))) :].T
+        # The rank is that without the weights, which would push the slow decay of a cycle below the limit.
+        rank = int(np.linalg.matrix_rank(J @ V, rtol=limit))
+        z = easily * (V @ _solve_least(J * easily @ V, r, rank))
+        nonlinear = slice(0, len(r) + 1)  # states and period; of what is free nobody knows the size
+        largest = float(np.max(np.abs(z[nonlinear]), initial=0.0))
+        return np.asarray(z if largest <= LONGEST else z * (LONGEST / largest))
+
+    def _free_sizes(self, shot: Shot) -> FloatArray:
+        problem, inputs = self.problem, shot.nodes[0].inputs
+        sizes = [max(abs(float(inputs[j])), float(shot.model.inputs.scales(inputs)[j])) for j in problem.free_inputs]
+        values = [abs(shot.model.parameters[name]) for name in problem.free_parameters]
+        return np.array([*sizes, *(value if value > 0 else 1.0 for value in values)])
+
+    def _along_parameter(self, shot: Shot, name: str, arcs: list[Arc]) -> FloatArray:
+        """Return how the ends move with a free parameter, by a difference, in the coordinates of the next nodes."""
+        value = shot.model.parameters[name]
+        amount = DIFFERENCE * (abs(value) or 1.0)
+        models = [shot.model.with_parameters({name: value + sign * amount}) for sign in (1, -1)]
+        ends = zip(*(self.ends(replace(shot, model=model)) for model in models), strict=True)
+        gaps = [(ahead[-1].states - behind[-1].states) / (2 * amount) for ahead, behind in ends]
+        return np.concatenate([arcs[(k + 1) % len(arcs)].slopes.R[0] @ gap for k, gap in enumerate(gaps)])
+
+    def moved(self, shot: Shot, arcs: list[Arc], step: FloatArray) -> Shot:
+        """Return nodes, period and free quantities after a step."""
+        problem, K = self.problem, len(shot.nodes)
+        order = (len(step) - 1 - len(self._free_sizes(shot)) - len(problem.drifting)) // K
+        rest = step[K * order :]
+        period = shot.period + rest[0]
+        inputs, parameters = len(problem.free_inputs), len(problem.free_parameters)
+        model = shot.model
+        if parameters:
+            changes = zip(problem.free_parameters, rest[1 + inputs : 1 + inputs + parameters], strict=True)
+            model = model.with_parameters({name: model.parameters[name] + float(by) for name, by in changes})
+        nodes = []
+        for k, node in enumerate(shot.nodes):
+            u = node.inputs.copy()
+            u[list(problem.free_inputs)] += rest[1 : 1 + inputs]
+            time = problem.start.time + period * k / K
+            moved = node.states + arcs[k].slopes.T[0] @ step[k * order : (k + 1) * order]
+            invariants = Invariants(model, u, self._pairs, self.scales)
+            states = project(invariants, time, moved, problem.held if k == 0 else ())
+            nodes.append(OperatingPoint(time, states, u, model.start.parameters))
+        return Shot(model, tuple(nodes), period, shot.drift + rest[len(rest) - len(problem.drifting) :])

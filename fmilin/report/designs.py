@@ -1,0 +1,224 @@
+"""What the room of designs leaves, as tables and pictures: schedules, responses, regulators, many runs, estimators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fmilin.linear_model.measured_angles import describe_wrapped
+from fmilin.report.figures import COLORS, QUIET, gridded, labelled, plain, titled_figure
+from fmilin.report.numbers import shortened
+from fmilin.report.page import Sheet
+from fmilin.report.table import print_fact, print_remarks, print_rows, simple_table
+from fmilin.signals import FloatArray, Signal
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WEAKEST = 8  # points shown
+
+
+def show_schedule(schedule: Any, page: Sheet) -> None:  # of the room beside this one
+    """Print what it reads and sets, over which ranges, and its report."""
+    axes = zip(schedule.over, schedule.table.axes, strict=True)
+    print_fact(page, "Schedule", [f"of {schedule.family.template.model.name}", f"{schedule.form} form"])
+    print_fact(page, "Over", [f"{shortened(n)} from {a[0]:g} to {a[-1]:g}, {len(a)} values" for n, a in axes])
+    print_fact(page, "Reads", [shortened(n) for n in schedule.measured.names[:WEAKEST]])
+    print_fact(page, "Sets", [shortened(n) for n in schedule.drives])
+    if schedule.sample_time:
+        print_fact(page, "Every", [f"{schedule.sample_time:g} s"])
+    show_schedule_report(schedule.report, page)
+
+
+def show_schedule_report(report: Any, page: Sheet) -> None:
+    """Print how many points are stable, the weakest of them, holes and remarks."""
+    counts = [f"{report.count(k)} {k}" for k in ("stable", "uncertain", "unstable")]
+    print_fact(page, "Closed loop", [f"of {len(report.verdicts)} points {counts[0]}", *counts[1:]])
+    if report.holes:
+        first = shortened(next(iter(report.holes)), 150)
+        print_fact(page, "Holes", [f"{sum(report.holes.values())} points of the grid; the first: {first}"])
+    page.print()
+    table = simple_table(
+        *report.over, "Loop", "Decay [1/s]", "±", "Read from the plant", columns="r" * len(report.over) + "lrrr"
+    )
+    for k in report.weakest[:WEAKEST]:
+        v = report.verdicts[k]
+        numbers = (f"{x:.4g}" if np.isfinite(x) else "" for x in (v.decay, v.uncertainty, v.measured_decay))
+        table.add_row(*(f"{x:.5g}" for x in report.points[k]), v.kind, *numbers)
+    page.print(table)
+    for remark in report.remarks:
+        page.print()
+        page.print(remark)
+
+
+def show_response(measured: Any, page: Sheet) -> None:
+    """Print magnitude and phase at every frequency, of the first outputs and the first amplitude."""
+    sizes = ", ".join(f"{a:.4g}" for a in measured.amplitudes)
+    print_fact(page, "Measured", [f"from {shortened(measured.input.name)}", f"amplitude {sizes} {measured.input.unit}"])
+    names = measured.outputs.names[:2]
+    heads = [f"{part} {shortened(name)}" for name in names for part in ("|G|", "phase [deg]", "error")]
+    shape = (-1, *measured.response.shape[-2:])
+    G, error = measured.response.reshape(shape)[0], measured.error.reshape(shape)[0]
+    rows = []
+    for k, w in enumerate(measured.frequencies[:24]):
+        cells = [(abs(G[i, k]), np.degrees(np.angle(G[i, k])), error[i, k]) for i in range(len(names))]
+        rows.append((f"{w:.5g}", *(text for a, b, c in cells for text in (f"{a:.5g}", f"{b:.2f}", f"{c:.1e}"))))
+    print_rows(page, ("w [rad/s]", *heads), rows, columns="r" * (1 + len(heads)))
+
+
+def show_sentence(result: Any, page: Sheet) -> None:
+    """Print what a result says of itself."""
+    page.print(str(result))
+
+
+def show_margins(margins: Any, page: Sheet) -> None:
+    """Print the margins of a loop, one a line, with the frequencies that they belong to."""
+    if not margins.stable:
+        page.print(str(margins))
+        return
+    print_fact(page, "Closed loop", "stable")
+    if not math.isnan(margins.phase):
+        low, high = margins.gain
+        print_fact(page, "Gain", f"{low:.4g} to {high:.4g}{_write_frequency(margins.gain_frequency)}")
+        print_fact(page, "Phase", f"{margins.phase:.4g} deg{_write_frequency(margins.phase_frequency)}")
+        print_fact(page, "Delay", f"{margins.delay:.4g} s")
+    low, high = margins.disk_gain
+    disk = f"{margins.disk:.4g}{_write_frequency(margins.disk_frequency)}: gains {low:.4g} to {high:.4g} and phases"
+    print_fact(page, "Disk margin", f"{disk} within {margins.disk_phase:.4g} deg at once")
+    for warning in margins.warnings:
+        page.print(f"! {warning}")
+
+
+def _write_frequency(frequency: float) -> str:
+    return "" if math.isnan(frequency) else f" at {frequency:.4g} rad/s"
+
+
+def show_regulator(regulator: Any, page: Sheet) -> None:
+    """Print what a regulator reads and drives, how often, and its gain."""
+    print_fact(page, "Reads", [", ".join(shortened(n) for n in regulator.reads[:12])])
+    print_fact(page, "Drives", [", ".join(shortened(n) for n in regulator.drives[:12])])
+    print_fact(page, "Every", [f"{regulator.sample_time:g} s"])
+    for row in np.atleast_2d(getattr(regulator, "gain", np.empty((0, 0))))[:12]:
+        print_fact(page, "Gain", [", ".join(f"{k:.5g}" for k in row[:12])])
+
+
+def show_tuned(tuned: Any, page: Sheet) -> None:
+    """Print the parameters, and the loop of every plant."""
+    print_fact(page, "Parameters", [f"{name} = {value:.6g}" for name, value in tuned.parameters.items()])
+    print_fact(page, "Goals", ["reached" if tuned.attained else "not reached"])
+    every = enumerate(zip(tuned.disk_margins[:24], tuned.bandwidths[:24], strict=True))
+    rows = ((str(k), f"{margin:.4g}", f"{bandwidth:.4g}") for k, (margin, bandwidth) in every)
+    print_rows(page, ("Plant", "Disk margin", "Bandwidth [rad/s]"), rows, columns="rrr")
+
+
+def show_monte_carlo(study: Any, page: Sheet) -> None:
+    """Print the statistics of every measure, and failures."""
+    runs = len(next(iter(study.samples.values()), study.times))
+    failed = sum(study.failures.values())
+    print_fact(
+        page, "Runs", [f"{runs}, of which {failed} failed", *(shortened(r, 150) for r in list(study.failures)[:2])]
+    )
+    print_fact(page, "Parameters", [f"{n} from {v.min():.4g} to {v.max():.4g}" for n, v in study.samples.items()])
+    rows = []
+    for name, every in study.measures.items():
+        v = every[np.isfinite(every)]
+        low, high = np.percentile(v, (5, 95)) if len(v) else (np.nan, np.nan)
+        numbers = (v.mean(), v.std(), v.min(), low, high, v.max()) if len(v) else (np.nan,) * 6
+        rows.append((shortened(name), *(f"{x:.4g}" for x in numbers)))
+    print_rows(page, ("Measure", "Mean", "std", "Least", "5 %", "95 %", "Largest"), rows, columns="lrrrrrr")
+
+
+def monte_carlo_figure(study: Any) -> Figure:
+    """Return medians and bands of the signals over time."""
+    figure = titled_figure(
+        "Monte Carlo: median, and between the 5th and 95th percentiles", 8.5, 2.2 * len(study.courses) + 0.8
+    )
+    panels = figure.subplots(max(len(study.courses), 1), 1, squeeze=False, sharex=True)[:, 0]
+    for axes, (name, rows) in zip(panels, study.courses.items(), strict=False):
+        low, middle, high = np.nanpercentile(rows, (5, 50, 95), axis=0)
+        axes.fill_between(study.times, low, high, color=COLORS[0], alpha=0.25, linewidth=0)
+        axes.plot(study.times, middle, color=COLORS[0])
+        axes.set_ylabel(plain(name))
+        gridded(axes)
+    panels[-1].set_xlabel("time [s]")
+    return figure
+
+
+MOST_PANELS = 8  # states that are drawn
+NAMES = 8  # measurements that are named
+
+
+def show_estimator(estimator: Any, page: Sheet) -> None:  # of the room beside this one
+    """Print the present estimate with its standard deviations."""
+    names = estimator.model.outputs.names
+    kind = f"{estimator.kind.upper()} every {estimator.sample_time:g} s"
+    print_fact(page, "Estimator", [kind, f"of {estimator.model.info.name}", f"t = {estimator.time:g} s"])
+    print_fact(page, "Measured", [shortened(name) for name in names[:NAMES]])
+    measured = estimator.model.outputs.with_turns([turn or None for turn in estimator.turns.tolist()])
+    if wrapped := describe_wrapped(measured):
+        print_fact(page, "Wraps", wrapped)
+    print_fact(page, "Coordinates", list(estimator.states.names))
+    _print_states(page, "estimate", zip(estimator.model.states, estimator.x, estimator.deviations, strict=True))
+    if estimator.remarks:
+        page.print()
+        print_remarks(page, estimator.remarks)
+
+
+def show_filtered(filtered: Any, page: Sheet) -> None:
+    """Print the last estimate, and whether innovations are as large as expected, and white."""
+    mean, low, high = filtered.mean_nis
+    times = f"{filtered.times[0]:g} s to {filtered.times[-1]:g} s" if len(filtered.times) else "no samples"
+    print_fact(page, "Filtered", [f"{len(filtered.times)} samples", times])
+    verdict = "inside" if low <= mean <= high else "outside"
+    print_fact(page, "NIS", [f"{mean:.4g} for one output", f"{verdict} [{low:.4g}, {high:.4g}] (95 %)"])
+    rms = np.sqrt(np.nanmean(filtered.innovations**2, axis=0))
+    every = zip(filtered.output_signals, rms, filtered.whiteness().values(), strict=True)
+    rows = ((shortened(signal.name), signal.unit, f"{size:.3g}", f"{p:.2g}") for signal, size, p in every)
+    print_rows(page, ("Output", "Unit", "innovation rms", "whiteness p"), rows, columns="llrr")
+    last = zip(filtered.state_signals, filtered.states[-1], filtered.deviations[-1], strict=True)
+    _print_states(page, "at the end", last)
+
+
+def _print_states(page: Sheet, head: str, every: Iterable[tuple[Signal, float, float]]) -> None:
+    rows = ((shortened(s.name), s.unit, f"{value:.6g}", f"{deviation:.3g}") for s, value, deviation in every)
+    print_rows(page, ("State", "Unit", head, "std"), rows, columns="llrr")
+
+
+def filtered_figure(filtered: Any, truth: FloatArray | None = None) -> Figure:
+    """Return estimates in their band of two standard deviations, whitened innovations, and their autocorrelation."""
+    N, m = min(filtered.states.shape[1], MOST_PANELS), filtered.whitened.shape[1]
+    rows = (N + 1) // 2 + 1
+    mean, low, high = filtered.mean_nis
+    title = f"NIS for one output {mean:.3g}, 95 % in [{low:.3g}, {high:.3g}]"
+    figure = titled_figure(title, 10.5, 1.2 + 1.9 * rows, 13)
+    every, t = figure.subplots(rows, 2, squeeze=False), filtered.times
+    for i, axes in enumerate(every.ravel()[: 2 * (rows - 1)]):
+        if i >= N:
+            axes.set_axis_off()
+            continue
+        x, d = filtered.states[:, i], filtered.deviations[:, i]
+        axes.fill_between(t, x - 2 * d, x + 2 * d, color=COLORS[0], alpha=0.25, linewidth=0)
+        axes.plot(t, x, color=COLORS[0], linewidth=1.4, label="estimate, 95 %")
+        if truth is not None:
+            axes.plot(t, truth[:, i], color=COLORS[1], linewidth=1.0, linestyle="--", label="truth")
+        axes.set_ylabel(labelled(filtered.state_signals[i]))
+        gridded(axes)
+    every[0, 0].legend(fontsize=8, loc="best")
+    innovations, correlation = every[-1]
+    for k, name in enumerate(filtered.output_signals.names):
+        innovations.plot(t, filtered.whitened[:, k], ".", markersize=2.5, color=COLORS[k % len(COLORS)], label=name)
+        rho = filtered.autocorrelation()[1:, k]
+        correlation.plot(np.arange(1, len(rho) + 1), rho, "o-", markersize=3, color=COLORS[k % len(COLORS)], label=name)
+    innovations.set(xlabel="time [s]", ylabel="innovation / std")
+    band = 2 / np.sqrt(max(int(np.isfinite(filtered.whitened).sum(axis=0).min()), 1))
+    for axes, ends in ((innovations, 2.0), (correlation, band)):
+        for end in (-ends, ends):
+            axes.axhline(end, color=QUIET, linewidth=0.9, linestyle=":")
+        gridded(axes)
+    correlation.set(xlabel="lag [samples]", ylabel="autocorrelation")
+    if m <= MOST_PANELS:
+        correlation.legend(fontsize=7, ncols=2, framealpha=0.6, loc="upper right")
+    return figure

@@ -1,0 +1,392 @@
+"""Pictures of a family of linear models: eigenvalues over its axes, and one number of every model over two of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.errors import UnknownNameError, UsageError
+from fmilin.linear_model.modes import convert_errors_to_rates, convert_to_rates, remove_uncertain_growth
+from fmilin.report import figures
+from fmilin.report.linear_pictures import rays, shade_outside_unit_circle
+from fmilin.report.numbers import matrices_of
+from fmilin.signals import FloatArray, Signals
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import LogNorm
+    from matplotlib.figure import Figure
+
+    from fmilin.families.family import LinearFamily
+
+Complex = NDArray[np.complex128]
+
+QUANTITIES = {
+    "growth": "largest real part [1/s]",
+    "damping": "smallest damping ratio [1]",
+    "frequency": "lowest frequency of the modes that swing [rad/s]",
+    "accuracy": "estimated relative error of A",
+}
+
+_ENTRY = re.compile(r"([ABCD])\[(.+)\]")
+
+
+def quantity_of(family: LinearFamily, quantity: str) -> tuple[FloatArray, str]:
+    r"""Return a number for every point, shape (\\*shape), NaN where there is none, and what it is."""
+    if entry := _ENTRY.fullmatch(quantity.strip()):
+        return _entry(family, *entry.groups())
+    if quantity not in QUANTITIES:
+        raise UnknownNameError.among(quantity, QUANTITIES, "a quantity of a family (or an entry, as A[1,2])")
+    if quantity == "accuracy":
+        return family.array("accuracy")[..., 0], QUANTITIES[quantity]
+    if not family.template.order:
+        raise UsageError("The linear models have no states, so they have no eigenvalues to draw.")
+    s = known_eigenvalues(family)
+    size = np.abs(s)
+    nothing = ~np.isfinite(size)
+    if quantity == "growth":
+        extreme = np.where(nothing, -np.inf, s.real).max(axis=-1)
+    elif quantity == "damping":
+        ratio = -s.real / np.where(size > 0, size, 1.0)
+        extreme = np.where(nothing | (size == 0), np.inf, ratio).min(axis=-1)
+    else:
+        extreme = np.where(nothing | (np.abs(s.imag) <= 1e-9 * size), np.inf, np.abs(s.imag)).min(axis=-1)
+    return np.where(np.isfinite(extreme), extreme, np.nan), QUANTITIES[quantity]
+
+
+def known_eigenvalues(family: LinearFamily) -> Complex:
+    """Return the followed eigenvalues in 1/s, with a real part of 0 where errors cover it.
+
+    Those of sampled models are ``log(z) / sample_time``, as in the tables and pictures of one linear model: the
+    stability limit is the imaginary axis for both.
+    """
+    rates = convert_to_rates(family.eigenvalues, family.sample_time)
+    if family.sample_time <= 0:
+        return np.asarray(remove_uncertain_growth(rates, family.eigenvalue_errors))
+    # near z = 0 the logarithm is not known at all, and z decays all the same: z itself is compared with the limit
+    distances = np.abs(np.abs(family.eigenvalues) - 1.0)
+    return np.asarray(np.where(distances <= family.eigenvalue_errors, 1j * rates.imag, rates))
+
+
+def known_errors(family: LinearFamily) -> FloatArray:
+    """Return the errors of :func:`known_eigenvalues` in 1/s."""
+    return np.asarray(convert_errors_to_rates(family.eigenvalues, family.eigenvalue_errors, family.sample_time))
+
+
+def _entry(family: LinearFamily, matrix: str, inside: str) -> tuple[FloatArray, str]:
+    rows, columns = next(signals for name, *signals in matrices_of(family) if name == matrix)
+    for comma in [m.start() for m in re.finditer(",", inside)]:
+        i, j = _index(inside[:comma], rows), _index(inside[comma + 1 :], columns)
+        if i is not None and j is not None:
+            return family.array(matrix)[
+                ..., i, j
+            ], f"{matrix}[{figures.plain(rows[i].name)}, {figures.plain(columns[j].name)}]"
+    raise UsageError(
+        f"{matrix}[{inside}] is no entry: its rows are {', '.join(rows.names) or 'none'}, its columns "
+        f"{', '.join(columns.names) or 'none'}."
+    )
+
+
+def _index(text: str, signals: Signals) -> int | None:
+    text = text.strip()
+    if signals.has(text):
+        return signals.index_of(text)
+    return int(text) - 1 if text.isdigit() and 1 <= int(text) <= len(signals) else None
+
+
+def _size(family: LinearFamily) -> str:
+    if len(family.shape) < 2:
+        return f"a line of {len(family)}" if family.shape else "one point"
+    return " x ".join(map(str, family.shape))
+
+
+def surface_figure(family: LinearFamily, quantity: str) -> Figure:
+    """Return a quantity as colours over two axes of the grid, with lines of equal height."""
+    values, label = quantity_of(family, quantity)
+    if len(family.shape) != 2 or min(family.shape) < 2:
+        raise UsageError(
+            f"A surface needs a grid of two axes, and this one is {_size(family)}. "
+            "Pick a part of the family, or draw its eigenvalues or root locus."
+        )
+    if not np.isfinite(values).any():
+        raise UsageError(f"No point of the family has a {label.split(' [')[0]}: there is nothing to draw.")
+    (first, rows), (second, columns) = family.axes.items()
+    x, y = np.sort(columns), np.sort(rows)
+    shown = np.ma.masked_invalid(values[np.argsort(rows)][:, np.argsort(columns)])
+    what = label.split(" [")[0] if quantity in QUANTITIES else label
+    name = figures.plain(family.template.model.name or "sweep", 40)
+    figure = figures.titled_figure(f"{what[0].upper()}{what[1:]}: {name}", 7.5, 5.6)
+    axes = figure.subplots()
+    if quantity in ("growth", "damping") and shown.min() < 0 < shown.max():
+        reach = float(np.abs(shown).max())  # stability is where the colour changes
+        image = axes.pcolormesh(x, y, shown, cmap="PuOr_r" if quantity == "growth" else "PuOr", vmin=-reach, vmax=reach,
+                                shading="nearest")  # fmt: skip
+        axes.contour(x, y, shown, levels=[0.0], colors="black", linewidths=2.0)
+    else:
+        image = axes.pcolormesh(x, y, shown, cmap="viridis", shading="nearest", norm=_norm(shown, quantity))
+    if quantity != "accuracy" and min(shown.shape) > 2 and float(np.ptp(shown.compressed())) > 0:
+        lines = axes.contour(x, y, shown, levels=8, colors="black", linewidths=0.6, alpha=0.6)
+        axes.clabel(lines, fontsize=8, fmt="%.3g")
+    axes.set(xlabel=axis_label(family, second), ylabel=axis_label(family, first))
+    figure.colorbar(image, ax=axes, label=label)
+    figures.gridded(axes)
+    axes.grid(visible=False)
+    return figure
+
+
+def _norm(shown: np.ma.MaskedArray[Any, Any], quantity: str) -> LogNorm | None:
+    """Return a logarithmic scale for errors of different sizes."""
+    from matplotlib.colors import LogNorm
+
+    low, high = float(shown.min()), float(shown.max())
+    return LogNorm(low, high) if quantity == "accuracy" and 0 < low < 0.5 * high else None
+
+
+def axis_label(family: LinearFamily, name: str) -> str:
+    """Return the name of an axis with its unit, where a signal of the model has that name."""
+    for signals in (family.full_states, family.inputs, family.outputs):
+        if signals.has(name):
+            unit = signals[signals.index_of(name)].unit
+            return f"{figures.plain(name, 40)} [{unit or '1'}]"
+    return figures.plain(name, 40)
+
+
+MOST_LINES = 6  # lines of a grid of several axes in one figure; each runs along the last axis
+MOST_MARKS = 25  # on a line
+MARKERS = "osD^vP"
+GROWING = ("unstable", "defective")  # kinds of modes that certainly grow
+REAL_SPAN = 1e-6  # real parts within this part of the largest eigenvalue are rounding: the picture is not made for them
+
+
+def family_eigenvalue_figure(family: LinearFamily) -> Figure:
+    """Return real and imaginary parts of the eigenvalues over the axis, each mode tracked as one line."""
+    lines = list(_lines(family))
+    figure, real, imaginary = figures.over_one_axis(_title(family, "Eigenvalues"))
+    line = lines[0]
+    shown: set[int] = set()
+    for mode, values in zip(line.numbers, line.eigenvalues.T, strict=True):
+        style = figures.line_style(mode) | {"linewidth": 1.8}
+        real.plot(line.axis, values.real, **style, label=None if mode in shown else f"mode {mode + 1}")
+        imaginary.plot(line.axis, values.imag, **style)
+        shown.add(mode)
+    low, high = real.get_ylim()
+    if high > 0:
+        real.axhspan(0, high, color=figures.UNSTABLE, zorder=0)
+    real.set(ylabel="real part [1/s]", ylim=(low, high))
+    imaginary.set(ylabel="imaginary part [rad/s]", xlabel=line.label)
+    for axes in (real, imaginary):
+        axes.axhline(0, color=figures.QUIET, linewidth=0.8)
+    length, marked = family.shape[-1], False
+    for event in family.mode_events:
+        a, b = (k - line.first for k in event.between)
+        if event.kind == "coalescence" and 0 <= a < length and 0 <= b < length:
+            real.axvline((line.axis[a] + line.axis[b]) / 2, color=figures.QUIET, linestyle=":", linewidth=0.9,
+                         label=None if marked else "real pair meets")  # fmt: skip
+            marked = True
+    if line.title:
+        real.set_title(line.title, fontsize=10, loc="left", color=figures.QUIET)
+    if line.eigenvalues.shape[1] <= 16:
+        figure.legend(loc="outside right upper", frameon=False, fontsize=9)
+    return figure
+
+
+def root_locus_figure(family: LinearFamily) -> Figure:
+    """Return how the eigenvalues walk through the complex plane, coloured by the last axis of the grid.
+
+    Those of sampled models are drawn as they are, z beside the unit circle.
+    """
+    lines = list(_lines(family))
+    sampled = family.sample_time > 0
+    figure = figures.titled_figure(_title(family, "Root locus"), 8.0, 6.4)
+    axes = figure.subplots()
+    points = None
+    for number, line in enumerate(lines):
+        loci = line.multipliers if sampled else line.eigenvalues
+        for values in loci.T:
+            axes.plot(values.real, values.imag, color=figures.QUIET, linewidth=1.0, zorder=2)
+        axis = np.broadcast_to(line.axis[:, None], loci.shape)
+        points = axes.scatter(
+            loci.real, loci.imag, c=axis, cmap="viridis", s=18, zorder=3,
+            marker=MARKERS[number % len(MARKERS)], vmin=line.axis.min(), vmax=line.axis.max(),
+            label=line.title or None,
+        )  # fmt: skip
+        _label_ends(axes, line.axis, loci)
+    every = np.concatenate([(line.multipliers if sampled else line.eigenvalues).ravel() for line in lines])
+    finite = every[np.isfinite(every)]
+    if sampled:
+        _frame_unit_circle(axes, finite)
+    else:
+        _frame_half_plane(axes, finite)
+    if points is not None:
+        figure.colorbar(points, ax=axes, label=lines[0].label)
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    return figure
+
+
+def _label_ends(axes: Axes, axis: FloatArray, loci: Complex) -> None:
+    """Write the value of the axis (n,) beside both ends of the locus (n, P) that swings most there."""
+    good = np.flatnonzero(np.isfinite(loci).all(axis=1))
+    for end in good[[0, -1]] if len(good) else []:
+        at = loci[end, int(np.argmax(loci[end].imag))]
+        anchor = (float(at.real), float(at.imag))
+        axes.annotate(f"{axis[end]:.4g}", anchor, (5, 5), textcoords="offset points", color=figures.QUIET, fontsize=8)
+
+
+def _frame_half_plane(axes: Axes, finite: Complex) -> None:
+    """Draw the stability limit of eigenvalues in 1/s, and let them fill the picture."""
+    reach = 1.12 * float(np.abs(finite).max(initial=0.0)) or 1.0
+    height = max(1.15 * float(finite.imag.max(initial=0.0)), 0.15 * reach)
+    right = max(float(finite.real.max(initial=0.0)), 0.0)
+    left = min(float(finite.real.min(initial=0.0)), 0.0)
+    span = right - left if right - left > REAL_SPAN * reach else 0.2 * reach
+    axes.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]", ylim=(-height, height))
+    left, right = left - (0.08 if left < 0 else 0.5) * span, right + 0.16 * span
+    rays(axes, -left, right, height)
+    axes.set_xlim(left, right)
+
+
+def _frame_unit_circle(axes: Axes, finite: Complex) -> None:
+    """Draw the stability limit of multipliers, and show all of the circle."""
+    reach = 1.15 * max(1.0, float(np.abs(finite).max(initial=0.0)))
+    shade_outside_unit_circle(axes)
+    axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xlabel="real part of z",
+             ylabel="imaginary part of z")  # fmt: skip
+    figures.gridded(axes)
+
+
+def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz: bool = False) -> Figure:
+    """Return frequencies and damping ratios of the modes that swing, over the axis (Campbell's diagram)."""
+    line = next(_lines(family))
+    figure, frequency, damping = figures.over_one_axis(_title(family, "Campbell diagram"), (3, 2))
+    factor = 1 / (2 * np.pi) if hertz else 1.0
+    drawn, marked, largest = 0, False, 0.0
+    columns = zip(line.numbers, line.eigenvalues.T, line.unstable.T, strict=True)
+    for mode, values, grows in columns:
+        swings = values.imag > 1e-9 * np.abs(values)
+        if not swings.any():
+            continue
+        w, size = np.where(swings, values.imag, np.nan), np.abs(values)
+        ratio = np.where(swings, -values.real / np.where(size > 0, size, 1.0), np.nan)
+        style = figures.line_style(drawn) | {"linewidth": 1.8}
+        frequency.plot(line.axis, factor * w, **style, label=f"mode {mode + 1}")
+        damping.plot(line.axis, ratio, **style)
+        largest = max(largest, float(np.nanmax(np.abs(ratio))))
+        unstable = swings & grows
+        marked |= bool(unstable.any())
+        few = np.flatnonzero(unstable)[:: max(1, int(unstable.sum()) // MOST_MARKS)]
+        frequency.plot(
+            line.axis[few], factor * w[few], "o", color=figures.COLORS[1], markerfacecolor="white", markersize=5
+        )
+        drawn += 1
+    if not drawn:
+        raise UsageError("No mode of the family swings at any point: there is no frequency to draw.")
+    if marked:
+        frequency.plot([], [], "o", color=figures.COLORS[1], markerfacecolor="white", markersize=5, label="unstable")
+    top = frequency.get_ylim()[1]
+    rays_of_orders(frequency, line.axis, factor * line.axis, orders, top)
+    frequency.set(ylabel=f"frequency [{'Hz' if hertz else 'rad/s'}]", ylim=(0, top))
+    damping.set(ylabel="damping ratio [1]", xlabel=line.label)
+    damping.axhline(0, color=figures.QUIET, linewidth=0.8)
+    low, high = damping.get_ylim()
+    if largest < 1e-9:  # rounding of modes without damping
+        damping.set_ylim(-0.01, 0.01)
+    elif low < 0:
+        damping.axhspan(low, 0, color=figures.UNSTABLE, zorder=0)
+        damping.set_ylim(low, high)
+    if line.title:
+        frequency.set_title(line.title, fontsize=10, loc="left", color=figures.QUIET)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=9)
+    return figure
+
+
+def rays_of_orders(axes: Axes, axis: FloatArray, speed: FloatArray, orders: Iterable[float], top: float) -> None:
+    """Draw multiples of a speed (n,) over an axis (n,), labelled where they leave the picture, at ``top``."""
+    for order in orders:
+        if np.nanmin(order * speed, initial=np.inf) < top:
+            axes.plot(axis, order * speed, color=figures.QUIET, linewidth=0.9, linestyle="--")
+            last = np.flatnonzero(order * speed <= top)[-1]
+            axes.annotate(f"{order:g}×", (axis[last], order * speed[last]), color=figures.QUIET, fontsize=9)
+
+
+@dataclass(frozen=True, eq=False)
+class _Line:
+    """Tracked eigenvalues along the last axis of a grid: axis (n,), eigenvalues (n, P)."""
+
+    label: str
+    title: str
+    axis: FloatArray
+    eigenvalues: Complex  # in 1/s
+    multipliers: Complex  # z of sampled models; of continuous ones the eigenvalues before errors are taken out
+    numbers: list[int]  # of the mode that each column belongs to
+    unstable: NDArray[np.bool_]  # (n, P), which of them certainly grow
+    first: int
+
+
+def _lines(family: LinearFamily) -> Iterator[_Line]:
+    """Yield lines along the last axis, evenly chosen where there are many."""
+    if not family.ok.any():
+        raise UsageError("No point of the family has a linear model: there is nothing to draw.")
+    if not family.template.order:
+        raise UsageError("The linear models have no states, so they have no eigenvalues to draw.")
+    if not family.axes:
+        raise UsageError("The family has one point and no axis: draw its linear model, family[0].plot.")
+    *others, name = family.axes
+    length = family.shape[-1]
+    values = known_eigenvalues(family).reshape(-1, length, family.template.order)
+    followed = family.eigenvalues.reshape(values.shape)
+    unstable = np.isin(family.spectra.kinds, GROWING).reshape(values.shape)
+    for k in np.unique(np.linspace(0, len(values) - 1, MOST_LINES).round().astype(int)).tolist():
+        at = family.grid.values(k * length)
+        fixed = [] if family.grid.zipped else others
+        title = ", ".join(f"{n} = {at[n]:.4g}" for n in fixed)
+        # Pairs are found in z: where one becomes real and negative, log(z) of both has the imaginary part pi/T.
+        yield _Line(
+            axis_label(family, name), title, np.asarray(family.axes[name], float), values[k], followed[k],
+            mode_numbers(followed[k]), unstable[k], k * length,
+        )  # fmt: skip
+
+
+def mode_numbers(eigenvalues: Complex) -> list[int]:
+    """Return the number of the mode that each tracked eigenvalue (n, P) belongs to: both of a pair have the same."""
+    numbers: list[int] = []
+    waiting: dict[int, Complex] = {}  # the first of a pair, by its number
+    for values in eigenvalues.T:
+        partner = next((k for k, other in waiting.items() if np.allclose(values, other.conj(), equal_nan=True)), None)
+        if partner is None:
+            numbers.append(max(numbers, default=-1) + 1)
+            if np.any(np.abs(values.imag) > 1e-9 * np.abs(values)):
+                waiting[numbers[-1]] = values
+        else:
+            numbers.append(partner)
+            del waiting[partner]
+    return numbers
+
+
+def _title(family: LinearFamily, what: str) -> str:
+    good, count = int(family.ok.sum()), len(family)
+    points = f"{count} points" if good == count else f"{good} of {count} points"
+    return f"{what}: {figures.plain(family.template.model.name or 'sweep', 40)} ({points})"
+
+
+def margin_figure(family: LinearFamily) -> Figure:
+    """Return margins of loops over the last axis, a line for each value of the others; gaps where one is unstable."""
+    name, axis = list(family.axes.items())[-1]
+    figure, gain, phase = figures.over_one_axis(_title(family, "Margins"))
+    for k, row in enumerate(family.margins().reshape(-1, len(axis))[:MOST_LINES]):
+        stable = [m if m is not None and m.stable else None for m in row]
+        style: dict[str, Any] = {"color": figures.COLORS[k], "marker": "o", "markersize": 3}
+        labels = ["phase", "disk phase"] if k == 0 else [None] * 2
+        factors = np.array([0.0 if m is None else max(m.gain[0], 1 / m.gain[1]) for m in stable])
+        gain.plot(axis, 1 / np.where(factors > 0, factors, np.nan), **style)
+        phase.plot(axis, [np.nan if m is None else m.phase for m in stable], **style, label=labels[0])
+        phase.plot(axis, [np.nan if m is None else m.disk_phase for m in stable], "--", **style, label=labels[1])
+    gain.set(ylabel="gain margin [1]", yscale="log")
+    phase.set(ylabel="phase margin [deg]", xlabel=axis_label(family, name))
+    phase.legend(fontsize=8)
+    return figure

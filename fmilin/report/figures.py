@@ -1,0 +1,120 @@
+"""Pictures in common: colours, figures without a window, axes without a frame, names beside axes, files."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from fmilin.report.numbers import shortened
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from fmilin.signals import Signal
+
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7a7a7a")
+"""Of Okabe and Ito: told apart by colour-blind people, and by their lightness in print."""
+
+DASHES = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (8, 2, 2, 2)))  # one for every round of the colours
+INK, QUIET, GRID, UNSTABLE = "#202124", "#5f6368", "#dcdfe2", "#fbeceb"
+LONGEST_LABEL = 26  # characters beside an axis
+MOST_TICKS = 40  # rows or columns of a matrix that are named
+
+
+def line_style(number: int) -> dict[str, Any]:
+    """Return colour and dashes of line ``number``: every round of the colours has other dashes."""
+    return {"color": COLORS[number % len(COLORS)], "linestyle": DASHES[number // len(COLORS) % len(DASHES)]}
+
+
+def new_figure(width: float, height: float, **more: Any) -> Figure:
+    """Return a figure of this size, in inches; a notebook shows it, with pyplot and without."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    figure = _shown_figure()(figsize=(width, height), **more)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def titled_figure(title: str, width: float, height: float, fontsize: float | None = 12) -> Figure:
+    """Return a figure whose parts find their places by themselves, with its title above at the left."""
+    figure = new_figure(width, height, layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left", fontweight="bold", fontsize=fontsize)
+    return figure
+
+
+def over_one_axis(title: str, ratios: tuple[int, int] = (1, 1)) -> tuple[Figure, Axes, Axes]:
+    """Return a figure with two gridded panels, one above the other, over the same axis."""
+    figure = titled_figure(title, 8.5, 7.0)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=ratios)
+    for axes in (above, below):
+        axes.margins(x=0.01)
+        gridded(axes)
+    return figure, above, below
+
+
+def headed_figure(title: str, subtitle: str, width: float, height: float, heads: tuple[float, float]) -> Figure:
+    """Return a figure with a large title and a quiet line below it, at two heights in parts of its own."""
+    figure = new_figure(width, height)
+    figure.text(0.02, heads[0], title, fontsize=15, fontweight="bold", va="center")
+    figure.text(0.02, heads[1], subtitle, fontsize=10.5, color=QUIET, va="center")
+    return figure
+
+
+@cache
+def _shown_figure() -> type[Figure]:
+    """Return the class of figures that show themselves: matplotlib's do so only after pyplot has been imported."""
+    from matplotlib.figure import Figure
+
+    class ShownFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            return rendered(self, dpi=90)
+
+    return ShownFigure
+
+
+def open_sides(axes: Axes) -> None:
+    """Leave the frame away above and at the right."""
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def gridded(axes: Axes) -> None:
+    """Leave the frame away, and draw a thin grid behind everything."""
+    axes.grid(visible=True, color=GRID, linewidth=0.7)
+    axes.set_axisbelow(True)
+    open_sides(axes)
+
+
+def plain(name: str, longest: int = LONGEST_LABEL) -> str:
+    """Return a name, shortened, whose dollars begin no formula."""
+    return shortened(name, longest).replace("$", r"\$")
+
+
+def labelled(signal: Signal) -> str:
+    """Return a name with its unit."""
+    return f"{plain(signal.name)} [{signal.unit or '1'}]"
+
+
+def named_ticks(axes: Axes, rows: Sequence[str], columns: Sequence[str]) -> None:
+    """Name rows and columns of a matrix where there is room for it."""
+    if len(rows) <= MOST_TICKS:
+        axes.set_yticks(range(len(rows)), [plain(n) for n in rows], fontsize=8)
+    if len(columns) <= MOST_TICKS:
+        axes.set_xticks(range(len(columns)), [plain(n) for n in columns], fontsize=8, rotation=45, ha="right")
+
+
+def rendered(figure: Figure, suffix: str = ".png", dpi: int = 130) -> bytes:
+    """Return a file's content, the same on every machine that draws it alike."""
+    from matplotlib import rc_context
+
+    buffer = io.BytesIO()
+    with rc_context({"svg.hashsalt": "fmilin"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # of names: a box stands in its place
+        if suffix.lower() == ".svg":
+            figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        else:
+            figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": ""})
+    return buffer.getvalue()

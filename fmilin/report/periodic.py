@@ -1,0 +1,253 @@
+"""Periodic motions, and what Floquet's theory says of them, as tables and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fmilin.errors import UsageError
+from fmilin.linear_model.modes import EigenvalueCluster
+from fmilin.periodic.chart import FloquetChart
+from fmilin.periodic.floquet import Floquet
+from fmilin.periodic.model import PeriodicModel
+from fmilin.periodic.orbit import PeriodicOrbit
+from fmilin.report.family_pictures import rays_of_orders
+from fmilin.report.figures import COLORS, QUIET, UNSTABLE, gridded, line_style, over_one_axis, titled_figure
+from fmilin.report.linear_pictures import shade_outside_unit_circle
+from fmilin.report.numbers import cluster_text, eigenvalue_text, error_text, rough, shortened, value_with_unit
+from fmilin.report.page import Sheet
+from fmilin.report.table import print_fact, print_names, print_remarks, simple_table, table_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NAMES = 8  # shown of a list
+MODES = 24
+ROWS = 24  # of a chart
+
+
+def show_orbit(orbit: PeriodicOrbit, page: Sheet) -> None:
+    """Print the period, what turns, what was free, and how well the motion closes."""
+    model, names = orbit.model, orbit.model.states.names
+    print_fact(page, "Orbit", [shortened(model.info.name), f"period {orbit.period:.12g} s"])
+    gained = [f"{shortened(names[i])} gains {value_with_unit(orbit.shift[i], model.states[i].unit)}"
+              for i in np.flatnonzero(orbit.shift).tolist()]  # fmt: skip
+    if gained:
+        print_fact(page, "A period", gained[:NAMES])
+    if passed := [f"{event.cause} at {event.time:.6g} s" for event in orbit.events]:
+        print_fact(page, "Events", passed[:NAMES])
+    print_fact(page, "Closure", [f"{orbit.closure:.2g} of the sizes of the states"])
+    if orbit.free:
+        print_fact(page, "Free", [f"{name} = {value:.9g}" for name, value in orbit.free.items()])
+
+
+def show_periodic(periodic: PeriodicModel, page: Sheet) -> None:
+    """Print what there is of a periodic model."""
+    P, N = len(periodic.states), len(periodic.full_states)
+    print_fact(page, "Model", [shortened(periodic.info.name), f"period {periodic.period:.12g} s"])
+    print_fact(page, "Order", [f"{P} independent states out of {N}", f"{len(periodic.A)} phases"])
+    print_names(page, periodic)
+    print_fact(page, "A varies", [f"by {rough(100 * periodic.variation)} % over the period"])
+    page.print()
+    print_remarks(page, periodic.remarks)
+
+
+def show_gain(gain: Any, page: Sheet) -> None:  # of the room beside this one
+    """Print what gains along a motion make of it."""
+    _, rows, columns = gain.gain.shape
+    print_fact(page, "Gain", [f"{rows} x {columns} at {len(gain.gain)} phases", f"of {rough(np.abs(gain.gain).max())}"])
+    show_floquet(gain.closed.floquet(), page)
+
+
+def _verdict(chart: FloquetChart, i: tuple[int, ...]) -> str:
+    """Return what a chart says of a point, in words."""
+    if not chart.ok[i]:
+        return "no periodic motion"
+    if chart.stable[i]:
+        return "stable"
+    return "unstable" if chart.unstable[i] else "cannot be told"
+
+
+def show_chart(chart: FloquetChart, page: Sheet) -> None:
+    """Print where over its axes a motion is stable."""
+    good, size = int(chart.ok.sum()), chart.ok.size
+    print_fact(page, "Motion", [shortened(chart.name), f"{good} of {size} points", f"{int(chart.stable.sum())} stable"])
+    page.print()
+    rows = []
+    for i in np.ndindex(chart.ok.shape):
+        values = [f"{axis[k]:.6g}" for axis, k in zip(chart.axes.values(), i, strict=True)]
+        verdict = _verdict(chart, i)
+        figures = [f"{chart.period[i]:.6g}", f"{chart.margin[i]:.6g}"] if chart.ok[i] else ["", ""]
+        rows.append((*values, *figures, verdict))
+    page.print(table_of((*chart.axes, "Period [s]", "Growth [1/s]", ""), rows, most=ROWS))
+
+
+def show_floquet(floquet: Floquet, page: Sheet, orbit: PeriodicOrbit | None = None) -> None:
+    """Print the orbit, if it is there, multipliers, exponents, the harmonics at which modes are seen, and stability."""
+    if orbit is None:
+        print_fact(page, "Motion", [shortened(floquet.name), f"period {floquet.period:.12g} s"])
+    else:
+        show_orbit(orbit, page)
+        page.print()
+    print_fact(page, "Stability", [floquet.verdict])
+    errors = {name: rough(floquet.accuracy[name]) for name in ("multipliers", "exponents")}
+    print_fact(page, "Accuracy", [f"multipliers {errors['multipliers']}", f"exponents {errors['exponents']}/s"])
+    page.print()
+    table = simple_table("Multiplier", "Exponent [1/s]", "Seen at [rad/s]", "Harmonic", "", columns="RRrrl")
+    why = {k: text for text, k in floquet.unit.items()}
+    shown = 0
+    for k, exponent in enumerate(floquet.exponents):
+        paired = bool(np.abs(floquet.exponents - exponent.conj()).min() <= 1e-9 * (1 + abs(exponent)))
+        if paired and exponent.imag < 0:
+            continue  # its conjugate has a line
+        multiplier = complex(floquet.multipliers[k])
+        error = float(floquet.multiplier_errors[k])
+        multiplier_cell = _multiplier_text(multiplier, error, pair=paired and exponent.imag > 0)
+        # products of many factors know fast modes better than the matrix of a period does
+        relative = error / abs(multiplier) if multiplier != 0 else np.inf
+        rate_error = min(floquet.accuracy["exponents"], relative / floquet.period)
+        rate = EigenvalueCluster(complex(exponent), 1, abs(exponent.imag) > rate_error, rate_error)
+        seen = f"{floquet.frequencies[k]:.6g}" if np.isfinite(exponent) else ""
+        text = cluster_text(rate) if np.isfinite(exponent) else "-inf"
+        table.add_row(multiplier_cell, text, seen, str(abs(int(floquet.largest_harmonics[k]))), why.get(k, ""))
+        shown += 1
+        if shown == MODES:
+            break
+    page.print(table)
+    page.print()
+    print_remarks(page, floquet.remarks)
+
+
+def _multiplier_text(value: complex, error: float, *, pair: bool) -> str:
+    """Return a multiplier with the digits that are known, and its error where that is visible; never 0 for 1 +- 1."""
+    if error < abs(value):
+        return cluster_text(EigenvalueCluster(value, 1, pair, error))
+    return f"{eigenvalue_text(value, pair=pair)} (+- {error_text(error)})"
+
+
+SHOWN = 4  # modes, unless they are named
+SEEN = 0.02  # part of a mode below which states and harmonics are left out
+
+
+def multiplier_figure(floquet: Floquet) -> Figure:
+    """Return the multipliers in the complex plane: what lies outside the circle grows."""
+    figure = titled_figure(f"{shortened(floquet.name)}: multipliers of a period of {floquet.period:.6g} s", 6.4, 6.2)
+    axes = figure.add_subplot()
+    reach = 1.15 * max(1.0, float(np.abs(floquet.multipliers).max(initial=0.0)))
+    shade_outside_unit_circle(axes)
+    own = [k for k in range(len(floquet.multipliers)) if k not in floquet.unit.values()]
+    grows = np.abs(floquet.multipliers) > 1 + floquet.multiplier_errors + 1e-9
+    for marks, color, label in (
+        ([k for k in own if not grows[k]], COLORS[0], "dies out, or stays"),
+        ([k for k in own if grows[k]], COLORS[1], "grows"),
+        (sorted(floquet.unit.values()), COLORS[2], "symmetry"),
+    ):
+        if marks:
+            mu = floquet.multipliers[marks]
+            axes.plot(mu.real, mu.imag, "o", color=color, markersize=7, label=label, zorder=3)
+    axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xlabel="real part", ylabel="imaginary part")
+    gridded(axes)
+    axes.legend(loc="lower left", fontsize=9)
+    return figure
+
+
+def floquet_mode_figure(floquet: Floquet, numbers: Sequence[int] | None = None) -> Figure:
+    """Return modes over the period, slowest decay first, and at which frequencies they are seen.
+
+    ``numbers`` count from 1, as the lines of the table do.
+    """
+    chosen = _chosen(floquet, numbers)
+    figure = titled_figure(
+        f"{shortened(floquet.name)}: modes over a period of {floquet.period:.6g} s", 9.5, 2.3 * len(chosen) + 0.6
+    )
+    grid = figure.subplots(len(chosen), 2, squeeze=False, width_ratios=(3, 2))
+    phases = np.arange(len(floquet.modes) + 1) / len(floquet.modes)
+    order = np.argsort(floquet.harmonics)
+    for row, k in zip(grid, chosen, strict=True):
+        mode = np.concatenate((floquet.modes[:, :, k], floquet.modes[:1, :, k]))
+        size = np.abs(mode).max(axis=0)
+        for i in np.flatnonzero(size > SEEN * size.max(initial=0.0))[:8]:
+            row[0].plot(phases, mode[:, i].real, label=shortened(floquet.states.names[i]), **line_style(int(i)))
+        exponent = complex(floquet.exponents[k])
+        row[0].set_ylabel(f"mode {k + 1}\n{rough(exponent.real)} {exponent.imag:+.3g} i", fontsize=9)
+        row[0].legend(fontsize=8, loc="upper right")
+        share = floquet.participation[order, k]
+        visible = share > SEEN
+        at = exponent.imag + 2 * np.pi / floquet.period * floquet.harmonics[order]
+        row[1].vlines(at[visible], 0, share[visible], color=COLORS[0], linewidth=3)
+        row[1].set(ylim=(0, 1.05), ylabel="share")
+        for axes in row:
+            gridded(axes)
+    grid[-1][0].set_xlabel("phase")
+    grid[-1][1].set_xlabel("frequency [rad/s]")
+    return figure
+
+
+def _chosen(floquet: Floquet, numbers: Sequence[int] | None) -> list[int]:
+    count = len(floquet.exponents)
+    if numbers is not None:
+        if beyond := [n for n in numbers if not 1 <= n <= count]:
+            raise UsageError(f"There is no mode {beyond[0]}: there are {count}, counted from 1.")
+        return [n - 1 for n in numbers]
+    one_of_pairs = [k for k in range(count) if floquet.exponents[k].imag >= 0 and np.isfinite(floquet.exponents[k])]
+    return one_of_pairs[:SHOWN]
+
+
+def campbell_figure(chart: FloquetChart) -> Figure:
+    """Return frequencies at which modes are seen over one axis, rays of harmonics, and growth below."""
+    if len(chart.axes) != 1:
+        raise UsageError(f"Campbell's diagram is drawn over one axis, and {len(chart.axes)} vary here.")
+    ((name, axis),) = chart.axes.items()
+    title = f"{shortened(chart.name)}: Campbell diagram of Floquet's exponents"
+    figure, frequency, growth = over_one_axis(title, (3, 2))
+    visible = [k for k in range(chart.exponents.shape[-1]) if _is_first_of_pair(chart, k)]
+    tolerance = 1e-9 * np.nanmax(np.abs(chart.exponents[np.isfinite(chart.exponents)]), initial=1.0)
+    for drawn, k in enumerate(visible):
+        frequency.plot(axis, chart.frequencies[:, k], **line_style(drawn))
+        growth.plot(axis, chart.exponents[:, k].real, **line_style(drawn))
+        grows = chart.exponents[:, k].real > tolerance
+        frequency.plot(axis[grows & chart.unstable], chart.frequencies[grows & chart.unstable, k], "o", color=COLORS[1],
+                       markerfacecolor="white", markersize=5)  # fmt: skip
+    top = 1.1 * float(np.nanmax(chart.frequencies[:, visible], initial=1e-300))
+    rays_of_orders(frequency, axis, 2 * np.pi / chart.period, range(1, 7), top)
+    middle = np.concatenate((axis[:1], (axis[1:] + axis[:-1]) / 2, axis[-1:]))
+    for axes in (frequency, growth):
+        for k in np.flatnonzero(chart.unstable).tolist():  # and half a step beyond
+            axes.axvspan(middle[k], middle[k + 1], color=UNSTABLE, zorder=0)
+    frequency.set(ylim=(0, top), ylabel="seen at [rad/s]")
+    growth.axhline(0, color=QUIET, linewidth=0.8)
+    growth.set(ylabel="growth [1/s]", xlabel=shortened(name))
+    return figure
+
+
+def _is_first_of_pair(chart: FloquetChart, k: int) -> bool:
+    """Whether a mode is drawn: of conjugate ones, whose frequencies and growth are the same, the first."""
+    rows = [(chart.exponents[:, j].real, chart.frequencies[:, j]) for j in range(k + 1)]
+    size = 1e-6 * (1 + np.nanmax(np.abs(rows[k][1]), initial=0.0))
+    return not any(
+        np.nanmax(np.abs(np.concatenate((rows[j][0] - rows[k][0], rows[j][1] - rows[k][1]))), initial=0.0) <= size
+        for j in range(k)
+    )
+
+
+def stability_figure(chart: FloquetChart) -> Figure:
+    """Return where over two axes the motion is stable, and how fast deviations grow elsewhere."""
+    if len(chart.axes) != 2:
+        raise UsageError(f"A stability chart is drawn over two axes, and {len(chart.axes)} vary here.")
+    (first, x), (second, y) = chart.axes.items()
+    figure = titled_figure(f"{shortened(chart.name)}: stability chart", 8.0, 6.0)
+    axes = figure.add_subplot()
+    growth = np.where(chart.unstable, chart.margin, np.nan)
+    axes.set_facecolor("white")
+    mesh = axes.pcolormesh(x, y, growth.T, cmap="OrRd", shading="nearest", vmin=0.0, rasterized=True)
+    if chart.stable.any() and chart.unstable.any() and min(chart.stable.shape) > 1:
+        axes.contour(x, y, np.where(chart.stable, 0.0, 1.0).T, levels=[0.5], colors=[COLORS[0]], linewidths=1.2)
+    if not chart.ok.all():
+        i, j = np.nonzero(~chart.ok)
+        axes.plot(x[i], y[j], "x", color=QUIET, markersize=4, label="no periodic motion")
+        axes.legend(loc="upper right", fontsize=9)
+    figure.colorbar(mesh, ax=axes, label="growth [1/s]")
+    axes.set(xlabel=shortened(first), ylabel=shortened(second))
+    return figure

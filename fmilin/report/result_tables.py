@@ -1,0 +1,338 @@
+"""Points, discoveries, families and mechanisms as tables of 80 columns, or as wide as the terminal; points drawn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fmilin.discovery.result import Discovery
+from fmilin.linear_model.measured_angles import describe_wrapped
+from fmilin.linear_model.model import Point
+from fmilin.linear_model.modes import cluster_modes
+from fmilin.model.interface import OperatingPoint
+from fmilin.models.mechanism.description import MechanismDescription
+from fmilin.report.family_pictures import mode_numbers
+from fmilin.report.figures import COLORS, QUIET, gridded, labelled, titled_figure
+from fmilin.report.numbers import cluster_text, hide_rounding, rough, shortened, value_with_unit
+from fmilin.report.page import Sheet
+from fmilin.report.table import Fact, print_fact, print_facts, print_names, print_remarks, print_rows, table_of
+from fmilin.signals import FloatArray, Signals, rate_unit
+from fmilin.trimming.many_starts import OperatingPoints
+from fmilin.trimming.report import TrimmedPoint, TrimReport
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.table import Table
+
+    from fmilin.families.family import LinearFamily
+
+MOST_STATES = 60  # longer tables are cut, and say how much was left out
+WORTH_SAYING = 1e-8  # how far the solution may be from a point, in sizes of the unknowns, before that is shown
+SHOWN_AS_ZERO = 1e-12  # of a state's size: shown as zero
+
+
+def show_points(points: Sequence[TrimmedPoint], page: Sheet, *, name: str) -> None:
+    """Print what a person wants to know about points of the model ``name``."""
+    for i, point in enumerate(points):
+        if i:
+            page.print()
+        if len(points) > 1:
+            print_fact(page, "Point", [f"{i + 1} of {len(points)}"])
+        show_point(point, page, name=name)
+
+
+def show_point(point: TrimmedPoint, page: Sheet, *, name: str = "") -> None:
+    """Print one point; ``name`` is the model's."""
+    report = point.report
+    if name:
+        print_fact(page, "Model", [shortened(name)])
+    print_fact(page, "Found", [report.summary, f"t = {point.time:.8g} s"])
+    values = dict(zip(report.inputs.names, point.inputs.tolist(), strict=True))
+    shown = hide_rounding(values, report.inputs)
+    inputs = [f"{shortened(s.name)} = {value_with_unit(shown[s.name], s.unit)}" for s in report.inputs]
+    print_facts(page, (("Inputs", inputs or ["none"]), *_parameters(point), *_facts(report)))
+    if len(report.states):
+        page.print()
+        page.print(_states(report, point.states))
+        if len(report.states) > MOST_STATES:
+            page.print(f"and {len(report.states) - MOST_STATES} more; all of them are in a file (-o point.toml)")
+    _show_remarks(report, page)
+
+
+def show_report(report: TrimReport, page: Sheet) -> None:
+    """Print what there is to say about a point beside its values."""
+    print_facts(page, (("Found", [report.summary]), *_facts(report)))
+    if report.moving:
+        rows = (
+            (shortened(s.name), f"{rate:.8g}", rate_unit(s.unit), _kind(report, s.name))
+            for s, rate in zip(report.states, report.rates, strict=True)
+            if s.name in report.moving
+        )
+        print_rows(page, ("State", "Rate", "Unit", ""), rows, columns="lrll")
+    _show_remarks(report, page)
+
+
+def show_plain_point(point: OperatingPoint, page: Sheet) -> None:
+    """Print a point: values by name, by number where it does not know its model."""
+    moved = (
+        f"projection moved a state by {point.adjusted:.2g} of its nominal value" if point.adjusted else "not projected"
+    )
+    print_fact(page, "Point", [f"t = {point.time:.8g} s", moved])
+    print_facts(page, _parameters(point))
+    states, inputs = point.names
+    for title, letter, values, names in (("State", "x", point.states, states), ("Input", "u", point.inputs, inputs)):
+        page.print()
+        if not len(values):
+            page.print(f"No {title.lower()}s.")
+            continue
+        shown = names if len(names) == len(values) else [f"{letter}[{i}]" for i in range(len(values))]
+        rows = ((shortened(name), f"{value:.8g}") for name, value in zip(shown, values.tolist(), strict=True))
+        page.print(table_of((f"{title}s ({len(values)})", "Value"), rows, columns="lr", most=MOST_STATES))
+    print_remarks(page, point.remarks)
+
+
+def _show_remarks(report: TrimReport, page: Sheet) -> None:
+    page.print()
+    print_remarks(page, report.remarks)
+    if not report.remarks:
+        page.print("No warnings.")
+
+
+def _parameters(point: OperatingPoint) -> Iterator[Fact]:
+    if point.parameters:
+        yield "Parameters", [f"{shortened(n)} = {v:.8g}" for n, v in point.parameters.items()]
+
+
+def _facts(report: TrimReport) -> Iterator[Fact]:
+    if report.at_bounds:
+        yield "At a bound", [shortened(n) for n in report.at_bounds]
+    if report.targets:
+        off = {n: f" ({value:+.4g} off)" for n, value in report.missed.items()}
+        yield "Reached", [f"{shortened(n)} = {v:.8g}{off.get(n, '')}" for n, v in report.targets.items()]
+    if report.preferred is not None:
+        each = [f"{v:+.4g} per unit of {shortened(n)}" for n, v in report.multipliers.items()]
+        yield "Least", [f"{report.preferred:.8g}", *each]
+    if report.stability is not None:
+        yield "Stability", [report.stability.text]
+    yield "Residual", [f"{report.residual:.1e}" if report.residual else "0", "in sizes of the states (per second)"]
+    if doubtful := {n: d for n, d in report.distance.items() if d > WORTH_SAYING * _size(report, n)}:
+        yield "Known to", [f"{shortened(n)} +- {rough(d)}" for n, d in doubtful.items()]
+    for i, direction in enumerate(report.free_directions):
+        along = [f"{shortened(n)} by {slope:.4g}" for n, slope in direction.along.items()]
+        follow = [f"and with it {along[0]}", *along[1:]] if along else []
+        yield "" if i else "Free", [f"{shortened(direction.name)} by 1", *follow]
+
+
+def _size(report: TrimReport, name: str) -> float:
+    """Return the size of an unknown; parameters have none, so 1."""
+    for signals in (report.states, report.inputs):
+        if signals.has(name):
+            return float(signals.select([signals.positions[name]]).scales()[0])
+    return 1.0
+
+
+def _states(report: TrimReport, values: FloatArray) -> Table:
+    steady = not report.is_equilibrium
+    heads = ("State", "Value", "Unit", *(("Rate", "Unit", "") if steady else ()))
+    rows = []
+    for signal, value, rate, size in zip(
+        report.states, values, report.rates, report.states.scales(values), strict=True
+    ):
+        cells = [shortened(signal.name), _figure(value, size), signal.unit]
+        if steady:
+            moves = signal.name in report.moving
+            cells += [_figure(rate, size) if moves else "0", rate_unit(signal.unit), _kind(report, signal.name)]
+        rows.append(cells)
+    return table_of(heads, rows[:MOST_STATES], columns="lrlrll"[: len(heads)])
+
+
+def _kind(report: TrimReport, name: str) -> str:
+    if name not in report.moving:
+        return ""
+    rate = "varying rate" if name in report.varying else "constant rate"
+    return f"{rate}, follows" if name in report.dragged else rate
+
+
+def _figure(value: float, size: float) -> str:
+    return f"{0.0 if abs(value) < SHOWN_AS_ZERO * size else value:.8g}"
+
+
+MOST = 40
+
+
+def show_discovery(discovery: Discovery, page: Sheet) -> None:
+    """Print the constraints with their residuals, what was kept out, and the order with and without."""
+    print_fact(page, "Model", [discovery.name, f"{discovery.order} independent states of {discovery.full_order}"])
+    print_fact(page, "Effort", [f"{discovery.visits} visits", f"{discovery.seconds:.1f} s"])
+    if discovery.constant:
+        print_fact(page, "Constant", ["never change, so they are parameters:", *discovery.constant[:MOST]])
+    page.print()
+    if discovery.findings:
+        rows = (
+            (f.expression, f.level, *(f"{v:.0e}" for v in (f.value, f.along_motion, f.along_inputs)))
+            for f in discovery.findings[:MOST]
+        )
+        page.print(table_of(("constraint = 0", "level", "h", "H f", "H f_u"), rows))
+    else:
+        page.print("No constraint was found: nothing says that the states depend on each other.")
+    for k in discovery.kept_out[:MOST]:
+        print_fact(page, "Kept out", [f"{k.expression}: {k.reason}"])
+    for name, whole in (("constraints", discovery.findings), ("kept out", discovery.kept_out)):
+        if len(whole) > MOST:
+            page.print(f"{len(whole) - MOST} more {name}: -o FILE.toml and --json have them all.")
+
+
+def show_signals(signals: Signals, page: Sheet) -> None:
+    """Print names, units, start and nominal values, and the model's own words."""
+    if not len(signals):
+        page.print("No signals.")
+        return
+    rows = ((shortened(s.name), s.unit, f"{s.start:.8g}", f"{s.nominal or '':.6}", s.description) for s in signals)
+    page.print(table_of(("Name", "Unit", "Start", "Nominal", ""), rows, columns="llrrl"))
+
+
+def show_named_point(point: Point, page: Sheet) -> None:
+    """Print the operating point of a linear model, by the model's names."""
+    print_fact(page, "Point", [f"t = {point.time:.8g} s"])
+    for title in ("States", "Inputs", "Outputs", "Parameters"):
+        if values := getattr(point, title.lower()):
+            rows = ((shortened(name), f"{value:.8g}") for name, value in values.items())
+            print_rows(page, (f"{title} ({len(values)})", "Value"), rows, columns="lr")
+
+
+def show_filter(kalman: Any, page: Sheet) -> None:  # of the room beside this one
+    """Print how well each coordinate is known after a measurement, and what the filter takes from which one."""
+    names = kalman.linear.outputs.names
+    print_fact(page, "Kalman filter", [f"every {kalman.sampled.sample_time:g} s", f"of {kalman.linear.model.name}"])
+    print_fact(page, "Measured", [shortened(name) for name in names[:NAMES]])
+    if wrapped := describe_wrapped(kalman.linear.outputs):
+        print_fact(page, "Wraps", wrapped)
+    shown = names[:FILTERED]
+    heads = ("Coordinate", "Unit", "std", *(f"gain of {shortened(name)}" for name in shown))
+    rows = (
+        (shortened(s.name), s.unit, *(f"{v:.4g}" for v in (deviation, *gains[: len(shown)])))
+        for s, deviation, gains in zip(
+            kalman.sampled.states, np.sqrt(np.diag(kalman.covariance)), kalman.gain, strict=True
+        )
+    )
+    print_rows(page, heads, rows, columns="ll" + "r" * (1 + len(shown)))
+
+
+EVENTS = 8
+REASONS = 3  # why points failed
+_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
+ROWS, NAMES = 24, 8  # points and names shown by :func:`show_family`
+FILTERED = 4  # measurements whose gains :func:`show_filter` has columns for
+
+
+def failures_of(family: LinearFamily) -> str:
+    """Say how many points failed, the first of them, and why; reasons that differ in numbers alone count as one."""
+    failed = [int(k) for k in (~family.ok.ravel()).nonzero()[0]]
+    alike: dict[str, list[str]] = {}
+    for k in failed:
+        reason = str(family.reasons.flat[k])
+        alike.setdefault(_NUMBER.sub("#", reason), []).append(reason)
+    shown = sorted(alike.values(), key=len, reverse=True)[:REASONS]
+    at = ", ".join(f"{name} = {value:g}" for name, value in family.grid.values(failed[0]).items())
+    return f"{len(failed)} of {len(family)} points failed, the first at {at}. " + " ".join(
+        f"{len(reasons)} of them{', such as' if len(set(reasons)) > 1 else ''}: {reasons[0]}" for reasons in shown
+    )
+
+
+def show_family(family: LinearFamily, page: Sheet, *, events: bool = False) -> None:
+    """Print a family of any size in few lines; with ``events``, where modes meet, for which they are followed."""
+    print_fact(page, "Family", [shortened(family.template.model.name) or "sweep"])
+    grid = " x ".join(map(str, family.shape)) or "of one point"
+    good = f"{int(family.ok.sum())} of {len(family)} linear models"
+    print_fact(page, "Points", [good, f"order {family.template.order}", f"grid {grid}"])
+    print_names(page, family)
+    if family.switches:
+        print_fact(page, "", ["the coordinates are not the same at all points"])
+    if any(remark.kind == "loop" for remarks in family.remarks.values() for remark in remarks):
+        _show_margins(family, page)
+        return
+    first = range(min(len(family), ROWS))
+    rows = [_line(family, k) for k in first]
+    if len(family) > ROWS:
+        rows.append([f"and {len(family) - ROWS} more", *[""] * (len(family.axes) + 1)])
+    print_rows(page, (*family.axes, "Rightmost eigenvalue [1/s]", "Accuracy of A"), rows)
+    met = family.mode_events if events else ()
+    if met:
+        page.print()
+        numbers = mode_numbers(family.eigenvalues.reshape(len(family), -1))
+    for event in met[:EVENTS]:
+        a, b = (", ".join(f"{n} = {v:g}" for n, v in family.grid.values(k).items()) for k in event.between)
+        one, other = sorted(numbers[m] + 1 for m in event.modes)
+        page.print(f"{event.kind} of modes {one} and {other} between {a} and {b}")
+    if len(met) > EVENTS:
+        page.print(f"... and {len(met) - EVENTS} more")
+
+
+def _show_margins(family: LinearFamily, page: Sheet) -> None:
+    rows = []
+    for k, m in list(enumerate(family.margins().ravel()))[:ROWS]:
+        texts = ["failed" if m is None else "unstable", *[""] * 4]
+        if m is not None and m.stable:
+            texts = [f"{v:.4g}" for v in (*m.gain, m.phase, m.delay, m.disk)]
+        rows.append([*(f"{v:g}" for v in family.grid.values(k).values()), *texts])
+    print_rows(page, (*family.axes, "Gain down", "Gain up", "Phase [deg]", "Delay [s]", "Disk margin"), rows)
+    if len(family) > ROWS:
+        page.print(f"and {len(family) - ROWS} more")
+
+
+def _line(family: LinearFamily, number: int) -> list[str]:
+    values = [f"{v:g}" for v in family.grid.values(number).values()]
+    if not family.ok.flat[number]:
+        return [*values, "failed", ""]
+    linear = family[tuple(int(i) for i in np.unravel_index(number, family.shape))]
+    clusters = cluster_modes(linear.modes())
+    text = cluster_text(max(clusters, key=lambda cluster: cluster.real)) if clusters else "none"
+    return [*values, text, rough(float(family.layout.part(family.rows, "accuracy")[number, 0]))]
+
+
+def show_mechanism(mechanism: MechanismDescription, page: Sheet) -> None:
+    """Lay out the description on a page."""
+    print_fact(page, "Mechanism", [mechanism.name])
+    print_fact(page, "Gravity", [f"{', '.join(f'{g:g}' for g in mechanism.gravity)} m/s2"])
+    for word, parts in (("Wheels", mechanism.wheels), ("Skates", mechanism.skates), ("Springs", mechanism.springs)):
+        if parts:
+            print_fact(page, word, [str(len(parts))])
+    for word, named in (("Inputs", mechanism.inputs), ("Sensors", mechanism.sensors)):
+        print_fact(page, word, [part.name for part in named] or ["none"])
+    if mechanism.independent:
+        print_fact(page, "Coordinates", mechanism.independent)
+    bodies = ((body.name, "" if body.mass is None else f"{body.mass:.8g}") for body in mechanism.bodies)
+    print_rows(page, (f"Bodies ({len(mechanism.bodies)})", "Mass [kg]"), bodies, columns="lr")
+    joints = [(j.name, j.type, j.parent, j.child) for j in mechanism.joints]
+    for title, rows in (("Joints", joints), ("Loops", [(p.name, p.type, p.first, p.second) for p in mechanism.loops])):
+        if rows or title == "Joints":
+            print_rows(page, (f"{title} ({len(rows)})", "Type", "From", "To"), rows, columns="llll")
+    for remark in mechanism.remarks:
+        print_fact(page, "Note", remark)
+
+
+def points_figure(points: OperatingPoints, x: str | None, y: str | None) -> Figure:
+    """Draw rests over two states, those that stay filled, and where the searches started."""
+    signals = points.signals
+    values = np.array([point.states for point in points])
+    widest = [int(i) for i in np.argsort(-np.ptp(values, axis=0) / signals.scales(), kind="stable")]
+    i = widest[0] if x is None else signals.index_of(x, "a state of the model")
+    others = [k for k in widest if k != i] or [i]
+    j = others[0] if y is None else signals.index_of(y, "a state of the model")
+    figure = titled_figure(f"{len(points)} rests, {len(points.stable)} of them stay", 7.0, 5.0)
+    axes = figure.subplots()
+    axes.plot(points.starts[:, i], points.starts[:, j], ".", color=QUIET, alpha=0.35, markersize=4, label="starts")
+    stays = np.array([point.report.is_stable for point in points])
+    for some, face, label in ((stays, COLORS[0], "stays"), (~stays, "white", "does not stay")):
+        if some.any():
+            axes.plot(
+                values[some, i], values[some, j], "o", markersize=9, markeredgewidth=1.8, linestyle="none",
+                markerfacecolor=face, markeredgecolor=COLORS[0] if face != "white" else COLORS[1], label=label,
+            )  # fmt: skip
+    axes.set(xlabel=labelled(signals[i]), ylabel=labelled(signals[j]))
+    gridded(axes)
+    axes.legend(frameon=False)
+    return figure

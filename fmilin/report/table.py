@@ -1,0 +1,346 @@
+"""The linear model as a person reads it on a terminal, or in a file of 80 columns."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, TextIO
+
+import numpy as np
+
+from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.modes import cluster_modes, slowness
+from fmilin.linear_model.no_response import assess_stability, step_to_rest
+from fmilin.report.numbers import (
+    EPS,
+    SIGNIFICANT,
+    cluster_text,
+    count_known_digits,
+    hide_rounding,
+    round_to_error,
+    rounded,
+    shortened,
+    value_with_unit,
+)
+from fmilin.signals import Signals, rate_unit
+from fmilin.tolerances import EQUILIBRIUM, TOO_INACCURATE
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from fmilin.diagnostics import Remark
+    from fmilin.families.family import LinearFamily
+    from fmilin.linear_model.modes import Mode
+    from fmilin.periodic.model import PeriodicModel
+    from fmilin.report.page import Sheet
+
+MOST_SIGNALS = 24  # longer lists are cut, and say how much was left out
+FEW = 8  # names of a result of many models
+DAMPING_DIGITS = 6  # shown of a damping ratio
+MOST_MODES = 4  # beside each parameter, in 80 columns
+SEEN = 1e-9  # of the fastest eigenvalue: what a parameter moves it by below this is nothing
+SHOWN_STEP = 1e-6  # of a size: an equilibrium that is as near needs no word
+_WORDS = 13  # columns of the words on the left
+Fact = tuple[str, Sequence[str]]  # A word, and the pieces of what is said about it; a line breaks only between pieces
+
+
+def print_table(linear: LinearModel, stream: TextIO, *, adjusted: float = 0.0) -> None:
+    """Print what a person wants to know; ``adjusted`` is how far projection moved the states, scaled by nominals."""
+    print_on(stream, show_linear, linear, adjusted=adjusted)
+
+
+def show_linear(linear: LinearModel, page: Sheet, *, adjusted: float | None, modes: bool = True) -> None:
+    """Print the same on a console or page, ``adjusted`` None if nobody knows; without ``modes`` none are computed."""
+    print_facts(page, facts_of(linear, adjusted))
+    if len(linear.states):
+        page.print()
+        hint = f"{len(linear.states)} eigenvalues: .eigenvalues() calculates them."
+        page.print(eigenvalue_table(linear.modes(), sampled=linear.sample_time > 0) if modes else hint)
+        stability = assess_stability(linear) if modes else None
+        if stability is not None:
+            page.print()
+            print_fact(page, "Stability", stability.text)
+    if linear.derivatives and len(linear.states) and modes:
+        page.print()
+        page.print("p dl/dp [1/s]: what an eigenvalue l moves by as a parameter p grows, per part of p")
+        values, moved, least = effects_of(linear)  # of a parameter that is zero per unit
+        shown, names = most_moved(moved, least), list(linear.derivatives)
+        heads = [short_eigenvalue(values[i]) for i in shown]
+        order = np.argsort(-np.abs(moved).max(axis=0, initial=0.0), kind="stable")
+        rows = ([names[j], *(_effect(complex(moved[i, j]), least) for i in shown)] for j in order)
+        page.print(table_of(["Parameter", *heads], rows, columns="l" + "r" * len(heads)))
+    page.print()
+    print_remarks(page, linear.warnings)
+    if all(remark.is_information for remark in linear.warnings):
+        page.print("No warnings.")
+
+
+@contextmanager
+def console_on(stream: TextIO) -> Iterator[Console]:
+    """Yield a console that writes to ``stream``; to a file or pipe plain text, 80 columns wide or as COLUMNS says."""
+    from rich.console import Console
+
+    if stream.isatty():
+        yield Console(file=stream, highlight=False, emoji=False, markup=False)
+        return
+    columns = os.environ.get("COLUMNS", "")
+    width = int(columns) if columns.isdigit() and int(columns) >= 40 else 80
+    console = Console(file=stream, width=width, highlight=False, emoji=False, markup=False)
+    with console.capture() as captured:
+        yield console
+    stream.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def print_on(stream: TextIO, show: Callable[..., None], *things: object, **options: Any) -> None:
+    """Print on a stream what ``show`` lays out of some things on a console or page."""
+    with console_on(stream) as console:
+        show(*things, console, **options)
+
+
+def print_facts(page: Sheet, facts: Iterable[Fact]) -> None:
+    """Print words and what is said about each."""
+    for word, pieces in facts:
+        page.print(fact(word, pieces, page.width))
+
+
+def print_fact(page: Sheet, word: str, pieces: Sequence[str]) -> None:
+    """Print a word and what is said about it: a list breaks between its pieces, a text between its words."""
+    separator = " " if isinstance(pieces, str) else ", "
+    page.print(fact(word, pieces.split() if isinstance(pieces, str) else pieces, page.width, separator))
+
+
+def print_remarks(page: Sheet, remarks: Iterable[Remark]) -> None:
+    """Print warnings and notes, one after the other."""
+    for remark in remarks:
+        print_fact(page, remark.heading, str(remark))
+
+
+def fact(word: str, pieces: Sequence[str], width: int, separator: str = ", ") -> Text:
+    """Return a word in bold, and beside it the pieces, broken into lines between them."""
+    from rich.text import Text
+
+    label = f"{word:<{_WORDS - 1}} "  # a word as wide as the column keeps a space behind it
+    lines = [""]
+    for i, piece in enumerate(pieces):
+        last = i == len(pieces) - 1
+        text = piece if last else piece + separator.rstrip()
+        gap = " " if lines[-1] else ""
+        if lines[-1] and len(label) + len(lines[-1]) + len(gap) + len(text) > width:
+            lines.append(text)
+        else:
+            lines[-1] += gap + text
+    room = max(width - len(label), 20)
+    fitting = [part for line in lines for part in textwrap.wrap(line, room, break_on_hyphens=False) or [""]]
+    return Text.assemble((label, "bold"), ("\n" + " " * _WORDS).join(fitting))
+
+
+def simple_table(*heads: str, columns: str = "") -> Table:
+    """Return a table; a column's letter puts it left or right, a capital is never broken, ``f`` is folded."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for head, kind in zip(heads, columns or ["r" if head else "l" for head in heads], strict=True):
+        justify: Literal["left", "right"] = "right" if kind in "rR" else "left"
+        table.add_column(head, justify=justify, no_wrap=kind in "LR", overflow="fold" if kind == "f" else "ellipsis")
+    return table
+
+
+def table_of(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], *, columns: str = "", most: int | None = None
+) -> Table:
+    """Return a :func:`simple_table` with rows, of which those beyond ``most`` are counted in a last one."""
+    table, listed = simple_table(*heads, columns=columns), list(rows)
+    for row in listed[:most]:
+        table.add_row(*row)
+    if most is not None and len(listed) > most:
+        table.add_row(f"and {len(listed) - most} more", *[""] * (len(heads) - 1))
+    return table
+
+
+def print_rows(page: Sheet, heads: Sequence[str], rows: Iterable[Sequence[str]], *, columns: str = "") -> None:
+    """Print a :func:`table_of` rows below an empty line."""
+    page.print()
+    page.print(table_of(heads, rows, columns=columns))
+
+
+def effects_of(linear: LinearModel) -> tuple[list[complex], Any, float]:
+    """Return one eigenvalue of each mode, slowest first, p dl/dp (modes, parameters), and what counts as none."""
+    values = linear.eigenvalues()
+    upper = sorted(np.flatnonzero(values.imag >= 0).tolist(), key=lambda i: slowness(complex(values[i])))
+    sizes = np.array([abs(d.value) or 1.0 for d in linear.derivatives.values()])
+    moved = linear.eigenvalue_derivatives()[upper] * sizes
+    return values[upper].tolist(), moved, SEEN * float(np.max(np.abs(values), initial=0.0))
+
+
+def most_moved(moved: Any, least: float) -> list[int]:
+    """Return the modes on which parameters have the largest effects, slowest first."""
+    largest = np.abs(moved).max(axis=1, initial=0.0)
+    return sorted([i for i in np.argsort(-largest, kind="stable").tolist() if largest[i] > least][:MOST_MODES])
+
+
+def short_eigenvalue(value: complex) -> str:
+    """Return an eigenvalue with four digits."""
+    return f"{value.real:.4g}" if value.imag == 0 else f"{value.real:.4g} ± {value.imag:.4g} i"
+
+
+def _effect(effect: complex, least: float) -> str:
+    if abs(effect) <= least:
+        return "0"
+    return f"{effect.real:+.3g}" if abs(effect.imag) <= least else f"{effect.real:+.3g}{effect.imag:+.3g}i"
+
+
+def order_text(linear: LinearModel) -> str:
+    """Return ``2 independent states out of 10``."""
+    P, N = len(linear.states), len(linear.full_states)
+    return f"{P} independent state{'' if P == 1 else 's'} out of {N}"
+
+
+def eigenvalue_table(modes: Sequence[Mode], *, sampled: bool = False) -> Table:
+    """Return one line per real eigenvalue or pair of complex ones, slowest first; one for those that are the same."""
+    whose = " of the sampled motion" if sampled else ""
+    table = simple_table(f"Eigenvalue [1/s]{whose}", "Frequency [rad/s]", "[Hz]", "Damping ratio", columns="Rrrr")
+    for cluster in cluster_modes(modes):
+        cells = ["", "", ""]
+        if cluster.is_pair:
+            frequency = abs(cluster.eigenvalue)
+            digits = count_known_digits(frequency, cluster.error, SIGNIFICANT)
+            damping = -rounded(round_to_error(cluster.eigenvalue, cluster.error)).real / frequency + 0.0
+            damping_digits = count_known_digits(cluster.eigenvalue.real, cluster.error, DAMPING_DIGITS)
+            cells = [
+                f"{frequency:.{digits}g}",
+                f"{frequency / (2 * np.pi):.{digits}g}",
+                f"{damping:.{damping_digits}g}",
+            ]
+        table.add_row(cluster_text(cluster), *cells)
+    return table
+
+
+def facts_of(linear: LinearModel, adjusted: float | None = None) -> Iterator[Fact]:
+    """Yield words, empty where the one before goes on, with what is said about the model."""
+    point, accuracy, model = linear.point, linear.accuracy, linear.model
+    kind = f"FMI {model.fmi_version}" if model.fmi_version else "native"
+    yield "Model", [f"{shortened(model.name)} ({kind})", *([f"made by {model.tool}"] if model.tool else [])]
+    yield "Order", [order_text(linear)]
+    yield "Coordinates", _names(linear.states)
+    yield "", [f"chosen by {_choice(linear)}", f"condition number {accuracy.conditioning:.3g}"]
+    yield "Inputs", _names(linear.inputs) if linear.inputs or not linear.states else ["none: a free response"]
+    yield "Outputs", _names(linear.outputs)
+    yield "Point", [f"t = {point.time:.8g} s", *([] if adjusted is None else [_moved(adjusted)])]
+    yield "", _values(point.states, linear.full_states)
+    if point.inputs:
+        yield "", _values(point.inputs, linear.inputs)
+    if point.parameters:
+        yield "Parameters", _values(point.parameters, Signals())
+    yield "Equilibrium", [_equilibrium(linear)]
+    yield "Derivatives", _derivatives(linear)
+    yield from zip(("Accuracy", ""), _errors(linear), strict=False)
+    yield "", [f"constraint residual {accuracy.constraint_residual:.1e}"]
+
+
+def _errors(linear: LinearModel) -> Iterator[list[str]]:
+    """Yield relative errors, and absolute ones of matrices that are all zeros but for what rounding left."""
+    relative, absolute = [], []
+    for name in "ABCD":
+        error = getattr(linear.accuracy, name)
+        if error > TOO_INACCURATE:
+            absolute.append(f"{name} {float(getattr(linear.errors, name).max(initial=0.0)):.1e}")
+        else:
+            relative.append(f"{name} {error:.1e}")
+    for kind, errors in (("relative", relative), ("absolute", absolute)):
+        if errors:
+            yield [f"{kind} errors about {errors[0]}", *errors[1:]]
+
+
+def print_names(page: Sheet, result: LinearFamily | PeriodicModel) -> None:
+    """Print the names of coordinates, inputs and outputs."""
+    for word, signals in (("Coordinates", result.states), ("Inputs", result.inputs), ("Outputs", result.outputs)):
+        print_fact(page, word, _names(signals, FEW))
+
+
+def _names(signals: Signals, most: int = MOST_SIGNALS) -> list[str]:
+    return cut_list([*map(shortened, signals.names)], most) or ["none"]
+
+
+def _values(values: Mapping[str, float], signals: Signals) -> list[str]:
+    units = dict(zip(signals.names, signals.units, strict=True))
+    shown = hide_rounding(values, signals)
+    return cut_list([f"{shortened(n)} = {value_with_unit(v, units.get(n, ''))}" for n, v in shown.items()])
+
+
+def cut_list(pieces: list[str], most: int = MOST_SIGNALS) -> list[str]:
+    """Return a list of names or values, a long one cut with a count."""
+    more = len(pieces) - most
+    return pieces if more <= 0 else [*pieces[:most], f"and {more} more"]
+
+
+def _choice(linear: LinearModel) -> str:
+    words = {
+        "named": "name",
+        "partition": "partition (QR)",
+        "tangent": "tangent space (SVD)",
+        "turning": "axes that do not turn with bodies",
+        "identified": "the order of the responses",
+        "enlarged": "pivoted QR, enlarged set of velocities",
+    }
+    return words.get(linear.method.coordinates, linear.method.coordinates)
+
+
+def _moved(adjusted: float) -> str:
+    if adjusted == 0:
+        return "not projected"
+    return f"projected onto the constraints, which moved a state by {adjusted:.2g} of its nominal value"
+
+
+def _equilibrium(linear: LinearModel) -> str:
+    is_equilibrium = linear.is_equilibrium
+    kinds = {remark.kind for remark in linear.warnings}
+    if is_equilibrium is None:
+        return "not tested"
+    if not len(linear.states):
+        return "no" if not is_equilibrium else "yes: nothing can move"
+    rates = linear.f0 / (linear.sample_time or 1.0)
+    relative = abs(rates) / linear.states.scales(linear.y0)
+    fastest = int(relative.argmax())
+    if is_equilibrium:
+        largest = abs(rates).max() if relative[fastest] > EPS else 0.0  # below it is what rounding leaves of a zero
+        return f"yes (no coordinate changes faster than {largest:.1e} per second{_still_away(linear)})"
+    name, unit = shortened(linear.states[fastest].name), rate_unit(linear.states[fastest].unit)
+    no = "no, a steady motion" if "steady" in kinds else "no"
+    return f"{no}: {name} changes at {rates[fastest]:.8g} {unit}{_still_away(linear)}; f0 is kept"
+
+
+def _still_away(linear: LinearModel) -> str:
+    """Return how far rest is where rates are small and it is not at the point, else nothing."""
+    if not (np.abs(linear.f0) <= EQUILIBRIUM * linear.states.scales(linear.y0)).all():
+        return ""
+    newton = step_to_rest(linear)
+    i = int(np.abs(newton.step).argmax())
+    if newton.is_within(SHOWN_STEP):
+        return ""
+    step = newton.step[i] * linear.states.scales(linear.y0)[i]
+    away = f"a Newton step of {step:.2g} {linear.states[i].unit}".rstrip()
+    return (
+        f", {away} in {shortened(linear.states[i].name)} from rest" if newton.balances else ", which nothing balances"
+    )
+
+
+def _derivatives(linear: LinearModel) -> list[str]:
+    words = {
+        "exact": "exact directional derivatives",
+        "differences": "central differences on the manifold",
+        "mixed": "exact where that can be trusted",
+        "steps": "differences over one step of the model's own solver",
+        "responses": "identified from responses to pulses",
+        "multisine": "identified from the frequency response",
+    }
+    method = linear.method
+    pieces = [words.get(method.derivatives, method.derivatives)]
+    if method.derivatives == "mixed":
+        pieces.append("differences elsewhere")
+    pieces.append(f"{method.evaluations} evaluations")
+    return pieces + ([f"{method.products} directions"] if method.products else [])

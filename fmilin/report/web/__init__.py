@@ -1,0 +1,87 @@
+"""A report of a linear model, a family or a motion that repeats as one HTML file that needs nothing else."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from fmilin.errors import UsageError
+from fmilin.families.family import LinearFamily
+from fmilin.formats import is_named_as
+from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.verification import Verification
+from fmilin.model.interface import Model
+from fmilin.periodic.chart import FloquetChart
+from fmilin.periodic.model import PeriodicModel
+from fmilin.report import periodic as motions
+from fmilin.report.web.blocks import Section, html_of, number, picture, table, text
+from fmilin.report.web.of_family import family_report
+from fmilin.report.web.of_linear import linear_report
+from fmilin.support.files import check_writable, write_atomically
+
+
+def periodic_report(periodic: PeriodicModel) -> str:
+    """Return the report of a periodic model as one HTML file."""
+    floquet, P = periodic.floquet(), len(periodic.states)
+    why = {k: name for name, k in floquet.unit.items()}
+    rows = [
+        [number(k + 1), *map(number, (mu.real, mu.imag, abs(mu), s.real, s.imag, floquet.frequencies[k])),
+         number(int(floquet.largest_harmonics[k])), why.get(k, "")]
+        for k, (mu, s) in enumerate(zip(floquet.multipliers, floquet.exponents, strict=True))
+    ]  # fmt: skip
+    heads = ["Mode", "Multiplier, real", "imaginary", "size", "Exponent [1/s], real", "imaginary", "Seen at [rad/s]",
+             "Harmonic", "Symmetry"]  # fmt: skip
+    accuracy = ", ".join(f"{name} {value:.2g}" for name, value in floquet.accuracy.items())
+    closing = f"Accuracy: {accuracy}; the motion closes to {periodic.closure:.2g} of the sizes of the states."
+    sections = [
+        Section("Stability", [text(f"{floquet.verdict.capitalize()}.", closing, alarm=floquet.stable is not True),
+                              table("Multipliers of a period", heads, rows)]),
+        Section("Pictures", [picture("Multipliers", partial(motions.multiplier_figure, floquet)),
+                             picture("Modes over the period", partial(motions.floquet_mode_figure, floquet))]),
+        Section("Remarks", [text(*(remark.message for remark in periodic.remarks))] if periodic.remarks else []),
+    ]  # fmt: skip
+    subtitle = f"period {periodic.period:.9g} s, {P} independent states, {len(periodic.A)} phases"
+    return html_of(periodic.info.name or "periodic motion", subtitle, sections)
+
+
+def chart_report(chart: FloquetChart) -> str:
+    """Return the report of a chart as one HTML file."""
+    drawn = motions.campbell_figure if len(chart.axes) == 1 else motions.stability_figure
+    axes = list(chart.axes.values())
+    rows = [
+        [*(number(float(axis[k])) for axis, k in zip(axes, i, strict=True)), number(float(chart.period[i])),
+         number(float(chart.margin[i]), alarm=bool(chart.unstable[i])), str(chart.reasons[i])]
+        for i in np.ndindex(chart.ok.shape)
+    ]  # fmt: skip
+    heads = [*chart.axes, "Period [s]", "Growth [1/s]", "Why there is nothing"]
+    sections = [Section("Picture", [picture("Stability", partial(drawn, chart))]),
+                Section("Points", [table("Multipliers' growth over the grid", heads, rows)])]  # fmt: skip
+    return html_of(chart.name or "chart", f"{int(chart.stable.sum())} of {chart.ok.size} points are stable", sections)
+
+
+def report_html(
+    result: LinearModel | LinearFamily | PeriodicModel | FloquetChart,
+    verification: Verification | None = None,
+    model: Model | None = None,
+) -> str:
+    """Return the report of a linear model, a family or a motion that repeats as the text of one HTML file."""
+    if isinstance(result, PeriodicModel):
+        return periodic_report(result)
+    if isinstance(result, FloquetChart):
+        return chart_report(result)
+    if isinstance(result, LinearFamily):
+        return family_report(result)
+    return linear_report(result, verification, model)
+
+
+def save_report(
+    result: LinearModel | LinearFamily,
+    path: str | Path,
+    verification: Verification | None = None,
+    model: Model | None = None,
+) -> None:
+    """Write the report."""
+    if not is_named_as(path, "page"):
+        raise UsageError(f"Cannot write a report to '{path}': it is a page, whose file ends in .html.")
+    check_writable(path)
+    write_atomically(path, report_html(result, verification, model).encode("utf-8"))

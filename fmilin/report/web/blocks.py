@@ -1,0 +1,147 @@
+"""What a report consists of: sections of texts, tables that can be sorted, and pictures; and the file made of them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from fmilin.errors import FmilinError
+from fmilin.report.figures import rendered
+from fmilin.version import __version__
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_VECTORS = 250_000  # bytes of an SVG picture; one with more goes in as PNG
+DPI = 110
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table."""
+
+    text: str
+    value: float | None = None  # what it is sorted by; by its text where None
+    alarm: bool = False  # whether it catches the eye
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that can be sorted by every column."""
+
+    caption: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    more: str = ""  # what was left out
+
+    kind: str = field(default="table", init=False)
+
+    @property
+    def numeric(self) -> list[bool]:
+        """Whether each column holds numbers, and so stands at the right."""
+        return [
+            any(row[c].value is not None for row in self.rows)
+            and all(row[c].value is not None or not row[c].text for row in self.rows)
+            for c in range(len(self.heads) or max(map(len, self.rows), default=0))
+        ]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture inside the file."""
+
+    caption: str
+    source: str
+    kind: str = field(default="picture", init=False)
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph, or a list of them."""
+
+    lines: Sequence[str]
+    alarm: bool = False
+    kind: str = field(default="text", init=False)
+
+
+Block = Table | Picture | Text
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report, with an entry in its contents."""
+
+    title: str
+    blocks: Sequence[Block]
+
+    @property
+    def anchor(self) -> str:
+        """Its name in links."""
+        return "".join(c if c.isalnum() else "-" for c in self.title.lower())
+
+
+def number(value: float, unit: str = "", *, digits: int = 6, alarm: bool = False) -> Cell:
+    """Return a number as a cell; empty where it is NaN."""
+    if math.isnan(value):
+        return Cell("", None)
+    shown = "∞" if math.isinf(value) else f"{value + 0.0:.{digits}g}"
+    return Cell(f"{shown} {unit}".rstrip(), value, alarm)
+
+
+def text(*lines: str, alarm: bool = False) -> Text:
+    """Return paragraphs."""
+    return Text([line for line in lines if line], alarm)
+
+
+def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], *, most: int = 5000) -> Table:
+    """Return a table; plain strings become cells, and rows beyond ``most`` are counted."""
+    listed = [[c if isinstance(c, Cell) else Cell(str(c)) for c in row] for row in rows]
+    more = f"and {len(listed) - most} more rows: they are in the file of the model" if len(listed) > most else ""
+    return Table(caption, heads, listed[:most], more)
+
+
+def picture(caption: str, draw: Callable[[], Figure]) -> Block:
+    """Return a picture; a sentence in its place where there is nothing to draw."""
+    try:
+        figure = draw()
+    except FmilinError as error:
+        return text(f"{caption}: {error}")
+    content, kind = rendered(figure, ".svg"), "svg+xml"
+    if len(content) > MOST_VECTORS:
+        content, kind = rendered(figure, ".png", DPI), "png"
+    return Picture(caption, f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}")
+
+
+def html_of(title: str, subtitle: str, sections: Sequence[Section]) -> str:
+    """Return the file: everything in it, and nothing that it could load from elsewhere."""
+    script = _resource("sort.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+    rendered_page: str = _template().render(
+        title=title,
+        subtitle=subtitle,
+        sections=[s for s in sections if s.blocks],
+        style=_resource("report.css"),
+        script=script,
+        digest=digest,
+        version=__version__,
+    )
+    return rendered_page
+
+
+@cache
+def _resource(name: str) -> str:
+    return files(__package__).joinpath(name).read_text("utf-8")
+
+
+@cache
+def _template() -> Any:
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(_resource("report.html.jinja"))

@@ -1,0 +1,336 @@
+"""The report of a family of linear models: its modes followed over the grid, accuracy, remarks, every point."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from fmilin.families.family import LinearFamily
+from fmilin.linear_model.modal import ModalAnalysis, modal_analysis
+from fmilin.linear_model.modes import cluster_modes
+from fmilin.report.family_pictures import GROWING, known_eigenvalues, known_errors, mode_numbers
+from fmilin.report.numbers import cluster_text, matrices_of, rough, shortened
+from fmilin.report.web.blocks import Block, Cell, Section, html_of, number, picture, table, text
+from fmilin.signals import FloatArray, Signals
+
+MOST_POINTS = 2000  # that are looked at for participation and channels, evenly chosen; those of the eigenvalues are all
+MOST_MODES = 200
+
+
+@dataclass(frozen=True, eq=False)
+class _Followed:
+    """Shares of every mode at some points: shape (points, modes, channels); and where a mode is not moved or seen."""
+
+    points: Sequence[int]
+    participation: FloatArray
+    controllability: FloatArray
+    observability: FloatArray
+    unmoved: FloatArray
+    unseen: FloatArray
+
+
+def family_mode_sections(family: LinearFamily) -> list[Section]:
+    """Return the sections about modes, and about controllability and observability."""
+    if not family.ok.any() or not family.template.order:
+        return []
+    values = family.eigenvalues.reshape(len(family), -1)
+    # Of two modes that are conjugates of each other at every point one is shown.
+    numbers = [k + 1 for k in mode_numbers(values)]
+    columns = np.flatnonzero((np.isfinite(values) & (values.imag >= 0)).any(axis=0)).tolist()[:MOST_MODES]
+    shown = {m: numbers[m] for m in sorted(columns, key=numbers.__getitem__)}
+    followed = _follow(family, values)
+    names = [f"coordinate {k + 1}" for k in range(family.template.order)] if family.switches else family.states.names
+    mean = followed.participation.mean(axis=0)
+    rows = ([number(shown[m], digits=4), *(number(100 * p, digits=3) for p in mean[m])] for m in shown)
+    heads = ["Mode", *map(shortened, names)]
+    caption = (
+        f"Participation factors in percent, mean over {_count(family, followed)}; independent of units and scaling"
+    )
+    return [
+        Section("Modes", [*_modes(family, shown), table(caption, heads, rows), *_events(family, numbers)]),
+        Section("Controllability and observability", _channels(family, followed, shown)),
+    ]
+
+
+def _modes(family: LinearFamily, shown: Mapping[int, int]) -> list[Block]:
+    spectra = known_eigenvalues(family).reshape(len(family), -1)
+    errors = known_errors(family).reshape(spectra.shape)
+    grows = np.isin(family.spectra.kinds, GROWING)
+    rows = []
+    for m in shown:
+        w = spectra[:, m]
+        size = np.abs(w)
+        finite = np.isfinite(size)
+        swings = finite & (np.abs(w.imag) > 1e-9 * size) & (size > 0)
+        ratio = np.where(swings, -w.real / np.where(size > 0, size, 1.0), np.nan)
+        growing = int(grows[:, m].sum())
+        error = float(np.nanmax(errors[:, m]))
+        right = int(np.nanargmax(np.where(finite, w.real, -np.inf)))
+        rows.append(
+            [
+                number(shown[m], digits=4), number(float(np.nanmin(w.real))),
+                number(float(np.nanmax(w.real)), alarm=growing > 0),
+                Cell(_at(family, right)), number(_least(np.where(swings, np.abs(w.imag), np.nan))),
+                number(-_least(-np.where(swings, np.abs(w.imag), np.nan))), number(_least(ratio), digits=4),
+                number(growing, digits=8, alarm=growing > 0), number(error, digits=2),
+            ]
+        )  # fmt: skip
+    heads = ["Mode", "Real part [1/s] from", "to", "largest at", "Frequency [rad/s] from", "to",
+             "Smallest damping ratio", "Points where it grows", "Largest error [1/s]"]  # fmt: skip
+    return [table("Modes followed over the grid by their eigenvectors; of a pair one", heads, rows)]
+
+
+def _least(values: np.ndarray) -> float:
+    return float(np.nanmin(values)) if np.isfinite(values).any() else float("nan")
+
+
+def _at(family: LinearFamily, point: int) -> str:
+    return ", ".join(f"{name} = {value:.6g}" for name, value in family.grid.values(point).items())
+
+
+def _events(family: LinearFamily, numbers: Sequence[int]) -> list[Block]:
+    rows = [
+        [e.kind, *(number(numbers[m], digits=4) for m in e.modes), *(_at(family, k) for k in e.between)]
+        for e in family.mode_events
+    ]
+    heads = ["What", "Mode", "and mode", "Between", "and"]
+    return [table("Where modes meet", heads, rows, most=500)] if rows else []
+
+
+def _follow(family: LinearFamily, values: np.ndarray) -> _Followed:
+    """Analyse points one by one, and sort what is found by the modes that run through the grid."""
+    good = np.flatnonzero(family.ok)
+    points = good[np.unique(np.linspace(0, len(good) - 1, min(len(good), MOST_POINTS)).round().astype(int))].tolist()
+    analyses = [modal_analysis(family.linear_model(k)) for k in points]
+    groups = [_groups_of(analysis, values[k]) for analysis, k in zip(analyses, points, strict=True)]
+
+    def stacked(name: str) -> FloatArray:
+        return np.array([getattr(a, name)[p] for a, p in zip(analyses, groups, strict=True)], dtype=float)
+
+    counts = np.array([[a.groups[g].count for g in p] for a, p in zip(analyses, groups, strict=True)], dtype=float)
+    shares = (stacked(name) for name in ("participation", "controllability", "observability"))
+    never = ((stacked(name) == counts[..., None]).astype(float) for name in ("unmoved", "unseen"))
+    return _Followed(points, *shares, *never)
+
+
+def _groups_of(analysis: ModalAnalysis, values: np.ndarray) -> list[int]:
+    """Return the group that each eigenvalue belongs to, with its conjugate."""
+    centres = np.array([g.eigenvalue for g in analysis.groups])
+    upper = values.real + 1j * np.abs(values.imag)
+    return [int(k) for k in np.argmin(np.abs(centres - upper[:, None]), axis=1)]
+
+
+def _count(family: LinearFamily, followed: _Followed) -> str:
+    good = int(family.ok.sum())
+    return f"{len(followed.points)} points" + ("" if len(followed.points) == good else f" of {good}, evenly chosen")
+
+
+def _channels(family: LinearFamily, followed: _Followed, shown: Mapping[int, int]) -> list[Block]:
+    blocks: list[Block] = [
+        text(
+            "The share of a mode is the largest part that it has in the impulse response of any coordinate to the "
+            "input; for outputs, in the response to initial values. 'not' counts the points where this input cannot "
+            "move it, this output does not show it, by the test of Popov, Belevitch and Hautus. Looked at: "
+            f"{_count(family, followed)}."
+        )
+    ]
+    channels = (
+        ("Which input moves which mode: share in percent", family.inputs, followed.controllability, followed.unmoved),
+        ("Which output shows which mode: share in percent", family.outputs, followed.observability, followed.unseen),
+    )
+    return [*blocks, *(_shares(*channel, shown) for channel in channels if len(channel[1]))]
+
+
+def _shares(caption: str, signals: Signals, shares: FloatArray, lack: FloatArray, shown: Mapping[int, int]) -> Block:
+    rows: list[list[Cell]] = []
+    for m in shown:
+        cells = [number(shown[m], digits=4)]
+        for c in range(len(signals)):
+            low, high, never = 100 * shares[:, m, c].min(), 100 * shares[:, m, c].max(), int(lack[:, m, c].sum())
+            said = f"{rough(low)} to {rough(high)}" if high - low > 0.5 else rough(high)
+            if never:
+                said = "not" if never == len(shares) else f"{said}, not at {never}"
+            cells.append(Cell(said, float(low), alarm=never > 0))
+        rows.append(cells)
+    return table(caption, ["Mode", *map(shortened, signals.names)], rows)
+
+
+def family_report(family: LinearFamily) -> str:
+    """Return the report of a family as one HTML file."""
+    name = family.template.model.name or "sweep"
+    sections = [
+        Section("Overview", _overview(family)),
+        Section("Pictures", _pictures(family)),
+        *family_mode_sections(family),
+        Section("Coordinates", _coordinates(family)),
+        Section("Accuracy", _accuracy(family)),
+        Section("Remarks", list(_remarks(family))),
+        Section("Points", _points(family)),
+    ]
+    t = family.template
+    subtitle = (
+        f"{int(family.ok.sum())} linear models at {len(family)} operating points: {t.order} independent states out of "
+        f"{len(t.full_states)}, inputs: {len(t.inputs)}, outputs: {len(t.outputs)}"
+    )
+    return html_of(name, subtitle, sections)
+
+
+def _overview(family: LinearFamily) -> list[Block]:
+    t, good = family.template, int(family.ok.sum())
+    model = t.model
+    rows = [
+        ["Model", f"{model.name} ({f'FMI {model.fmi_version}' if model.fmi_version else 'native'})"],
+        *([["Made by", model.tool]] if model.tool else []),
+        *([["Identity", model.guid]] if model.guid else []),
+        [
+            "Points",
+            f"{good} of {len(family)} have a linear model; grid {' x '.join(map(str, family.shape)) or 'of one point'}",
+        ],
+        ["Sampling", f"every {t.sample_time:g} s" if t.sample_time > 0 else "continuous"],
+        ["Inputs", ", ".join(map(shortened, t.inputs.names)) or "none"],
+        ["Outputs", ", ".join(map(shortened, t.outputs.names)) or "none"],
+    ]
+    axes = (
+        [name, number(len(values), digits=8), number(float(np.min(values))), number(float(np.max(values)))]
+        for name, values in family.axes.items()
+    )
+    blocks: list[Block] = [table("", [], rows), table("What varies", ["Name", "Values", "From", "To"], axes)]
+    if good < len(family):
+        reasons = Counter(str(r) for r in family.reasons[~family.ok])
+        failed = ([number(count, digits=8), reason] for reason, count in reasons.most_common())
+        blocks.append(table("Why points have no linear model", ["Points", "Reason"], failed, most=50))
+    return blocks
+
+
+def _pictures(family: LinearFamily) -> list[Block]:
+    if not family.ok.any() or not family.template.order or not family.axes:
+        return []
+    plot = family.plot
+    blocks = [picture("Root locus", plot.root_locus), picture("Eigenvalues over the last axis", plot.eigenvalues)]
+    if (np.abs(np.nan_to_num(family.eigenvalues.imag)) > 0).any():
+        blocks.append(picture("Frequencies and damping (Campbell's diagram)", plot.campbell))
+    if len(family.shape) == 2 and min(family.shape) > 1:
+        quantities = ("growth", "damping", "accuracy")
+        blocks += [picture(f"Over both axes: {name}", partial(plot.surface, name)) for name in quantities]
+    return blocks
+
+
+def _coordinates(family: LinearFamily) -> list[Block]:
+    conditioning = family.array("accuracy").reshape(len(family), -1)[:, -1]
+    rows = []
+    for k, choice in enumerate(family.choices):
+        here = family.chosen == k
+        worst = float(np.nanmax(conditioning[here])) if here.any() else np.nan
+        names = ", ".join(map(shortened, choice.states.names)) or "none"
+        rows.append([Cell(names), Cell(choice.method[1]), number(int(here.sum()), digits=8), number(worst, digits=3)])
+    warning = [text("The coordinates are not the same at all points.", alarm=True)] if family.switches else []
+    heads = ["Independent coordinates", "Chosen by", "Points", "Largest condition number"]
+    return [*warning, table("Which coordinates, and how", heads, rows)]
+
+
+def _accuracy(family: LinearFamily) -> list[Block]:
+    if not family.ok.any():
+        return []
+    rows = sorted(_entries(family), key=lambda row: -(row[5].value or 0.0))
+    heads = ["Matrix", "Row", "Column", "From", "To", "Largest error over the largest entry of its row", "At"]
+    return [
+        text(
+            "Every entry of every point has an estimated error; here the worst of all points. It counts against the "
+            "largest entry of its row at that point; 0 means exact."
+        ),
+        table("Entry by entry, the least certain first", heads, rows, most=2000),
+    ]
+
+
+def _entries(family: LinearFamily) -> Iterator[list[Cell]]:
+    good = np.flatnonzero(family.ok)
+    for name, rows, columns in matrices_of(family):
+        values = family.layout.part(family.rows[good], name)
+        errors = family.layout.part(family.rows[good], f"error_{name}")
+        if not values.size:
+            continue
+        largest = np.abs(values).max(axis=2, keepdims=True)
+        part = errors / np.where(largest > 0, largest, 1.0)
+        for i, j in np.ndindex(*values.shape[1:]):
+            entry = values[:, i, j]
+            if not entry.any() and not errors[:, i, j].any():
+                continue
+            worst = int(np.argmax(part[:, i, j]))
+            most = float(part[worst, i, j])
+            yield [
+                Cell(name), Cell(_row_name(family, i, rows.names)), Cell(_row_name(family, j, columns.names)),
+                number(float(entry.min())), number(float(entry.max())), number(most, digits=2, alarm=most > 1e-3),
+                Cell(_at(family, int(good[worst])) if most > 0 else ""),
+            ]  # fmt: skip
+
+
+def _row_name(family: LinearFamily, k: int, names: tuple[str, ...]) -> str:
+    switched = family.switches and names == family.states.names
+    return f"coordinate {k + 1}" if switched else names[k]
+
+
+def _remarks(family: LinearFamily) -> Iterator[Block]:
+    """Yield remarks that are alike once, with the number of points that have them."""
+    by_kind: dict[str, list[tuple[int, str, bool]]] = {}
+    for k, remarks in family.remarks.items():
+        for remark in remarks:
+            by_kind.setdefault(remark.kind, []).append((k, remark.message, remark.is_information))
+    if not by_kind:
+        yield text("No warnings.")
+        return
+    rows = (
+        [kind, "note" if occurrences[0][2] else "warning", number(len({k for k, *_ in occurrences}), digits=8),
+         _at(family, occurrences[0][0]), occurrences[0][1]]
+        for kind, occurrences in sorted(by_kind.items())
+    )  # fmt: skip
+    yield table("Remarks by kind", ["Kind", "", "Points", "First at", "As said there"], rows)
+
+
+def _points(family: LinearFamily) -> list[Block]:
+    heads = [*family.axes, "Rightmost eigenvalue [1/s]", "Smallest damping ratio", "Slowest [rad/s]", "Fastest [rad/s]",
+             "Accuracy of A", "Residual", "Remarks"]  # fmt: skip
+    values = known_eigenvalues(family).reshape(len(family), -1)
+    grows = np.asarray(np.isin(family.spectra.kinds, GROWING).any(axis=-1))
+    accuracy = family.layout.part(family.rows, "accuracy")
+    rows = []
+    for k in range(len(family)):
+        at = [number(v) for v in family.grid.values(k).values()]
+        if not family.ok.flat[k]:
+            rows.append([*at, Cell("failed", alarm=True), *[Cell("")] * 5, Cell(str(family.reasons.flat[k])[:200])])
+            continue
+        w = values[k]
+        kinds = ", ".join(sorted({r.kind for r in family.remarks.get(k, ())}))
+        rows.append(
+            [
+                *at,
+                _rightmost(family, k, grows=bool(grows[k])),
+                *_figures(w),
+                number(accuracy[k, 0], digits=2),
+                number(accuracy[k, -2], digits=2),
+                Cell(kinds),
+            ]
+        )
+    return [table("Every point of the grid", heads, rows, most=20_000)]
+
+
+def _rightmost(family: LinearFamily, k: int, *, grows: bool) -> Cell:
+    """Return the rightmost eigenvalue of a point with its error, or its cluster."""
+    clusters = cluster_modes(family.linear_model(k).modes())
+    if not clusters:
+        return Cell("none")
+    rightmost = max(clusters, key=lambda cluster: cluster.real)
+    return Cell(cluster_text(rightmost), rightmost.real, grows)
+
+
+def _figures(w: np.ndarray) -> list[Cell]:
+    """Return the smallest damping ratio, the slowest and the fastest frequency."""
+    if not len(w):
+        return [Cell(""), Cell(""), Cell("")]
+    size = np.abs(w)
+    swings = (np.abs(w.imag) > 1e-9 * size) & (size > 0)
+    ratio = float((-w.real[swings] / size[swings]).min()) if swings.any() else np.nan
+    return [
+        number(ratio, digits=4), number(float(size.min()), digits=4), number(float(size.max()), digits=4),
+    ]  # fmt: skip

@@ -1,0 +1,292 @@
+"""Files that are written completely or not at all, temporary ones that say whose they are, and TOML and JSON.
+
+A temporary name holds the machine, its start, and the process with its start: what is left behind the next one removes.
+"""
+
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import tomllib
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from fmilin.errors import UsageError
+
+_NAME = re.compile(r"\.?fmilin-([0-9a-f]{8})-([0-9a-f]{8})-(\d+)-(\d+)-[0-9a-f]{16}(\.tmp)?")
+
+
+def path_exists(path: Path) -> bool:
+    """Whether a path leads to something; a name that the system does not allow, as one of 300 letters, does not."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def new_folder() -> Path:
+    """Return a new folder that only this user can read, for the caller to remove; those of ended processes go now."""
+    try:
+        parent = temporary_place()
+        remove_leftovers(parent)
+        folder = parent / owned_name()
+        folder.mkdir(mode=0o700)
+    except OSError as error:
+        raise _no_place("a folder for temporary files", error) from None
+    return folder
+
+
+def temporary_file() -> IO[bytes]:
+    """Return a new file without a name, which ends with its use."""
+    try:
+        return tempfile.TemporaryFile(dir=temporary_place())
+    except OSError as error:
+        raise _no_place("a temporary file", error) from None
+
+
+def _no_place(wanted: str, error: OSError) -> UsageError:
+    return UsageError(
+        f"Cannot make {wanted}: {error.strerror or error}. Let the environment variable TMPDIR name a folder with room "
+        "that you may write to."
+    )
+
+
+def temporary_place() -> Path:
+    """Return TMPDIR or the system's folder; Python's search would write a file there, which a killed process leaves."""
+    if tempfile.tempdir is None:
+        for folder in (*map(os.environ.get, ("TMPDIR", "TEMP", "TMP")), "/tmp"):  # noqa: S108 - only where it is
+            if folder and Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK):
+                tempfile.tempdir = str(Path(folder).absolute())
+                break
+    return Path(tempfile.gettempdir()).absolute()
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Yield a :func:`new_folder`, and remove it afterwards."""
+    folder = new_folder()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def owned_name() -> str:
+    """Return a name that nobody else has and that tells the process that made it."""
+    machine, boot = _machine()
+    pid = os.getpid()
+    return f"fmilin-{machine}-{boot}-{pid}-{_start_of(pid) or 0}-{os.urandom(8).hex()}"
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove from ``folder`` what processes of this user have left there that do not live any more."""
+    own, verdicts = owned_name()[: -len("0123456789abcdef")], dict[str, bool]()
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            match = None if entry.name.startswith(own) else _NAME.fullmatch(entry.name)
+            if match is None:
+                continue
+            owner = entry.name[: match.end(4)]  # a process may have a thousand folders
+            if owner not in verdicts:
+                verdicts[owner] = _is_left_over(match)
+            if not verdicts[owner]:
+                continue
+            with suppress(OSError):
+                if hasattr(os, "getuid") and entry.stat(follow_symlinks=False).st_uid != os.getuid():
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+                elif entry.is_file(follow_symlinks=False):
+                    Path(entry.path).unlink()
+
+
+def _is_left_over(name: re.Match[str]) -> bool:
+    machine, boot = _machine()
+    if name[1] != machine:  # a folder that machines or containers share: nothing is known about that process
+        return False
+    return name[2] != boot or _start_of(int(name[3])) != int(name[4])
+
+
+def _machine() -> tuple[str, str]:
+    """Return numbers for what tells this machine (or container) from others, and its present run from earlier ones."""
+    boot = space = ""
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()
+    with suppress(OSError):
+        space = str(Path("/proc/self/ns/pid").readlink())
+    name = os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
+    return f"{zlib.crc32((name + space).encode()):08x}", f"{zlib.crc32(boot.encode()):08x}"
+
+
+def _start_of(pid: int) -> int | None:
+    """Return when a process started, in units that its system does not change afterwards; None when it has ended."""
+    if sys.platform.startswith("linux"):  # psutil's time moves whenever the clock is set
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        except OSError:
+            return None
+        return None if fields[0] in (b"Z", b"X") else int(fields[19])
+    import psutil
+
+    try:
+        return round(psutil.Process(pid).create_time() * 100)
+    except psutil.Error:
+        return None
+
+
+def check_writable(path: str | Path) -> Path:
+    """Return where ``path`` really lies, after trying that a file can be created there; leaves nothing behind."""
+    target = _target(path)
+    descriptor, probe = _new_file_beside(target)
+    os.close(descriptor)
+    probe.unlink()
+    return target
+
+
+def write_atomically(path: str | Path, content: bytes) -> None:
+    """Write ``content`` to ``path``: an old file stays as it was until the new one is complete on the disk."""
+    write_all({path: content})
+
+
+def write_all(contents: Mapping[str | Path, bytes] | Mapping[Path, bytes]) -> None:
+    """Write several files: none takes the place of an old one until all are complete on the disk."""
+    staged: list[tuple[Path, Path]] = []
+    try:
+        for path, content in contents.items():
+            target = _target(path)
+            remove_leftovers(target.parent)
+            descriptor, temporary = _new_file_beside(target)
+            staged.append((temporary, target))
+            try:
+                _fill(descriptor, content)
+                if target.exists():
+                    temporary.chmod(target.stat().st_mode & 0o7777)
+            except OSError as error:
+                raise _refusal(target, error.strerror or str(error)) from None
+        for temporary, target in staged:
+            try:
+                temporary.replace(target)
+            except OSError as error:
+                raise _refusal(target, error.strerror or str(error)) from None
+    finally:
+        for temporary, _ in staged:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+    for folder in {target.parent for _, target in staged}:
+        _sync(folder)
+
+
+def _fill(descriptor: int, content: bytes) -> None:
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    """Let the new names reach the disk, too, where the system can do that."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def replaced_when_complete(path: str | Path) -> Iterator[Path]:
+    """Yield the name of a file to fill; it takes the place of ``path`` when the block ends well, else it is gone."""
+    target = _target(path)
+    descriptor, temporary = _new_file_beside(target)
+    os.close(descriptor)
+    try:
+        yield temporary
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        if target.exists():
+            temporary.chmod(target.stat().st_mode & 0o7777)
+        temporary.replace(target)
+    except OSError as error:
+        raise _refusal(target, error.strerror or str(error)) from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _target(path: str | Path) -> Path:
+    """Follow links, so that the file is replaced and not the link to it."""
+    try:
+        target = Path(path).resolve()
+        folder = target.parent
+        if not folder.is_dir():
+            raise UsageError(f"Cannot write '{path}': there is no folder '{folder}'. Create it first.")
+        if target.is_dir():
+            raise UsageError(f"Cannot write '{path}': this is a folder. Give the name of a file.")
+        if target.exists() and not (target.is_file() and os.access(target, os.W_OK)):
+            raise UsageError(f"Cannot write '{path}': what has that name is no writable file. Choose another name.")
+    except (OSError, ValueError, RuntimeError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise _refusal(path, str(error)) from None
+    return target
+
+
+def _new_file_beside(target: Path) -> tuple[int, Path]:
+    """Create an empty file with the permissions that any new file gets, and a name that nobody has."""
+    temporary = target.with_name(f".{owned_name()}.tmp")
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        return os.open(temporary, flags, 0o666), temporary
+    except OSError as error:
+        raise _refusal(target, error.strerror or str(error)) from None
+
+
+def _refusal(path: str | Path, why: str) -> UsageError:
+    return UsageError(f"Cannot write '{path}': {why}. Choose another place, or free this one.")
+
+
+DEEPEST = 64  # parts of a dotted key; the time that reading one takes grows with their square
+
+_LONG_KEY = re.compile(
+    r"""(?<![\w."'-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){%d}""" % DEEPEST  # noqa: UP031 - braces
+)
+
+
+class DocumentError(ValueError):
+    """What is wrong with a document, as the end of a sentence."""
+
+
+def read_toml(content: bytes | str) -> dict[str, Any]:
+    """Return the table; raise :class:`DocumentError`."""
+    if _LONG_KEY.search(text := _text(content)):
+        raise DocumentError(f"a dotted key has more than {DEEPEST} parts")
+    with _explained():
+        return tomllib.loads(text)
+
+
+def read_json(content: bytes | str) -> Any:
+    """Return the value; raise :class:`DocumentError`."""
+    with _explained():
+        return json.loads(_text(content))
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except RecursionError:
+        raise DocumentError("it is nested too deeply") from None
+    except ValueError as error:
+        has_long_number = str(error).startswith("Exceeds the limit")
+        raise DocumentError("an integer has thousands of digits" if has_long_number else str(error)) from None
+
+
+def _text(content: bytes | str) -> str:
+    try:
+        return content if isinstance(content, str) else content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DocumentError(str(error)) from None

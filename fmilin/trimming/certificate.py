@@ -1,0 +1,388 @@
+"""When a small residual is a solution: the Newton step there, beside the sizes of the unknowns.
+
+With d = -J^+ r and K from one more Jacobian there is one solution within 2 |d| where K |d| <= 1/2 (Newton and
+Kantorovich). Where that cannot be said the residual is followed along the direction in doubt until it leaves its noise.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.numerics.balanced import balanced
+from fmilin.numerics.differences.sweep import POINTS, noise_from_table
+from fmilin.signals import FloatArray
+from fmilin.tolerances import DETERMINED, RANK, RANK_MEASURED
+from fmilin.trimming.newton import TERMS_ROUNDED
+
+STEPS = 60  # of Newton's method behind a residual that passes for zero
+SETTLED = 1e-12  # of a step, in sizes of the unknowns: no more is asked for
+FALLS = 0.9  # part of the residual that a step may leave: more is noise
+FADING = 0.92  # ratio of two steps; at a root of order m it is 1 - 1/m
+IN_A_ROW = 6  # so many such ratios are a runaway
+ALIKE = 0.05  # by how much two ratios differ at most that stand for a multiple root
+PROBED = 1e-5  # how far away, at least, the second Jacobian is taken, in sizes of the unknowns
+LADDER = (DETERMINED, 1e-2, 0.1, 0.3, 1.0)  # how far the residual is followed along a direction in doubt
+CLEARLY = 10.0  # times its noise, that a residual has left it
+FAINT = 1e-7  # a residual that has left its noise, and is fading nevertheless
+LOOSE = 1e-13  # singular values that a step may still use where it need not be believed
+NEARBY = 1e-2  # how far away the usual sizes of slopes are looked for, in sizes of the unknowns
+NOTHING = 1e-26  # a residual that is none, where it leaves that level at once
+NARROW = 1e-20  # an interval for a root, in sizes of the unknowns
+CORRECTIONS = 8  # of a point along a direction, as long as each takes a tenth of the residual
+EPS = float(np.finfo(np.float64).eps)
+LINEAR_OVER, LINEAR_WITHIN = 10.0, 0.25  # times where a residual leaves its noise; part by which it may bend there
+LEAST_ROUNDING = 4 * EPS  # of the terms of a residual, where its noise was measured
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What is known of the solution near a point with a small residual."""
+
+    z: FloatArray  # (n,), the point, a few steps nearer
+    distance: FloatArray  # (n,), how far the solution may be; infinite where nothing says that there is one
+    step: FloatArray  # (n,), the last Newton step
+    seen: FloatArray  # (m, n), how large the entries of the Jacobian are here or a little beside
+    multiple: tuple[int, ...] = ()  # unknowns that a multiple root leaves in doubt
+    runs_away: bool = False
+    is_isolated: bool = False  # whether there is exactly one solution within ``distance``
+    empty_rows: NDArray[np.bool_] | None = None  # (m,), rows that no unknown changes by more than rounding
+
+    def is_near(self, sizes: FloatArray) -> bool:
+        """Whether the solution is near beside the ``sizes`` (n,) of the unknowns."""
+        return bool((self.distance <= DETERMINED * sizes).all())
+
+
+def _fade(ratios: list[float]) -> bool:
+    """Whether steps of such ratios of lengths run away: they shrink, and ever more slowly."""
+    return len(ratios) >= IN_A_ROW and min(ratios[-IN_A_ROW:]) > FADING
+
+
+class _Slopes:
+    """A Jacobian (m, n), measured in sizes ``seen`` nearby, and its pseudo-inverses."""
+
+    def __init__(self, J: FloatArray, seen: FloatArray, z: FloatArray, limit: float) -> None:
+        form = balanced(J, seen)
+        self.J, self.form, self.rank = J, form, form.rank(limit)
+        self.P = form.inverse(self.rank)
+        loose_rank = int(np.count_nonzero(form.sigma > LOOSE * np.max(form.sigma, initial=0.0)))
+        self.loose, self.determines_all = form.inverse(loose_rank), loose_rank == J.shape[1]
+        self.null = form.columns[:, None] * form.null_space(limit)
+        self.rounding = TERMS_ROUNDED * np.abs(J) @ np.maximum(np.abs(z), 1.0)
+
+    def weak(self, r: FloatArray, noise: FloatArray, sizes: FloatArray) -> FloatArray:
+        """Return directions (n, k) along which r, or its noise, says nothing of where the solution is."""
+        form, k = self.form, self.rank
+        U, V = form.U[:, :k], form.columns[:, None] * form.Vt[:k].T
+        reached = (np.abs(U.T @ (form.rows * r)) + np.abs(U.T) @ (form.rows * noise)) / form.sigma[:k]
+        return V[:, reached * np.max(np.abs(V) / sizes[:, None], axis=0, initial=0.0) > 0.1 * DETERMINED]
+
+
+class Sized(Protocol):
+    """Unknowns with bounds and sizes."""
+
+    low: FloatArray
+    high: FloatArray
+
+    def sizes(self, z: FloatArray) -> FloatArray:
+        """Return how large the unknowns are at z, in units of z."""
+
+
+class CertifiedEquations(Protocol):
+    """Equations r(z) = 0 in sizes, as a certificate needs them: of equilibria, of orbits."""
+
+    moving: bool  # whether the Jacobian is measured although slopes are exact
+    measures_noise: bool  # whether the noise of r is measured; ``allowed`` says enough where values are costly
+    first_order: NDArray[np.bool_]  # rows whose noise is that of rounding
+
+    @property
+    def unknowns(self) -> Sized:
+        """The unknowns."""
+
+    def values(self, z: FloatArray) -> FloatArray:
+        """Return r (m,) at z (n,)."""
+
+    def jacobian(self, z: FloatArray, *, exact: bool = True, quick: bool = False) -> tuple[FloatArray, bool]:
+        """Return the slopes of r (m, n) at z, and whether they are exact."""
+
+    def entry_sizes(self, z: FloatArray) -> FloatArray:
+        """Return how large the entries of the slopes are at z, (m, n)."""
+
+
+def certify(
+    equations: CertifiedEquations, z: FloatArray, J: FloatArray, allowed: FloatArray, *, exact: bool
+) -> Certificate:
+    """Return what is known of the solution near z (n,) with r small and the slopes J (m, n)."""
+    if not len(z):
+        return Certificate(z, np.zeros(0), np.zeros(0), np.abs(J))
+    return _Search(equations, z, J, allowed, exact=exact).certificate()
+
+
+class _Search:
+    def __init__(
+        self, equations: CertifiedEquations, z: FloatArray, J: FloatArray, allowed: FloatArray, *, exact: bool
+    ) -> None:
+        self.equations, self.z, self.allowed, self.exact = equations, z, allowed, exact
+        self.limit = RANK if exact and not equations.moving else RANK_MEASURED
+        self.J, self.r = J, equations.values(z)
+        terms = np.abs(J) @ np.maximum(np.abs(z), 1.0)
+        self.weights = 1.0 / np.maximum(TERMS_ROUNDED * terms + 4 * EPS * np.max(terms, initial=0.0), 1e-300)
+        self._nearby: tuple[FloatArray, FloatArray] | None = None  # a point, and the sizes of slopes near it
+        self.empty_rows = self._find_empty_rows()
+        self.slopes = self._slopes()
+        self.settled = self.centred = False  # whether steps have vanished; whether a flat root was looked for
+
+    @property
+    def sizes(self) -> FloatArray:
+        return self.equations.unknowns.sizes(self.z)
+
+    def certificate(self) -> Certificate:
+        return replace(self._search(), empty_rows=self.empty_rows)
+
+    def _search(self) -> Certificate:
+        ratios = self._polished()
+        d = -self.slopes.P @ self.r
+        if _fade(ratios):
+            return Certificate(self.z, np.full(len(d), np.inf), d, self.seen, runs_away=True)
+        return self._judged(d)
+
+    def _slopes(self) -> _Slopes:
+        unknowns = self.equations.unknowns
+        inside = (self.z > unknowns.low) & (self.z < unknowns.high)
+        self.seen = self._entry_sizes()
+        self.seen[self.empty_rows] = 0.0
+        self.J = np.where(self.empty_rows[:, None], 0.0, self.J)
+        return _Slopes(np.where(inside, self.J, 0.0), self.seen, self.z, self.limit)
+
+    def _entry_sizes(self) -> FloatArray:
+        """Return the largest modulus of each entry of the Jacobian (m, n), here or nearby."""
+        if self._nearby is None or self._nearby[0] is not self.z:
+            sizes = self.equations.entry_sizes(self.z + NEARBY * np.cos(np.arange(len(self.z)) + 1.0))
+            self._nearby = self.z, sizes
+        return np.asarray(np.fmax(np.abs(self.J), self._nearby[1]))
+
+    def _find_empty_rows(self) -> NDArray[np.bool_]:
+        """Return which rows (m,) stay within their noise at points nearby.
+
+        The slopes of such a row are rounding: those of an arm's spin, which no moment reaches. Divided by their own
+        length they would be an equation like any other, and its noise an error in all unknowns.
+        """
+        change = self._entry_sizes() @ self.sizes
+        empty = (change > 0) & (change <= FAINT * np.max(change, initial=0.0))
+        noise = self._measure_noise() if empty.any() else None
+        if noise is None:
+            return np.zeros(len(change), dtype=bool)
+        phase = np.arange(len(self.z)) + 1.0
+        for direction in (np.cos(phase), -np.cos(phase), np.sin(phase), -np.sin(phase)):
+            nearby = self.equations.values(self.z + NEARBY * self.sizes * direction)
+            empty &= np.abs(nearby - self.r) <= noise  # NaN is not
+        return np.asarray(empty)
+
+    def _polished(self) -> list[float]:
+        """Go on with Newton's method as long as it gains; return the ratios of the steps' lengths."""
+        lengths: list[float] = []
+        ratios: list[float] = []
+        for _ in range(STEPS):
+            d = -self.slopes.loose @ self.r
+            lengths.append(float(np.max(np.abs(d) / self.sizes, initial=0.0)))
+            if len(lengths) > 1:
+                ratios.append(lengths[-1] / lengths[-2])
+            floor = np.abs(self.slopes.loose) @ self.slopes.rounding
+            if _fade(ratios) or lengths[-1] <= SETTLED or (np.abs(d) <= floor).all() or not self._advance(d, ratios):
+                break
+        left = np.abs(self.r + self.slopes.J @ d)
+        self.settled = bool(d.any()) and lengths[-1] <= SETTLED and bool((left <= 0.1 * np.abs(self.r)).all())
+        return ratios
+
+    def _advance(self, d: FloatArray, ratios: list[float]) -> bool:
+        """Go along d, further where steps shrink as they do at a multiple root; False where nothing is gained."""
+        unknowns, before = self.equations.unknowns, float(np.linalg.norm(self.weights * self.r))
+        fractions = [(1.0, FALLS), (0.5, FALLS), (0.1, 1.0 - 1e-2)]
+        if len(ratios) > 1 and 0.3 < ratios[-1] < FADING and abs(ratios[-1] - ratios[-2]) < ALIKE:
+            fractions.insert(0, (1.0 / (1.0 - ratios[-1]), 0.1))
+        for fraction, falls in fractions:
+            z = np.clip(self.z + fraction * d, unknowns.low, unknowns.high)
+            r = self.equations.values(z)
+            if float(np.linalg.norm(self.weights * r)) <= falls * before:  # NaN is not
+                self._move(z, r)
+                return True
+        return False
+
+    def _move(self, z: FloatArray, r: FloatArray) -> None:
+        self.z, self.r, self.J = z, r, np.nan_to_num(self._jacobian(z))
+        self.slopes = self._slopes()
+
+    def _jacobian(self, z: FloatArray) -> FloatArray:
+        return self.equations.jacobian(z, exact=self.exact, quick=not self.exact)[0]
+
+    def _judged(self, d: FloatArray) -> Certificate:
+        uncertainty, noise = self._noise()
+        doubtful = self.slopes.null
+        if self.slopes.determines_all:
+            # Small singular values alone say nothing: those of a beam of many elements, or of a bushing beside a soft
+            # spring, are far from rounding, and then Newton and Kantorovich's bound holds with all of them.
+            step = -self.slopes.loose @ self.r
+            bound = self._bound(step, uncertainty)
+            if bound is not None and (bound <= DETERMINED * self.sizes).all():
+                return Certificate(self.z, bound, step, self.seen, is_isolated=True)
+        doubtful = np.hstack((doubtful, self.slopes.weak(self.r, noise, self.sizes)))
+        if not doubtful.shape[1]:
+            doubtful = (d if np.abs(d).max(initial=0.0) > 0 else np.cos(np.arange(len(d)) + 1.0))[:, None]
+        return self._along(d, doubtful, noise)
+
+    def _noise(self) -> tuple[FloatArray, FloatArray]:
+        """Return what r is known to by its measured noise, and what rounding may make of it at most, (m,) each."""
+        noise = self._measure_noise()
+        is_measured = noise is not None
+        measured = self.allowed if noise is None else noise
+        most = np.maximum(self.slopes.rounding, measured)
+        # What was measured includes the rounding of terms that cancel; four units are the least that terms have.
+        least = LEAST_ROUNDING * np.abs(self.slopes.J) @ np.maximum(np.abs(self.z), 1.0)
+        uncertainty = np.maximum(least, measured) if is_measured else most
+        first = self.equations.first_order
+        return np.where(first, uncertainty, np.maximum(uncertainty, self.allowed)), np.where(
+            first, most, np.maximum(most, self.allowed)
+        )
+
+    def _measure_noise(self) -> FloatArray | None:
+        """Return ten times the noise of r (m,), measured along a short line; None where it is not measured."""
+        if not self.equations.measures_noise:
+            return None
+        line = np.cos(np.arange(len(self.z)) + 1.0)
+        values = np.array([self.equations.values(self.z + 1e-8 * s * line) for s in range(POINTS)])
+        return np.asarray(CLEARLY * noise_from_table(values)) if np.isfinite(values).all() else None
+
+    def _bound(self, d: FloatArray, noise: FloatArray) -> FloatArray | None:
+        """Return 2 |d|, rounding included, where K |d| <= 1/2; None where it is not."""
+        sizes, blurred = self.sizes, np.abs(self.slopes.loose) @ noise
+        step = float(np.max(np.abs(d) / sizes))
+        along = d / step if step > 0 else sizes * np.where(np.arange(len(d)) % 2, -1.0, 1.0)
+        length = float(np.max((np.abs(d) + blurred) / sizes))
+        probe = min(max(length, PROBED), DETERMINED)
+        change = self._jacobian(self.z + probe * along) - (self.J if self.exact else self._jacobian(self.z))
+        relative = (self.slopes.loose @ change) * sizes / sizes[:, None]
+        h = float(np.linalg.norm(relative, np.inf)) / probe * length
+        # Whether the residual changes on a way as the slopes say: those measured over long steps may not.
+        way = max(4 * length, SETTLED)
+        change = self.equations.values(self.z + way * along) - self.r
+        missing = np.abs(self.slopes.loose @ (change - self.slopes.J @ (way * along)))
+        if not (h <= 0.5 and (missing <= 0.5 * way * sizes + 2 * blurred).all()):  # NaN is not
+            return None
+        return np.asarray(2 * (np.abs(d) + blurred) + h * length * sizes)
+
+    def _along(self, d: FloatArray, doubtful: FloatArray, noise: FloatArray) -> Certificate:
+        """Return what follows from how the residual leaves zero along directions that J leaves open."""
+        sizes, n = self.sizes, len(d)
+        directions = doubtful.T / np.max(np.abs(doubtful) / sizes[:, None], axis=0, initial=1e-300)[:, None]
+        Q = np.linalg.qr(doubtful / sizes[:, None])[0]
+        apart = np.eye(n) - (sizes[:, None] * Q) @ (Q.T / sizes)
+        rest = apart @ _Slopes(self.slopes.J @ apart, self.seen, self.z, self.limit).P
+        distance = 2 * np.abs(rest @ self.r) + np.abs(rest) @ noise
+        multiple: set[int] = set()
+        determined = 0
+        mixed = np.cos(np.arange(len(directions)) + 1.0) @ directions
+        if len(directions) > 1 and self._followed(mixed, rest, noise)[0] == "family":
+            directions = directions[:0]  # where a sum of all of them leads nowhere else, none does
+        for v in directions:
+            end, s = self._followed(v, rest, noise)
+            if end == "multiple" and self._leaves_linearly(v, s, rest):
+                # A weak spring beside a stiff one: the solution is simple, and known as well as rounding allows.
+                distance = distance + s * np.abs(v)
+                determined += 1
+                continue
+            if end == "nowhere" and not self.centred:
+                root = self._root_along(v, rest, noise)
+                if root is not None:
+                    self.centred = True
+                    self._move(root, self.equations.values(root))
+                    return self._judged(-self.slopes.P @ self.r)
+            if end in ("nowhere", "fades"):
+                return Certificate(self.z, np.full(n, np.inf), d, self.seen, runs_away=end == "fades")
+            if end == "multiple":
+                distance = distance + s * np.abs(v)
+                multiple |= set(np.flatnonzero(s * np.abs(v) > 0.1 * distance).tolist())
+        is_isolated = 0 < determined == len(directions)
+        return Certificate(self.z, distance, d, self.seen, tuple(sorted(multiple)), is_isolated=is_isolated)
+
+    def _leaves_linearly(self, v: FloatArray, s: float, P: FloatArray) -> bool:
+        """Whether the residual changes its sign along v, and grows in proportion, from where it leaves its noise."""
+        far = min(LINEAR_OVER * s, 1.0)
+        nothing = np.zeros(len(self.r))
+        ahead, behind, half = (self._residual_at(k * far, v, P, nothing)[1] for k in (1.0, -1.0, 0.5))
+        row = int(np.argmax(np.abs(ahead) / np.maximum(np.abs(self.seen) @ np.abs(v), 1e-300)))
+        slope = (ahead[row] - behind[row]) / 2
+        is_odd = abs(ahead[row] + behind[row]) <= LINEAR_WITHIN * abs(slope)
+        return bool(is_odd and abs(half[row] - slope / 2) <= LINEAR_WITHIN * abs(slope))  # NaN is not
+
+    def _followed(
+        self, v: FloatArray, P: FloatArray, noise: FloatArray
+    ) -> tuple[Literal["multiple", "family", "fades", "nowhere"], float]:
+        """Return what zero is along v (n,), and how far from here it may be."""
+
+        def left(s: float) -> tuple[float, float, bool]:
+            """Return the residual at a distance, times its noise and in sizes, and whether steps help there."""
+            _, r, around, helps = self._residual_at(s, v, P, noise)
+            r = np.nan_to_num(np.abs(r), nan=np.inf)
+            return float(np.max(np.minimum(r, 1.0) / around)), float(np.max(r)), helps
+
+        nearest = np.inf
+        for sign in (1.0, -1.0):
+            for s in LADDER:
+                times, size, helps = left(sign * s)
+                if times > CLEARLY:
+                    break
+            else:
+                continue
+            if s > LADDER[0]:
+                fades = size < FAINT and not helps
+                if fades and s < LADDER[-1] and left(sign * LADDER[-1])[1] > CLEARLY * size:
+                    return "fades", s
+                continue
+            while s > SETTLED and left(sign * s / 10)[0] > CLEARLY:
+                s /= 10
+            nearest = min(nearest, s)
+        if nearest == np.inf:
+            return "family", 0.0
+        times, size, _ = left(0.0)
+        if self.settled or times <= CLEARLY:
+            return "multiple", nearest
+        if size <= NOTHING and (noise < NOTHING).any():
+            end, nearest = self._followed(v, P, np.maximum(noise, NOTHING))
+            return ("multiple" if end == "multiple" else "fades"), nearest
+        return "nowhere", nearest
+
+    def _residual_at(
+        self, s: float, v: FloatArray, P: FloatArray, noise: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
+        """Return the point at a distance s along v that all but v can balance, r and its noise there, ``helps``."""
+        z = self.z + s * v
+        around = np.maximum(noise + TERMS_ROUNDED * np.abs(self.J) @ np.abs(s * v), 1e-300)
+        r, helps = self.equations.values(z), True
+        for _ in range(CORRECTIONS):
+            if not (helps and (np.abs(r) > CLEARLY * around).any()):
+                break
+            z, before = z - P @ r, float(np.max(np.abs(r)))
+            r = self.equations.values(z)
+            helps = bool(np.max(np.abs(r)) <= 0.9 * before)  # NaN does not
+        return z, r, around, helps
+
+    def _root_along(self, v: FloatArray, P: FloatArray, noise: FloatArray) -> FloatArray | None:
+        """Return where what is left of r changes its sign near here along v: measured slopes do not show flat roots."""
+        from scipy.optimize import bisect
+
+        _, r, around, _ = self._residual_at(0.0, v, P, noise)
+        row = int(np.argmax(np.abs(r) / around))
+
+        def left(s: float) -> float:
+            return float(self._residual_at(s, v, P, noise)[1][row])
+
+        for s in (sign * DETERMINED * 10.0**-k for k in range(6, -1, -1) for sign in (1.0, -1.0)):
+            end = left(s)
+            if np.isfinite(end) and end * r[row] < 0:
+                try:
+                    root = float(bisect(left, 0.0, s, xtol=NARROW))
+                except ValueError:  # the model is not defined in between
+                    continue
+                return self._residual_at(root, v, P, noise)[0]
+        return None

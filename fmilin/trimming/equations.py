@@ -1,0 +1,342 @@
+"""What must vanish: the invariants, the rates of the states that rest, and the change of those rates.
+
+In a steady motion some states may move and the others, Z, must not; in an equilibrium all rest:
+    h(t, x) = 0,    f_Z(t, x, u) = 0,    d/dt f_Z = (f_t + f_x f)_Z = 0
+
+and what is read of the point (:mod:`fmilin.trimming.unknowns`) has the values that were asked for. Without the third
+row a pendulum that swings through its lowest point at any speed would pass for a steady motion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.errors import REFUSALS, NumericalError
+from fmilin.manifold.invariants import Invariants
+from fmilin.numerics.differences.differences import slopes
+from fmilin.numerics.steps import runge_kutta_step
+from fmilin.signals import FloatArray
+from fmilin.trimming.effort import require_time
+from fmilin.trimming.unknowns import Candidate, Reading, Unknowns, change_of_rates, reading_slopes, reading_values
+
+FOLLOWING = 32  # steps in which a steady motion is followed
+STEADY_RATE = 1e-9  # change of a rate along a motion, beside the fastest, that is rounding
+QUICK_STEP = 2.0**-14  # for Jacobians that only show the way, in sizes of the unknowns
+SEEN = 1e-3  # change of a rate, beside the largest one that there is, at which the size of an input can be told
+LARGER_STEPS = 6  # how often the step of an input is made a thousand times larger until it is seen
+ALONG = 1e-5  # how far along a motion exact slopes are compared, in sizes of the fastest state
+NEGLIGIBLE = 1e-7  # entries of such a Jacobian below this fraction of their row are noise
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One equation: its name, and what one unit of its scaled residual means."""
+
+    kind: str  # ``"constraint"``, ``"rate"``, ``"change of rate"``, ``"target"`` or ``"total"``
+    name: str
+    size: float
+
+
+class Equations:
+    """The scaled residuals r(z) and their Jacobian; where any state may be ``moving``, d/dt f_Z is among them."""
+
+    measures_noise = True
+
+    def __init__(
+        self,
+        unknowns: Unknowns,
+        at_rest: Sequence[int],
+        pairs: Mapping[int, int],
+        *,
+        moving: bool,
+        targets: Sequence[Reading] = (),
+    ) -> None:
+        self.unknowns = unknowns
+        self.targets = tuple(targets)
+        self.pairs = pairs
+        self.moving = moving
+        self.at_rest = np.array(at_rest, dtype=np.intp)
+        self.columns_computed = 0  # of Jacobians, so far: what a search has cost
+        self.totals: tuple[FloatArray, FloatArray] | None = None  # coefficients (k, N) and values (k,) of linear totals
+        self._last: Invariants | None = None
+        start = unknowns.start
+        self.state_scales = start.model.states.scales(start.states)
+        invariants = self._invariants(start)
+        sizes = self._constraint_sizes(invariants, start)
+        names = [start.model.states.names[i] for i in at_rest]
+        rows = [Row("constraint", name, float(size)) for name, size in zip(invariants.names, sizes, strict=True)]
+        for kind in ("rate", "change of rate") if moving else ("rate",):
+            rows += [Row(kind, n, float(self.state_scales[i])) for n, i in zip(names, at_rest, strict=True)]
+        rows += [Row("target", target.name, target.size) for target in self.targets]
+        self.rows = tuple(rows)
+        self.sizes = np.array([row.size for row in rows])
+        self.first_order = ~self.kinds("change of rate")
+        self._size_inputs()
+
+    def _size_inputs(self) -> None:
+        """Measure free inputs by what they do: one unit of z is then a force that the residual would show."""
+        unknowns = self.unknowns
+        if not len(unknowns.inputs):
+            return
+        candidate = unknowns.at(unknowns.z0)
+        r = self.values_at(candidate)
+        if not np.isfinite(r).all():
+            return
+        # Newtons beside a mass of tons are too small; an input's start (0) and its unit do not say how large it is.
+        wanted = max(1.0, float(np.max(np.abs(r[self.first_order]), initial=0.0)))
+        effects = np.array([self._effect(candidate, int(i), wanted) for i in unknowns.inputs])
+        unknowns.resize_inputs(np.where(effects > 0, wanted / np.where(effects > 0, effects, 1.0), 0.0))
+
+    def _effect(self, candidate: Candidate, i: int, wanted: float) -> float:
+        """Return the largest slope of a rate along an input, 0 where it has none: over steps that grow until seen."""
+        step = float(candidate.model.inputs.scales(candidate.inputs)[i])
+        base = self.values_at(candidate)
+        for _ in range(LARGER_STEPS):
+            u = candidate.inputs.copy()
+            u[i] += step
+            change = np.abs(self.values_at(replace(candidate, inputs=u)) - base)[self.first_order]
+            size = float(np.max(change, initial=0.0))
+            if not np.isfinite(size):
+                return 0.0
+            if size >= SEEN * wanted:
+                return size / step
+            step *= 1e3
+        return 0.0
+
+    def with_targets(self, targets: Sequence[Reading]) -> Equations:
+        """Return the same equations with other targets."""
+        other = copy(self)
+        other.targets = tuple(targets)
+        rows = [row for row in self.rows if row.kind not in ("target", "total")]
+        totals = [row for row in self.rows if row.kind == "total"]
+        other.rows = (*rows, *(Row("target", target.name, target.size) for target in targets), *totals)
+        other.sizes = np.array([row.size for row in other.rows])
+        other.first_order = ~other.kinds("change of rate")
+        return other
+
+    def with_totals(self, coefficients: FloatArray, values: FloatArray, names: Sequence[str]) -> Equations:
+        """Return the equations with linear totals of the states, (k, N), that have these values (k,)."""
+        other = copy(self)
+        other.totals = coefficients, values
+        sizes = np.maximum(np.abs(coefficients) @ self.state_scales, 1e-300).tolist()
+        other.rows = (*self.rows, *(Row("total", name, size) for name, size in zip(names, sizes, strict=True)))
+        other.sizes = np.array([row.size for row in other.rows])
+        other.first_order = ~other.kinds("change of rate")
+        return other
+
+    def kinds(self, kind: str) -> NDArray[np.bool_]:
+        """Return which rows are of a kind."""
+        return np.array([row.kind == kind for row in self.rows], dtype=bool)
+
+    def values(self, z: FloatArray) -> FloatArray:
+        """Return r, shape (m,), constraints in sizes of the states, rates in sizes per second; NaN where undefined."""
+        return self.values_at(self.unknowns.at(z))
+
+    def values_at(self, candidate: Candidate) -> FloatArray:
+        """Return r of a candidate."""
+        return self._residual(candidate, first_order=False)
+
+    def balance(self, z: FloatArray) -> FloatArray:
+        """Return the rows of r that are of first order."""
+        return self._residual(self.unknowns.at(z), first_order=True)
+
+    def _residual(self, candidate: Candidate, *, first_order: bool) -> FloatArray:
+        require_time()
+        sizes = self.sizes[self.first_order] if first_order else self.sizes
+        try:
+            answer = candidate.model.evaluate(candidate.time, candidate.states, candidate.inputs)
+            f = answer.derivatives
+            h = self._invariants(candidate).values(candidate.time, candidate.states, candidate.inputs)
+            parts = [h, f[self.at_rest]]
+            if self.moving and not first_order:
+                parts.append(change_of_rates(candidate, f, self.state_scales)[self.at_rest])
+            if self.targets:
+                wanted = [target.value for target in self.targets]
+                parameters = {**candidate.model.parameters, **candidate.parameters}
+                read = reading_values(self.targets, candidate.states, candidate.inputs, parameters, answer)
+                parts.append(read - wanted)
+            if self.totals is not None:
+                parts.append(self.totals[0] @ candidate.states - self.totals[1])
+        except REFUSALS:
+            return np.full(len(sizes), np.nan)
+        return np.asarray(np.concatenate(parts) / sizes)
+
+    def jacobian(self, z: FloatArray, *, exact: bool = True, quick: bool = False) -> tuple[FloatArray, bool]:
+        """Return dr/dz (m, n), and whether all first-order rows are exact; plain central differences if ``quick``."""
+        n = len(self.unknowns)
+        self.columns_computed += n
+        J = self._exact(z) if exact else None
+        if J is None:
+            return self._measured(z, np.arange(n), quick=quick), False
+        missing = np.flatnonzero(~np.isfinite(J).all(axis=0))
+        if not len(missing):
+            return J, True
+        is_exact = bool(np.isfinite(J[self.first_order]).all())
+        measured = self._measured(z, missing, quick=quick)
+        J[:, missing] = np.where(np.isfinite(J[:, missing]), J[:, missing], measured)
+        return J, is_exact
+
+    def entry_sizes(self, z: FloatArray) -> FloatArray:
+        """Return the absolute entries of dr/dz for scales alone, NaN where they are not asked for."""
+        J = self._exact(z, first_order=True)
+        return np.abs(self._measured(z, np.arange(len(self.unknowns)), quick=True) if J is None else J)
+
+    def described(self, candidate: Candidate) -> tuple[FloatArray, FloatArray | None]:
+        """Return the rates f and, for a steady motion, how fast they change, (N,) each."""
+        f = self._rates(candidate, 0.0, candidate.states)
+        return f, change_of_rates(candidate, f, self.state_scales) if self.moving else None
+
+    def followed(self, candidate: Candidate) -> FloatArray | None:
+        """Return the rates when the fastest state has moved by its size, by Runge and Kutta; None where that fails."""
+        f = self._rates(candidate, 0.0, candidate.states)
+        size = float(np.max(np.abs(f) / self.state_scales, initial=0.0))
+        if size == 0.0:
+            return f
+        h, x = 1.0 / (size * FOLLOWING), candidate.states
+        # States that rest are held, so that unstable motions are followed like stable ones.
+        held = np.zeros(len(x), dtype=bool)
+        held[self.at_rest] = True
+
+        def slope(t: float, x: FloatArray) -> FloatArray:
+            return np.where(held, 0.0, self._rates(candidate, t, x))
+
+        try:
+            with suppress(*REFUSALS):
+                # Whether straight on, half the way and all of it, every rate is as it was.
+                w, limit, whole = np.where(held, 0.0, f), STEADY_RATE * size * self.state_scales, h * FOLLOWING
+                later = [self._rates(candidate, s, candidate.states + s * w) for s in (whole / 2, whole)]
+                if all(bool((np.abs(rates - f) <= limit).all()) for rates in later):
+                    return f
+            for t in h * np.arange(FOLLOWING):
+                x = runge_kutta_step(slope, t, x, h, slope(t, x))
+            f = self._rates(candidate, FOLLOWING * h, x)
+        except REFUSALS:
+            return None
+        return f if np.isfinite(f).all() else None
+
+    def _rates(self, candidate: Candidate, delay: float, x: FloatArray) -> FloatArray:
+        return candidate.model.evaluate(candidate.time + delay, x, candidate.inputs).derivatives
+
+    def _invariants(self, candidate: Candidate) -> Invariants:
+        """Return the invariants of a candidate's model; to be evaluated with the inputs of the candidate."""
+        if self._last is None or self._last.model is not candidate.model:
+            self._last = Invariants(candidate.model, candidate.inputs, self.pairs, self.state_scales)
+        return self._last
+
+    def constraint_terms(self, candidate: Candidate) -> FloatArray:
+        """Return the sizes of the terms that the rows of the constraints' gradient are sums of, (m,)."""
+        gradient = self._invariants(candidate).gradient(candidate.time, candidate.states, candidate.inputs)
+        return gradient.reference
+
+    def _constraint_sizes(self, invariants: Invariants, start: Candidate) -> FloatArray:
+        if not len(invariants):
+            return np.empty(0)
+        H = invariants.gradient(start.time, start.states, start.inputs).H * self.state_scales
+        size = np.linalg.norm(np.nan_to_num(H), axis=1)
+        return np.where(size > 1e-9 * max(float(size.max()), 1e-300), size, 1.0)
+
+    def _exact(self, z: FloatArray, *, first_order: bool = False) -> FloatArray | None:
+        """Return the Jacobian from the model's own products (NaN where they are silent); None when there are none."""
+        unknowns, candidate = self.unknowns, self.unknowns.at(z)
+        n, nu, k = len(candidate.states), len(candidate.inputs), len(unknowns.inputs)
+        dx, du = np.hstack((np.eye(n), np.zeros((n, k)))), np.zeros((nu, n + k))
+        du[unknowns.inputs, n + np.arange(k)] = 1.0
+        columns = np.concatenate((unknowns.state_columns, unknowns.input_columns))
+        unknown_columns = np.concatenate((unknowns.states, n + np.arange(k)))
+        try:
+            first_order_slopes = self.first_order_slopes(candidate, dx, du)
+            if first_order_slopes is None:
+                return None
+            h, rates, outputs = first_order_slopes
+            parts = [h[:, unknown_columns], rates[np.ix_(self.at_rest, unknown_columns)]]
+            if self.moving and first_order:
+                parts.append(np.full((len(self.at_rest), len(unknown_columns)), np.nan))
+            elif self.moving:
+                parts.append(self._change(candidate, rates, dx, du)[np.ix_(self.at_rest, unknown_columns)])
+            if self.targets:
+                parts.append(reading_slopes(self.targets, dx, du, rates, outputs)[:, unknown_columns])
+            if self.totals is not None:
+                parts.append((self.totals[0] @ dx)[:, unknown_columns])
+        except REFUSALS:
+            return None
+        J = np.full((len(self.rows), len(unknowns)), np.nan)
+        J[:, columns] = np.concatenate(parts) * unknowns.scales[columns]
+        return np.asarray(J / self.sizes[:, None])
+
+    def first_order_slopes(
+        self, candidate: Candidate, dx: FloatArray, du: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """Return the slopes of the invariants, rates and outputs along columns, the first ones along the states."""
+        t, x, u, n = candidate.time, candidate.states, candidate.inputs, len(candidate.states)
+        answer = candidate.model.products(t, x, u, dx, du)
+        if answer is None:
+            return None
+        invariants = self._invariants(candidate)
+        if not invariants.hidden and np.isfinite(answer.residuals).all():
+            return answer.residuals, answer.derivatives, answer.outputs
+        h = np.full((len(invariants), dx.shape[1]), np.nan)
+        gradient = invariants.gradient(t, x, u)
+        is_more_than_rounding = np.any(gradient.scaled != 0, axis=1, keepdims=True)
+        h[:, :n] = np.where(is_more_than_rounding, gradient.H, 0.0)
+        if not invariants_see_inputs(invariants):
+            h[:, n:] = 0.0
+        return h, answer.derivatives, answer.outputs
+
+    def _change(self, candidate: Candidate, rates: FloatArray, dx: FloatArray, du: FloatArray) -> FloatArray:
+        """Return slopes of d/dt f = f_t + f_x f along columns; how f_x changes is a difference of exact slopes."""
+        t, x, u, n = candidate.time, candidate.states, candidate.inputs, len(candidate.states)
+        f = self._rates(candidate, 0.0, x)
+        s = ALONG / max(float(np.max(np.abs(f) / self.state_scales, initial=0.0)), 1e-3)
+        ahead = candidate.model.products(t + s, x + s * f, u, dx, du)
+        behind = candidate.model.products(t - s, x - s * f, u, dx, du)
+        if ahead is None or behind is None:
+            return np.full_like(rates, np.nan)
+        return rates[:, :n] @ rates + (ahead.derivatives - behind.derivatives) / (2 * s)
+
+    def _measured(self, z: FloatArray, columns: NDArray[np.intp], *, quick: bool) -> FloatArray:
+        """Return columns of the Jacobian by differences, NaN where that fails; what is within its error is zero."""
+        base = self.values(z)
+        if not np.isfinite(base).all():
+            return np.full((len(base), len(columns)), np.nan)
+
+        def line(j: int, s: float) -> FloatArray:
+            displaced = z.copy()
+            displaced[columns[j]] += s
+            return self.values(displaced)
+
+        if quick:
+            J = np.stack([_slope(line, base, j) for j in range(len(columns))], axis=1)
+            return np.where(np.abs(J) > NEGLIGIBLE * np.max(np.abs(J), axis=1, keepdims=True), J, 0.0)
+        try:
+            measured = slopes(line, base, np.ones(len(columns)))
+        except NumericalError:
+            return np.full((len(base), len(columns)), np.nan)
+        return np.where(np.abs(measured.J) > 3 * measured.error, measured.J, 0.0)
+
+
+def _slope(line: Callable[[int, float], FloatArray], base: FloatArray, j: int) -> FloatArray:
+    """Return a column by a plain central difference, or one-sided where the model ends."""
+    ahead, behind = line(j, QUICK_STEP), line(j, -QUICK_STEP)
+    right, left = (ahead - base) / QUICK_STEP, (base - behind) / QUICK_STEP
+    both = np.isfinite(right) & np.isfinite(left)
+    return np.where(both, (right + left) / 2, np.where(np.isfinite(right), right, np.nan_to_num(left)))
+
+
+def invariants_see_inputs(invariants: Invariants) -> bool:
+    """Whether inputs may enter the invariants: in an expression, or through rates that only the model knows."""
+    constraints = invariants.model.constraints
+    if not constraints.analytic.all():
+        return True
+    inputs = set(invariants.model.inputs.positions)
+    if any(inputs.intersection(row.expression.names) for row in constraints.rows):
+        return True
+    seen = constraints.structure[invariants.hidden]
+    unpaired = np.ones(seen.shape[1], dtype=bool)
+    unpaired[list(invariants.pairs)] = False
+    return bool(seen[:, unpaired].any())

@@ -1,0 +1,260 @@
+"""Several rests from many starts, and which of them stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Self, overload
+
+import numpy as np
+
+from fmilin.errors import REFUSALS, NumericalError, UsageError
+from fmilin.manifold.many_points import points_with
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.visits import RememberingModel, one_at_a_time
+from fmilin.signals import FloatArray, Signals
+from fmilin.support.verbs import perform
+from fmilin.trimming.deflation import search_elsewhere
+from fmilin.trimming.equations import Equations
+from fmilin.trimming.newton import corrected
+from fmilin.trimming.procedure import point_at, start_of
+from fmilin.trimming.report import TrimmedPoint
+from fmilin.trimming.request import TrimRequest
+from fmilin.trimming.resting import placed, resting
+from fmilin.trimming.solver import Solution, assessed
+from fmilin.trimming.solving import equations_of
+from fmilin.trimming.unknowns import model_that_shows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STARTS = 40
+SPREADS = (0.3, 1.0, 3.0, 10.0)  # of the starts, in sizes of the states; angles anywhere
+SAME_REST = 1e-6  # distance of two solutions, in sizes, that counts as none
+SHOWN = 6  # states in a line
+STAYING_WORDS = {True: "stays", False: "does not stay", None: "may stay or not"}
+DEFLATED = 8  # searches at most for what the starts did not lead to
+ALIKE = 1e-2  # difference of eigenvalues of two members of one family, beside the fastest
+
+
+class OperatingPoints(tuple[TrimmedPoint, ...]):
+    """Rests, those at which the motion stays first; ``starts`` (k, N) is where they were looked for.
+
+    ``outside`` are rests at which a table of the model is extrapolated, where there are others inside of the data.
+    """
+
+    outside: tuple[TrimmedPoint, ...]
+    starts: FloatArray
+    signals: Signals  # of the states
+
+    def __new__(cls, points: Iterable[TrimmedPoint], starts: FloatArray, signals: Signals) -> Self:  # noqa: D102
+        points = list(points)
+        inside = [point for point in points if not is_extrapolated(point)]
+        made = super().__new__(cls, inside or points)
+        made.outside = tuple(point for point in points if is_extrapolated(point)) if inside else ()
+        made.starts, made.signals = starts, signals
+        return made
+
+    def __repr__(self) -> str:
+        """Return a line for each rest, with the states in which they differ most."""
+        x = np.array([point.states for point in self]).reshape(len(self), len(self.signals))
+        most = np.argsort(-np.ptp(x, axis=0), kind="stable")[:SHOWN] if len(x) else ()
+        named = [(i, self.signals.names[i]) for i in sorted(most)]
+        lines = [f"{len(self)} rests, {len(self.stable)} of them stay"]
+        for point, row in zip(self, x, strict=True):
+            values = ", ".join(f"{name} = {round(row[i], 9) + 0.0:.6g}" for i, name in named)
+            verdict = STAYING_WORDS[point.report.stable]
+            lines.append(f"{verdict}: {values}")
+        if self.outside:
+            lines.append(f"left out: {len(self.outside)} where a table is extrapolated (.outside)")
+        return "\n".join(lines)
+
+    @property
+    def stable(self) -> tuple[TrimmedPoint, ...]:
+        """Those at which certainly no deviation grows."""
+        return tuple(point for point in self if point.report.is_stable)
+
+    def plot(self, x: str | None = None, y: str | None = None) -> Figure:
+        """Draw where they are, over two states; by default those in which they differ most."""
+        return perform("OperatingPoints.plot", self, x, y)
+
+
+@overload
+def operating_points(
+    model: Model, values: Mapping[str, FloatArray | Sequence[float] | float], *, time: float | None = None
+) -> tuple[OperatingPoint, ...]: ...
+
+
+@overload
+def operating_points(
+    model: Model,
+    values: None = None,
+    *,
+    time: float | None = None,
+    starts: int = STARTS,
+    fixed: Mapping[str, float] | None = None,
+    free: Sequence[str] | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    seed: int = 0,
+    progress: Callable[[int], None] = lambda _: None,
+) -> OperatingPoints: ...
+
+
+@one_at_a_time
+def operating_points(
+    model: Model,
+    values: Mapping[str, FloatArray | Sequence[float] | float] | None = None,
+    *,
+    time: float | None = None,
+    starts: int = STARTS,
+    fixed: Mapping[str, float] | None = None,
+    free: Sequence[str] | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    seed: int = 0,
+    progress: Callable[[int], None] = lambda _: None,
+) -> tuple[OperatingPoint, ...]:
+    """Return many points: assembled where ``values`` are given, else several rests that many starts lead to.
+
+    Rests at which a table of the model is extrapolated are left out where there are others (``.outside``).
+    From every second start Newton's method goes to the nearest rest, from the others damped motion to one that stays.
+    Of rests each is returned once, those that stay first; of a family one member for each kind of stability.
+
+    Parameters
+    ----------
+    model : Model
+    values : mapping of str to array, shape (k,), or float, optional
+        States and inputs by name, held at each point; the other states follow on the start's branch. A number holds at
+        all points. What comes below is for rests, without values.
+    time : float, optional
+        In seconds; the model's own start time by default.
+    starts : int
+        How many, drawn around the model's start, within the bounds; velocities start at zero.
+    fixed, free, bounds : optional
+        As in :func:`trim`.
+    seed : int
+        Of the random starts.
+    progress : callable, optional
+        Is told after each start how many are done.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When the arrays differ in length, or the request contradicts itself.
+    ConstraintError
+        When a point cannot be assembled; naming the first.
+    NumericalError
+        When no start leads to a rest.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> from fmilin.systems import cartesian_pendulum
+    >>> points = fl.operating_points(cartesian_pendulum(angle=0.5), {"x": [0.6, 0.8]})
+    >>> [round(float(p.states[1]), 12) for p in points]
+    [-0.8, -0.6]
+    >>> rests = fl.operating_points(fl.models.OdeModel("wells", {"x": "v", "v": "x - x^3 - v"}), starts=20)
+    >>> sorted((round(float(p.states[0]), 9) + 0.0, p.report.unstable) for p in rests)
+    [(-1.0, 0), (0.0, 1), (1.0, 0)]
+    """
+    if values is not None:
+        return points_with(model, values, time=time)
+    if starts < 1:
+        raise UsageError(f"The number of starts is {starts}: give at least one.")
+    if seed < 0:
+        raise UsageError(f"The seed of the random starts is {seed}, and must not be negative.")
+    request = TrimRequest(fixed or {}, (), free or (), bounds or {}, time).checked(model)
+    model = RememberingModel(model_that_shows(model, [*request.targets, *request.bounds]))
+    candidate, _ = start_of(model, request, {}, anywhere=True)
+    equations = equations_of(candidate, request)
+    random = np.random.default_rng(seed)
+    points: list[TrimmedPoint] = []
+    solutions: list[FloatArray] = []
+    drawn: list[FloatArray] = []
+    origins: list[FloatArray] = []
+    for k in range(starts):
+        z = placed(equations, _drawn(equations, random, SPREADS[k // 2 % len(SPREADS)]))
+        progress(k + 1)
+        if not np.isfinite(z).all():
+            continue
+        drawn.append(z)
+        origins.append(equations.unknowns.at(z).states)
+        solution = _rest(equations, z, falls=bool(k % 2))
+        if solution is not None:
+            _add_new(points, solutions, solution, equations, request)
+    for z in [equations.unknowns.z0, *drawn][:DEFLATED] if points else ():
+        # Of three solutions the middle one may attract few starts: known ones are left out of the search.
+        elsewhere = search_elsewhere(equations, z, solutions)
+        solution = None if elsewhere is None else _rest(equations, elsewhere, falls=False)
+        if solution is not None:
+            _add_new(points, solutions, solution, equations, request)
+    if not points:
+        raise NumericalError(
+            f"None of {starts} starts leads to a rest. Give bounds around where one may be, free an input, or let "
+            "'trim' say what is in the way."
+        )
+    order = sorted(points, key=lambda p: np.inf if p.report.unstable is None else p.report.unstable)
+    return OperatingPoints(order, np.array(origins), model.states)
+
+
+def is_extrapolated(point: TrimmedPoint) -> bool:
+    """Whether an input of a table is outside of the table's data at a point."""
+    return any(remark.kind == "extrapolated" for remark in point.report.remarks)
+
+
+def _add_new(
+    points: list[TrimmedPoint],
+    solutions: list[FloatArray],
+    solution: Solution,
+    equations: Equations,
+    request: TrimRequest,
+) -> None:
+    """Add the point at a solution unless it is among ``points``, and where it is to ``known``."""
+    point = point_at(equations, solution, request)
+    if not any(_is_same(point, other) for other in points):
+        points.append(point)
+        solutions.append(solution.z)
+
+
+def _drawn(equations: Equations, random: np.random.Generator, spread: float) -> FloatArray:
+    """Return where a search starts (n,): within bounds where there are two, angles anywhere, the rest around z0."""
+    unknowns = equations.unknowns
+    low, high = unknowns.low, unknowns.high
+    turned = np.array([unit == "rad" for unit in unknowns.units], dtype=bool)
+    around = np.where(
+        turned,
+        random.uniform(-np.pi, np.pi, len(low)) / unknowns.scales,
+        spread * random.standard_normal(len(low)) * unknowns.sizes(unknowns.z0),
+    )
+    inside = random.uniform(0.0, 1.0, len(low))
+    bounded = np.isfinite(low) & np.isfinite(high)
+    within = np.where(bounded, low, 0.0) + inside * np.where(bounded, high - low, 0.0)
+    return np.asarray(np.where(bounded, within, np.clip(unknowns.z0 + around, low, high)))
+
+
+def _rest(equations: Equations, z: FloatArray, *, falls: bool) -> Solution | None:
+    """Return the rest that a start leads to, None without one."""
+    try:
+        solution = resting(equations, z) if falls else assessed(equations, corrected(equations, z), exact=True)
+    except REFUSALS:
+        return None
+    return solution if solution is not None and solution.is_zero else None
+
+
+def _is_same(one: TrimmedPoint, other: TrimmedPoint) -> bool:
+    """Whether two rests are one, up to whole turns; or members of one family, as far as their stability says."""
+    signals = one.report.states
+    apart = one.states - other.states
+    turned = np.array([unit == "rad" for unit in signals.units], dtype=bool)
+    apart = np.where(turned, (apart + np.pi) % (2 * np.pi) - np.pi, apart)
+    sizes = signals.scales(one.states)
+    far = one.report.distance, other.report.distance
+    doubt = np.array([sum(d.get(name, 0.0) for d in far) for name in signals.names])
+    if (np.abs(apart) <= np.maximum(SAME_REST * sizes, 2 * doubt)).all() and np.allclose(one.inputs, other.inputs):
+        return True
+    a, b = one.report, other.report
+    if not (a.free_directions or a.multiple) or a.eigenvalues is None or b.eigenvalues is None:
+        return False
+    if len(a.eigenvalues) != len(b.eigenvalues):  # one of them is a singular configuration
+        return False
+    tolerance = ALIKE * float(np.max(np.abs(a.eigenvalues), initial=0.0))
+    parts = [(np.sort(np.abs(w)), np.sort(w.real)) for w in (a.eigenvalues, b.eigenvalues)]
+    return all(np.allclose(p, q, rtol=0.0, atol=tolerance) for p, q in zip(*parts, strict=True))

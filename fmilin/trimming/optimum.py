@@ -1,0 +1,322 @@
+"""The best of the points that satisfy the equations: a preference on what freedom they leave, within bounds.
+
+SciPy's SLSQP finds which bounds bind; then Newton's method on the directions that equations and binding bounds leave
+open sharpens the point and says how well it is determined. Multipliers say what a unit of each target or bound costs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from fmilin.errors import NumericalError
+from fmilin.numerics.balanced import balanced
+from fmilin.signals import FloatArray
+from fmilin.tolerances import RANK, RANK_MEASURED
+from fmilin.trimming.equations import Equations
+from fmilin.trimming.newton import corrected, independent_rows
+from fmilin.trimming.optimum_problem import Limit, Preference, Problem, prefer_inside
+from fmilin.trimming.solver import Solution, assessed
+from fmilin.trimming.unknowns import Reading, reading
+
+ITERATIONS = 200  # of SLSQP
+PRECISION = 1e-12  # of the preference in sizes of its start
+BINDS = 1e-6  # distance from a bound, in sizes of what is bounded, at which it may bind
+PROBE = 1e-4  # step for second derivatives, in sizes of the unknowns
+POLISHINGS = 30
+LONGEST_STEP = 1.0  # of a polishing step, in sizes of the unknowns
+FLAT = 1e-9  # curvature, beside the largest, along which a preference says nothing
+FIRST_PART, LEAST_PART = 0.25, 1e-4  # of the way of a bound: the first step, and the least
+FOLLOWED = 1e-8  # residual, in sizes, up to which a point is on that way
+DISPLACEMENTS = (0.1, 1.0, 3.0)  # of a start from which bounds are not reached, in sizes of the unknowns
+MOST_DIRECTIONS, MIXED = 4, 2  # directions that equations leave open along which it is displaced, and mixtures of them
+GONE = 1e5  # sizes of the unknowns beyond which a preference has no least value
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """The best point, the equations that it satisfies (binding bounds are targets among them), and what each costs."""
+
+    equations: Equations
+    solution: Solution
+    value: float
+    multipliers: Mapping[str, float] = field(default_factory=dict)  # change of the preference per unit
+    open: int = 0  # directions along which the preference does not change either
+
+
+def optimum(equations: Equations, start: Solution, preference: Preference, limits: Sequence[Limit]) -> Optimum:
+    """Return the best point near a solution; refuse bounds that leave none, and what has no least value there."""
+    problem = Problem(equations, preference, limits, exact=start.is_exact)
+    best, failure = _find_best_point(problem, equations, start.z)
+    # At a start where the slopes of what is bounded vanish nothing says which way leads inside: x^2 >= 4 at x = 0.
+    if best is None and limits:
+        best = _search_displaced(problem, equations, start.z)
+    if best is not None:
+        return best
+    raise failure or NumericalError(
+        f"The search for the least '{preference.name}' ended at no point that balances. Start elsewhere (--guess)."
+    )
+
+
+def _find_best_point(
+    problem: Problem, equations: Equations, z0: FloatArray
+) -> tuple[Optimum | None, NumericalError | None]:
+    """Return the best point that a search from z0 (n,) finds, or None and what ended the search."""
+    failure: NumericalError | None = None
+    try:
+        z = _least(problem, z0)
+        if any(abs(b) > BINDS for b in problem.beyond(z)):
+            inside = Problem(equations, prefer_inside(problem.limits), (), exact=problem.exact)
+            z = _least(problem, _least(inside, z0))
+        best = _finish(problem, equations, z)
+        if best is not None:
+            return best, None
+    except NumericalError as error:
+        failure = error
+    # The search may have left the equations on its way: move the bounds from where the solution is to where they are.
+    moved = _move_bounds(problem, equations, z0)
+    return (None if moved is None else _finish(problem, equations, moved)), failure
+
+
+def _search_displaced(problem: Problem, equations: Equations, z0: FloatArray) -> Optimum | None:
+    """Return the best point found from places to which what the equations leave open leads; None without one."""
+    inside = Problem(equations, prefer_inside(problem.limits), (), exact=problem.exact)
+    form = balanced(problem.slopes(z0)[: problem.m])
+    is_measured = not problem.exact or equations.moving
+    open_directions = form.columns[:, None] * form.null_space(RANK_MEASURED if is_measured else RANK)
+    random = np.random.default_rng(1947)
+    mixed = open_directions @ random.uniform(-1.0, 1.0, (open_directions.shape[1], MIXED))
+    sizes = equations.unknowns.sizes(z0)
+    for distance in DISPLACEMENTS:
+        optima: list[Optimum] = []
+        for direction in np.hstack((open_directions[:, :MOST_DIRECTIONS], mixed)).T:
+            longest = float(np.max(np.abs(direction) / sizes, initial=0.0))
+            for sign in (1.0, -1.0) if longest > 0 else ():
+                z = corrected(equations, z0 + sign * distance / longest * direction, exact=problem.exact).z
+                best = _search_inside(problem, inside, equations, z)
+                optima += [best] if best is not None else []
+        if optima:
+            return min(optima, key=lambda best: best.value)
+    return None
+
+
+def _search_inside(problem: Problem, inside: Problem, equations: Equations, z0: FloatArray) -> Optimum | None:
+    """Return the best point inside the bounds near z0 (n,); None where there is none near."""
+    try:
+        feasible = _least(inside, z0)
+        if any(abs(b) > BINDS for b in problem.beyond(feasible)):
+            return None
+        z = _least(problem, feasible)
+        is_inside = not any(abs(b) > BINDS for b in problem.beyond(z))
+        return (_finish(problem, equations, z) if is_inside else None) or _finish(problem, equations, feasible)
+    except NumericalError:
+        return None
+
+
+def _move_bounds(problem: Problem, equations: Equations, z: FloatArray) -> FloatArray | None:
+    """Return the point to which the solution goes when crossed bounds are moved step by step; None without one."""
+    read = problem.read(z)[problem.k :]
+    crossed = [
+        (limit.reading, float(value), limit.low if beyond < 0 else limit.high)
+        for limit, value, beyond in zip(problem.limits, read, problem.beyond(z), strict=True)
+        if beyond != 0.0
+    ]
+    if not crossed:
+        return None
+    done, part = 0.0, FIRST_PART
+    while done < 1.0:
+        part = min(part, 1.0 - done)
+        ahead = [replace(r, value=value + (done + part) * (bound - value)) for r, value, bound in crossed]
+        moved = equations.with_targets([*equations.targets, *ahead])
+        end = corrected(moved, z, exact=problem.exact)
+        if np.isfinite(end.r).all() and float(np.max(np.abs(end.r), initial=0.0)) <= FOLLOWED:
+            z, done, part = end.z, done + part, 2 * part
+        else:
+            part /= 2
+            if part < LEAST_PART:
+                return None
+    return z
+
+
+def _list_crossed_bounds(problem: Problem, z: FloatArray) -> list[Reading]:
+    """Return what is beyond a bound, with the bound as its value."""
+    pairs = zip(problem.limits, problem.beyond(z), strict=True)
+    return [
+        replace(limit.reading, value=limit.low if beyond < 0 else limit.high)
+        for limit, beyond in pairs
+        if abs(beyond) > BINDS
+    ]
+
+
+def _finish(problem: Problem, equations: Equations, z: FloatArray) -> Optimum | None:
+    """Return the best point near z, where it balances; None where it does not."""
+    exact = problem.exact
+    binding = _binding(problem, equations, z)
+    added: set[str] = set()
+    while True:
+        final = equations.with_targets([*equations.targets, *binding])
+        z, last, unresolved = _sharpen(problem, final, z)
+        multipliers = _multipliers(problem, final, z)
+        crossed = [r for r in _list_crossed_bounds(problem, z) if r.name not in added]
+        wrong = [r for r in binding if r.name not in added and not _holds(problem, equations, r, multipliers[r.name])]
+        if crossed:  # the search had stopped before this bound, and the best point without it lies beyond
+            binding = [*binding, crossed[0]]
+            added.add(crossed[0].name)
+        elif wrong:
+            binding = [r for r in binding if r is not wrong[0]]
+        else:
+            break
+    if _list_crossed_bounds(problem, z):
+        return None
+    solution = assessed(final, z, exact=exact)
+    if solution.certificate is not None:
+        names = {r.name for r in binding}
+        stopped = np.array([name in names for name in equations.unknowns.names], dtype=bool)
+        distance = np.where(stopped, 0.0, solution.certificate.distance + 2 * np.abs(last))
+        multiple = tuple(i for i in solution.certificate.multiple if not stopped[i])
+        certificate = replace(solution.certificate, distance=distance, multiple=multiple)
+        near = certificate.is_near(equations.unknowns.sizes(solution.z))
+        solution = replace(solution, certificate=certificate, is_near=near)
+    if not solution.is_zero:
+        return None
+    return Optimum(final, solution, problem.value(solution.z), multipliers, unresolved)
+
+
+def _least(problem: Problem, z0: FloatArray) -> FloatArray:
+    """Return where SLSQP ends."""
+    from scipy.optimize import minimize
+
+    equations, unknowns = problem.equations, problem.equations.unknowns
+    J = problem.slopes(z0)[: problem.m]
+    form = balanced(J)
+    rows = independent_rows(equations.kinds("constraint")[: problem.m], form)
+    weights = form.rows[rows]
+    scale = max(abs(problem.value(z0)), float(np.linalg.norm(problem.gradient(z0))), 1e-12)
+    constraints: list[Any] = [
+        {
+            "type": "eq",
+            "fun": lambda z: weights * problem.rows(z)[rows],
+            "jac": lambda z: weights[:, None] * problem.slopes(z)[rows],
+        }
+    ]
+    if problem.limits:
+        constraints.append({"type": "ineq", "fun": problem.margins, "jac": problem.margin_slopes})
+    result = minimize(  # type: ignore[call-overload]
+        lambda z: float(problem.value(z) / scale),
+        z0,
+        jac=lambda z: problem.gradient(z) / scale,
+        bounds=list(zip(unknowns.low, unknowns.high, strict=True)),
+        constraints=constraints,
+        method="SLSQP",
+        options={"maxiter": ITERATIONS, "ftol": PRECISION},
+    )
+    z = np.clip(np.asarray(result.x, dtype=np.float64), unknowns.low, unknowns.high)
+    far = np.abs(z - z0) / unknowns.sizes(z0)
+    if not np.isfinite(z).all() or float(np.max(far, initial=0.0)) > GONE:
+        meant = np.array([name in {r.name for r in problem.preference.readings} for name in unknowns.names], dtype=bool)
+        far = np.where(meant | ~meant.any(), np.nan_to_num(far, nan=np.inf), 0.0)
+        name = unknowns.names[int(np.argmax(far))]
+        raise NumericalError(
+            f"'{problem.preference.name}' has no least value: '{name}' goes on and on. Give it bounds (--bound "
+            f"{name}=LO:HI).",
+            variable=name,
+        )
+    return z
+
+
+def _binding(problem: Problem, equations: Equations, z: FloatArray) -> list[Reading]:
+    """Return what is at a bound, with the bound as its value; refuse what is beyond one."""
+    binding: list[Reading] = []
+    unknowns, candidate = equations.unknowns, equations.unknowns.at(z)
+    read = problem.read(z)[problem.k :]
+    for limit, value, beyond in zip(problem.limits, read, problem.beyond(z), strict=True):
+        if abs(beyond) > BINDS:
+            side = limit.low if value < limit.low else limit.high
+            unit = f" {limit.reading.unit}".rstrip()
+            raise OutOfBoundsError(
+                f"No point at which '{limit.reading.name}' keeps its bound {side:g}{unit} was found from this start. "
+                "Start elsewhere (--guess) where its slope is not zero, release the bound, or free what moves it "
+                "(--free).",
+                replace(limit.reading, value=side),
+            )
+        sides = (side for side in (limit.low, limit.high) if abs(value - side) <= BINDS * limit.reading.size)
+        binding += [replace(limit.reading, value=side) for side in sides]
+    end = np.where(z - unknowns.low < unknowns.high - z, unknowns.low, unknowns.high)
+    stopped = np.flatnonzero(np.abs(z - end) <= BINDS)
+    return binding + [reading(candidate.model, unknowns.names[i], float(end[i] * unknowns.scales[i])) for i in stopped]
+
+
+class OutOfBoundsError(NumericalError):
+    """A bound of what comes out cannot be kept: ``bound`` has it as its value."""
+
+    def __init__(self, message: str, bound: Reading) -> None:
+        super().__init__(message, variable=bound.name)
+        self.bound = bound
+
+
+def _holds(problem: Problem, equations: Equations, bound: Reading, multiplier: float) -> bool:
+    """Whether a bound binds: the preference would be better beyond it."""
+    for limit in problem.limits:
+        if limit.reading.name == bound.name:
+            return multiplier >= 0 if bound.value == limit.low else multiplier <= 0
+    unknowns = equations.unknowns
+    i = unknowns.names.index(bound.name)
+    at_low = abs(bound.value / unknowns.scales[i] - unknowns.low[i]) <= BINDS
+    return multiplier >= 0 if at_low else multiplier <= 0
+
+
+def _multipliers(problem: Problem, final: Equations, z: FloatArray) -> dict[str, float]:
+    """Return how the preference changes per unit of each target and each binding bound."""
+    J = np.nan_to_num(final.jacobian(z, exact=problem.exact)[0])
+    form = balanced(J)
+    weights = np.linalg.lstsq((form.E).T, problem.gradient(z) * form.columns, rcond=RANK)[0] * form.rows
+    rows = np.flatnonzero(final.kinds("target"))
+    return {final.rows[i].name: float(weights[i] / final.rows[i].size) for i in rows}
+
+
+def _sharpen(problem: Problem, final: Equations, z: FloatArray) -> tuple[FloatArray, FloatArray, int]:
+    """Return the point by Newton's method on what the equations leave open, its last step, and what stays open."""
+    exact = problem.exact
+    z = corrected(final, z, exact=exact).z
+    previous = np.inf
+    last = np.zeros(len(z))
+    unresolved = 0
+    for _ in range(POLISHINGS):
+        J = np.nan_to_num(final.jacobian(z, exact=exact)[0])
+        form = balanced(J)
+        Z = form.columns[:, None] * form.null_space(RANK if exact and not final.moving else RANK_MEASURED)
+        if not Z.shape[1]:
+            return z, np.zeros(len(z)), 0
+        Z = np.linalg.qr(Z)[0].astype(np.float64)
+        g = problem.gradient(z)
+        multipliers = np.linalg.lstsq(J.T, g, rcond=None)[0].astype(np.float64)
+
+        def reduced(at: FloatArray, Z: FloatArray = Z, multipliers: FloatArray = multipliers) -> FloatArray:
+            J = np.nan_to_num(final.jacobian(at, exact=exact)[0])
+            return Z.T @ (problem.gradient(at) - J.T @ multipliers)
+
+        columns = [(reduced(z + PROBE * v) - reduced(z - PROBE * v)) / (2 * PROBE) for v in Z.T]
+        H = np.array(columns).T
+        curvatures, V = np.linalg.eigh((H + H.T) / 2)
+        largest = float(np.max(np.abs(curvatures)))
+        stiff = curvatures > FLAT * max(largest, 1e-300)
+        unresolved = int(np.count_nonzero(~stiff))
+        if (curvatures < -1e-3 * largest).any():
+            raise NumericalError(
+                f"'{problem.preference.name}' has no least value near the guess: it still falls where the search "
+                "ended. Give bounds (--bound), or start elsewhere (--guess)."
+            )
+        step = -Z @ (V[:, stiff] @ ((V[:, stiff].T @ (Z.T @ g)) / curvatures[stiff]))
+        length = float(np.max(np.abs(step), initial=0.0))
+        if length > LONGEST_STEP:  # far from the best point: it is approached, and the curvature looked at again
+            z = corrected(final, z + LONGEST_STEP / length * step, exact=exact).z
+            last = step
+            continue
+        if length > 0.5 * previous:
+            last = step
+            break
+        z, previous, last = corrected(final, z + step, exact=exact).z, length, step
+        if length < 1e-14:
+            break
+    return z, last, unresolved

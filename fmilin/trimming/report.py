@@ -1,0 +1,115 @@
+"""What a search for an operating point found: the point, with a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.diagnostics import Remark
+from fmilin.linear_model.stability import Stability
+from fmilin.model.interface import OperatingPoint
+from fmilin.signals import FloatArray, Signals
+from fmilin.support.verbs import Shown
+from fmilin.trimming.request import TrimRequest
+
+
+@dataclass(frozen=True)
+class FreeDirection:
+    """A way to move through a whole family of solutions, to first order."""
+
+    name: str  # the quantity that leads; when it moves by one, the others that lead stay
+    along: dict[str, float]  # how far the quantities that follow move, in their units per unit of the leading one
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TrimReport(Shown):
+    """What was found beside the point."""
+
+    states: Signals  # of the model
+    inputs: Signals  # of the model
+    # (N,), derivatives of all states at the point, in their units per second. Rounding where the state rests
+    rates: FloatArray
+    residual: float  # the largest residual, in sizes of the states (per second)
+    exact: bool  # False when the residual is above 1e-10 and only the model's own noise or rounding explains it
+    changes: FloatArray | None = None  # (N,), in a steady motion, the derivatives of the rates at the point
+    moving: tuple[str, ...] = ()  # states that move, some of them perhaps only later
+    # those among them whose rate is not constant, because they follow other states that move
+    varying: tuple[str, ...] = ()
+    dragged: tuple[str, ...] = ()  # those among them that were not listed: the constraints take them along
+    free_directions: tuple[FreeDirection, ...] = ()  # empty when the solution is isolated
+    is_nearest: bool = False  # of a family, whether no move along it leads nearer to the states of the guess
+    at_bounds: tuple[str, ...] = ()  # quantities that lie on one of their bounds
+    remarks: tuple[Remark, ...] = ()
+    # the smallest singular value of the balanced Jacobian over the largest: near zero at a fold, where two solutions
+    # meet, and inside a family; NaN where it was not looked at
+    regularity: float = np.nan
+    # how far the solution may be from the point, for every unknown and in its unit; beside a family, the nearest one
+    distance: Mapping[str, float] = field(default_factory=dict)
+    multiple: tuple[str, ...] = ()  # unknowns at which several solutions meet
+    # how many eigenvalues have a positive real part, whatever rounding does, of how many; None where not looked at
+    unstable: int | None = None
+    eigenvalues: NDArray[np.complex128] | None = None  # (P,), on the manifold, in 1/s
+    stability: Stability | None = None  # the verdict on deviations; None where not looked at
+    targets: Mapping[str, float] = field(default_factory=dict)  # what came out, where that was asked for
+    missed: Mapping[str, float] = field(default_factory=dict)  # by how much it is off what was wished for
+    preferred: float | None = None  # the least value of what was to be minimized, or as near as possible
+    # by how much that would change per unit of each target and of each bound that binds
+    multipliers: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def is_equilibrium(self) -> bool:
+        """Whether nothing moves."""
+        return not self.moving
+
+    @property
+    def summary(self) -> str:
+        """What was found, in words: ``"an equilibrium"``."""
+        return "an equilibrium" if self.is_equilibrium else f"a steady motion of {', '.join(self.moving)}"
+
+    @property
+    def said(self) -> dict[str, int | bool | str | Mapping[str, float] | None]:
+        """What a file of the point says beside rates and distances."""
+        groups = {"targets": self.targets, "missed": self.missed, "multipliers": self.multipliers}
+        told: dict[str, int | bool | str | Mapping[str, float] | None] = {
+            n: group for n, group in groups.items() if group
+        }
+        if self.stability is not None:
+            told |= {"unstable": self.unstable, "stable": self.stable, "stability": self.stability.text}
+        return told
+
+    @property
+    def stable(self) -> bool | None:
+        """Whether no small deviation grows; None where that cannot be told, or was not looked at."""
+        return None if self.stability is None else self.stability.stable
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether it is certain that no small deviation grows."""
+        return self.stable is True
+
+    def rate(self, name: str) -> float:
+        """Return the rate of the state ``name``, in its unit per second."""
+        return float(self.rates[self.states.index_of(name, "a state of the model")])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrimmedPoint(OperatingPoint):
+    """An :class:`fmilin.OperatingPoint` from :func:`fmilin.trim`; ``parameters`` are those fixed or solved for."""
+
+    report: TrimReport  #: rates, free directions, stability: what was found beside the point
+    request: TrimRequest | None = None  #: what was fixed, free and steady: the point moves with parameters as it has it
+
+    __repr__ = OperatingPoint.__repr__
+
+    def same_place(self, other: TrimmedPoint) -> bool:
+        """Whether the ``other`` point is the same solution, up to what two searches may differ by."""
+        values, others = _everything(self), _everything(other)
+        return bool(np.all(np.abs(values - others) <= 1e-6 * np.maximum(np.abs(values), 1.0)))
+
+
+def _everything(point: TrimmedPoint) -> FloatArray:
+    parameters = np.array([value for _, value in sorted(point.parameters.items())], dtype=np.float64)
+    return np.concatenate((point.states, point.inputs, parameters))

@@ -1,0 +1,293 @@
+"""What is asked of an operating point: what is held, what is free, within which bounds, which states may move.
+
+A request is made before a model is opened, and before anything heavy is loaded.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from fmilin.errors import UnknownNameError, UsageError
+from fmilin.support.kinds import require_field_kinds
+
+if TYPE_CHECKING:
+    from fmilin.model.files import SavedPoint
+    from fmilin.model.interface import Model
+
+Kind = Literal["state", "input", "parameter"]
+
+_RATE = re.compile(r"der\((.+)\)")
+
+
+@dataclass(frozen=True)
+class TrimRequest:
+    """A trim problem, by name.
+
+    Parameters
+    ----------
+    fixed, steady, free, bounds, time, minimize, near, stable
+        As in :func:`fmilin.trim`.
+    targets : mapping of str to float
+        Of a checked request: the part of ``fixed`` that is neither a state nor an input nor a parameter.
+    """
+
+    fixed: Mapping[str, float] = field(default_factory=dict)
+    steady: Sequence[str] = ()
+    free: Sequence[str] = ()
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    time: float | None = None
+    minimize: str | None = None
+    near: Mapping[str, float] = field(default_factory=dict)
+    stable: bool = False
+    targets: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require_field_kinds(self)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing but states, inputs and parameters is held and free, without bounds and preferences."""
+        return not (self.bounds or self.minimize or self.near or self.stable or self.targets)
+
+    def checked(self, model: Model) -> TrimRequest:
+        """Return the request with the model's own names instead of aliases.
+
+        Raises
+        ------
+        UnknownNameError
+            With the nearest names.
+        UsageError
+            When the parts of the request contradict each other, or the source cannot change its parameters.
+        """
+        fixed = {n: _finite(n, value) for n, value in without_negatives(model, self.fixed).items()}
+        fixed = {read_name(model, name): value for name, value in fixed.items()}
+        near = {n: _finite(n, value) for n, value in without_negatives(model, self.near).items()}
+        near = {read_name(model, name): value for name, value in near.items()}
+        bounds = _own_bounds(model, self.bounds)
+        targets = dict(self.targets) | {n: v for n, v in fixed.items() if not is_quantity(model, n)}
+        fixed = {n: v for n, v in fixed.items() if n not in targets}
+        free = tuple(dict.fromkeys(_own_name(model, positive_name(model, name)) for name in self.free))
+        steady_names = [positive_name(model, name) for name in self.steady]
+        listed = [model.states.names[model.states.index_of(name, "a state of the model")] for name in steady_names]
+        driven = [rate_of(model, name) for name, value in targets.items() if value != 0.0]
+        steady = tuple(dict.fromkeys([*listed, *(name for name in driven if name is not None)]))
+        for group, word in ((free, "free"), (bounds, "bounded"), (near, "wished for")):
+            if both := [name for name in group if name in fixed or name in targets]:
+                raise UsageError(f"'{both[0]}' is both fixed and {word}. Leave one of them out.")
+        for name in (*bounds, *near):
+            if is_quantity(model, name) and not model.states.has(name) and name not in free:
+                what = "has bounds" if name in bounds else "is wished for"
+                raise UsageError(f"'{name}' {what} but is held. Name it among the free ones (--free {name}).")
+        for name in names_minimized(self):
+            read_name(model, name)
+        if self.minimize is not None and near:
+            raise UsageError("What is minimized and what is wished for contradict each other. Leave one of them out.")
+        if self.stable and steady:
+            raise UsageError(
+                f"'{steady[0]}' may move, and a rest that stays is asked for. Leave --stable or --steady out."
+            )
+        if self.time is not None and not math.isfinite(self.time):
+            raise UsageError(f"The time {self.time} is not finite.")
+        return replace(self, fixed=fixed, steady=steady, free=free, bounds=bounds, near=near, targets=targets)
+
+    def checked_guess(self, model: Model, guess: Mapping[str, float]) -> dict[str, float]:
+        """Return a guess with the model's own names; to be called on a checked request.
+
+        Raises UnknownNameError or UsageError when a name is unknown, or of something that is not solved for.
+        """
+        own = without_negatives(model, guess)
+        checked = {_own_name(model, name): _finite(name, value) for name, value in own.items()}
+        for name in checked:
+            if name in self.fixed or name in self.targets:
+                raise UsageError(f"'{name}' is fixed, so there is nothing to guess. Leave one of them out.")
+            if not model.states.has(name) and name not in self.free:
+                raise UsageError(
+                    f"'{name}' is held at its value, so there is nothing to guess. To solve for it, name it among the "
+                    f"free ones (--free {name}); to hold another value, fix it (--fix {name}=VALUE)."
+                )
+        return checked
+
+
+def names_minimized(request: TrimRequest) -> tuple[str, ...]:
+    """Return the names in what is to be minimized."""
+    if request.minimize is None:
+        return ()
+    from fmilin.constraints.expressions import parse
+
+    return parse(request.minimize).names
+
+
+@dataclass(frozen=True, slots=True)
+class PointRequest:
+    """An operating point: by values of states, inputs and parameters, or the steady one nearest to these."""
+
+    settings: Mapping[str, float] = field(default_factory=dict)  # of parameters also those that are set at loading
+    time: float | None = None  # in seconds; None: where the model starts
+    project: bool = False  # whether start values may lie off the manifold
+    saved: Path | SavedPoint | None = None  # a point, or the file of one, that the settings change
+    trim: TrimRequest | None = None  # look for an equilibrium or a steady motion
+    guess: Mapping[str, float] = field(default_factory=dict)  # where that search starts, beside the settings
+
+    def completed(self) -> PointRequest:
+        """Return the request with its file read: parameters and time of a saved point stand behind its own."""
+        if self.saved is None:
+            return self
+        from fmilin.model.files import load_point
+
+        saved = load_point(self.saved) if isinstance(self.saved, Path) else self.saved
+        time = saved.time if self.time is None else self.time
+        return replace(self, settings={**saved.parameters, **self.settings}, time=time, saved=saved)
+
+    @property
+    def saved_point(self) -> SavedPoint | None:
+        """The saved point of a completed request."""
+        assert not isinstance(self.saved, Path), "the request is not completed"  # noqa: S101
+        return self.saved
+
+    def values_of(self, model: Model) -> dict[str, float]:
+        """Return the settings of states and inputs."""
+        values = without_negatives(model, self.settings)
+        return {n: v for n, v in values.items() if model.states.has(n) or model.inputs.has(n)}
+
+    def _set_at_loading(self, model: Model, name: str) -> bool:
+        """Whether the model was loaded with this value: a parameter, and not something that comes out."""
+        if name not in self.settings or model.states.find_signed(name) or model.inputs.find_signed(name):
+            return False
+        return name in model.parameters or not is_variable(model, name)
+
+    def settings_at_loading(self, is_parameter: Callable[[str], bool]) -> dict[str, float]:
+        """Return the settings without what the trim fixes and is no parameter: it may be what comes out."""
+        fixed = self.trim.fixed if self.trim is not None else {}
+        return {n: v for n, v in self.settings.items() if n not in fixed or is_parameter(n)}
+
+    def trim_of(self, model: Model) -> tuple[TrimRequest, dict[str, float]]:
+        """Return the trim problem and where its search starts: at states that are set, and inputs that are free."""
+        trim, saved = self.trim or TrimRequest(), self.saved_point
+        trim = replace(trim, fixed=without_negatives(model, trim.fixed))
+        values = self.values_of(model) if saved is None else {**saved.states, **saved.inputs, **self.values_of(model)}
+        start = {n: v for n, v in values.items() if (model.states.has(n) or n in trim.free) and n not in trim.fixed}
+        held = {n: v for n, v in values.items() if n not in start}
+        fixed = {n: v for n, v in trim.fixed.items() if not self._set_at_loading(model, n)}
+        time = self.time if trim.time is None else trim.time
+        return replace(trim, fixed=held | fixed, time=time), start | dict(self.guess)
+
+
+def positive_name(model: Model, name: str) -> str:
+    """Return the state or input, or the rate of a state, of which ``name`` is the negative; else ``name``."""
+    rate = _RATE.fullmatch(name.strip())
+    inner = name if rate is None else rate[1].strip()
+    for signals in (model.states,) if rate is not None else (model.states, model.inputs):
+        if signals.has(inner):
+            return name
+        if inner in signals.positions_of_negatives:
+            own = signals.names[signals.positions_of_negatives[inner]]
+            return own if rate is None else f"der({own})"
+    return name
+
+
+def without_negatives(model: Model, values: Mapping[str, float]) -> dict[str, float]:
+    """Return the values with the name of a negative replaced: where b = -a, ``{"b": 3}`` is ``{"a": -3}``.
+
+    Raises UsageError when both names are there.
+    """
+    positive = {name: positive_name(model, name) for name in values}
+    for name, own in positive.items():
+        if own != name and own in values:
+            raise UsageError(f"'{name}' is the negative of '{own}', and both have a value. Leave one of them out.")
+    return {positive[name]: value if positive[name] == name else -value for name, value in values.items()}
+
+
+def _own_bounds(model: Model, bounds: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """Return bounds by the model's own names; those of a negative change places and signs."""
+    own: dict[str, tuple[float, float]] = {}
+    for name, pair in bounds.items():
+        low, high = _ordered(name, pair)
+        positive = positive_name(model, name)
+        own[read_name(model, positive)] = (low, high) if positive == name else (-high, -low)
+    return own
+
+
+def quantity(model: Model, name: str) -> tuple[Kind, int]:
+    """Return what ``name`` is and its position among its kind; parameters have no order, so 0."""
+    if model.states.has(name):
+        return "state", model.states.positions[name]
+    if model.inputs.has(name):
+        return "input", model.inputs.positions[name]
+    if name in model.parameters:
+        return "parameter", 0
+    names = [*model.states.positions, *model.inputs.positions, *model.parameters]
+    what = "a state, an input or a parameter of the model"
+    if not model.parameters:
+        what = "a state or an input of the model (and its parameters cannot be changed once it is loaded)"
+    raise UnknownNameError.among(name, names, what)
+
+
+def is_quantity(model: Model, name: str) -> bool:
+    """Whether :func:`quantity` knows the name."""
+    return model.states.has(name) or model.inputs.has(name) or name in model.parameters
+
+
+def rate_of(model: Model, name: str) -> str | None:
+    """Return the state whose rate ``name`` is, ``der(STATE)``; None where it is something else."""
+    match = _RATE.fullmatch(name.strip())
+    if match is None or not model.states.has(match[1].strip()):
+        return None
+    return model.states.names[model.states.positions[match[1].strip()]]
+
+
+def require_variable(model: Model, name: str) -> None:
+    """Refuse a name that is neither an output nor another continuous variable of the model."""
+    if name in model.discrete_states():
+        raise UsageError(f"'{name}' changes at events only, so no search can move it. Fix a continuous variable.")
+    if model.outputs.has(name) or rate_of(model, name) is not None:
+        return
+    try:
+        model.with_interface(outputs=[name])
+    except UnknownNameError as error:
+        names = [*model.states.positions, *model.inputs.positions, *model.parameters, *model.outputs.positions]
+        what = "a state, an input, a parameter, an output or another continuous variable of the model"
+        raise UnknownNameError.among(name, [*names, *error.suggestions], what) from None
+
+
+def is_variable(model: Model, name: str) -> bool:
+    """Whether :func:`require_variable` lets the name pass."""
+    try:
+        require_variable(model, name)
+    except UsageError:
+        return False
+    return True
+
+
+def read_name(model: Model, name: str) -> str:
+    """Return the model's own name of whatever can be fixed."""
+    if is_quantity(model, name):
+        return _own_name(model, name)
+    require_variable(model, name)
+    if (state := rate_of(model, name)) is not None:
+        return f"der({state})"
+    return model.outputs.names[model.outputs.positions[name]] if model.outputs.has(name) else name
+
+
+def _own_name(model: Model, name: str) -> str:
+    kind, position = quantity(model, name)
+    return name if kind == "parameter" else (model.states if kind == "state" else model.inputs).names[position]
+
+
+def _finite(name: str, value: float) -> float:
+    if not math.isfinite(value):
+        raise UsageError(f"The value of '{name}' is {value}: give a finite number.")
+    return float(value)
+
+
+def _ordered(name: str, pair: tuple[float, float]) -> tuple[float, float]:
+    low, high = float(pair[0]), float(pair[1])
+    if not low < high:
+        raise UsageError(
+            f"The bounds of '{name}' are {low:g} and {high:g}: the first must be the smaller one. Fix it to hold it."
+        )
+    return low, high

@@ -1,0 +1,302 @@
+"""Towards a rest at which the motion stays, by implicit Euler's method on the manifold, (I/h - A) dy = f."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import linalg
+
+from fmilin.diagnostics import Remark
+from fmilin.errors import REFUSALS
+from fmilin.linear_model.stability import Stability, judge_stability
+from fmilin.manifold.projection import project
+from fmilin.manifold.rank import row_sizes
+from fmilin.signals import FloatArray
+from fmilin.tolerances import BALANCED_EXACTLY, RANK, RANK_MEASURED
+from fmilin.trimming.equations import Equations
+from fmilin.trimming.report import TrimReport
+from fmilin.trimming.request import TrimRequest
+from fmilin.trimming.solver import Solution, solve
+from fmilin.trimming.unknowns import Candidate, Unknowns, invariants_at
+
+MOST_STATES = 400  # more take longer than the search
+KNOWN_WELL = 1e-13  # distance of a solution, in sizes of the unknowns, over which A hardly changes
+KNOWN_TO_ROUNDING = 1e-9  # the same up to which the linear model there is as good as that at a simple solution
+BLURRED = {True: 1e-13, False: 1e-6}  # relative error of exact slopes, and of those that were measured
+
+
+@dataclass(frozen=True)
+class Instability:
+    """Whether deviations from an equilibrium grow, and how many eigenvalues certainly have positive real parts."""
+
+    stability: Stability
+    slope_changes: FloatArray | None = None  # (N, N), of the rates, over the distance within which the point is known
+
+    @property
+    def count(self) -> int:
+        """How many eigenvalues certainly have positive real parts."""
+        return self.stability.unstable
+
+    @property
+    def text(self) -> str:
+        """The verdict, as the predicate of a sentence."""
+        verdict = self.stability.text
+        if verdict.startswith("cannot be told: "):
+            return f"may be stable or not: {verdict.removeprefix('cannot be told: ')}"
+        return f"is {verdict}"
+
+    def told_in(self, report: TrimReport) -> TrimReport:
+        """Return the report with the verdict, and a remark where deviations grow."""
+        # Where nothing grows exponentially another start helps nothing: a mass that floats freely drifts everywhere.
+        remarks = [
+            Remark(
+                "unstable" if self.count else "drift",
+                f"The {'motion' if report.moving else 'equilibrium'} {self.text}.",
+            )
+        ]
+        grows = self.stability.stable is False
+        return replace(
+            report,
+            unstable=self.count,
+            eigenvalues=self.stability.eigenvalues,
+            stability=self.stability,
+            remarks=(*report.remarks, *(remarks if grows else ())),
+        )
+
+
+def instability(equations: Equations, solution: Solution) -> Instability | None:
+    """Return how unstable an equilibrium is; None where that is not cheap to say."""
+    candidate = equations.unknowns.at(solution.z)
+    n = len(candidate.states)
+    if not 0 < n <= MOST_STATES:
+        return None
+    try:
+        H, F = _slopes(equations, solution, candidate)
+    except REFUSALS:
+        return None
+    if not (np.isfinite(H).all() and np.isfinite(F).all()):
+        return None
+    S = equations.state_scales
+    lengths = row_sizes(H * S, equations.constraint_terms(candidate))
+    V = linalg.null_space(H * S / lengths[:, None], RANK if solution.is_exact else RANK_MEASURED)
+    A = V.T @ (F * S / S[:, None]) @ V
+    changes = _changes_within_distance(equations, solution, F)
+    if not changes:
+        return growing(A, BLURRED[solution.is_exact])
+    change = np.max([np.abs(V.T @ (each * S / S[:, None]) @ V) for each in changes], axis=0)
+    verdict = growing(A, BLURRED[solution.is_exact], change)
+    certificate = solution.certificate
+    is_multiple = certificate is not None and bool(certificate.multiple)
+    if is_multiple or _relative_distance(equations, solution) > KNOWN_TO_ROUNDING:
+        return replace(verdict, slope_changes=np.max(np.abs(changes), axis=0))
+    return verdict
+
+
+def _relative_distance(equations: Equations, solution: Solution) -> float:
+    """Return how far the solution may be, in sizes of the unknowns; infinite where nothing is known of it."""
+    if solution.certificate is None:
+        return np.inf
+    return float(np.max(solution.certificate.distance / equations.unknowns.sizes(solution.z), initial=0.0))
+
+
+def _changes_within_distance(equations: Equations, solution: Solution, F: FloatArray) -> list[FloatArray]:
+    """Return changes of F (N, N) over the distance within which the solution is known, to both sides; mostly none.
+
+    Where several solutions meet A vanishes at the solution alone; near it rounding of the point has a sign.
+    """
+    certificate = solution.certificate
+    if certificate is None or not solution.is_exact:
+        return []
+    if not KNOWN_WELL < _relative_distance(equations, solution) < np.inf:
+        return []
+    unknowns, changes = equations.unknowns, []
+    for sign in (1.0, -1.0):
+        moved = solution.z + sign * certificate.distance
+        try:
+            moved_solution = replace(solution, z=moved, J=equations.jacobian(moved)[0])
+            nearby = _slopes(equations, moved_solution, unknowns.at(moved))[1]
+        except REFUSALS:
+            continue
+        if np.isfinite(nearby).all():
+            changes.append(nearby - F)
+    return changes
+
+
+def _slopes(equations: Equations, solution: Solution, candidate: Candidate) -> tuple[FloatArray, FloatArray]:
+    """Return the slopes of invariants (m, N) and rates (N, N) along all states."""
+    n, J = len(candidate.states), solution.J
+    if len(equations.unknowns.states) != n or len(equations.at_rest) != n:
+        equations = Equations(Unknowns(candidate, TrimRequest()), range(n), equations.pairs, moving=False)
+        J = equations.jacobian(equations.unknowns.z0)[0]
+    columns = equations.unknowns.state_columns
+    slopes = J[:, columns] * equations.sizes[:, None] / equations.unknowns.scales[columns]
+    return slopes[equations.kinds("constraint")], slopes[equations.kinds("rate")]
+
+
+def growing(A: FloatArray, blurred: float, change: FloatArray | float = 0.0) -> Instability:
+    """Return whether deviations of y' = A y grow.
+
+    Rows of A are known to ``blurred`` of their largest entry, and entries to ``change``.
+    """
+    sizes = np.abs(A).max(axis=1, keepdims=True, initial=0.0)
+    return Instability(judge_stability(A, np.broadcast_to(blurred * sizes, A.shape) + change))
+
+
+STEPS = 400
+FIRST, LONGEST, SHORTEST = 0.1, 0.3, 1e-10  # of a step: seconds, as far as it leads in sizes of the states, seconds
+GROWTH = 0.5  # of what grows, in one step
+ARRIVED = 1e-7  # rates, in sizes per second, at which Newton's method takes over
+MISSED = 0.3  # part of the rates by which a step may miss what slopes promised
+SLOW = (1e-3, 1e-3, 1e-6, 1e-6)  # growth beside the fastest eigenvalue that may be rounding of a multiple zero, in turn
+PUSH = 1e-2  # along what grows, away from a rest that does not stay
+
+
+@dataclass(frozen=True, eq=False)
+class _Motion:
+    """The rates f (n,) at z and their slopes J (n, n), a basis V (n, p) of the free motions; in sizes."""
+
+    V: FloatArray
+    J: FloatArray
+    f: FloatArray
+
+    def growth(self, slow: float) -> tuple[float, FloatArray]:
+        """Return the largest real part of an eigenvalue and where that leads (n,); 0 if ``slow`` beside the fastest."""
+        w, X = np.linalg.eig(self.V.T @ self.J @ self.V)
+        i = int(np.argmax(w.real))
+        direction = self.V @ (X[:, i].real if np.abs(X[:, i].real).max() > ARRIVED else X[:, i].imag)
+        grows = float(w[i].real)
+        return grows if grows > slow * float(np.max(np.abs(w))) else 0.0, direction / np.abs(direction).max()
+
+    def step(self, h: float) -> FloatArray:
+        """Return dx (n,) of implicit Euler's method."""
+        A = self.V.T @ self.J @ self.V
+        return np.asarray(self.V @ linalg.solve(np.eye(len(A)) / h - A, self.V.T @ self.f))
+
+
+def resting(equations: Equations, z0: FloatArray) -> Solution | None:
+    """Return the rest at which the damped motion from z0 (n,) ends, and stays; None where it does not."""
+    exact = equations.jacobian(z0)[1]
+    keep = _not_velocities(equations, z0)
+    z = z0
+    for slow in SLOW:
+        end = _towards_rest(equations, z, keep, slow, exact=exact)
+        if end is None:
+            return None
+        solution = solve(equations, end)
+        if not solution.is_zero:
+            return None
+        unstable = instability(equations, solution)
+        if unstable is None or not unstable.count:
+            return solution
+        z = _pushed(equations, solution.z, keep, exact=exact)
+    return None
+
+
+def placed(equations: Equations, z: FloatArray) -> FloatArray:
+    """Return the nearest point of the manifold with velocities zero, (n,); NaN where there is none near."""
+    return _still(equations, z, _not_velocities(equations, z))
+
+
+def _towards_rest(
+    equations: Equations, z0: FloatArray, keep: FloatArray, slow: float, *, exact: bool
+) -> FloatArray | None:
+    """Return where the damped motion comes to rest, nearly; None where it does not."""
+    z, h, size = _still(equations, z0, keep), FIRST, np.inf
+    for _ in range(STEPS):
+        motion = _motion(equations, z, exact=exact)
+        if motion is None:
+            return None
+        growth, _ = motion.growth(slow)
+        before, size = size, float(np.max(np.abs(motion.f), initial=0.0))
+        if size <= ARRIVED and growth:
+            z = _pushed(equations, z, keep, exact=exact)
+            continue
+        if size <= ARRIVED and (size <= BALANCED_EXACTLY or size > 0.1 * before):
+            return z
+        z, h = _ahead(equations, z, motion, keep, min(h, GROWTH / growth) if growth else h)
+        if h < SHORTEST:
+            return None
+    return None
+
+
+def _pushed(equations: Equations, z: FloatArray, keep: FloatArray, *, exact: bool) -> FloatArray:
+    """Return a point a little along what grows most."""
+    motion = _motion(equations, z, exact=exact)
+    if motion is None:
+        return z
+    z = z.copy()
+    z[equations.unknowns.state_columns] += PUSH * motion.growth(0.0)[1]
+    return _still(equations, z, keep)
+
+
+def _ahead(
+    equations: Equations, z: FloatArray, motion: _Motion, keep: FloatArray, h: float
+) -> tuple[FloatArray, float]:
+    """Return where a step ends, and how long the next one may be; 0 where even the shortest one does not hold."""
+    columns = equations.unknowns.state_columns
+    while h >= SHORTEST:
+        dx = keep * motion.step(h)
+        length = float(np.max(np.abs(dx)))
+        if length > LONGEST:
+            h *= max(0.1, 0.9 * LONGEST / length)
+            continue
+        ahead = z.copy()
+        ahead[columns] += dx
+        ahead = _still(equations, ahead, keep)
+        rates = _rates(equations, ahead)
+        missed = float(np.max(np.abs(rates - motion.f - motion.J @ dx)))
+        if missed <= MISSED * max(np.max(np.abs(motion.f)), np.max(np.abs(rates))):  # NaN is not
+            return ahead, 3 * h
+        h /= 3
+    return z, 0.0
+
+
+def _motion(equations: Equations, z: FloatArray, *, exact: bool) -> _Motion | None:
+    J = equations.jacobian(z, exact=exact, quick=True)[0]
+    f = _rates(equations, z)
+    if not (np.isfinite(J).all() and np.isfinite(f).all()):
+        return None
+    columns, n = equations.unknowns.state_columns, len(f)
+    H = J[equations.kinds("constraint")][:, columns]
+    V = linalg.null_space(H, RANK if exact else RANK_MEASURED) if len(H) else np.eye(n)
+    return _Motion(V, J[equations.kinds("rate")][np.ix_(equations.unknowns.states, columns)], f)
+
+
+def _rates(equations: Equations, z: FloatArray) -> FloatArray:
+    """Return the rates of the free states, in sizes."""
+    return equations.values(z)[equations.kinds("rate")][equations.unknowns.states]
+
+
+def _still(equations: Equations, z: FloatArray, keep: FloatArray) -> FloatArray:
+    """Return the nearest point of the manifold, velocities zero; NaN where there is none near."""
+    unknowns = equations.unknowns
+    z = z.copy()
+    z[unknowns.state_columns] *= keep
+    candidate = unknowns.at(z)
+    held = np.setdiff1d(np.arange(len(candidate.states)), unknowns.states).tolist()
+    try:
+        x = project(invariants_at(candidate, equations.pairs), candidate.time, candidate.states, held)
+    except REFUSALS:
+        x = np.full(len(candidate.states), np.nan)
+    z[unknowns.state_columns] = x[unknowns.states] / unknowns.scales[unknowns.state_columns]
+    return z
+
+
+def _not_velocities(equations: Equations, z: FloatArray) -> FloatArray:
+    """Return 0 for velocities and 1 for all other free states; 1 for all where no set is seen to be the velocities."""
+    # Paired states and those in units per second are tried: without them no other state may move, wherever it is.
+    unknowns = equations.unknowns
+    candidate, random = unknowns.at(z), np.random.default_rng(1744)
+    states = candidate.model.states
+    per_second = [i for i, unit in enumerate(states.units) if unit.endswith("/s")]
+    velocities = np.array(sorted({*equations.pairs.values(), *per_second}), dtype=np.intp)
+    others = np.setdiff1d(np.arange(len(states)), velocities)
+    x = candidate.states * random.uniform(0.9, 1.1, len(states))
+    x[velocities] = 0.0
+    try:
+        rates = candidate.model.evaluate(candidate.time, x, candidate.inputs).derivatives
+    except REFUSALS:
+        return np.ones(len(unknowns.states))
+    moves = np.abs(rates[others]) > ARRIVED * equations.state_scales[others]
+    if moves.any() or not np.isfinite(rates).all():
+        return np.ones(len(unknowns.states))
+    return np.where(np.isin(unknowns.states, velocities), 0.0, 1.0)

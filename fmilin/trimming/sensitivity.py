@@ -1,0 +1,354 @@
+"""How a linear model changes with parameters, along the branch of points on which its point lies.
+
+    dM/dp = M_p + M_x dx/dp + M_u du/dp
+
+M is A, B, C or D in fixed coordinates. A trimmed point moves as its equations r(z, p) = 0 have it, dz/dp = -J^+ r_p;
+any other one keeps its independent states and its inputs, and closes its loops, dx/dp = -H^+ h_p. The derivative along
+that direction is exact where the parameter is in the graph of the equations; else a difference of fourth order of exact
+M, whose errors are what the same of second order leaves, and rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from fmilin.diagnostics import Remark
+from fmilin.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.linear_model.accuracy import matrix_and_errors
+from fmilin.linear_model.builder import with_parameters_as_inputs
+from fmilin.linear_model.descriptor import Derivative, MatrixErrors, eigenvalue_derivatives
+from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.procedure import linearize
+from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.operating_points import assembled_from, model_at
+from fmilin.manifold.rank import row_sizes
+from fmilin.manifold.selection import kinematic_pairs
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Stepped
+from fmilin.models.batch_graph import AtPoint, GraphDerivatives, graph_derivatives
+from fmilin.signals import FloatArray
+from fmilin.trimming.equations import Equations
+from fmilin.trimming.report import TrimmedPoint
+from fmilin.trimming.solving import equations_of
+from fmilin.trimming.unknowns import Candidate
+
+STEP = 2.0**-9  # of differences, in sizes of the parameter
+WEIGHTS = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}  # of fourth order
+FOLLOWS = 1e-6  # what may be left of r_p beside it, where a branch goes on
+TURNED = 1e8  # how many sizes of the unknowns per size of a parameter are a fold
+ONE_SIDED = 0.75  # what is left of a difference between two sides at half the step; 0.5 of a smooth one
+EPS = float(np.finfo(float).eps)
+EXACT = 64 * EPS  # of derivatives through the graph, beside their largest terms
+ROUND_OFF = 8 * EPS
+
+
+def with_derivatives(model: Model, point: OperatingPoint, linear: LinearModel, names: Sequence[str]) -> LinearModel:
+    """Return a linear model with its derivatives by parameters, and a remark on eigenvalues that meet."""
+    if isinstance(model, Stepped) or linear.sample_time:
+        raise UsageError("Derivatives by parameters are of continuous models: what is stepped answers in time only.")
+    if isinstance(names, str) or len(set(names)) < len(names):
+        raise UsageError("'parameters' is a sequence of names, each of them once: write parameters=['m', 'L'].")
+    if foreign := [name for name in linear.states.names if not model.states.has(name)]:
+        raise UsageError(
+            f"The coordinate '{foreign[0]}' is no state of the model, and derivatives by parameters are along states "
+            "that are kept. Leave out coordinates='tangent', or name states with independent=[...]."
+        )
+    graph = graph_derivatives(model, linear.outputs.names)
+    shown = model_at(model, point).with_interface(None, linear.outputs.names)
+    of = _Branch.of(shown, point, linear, names, graph)
+    derivatives = {name: of.derivative(name) for name in names}
+    _, defective = eigenvalue_derivatives(linear.A, [d.A for d in derivatives.values()])
+    remarks = linear.warnings
+    if defective:
+        values = ", ".join(f"{len(group)} at {linear.eigenvalues()[group].mean():.4g}" for group in defective)
+        text = (
+            f"Eigenvalues that coincide in a defective group ({values} 1/s) have no derivatives of their own: each "
+            "would move by a root of the change. That of their mean is told."
+        )
+        remarks = (*remarks, Remark("multiple-eigenvalues", text))
+    return replace(linear, derivatives=derivatives, warnings=remarks)
+
+
+@dataclass(frozen=True, eq=False)
+class _Branch:
+    """A point and how it moves with parameters, which are inputs of the model where these are what can be changed."""
+
+    model: Model
+    point: OperatingPoint
+    linear: LinearModel
+    graph: GraphDerivatives | None = None
+    _changed: dict[tuple[str, float], Model] = field(default_factory=dict)  # of one parameter
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        point: OperatingPoint,
+        linear: LinearModel,
+        names: Sequence[str],
+        graph: GraphDerivatives | None,
+    ) -> _Branch:
+        inputs = [name for name in names if name not in model.parameters]
+        if inputs and model.moves_parameters:
+            try:
+                adjustable, at = with_parameters_as_inputs(model, point, inputs)
+            except UnknownNameError as error:
+                if error.name in inputs and model.parameters:  # of a system: not of the member that is an FMU
+                    raise UnknownNameError.among(error.name, model.parameters, "a parameter of a member") from None
+                raise UnknownNameError(
+                    f"{error} What is a number inside an FMU cannot be varied: build it with that parameter.",
+                    name=error.name,
+                ) from None
+            return cls(adjustable, at, linear)
+        if inputs:
+            if not model.parameters:
+                raise UsageError(
+                    f"'{model.info.name}' has no parameters that can be changed: '{inputs[0]}' is none. Describe the "
+                    "model with parameters={...}; an FMU has those that it was built with."
+                )
+            raise UnknownNameError.among(inputs[0], model.parameters, f"a parameter of '{model.info.name}'")
+        return cls(model, point, linear, graph)
+
+    def value(self, name: str) -> float:
+        """Return a parameter at the point."""
+        if name in self.model.parameters:
+            return float(self.model.parameters[name])
+        return float(self.point.inputs[self.model.inputs.index_of(name)])
+
+    def changed(self, name: str, value: float) -> tuple[Model, FloatArray]:
+        """Return the model and its inputs with another value of a parameter."""
+        if name in self.model.parameters:
+            if (name, value) not in self._changed:
+                if next(iter(self._changed), (name,))[0] != name:
+                    self._changed.clear()
+                self._changed[name, value] = self.model.with_parameters({name: value})
+            return self._changed[name, value], self.point.inputs
+        inputs = self.point.inputs.copy()
+        inputs[self.model.inputs.index_of(name)] = value
+        return self.model, inputs
+
+    def along(self, name: str, function: Callable[[Model, FloatArray], FloatArray]) -> FloatArray:
+        """Return the derivative by a parameter of what a function makes of the model and its inputs."""
+        p, h = self.value(name), self.step(name)
+        with np.errstate(invalid="ignore"):
+            parts = (weight * function(*self.changed(name, p + k * h)) for k, weight in WEIGHTS.items())
+            slope: FloatArray = sum(parts) / h  # type: ignore[assignment]
+        return slope
+
+    def step(self, name: str) -> float:
+        """Return the step of differences."""
+        p = self.value(name)
+        return STEP * (abs(p) or 1.0)
+
+    def shift(self, name: str) -> tuple[FloatArray, FloatArray, dict[str, float]]:
+        """Return how states, inputs and the other parameters that were solved for move with a parameter."""
+        if isinstance(self.point, TrimmedPoint) and self.point.request is not None:
+            return self._trimmed_shift(name, self.balance)
+        dx, du = np.zeros(len(self.model.states)), np.zeros(len(self.model.inputs))
+        if len(self.model.constraints):
+            t, x = self.point.time, self.point.states
+            if self._exact is not None and name in self._exact_names:
+                dx[self._others] = -self._exact_closing[0] @ self._fixed(name)[2]
+            else:
+
+                def h(model: Model, inputs: FloatArray) -> FloatArray:
+                    return Invariants(model, inputs, self.pairs, self.scales).values(t, x)
+
+                H = Invariants(self.model, self.point.inputs, self.pairs, self.scales).gradient(t, x).H
+                dx[self._others] = -self._closing(H) @ self.along(name, h)
+        return dx, du, {}
+
+    @cached_property
+    def _exact_closing(self) -> tuple[FloatArray, FloatArray]:
+        """The inverse of H over the dependent states, by the graph, and their change with the independent ones."""
+        assert self._exact is not None  # noqa: S101 - who asks has looked
+        H = self._exact.slopes[2][:, : len(self.model.states)]
+        inverse = self._closing(H)
+        return inverse, -inverse @ H[:, self._kept]
+
+    @cached_property
+    def _row_terms(self) -> FloatArray:
+        """The sizes of the terms of the rows of H at the point."""
+        invariants = Invariants(self.model, self.point.inputs, self.pairs, self.scales)
+        return invariants.gradient(self.point.time, self.point.states).reference
+
+    def _closing(self, H: FloatArray) -> FloatArray:
+        """Return the least-squares inverse of H over the dependent states, in sizes of the states."""
+        scales = self.scales[self._others]
+        rows = row_sizes(H * self.scales, self._row_terms)
+        scaled = H[:, self._others] * scales / rows[:, None]
+        return np.asarray(scales[:, None] * np.linalg.pinv(scaled, rcond=max(scaled.shape, default=1) * EPS) / rows)
+
+    def _trimmed_shift(self, name: str, balance: Equations) -> tuple[FloatArray, FloatArray, dict[str, float]]:
+        unknowns = balance.unknowns
+        here = unknowns.at(unknowns.z0)
+
+        def r(model: Model, inputs: FloatArray) -> FloatArray:
+            return balance.values_at(replace(here, model=model, inputs=inputs))
+
+        if self._exact is not None and name in self._exact_names and not balance.moving:
+            rates, _, h = self._fixed(name)
+            r_p = np.concatenate((h, rates[balance.at_rest])) / balance.sizes
+        else:
+            r_p = self.along(name, r)
+        r_p = r_p * self.step(name) / STEP
+        J = balance.jacobian(unknowns.z0)[0]
+        dz = np.linalg.lstsq(J, -r_p, rcond=1e-11)[0]
+        left = float(np.linalg.norm(J @ dz + r_p))
+        if left > FOLLOWS * max(float(np.linalg.norm(r_p)), 1.0) or np.abs(dz).max(initial=0.0) > TURNED:
+            raise NumericalError(
+                f"The point does not go on when '{name}' changes: the equations of the trim are singular there (a "
+                "fold, at which two solutions meet), and its derivative is infinite. Take a point beside it, or fix "
+                "another quantity.",
+                variable=name,
+            )
+        moves = dz * unknowns.scales / (self.step(name) / STEP)
+        dx, du = np.zeros(len(self.model.states)), np.zeros(len(self.model.inputs))
+        dx[unknowns.states] = moves[unknowns.state_columns]
+        du[unknowns.inputs] = moves[unknowns.input_columns]
+        further = moves[len(moves) - len(unknowns.parameters) :]
+        return dx, du, dict(zip(unknowns.parameters, further.tolist(), strict=True))
+
+    @cached_property
+    def balance(self) -> Equations:
+        """The equations of the trim at its solution."""
+        point, model = self.point, self.model
+        assert isinstance(point, TrimmedPoint)  # noqa: S101 - shift() has looked
+        assert point.request is not None  # noqa: S101
+        start = Candidate(model, point.time, point.states, point.inputs, point.parameters)
+        return equations_of(start, replace(point.request, targets={}))
+
+    @cached_property
+    def pairs(self) -> dict[int, int]:
+        """Which states are the rates of others."""
+        return dict(kinematic_pairs(self.model, self.model.start))
+
+    @cached_property
+    def scales(self) -> FloatArray:
+        """Sizes of the states."""
+        return self.model.states.scales(self.point.states)
+
+    def derivative(self, name: str) -> Derivative:
+        """Return the derivatives by one parameter."""
+        if self._exact is not None and name in self._exact_names:
+            return self._exact_derivative(name)
+        dx, du, further = self.shift(name)
+        h, linear = self.step(name), self.linear
+        # [[A, B], [C, D]] at every step of the difference.
+        at, t = {}, self.point.time
+        for k in WEIGHTS:
+            s = k * self.step(name)
+            model, inputs = self.changed(name, self.value(name) + s)
+            if further:
+                model = model.with_parameters({n: self.value(n) + s * rate for n, rate in further.items()})
+            x, u = self.point.states + s * dx, inputs + s * du
+            if (slopes := model.exact_slopes(t, x, u)) is None:
+                at[k] = self._linearized(model, OperatingPoint(t, x, u))
+                continue
+            tangent = slopes.along(self._kept)  # of all rates by (y, u)
+            columns = [*range(len(self._kept)), *(len(self._kept) + i for i in self._own_inputs)]
+            at[k] = np.vstack((tangent.derivatives[self._kept], tangent.outputs))[:, columns]
+        near, far = (at[1] - at[-1]) / (2 * h), (at[2] - at[-2]) / (4 * h)
+        slope = near + (near - far) / 3
+        base, entry_errors = matrix_and_errors(linear)
+        rounding = 4 * (entry_errors + ROUND_OFF * np.abs(base)) / h
+        self._refuse_kink(name, base, at, slope, rounding)
+        fourth = np.abs(at[2] + at[-2] - 4 * (at[1] + at[-1]) + 6 * base)  # noise, or what is as small as that
+        rounding = np.maximum(rounding, fourth / (8 * h))
+        second = np.abs(near - far) / 3
+        errors = second * np.minimum(1.0, second / np.maximum(np.abs(slope).max(initial=0.0), 1e-300)) + rounding
+        return self._of_blocks(name, slope, errors, dx, du)
+
+    def _of_blocks(
+        self, name: str, slope: FloatArray, errors: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> Derivative:
+        """Return a derivative from that of [[A, B], [C, D]], its errors, and how the point moves."""
+        p = len(self.linear.states)
+        own, off = ((M[:p, :p], M[:p, p:], M[p:, :p], M[p:, p:]) for M in (slope, errors))
+        inputs, value = du[self._own_inputs], self.value(name)
+        return Derivative(*own, states=dx, inputs=inputs, value=value, errors=MatrixErrors(*off))
+
+    def _exact_derivative(self, name: str) -> Derivative:
+        """Return the same through the graph: f_y + f_z Z with Z = dz/dy of the dependent states, and its change."""
+        at = self._exact
+        assert at is not None  # noqa: S101 - derivative() has looked
+        dx, du, further = self.shift(name)
+        moved = at.along(dx, du, self._direction(name, further))
+        n, kept, others = len(dx), self._kept, self._others
+        dH, (inverse, Z) = moved[2], self._exact_closing
+        dZ = -inverse @ (dH[:, kept] + dH[:, others] @ Z)
+        slopes, dslopes = (np.vstack((s[0][kept], s[1])) for s in (at.slopes, moved))
+        along_y = dslopes[:, kept] + dslopes[:, others] @ Z + slopes[:, others] @ dZ
+        slope = np.hstack((along_y, dslopes[:, [n + i for i in self._own_inputs]]))
+        size, dsize = np.abs(slopes), np.abs(dslopes)
+        terms = dsize[:, kept] + dsize[:, others] @ np.abs(Z) + size[:, others] @ np.abs(dZ)
+        terms += terms.max(axis=1, initial=0.0, keepdims=True)
+        errors = EXACT * np.hstack((terms, np.abs(slope[:, len(kept) :])))
+        return self._of_blocks(name, slope, errors, dx, du)
+
+    def _fixed(self, name: str) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return what a parameter changes of rates, outputs and invariants while the point stays."""
+        assert self._exact is not None  # noqa: S101 - who calls has looked
+        return self._exact.fixed(self._direction(name, {}))
+
+    def _direction(self, name: str, further: dict[str, float]) -> FloatArray:
+        rates = {name: 1.0, **further}
+        return np.array([rates.get(n, 0.0) for n in self._exact_names])
+
+    @cached_property
+    def _exact(self) -> AtPoint | None:
+        """The graph at the point; None where there is none."""
+        return None if self.graph is None else self.graph.at(self.point)
+
+    @property
+    def _exact_names(self) -> tuple[str, ...]:
+        return () if self.graph is None else self.graph.names
+
+    @cached_property
+    def _others(self) -> list[int]:
+        """The dependent states."""
+        return [i for i, s in enumerate(self.model.states) if not self.linear.states.has(s.name)]
+
+    @cached_property
+    def _own_inputs(self) -> list[int]:
+        """Where the inputs of the linear model stand among those of the model."""
+        return [self.model.inputs.index_of(name) for name in self.linear.inputs.names]
+
+    def _refuse_kink(
+        self, name: str, base: FloatArray, at: dict[int, FloatArray], slope: FloatArray, rounding: FloatArray
+    ) -> None:
+        """Refuse where the two sides differ by as much at half the step."""
+        near, far = np.abs(at[1] + at[-1] - 2 * base), np.abs(at[2] + at[-2] - 2 * base) / 2
+        size = 1e-3 * self.step(name) * np.abs(slope).max(initial=0.0)
+        doubtful = (near > np.maximum(size, 8 * rounding * self.step(name))) & (near > ONE_SIDED * far)
+        if doubtful.any():
+            raise NumericalError(
+                f"The linear model has a kink where '{name}' is {self.value(name):g}: it changes by other amounts on "
+                "the two sides, so there is no derivative. Take a value beside it, or linear models at two of its "
+                "values (fmilin sweep).",
+                variable=name,
+            )
+
+    @cached_property
+    def _kept(self) -> list[int]:
+        return [self.model.states.positions[name] for name in self.linear.states.names]
+
+    def _linearized(self, model: Model, point: OperatingPoint) -> FloatArray:
+        """Return the same by the general procedure, on the manifold."""
+        names, t = self.linear.states.names, point.time
+        if len(model.constraints):
+            own = {n: float(point.states[model.states.positions[n]]) for n in names}
+            point = assembled_from(model, t, point.states, point.inputs, own)
+        linear = linearize(
+            model,
+            replace(point, parameters=model.start.parameters),
+            independent=names if len(model.constraints) else None,
+            inputs=self.linear.inputs.names,
+            outputs=self.linear.outputs.names,
+            keep_inaccurate=True,
+        )
+        return matrix_and_errors(linear)[0]

@@ -1,0 +1,215 @@
+"""The numbers that are solved for, as one scaled vector z.
+
+The states that must rest in a steady motion are the independent ones that are not listed as moving.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from scipy import linalg
+
+from fmilin.errors import REFUSALS
+from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.rank import decide_rank, scaled
+from fmilin.model.interface import Evaluation, Model
+from fmilin.signals import FloatArray, rate_unit
+from fmilin.tolerances import RANK
+from fmilin.trimming.request import TrimRequest, is_quantity, quantity, rate_of
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A point that may be the solution, with its model: parameters may be among the unknowns."""
+
+    model: Model
+    time: float
+    states: FloatArray
+    inputs: FloatArray
+    parameters: Mapping[str, float]  # those that were fixed or solved for
+
+
+class Unknowns:
+    """z: the free states, inputs and parameters, each divided by its size; ``z0`` (n,) is the guess, within bounds."""
+
+    def __init__(self, start: Candidate, request: TrimRequest) -> None:
+        self.start = start
+        model = start.model
+        fixed = request.fixed
+        self.states = np.array([i for i, name in enumerate(model.states.names) if name not in fixed], dtype=np.intp)
+        kinds = {name: quantity(model, name) for name in request.free}
+        self.inputs = np.array([i for kind, i in kinds.values() if kind == "input"], dtype=np.intp)
+        self.parameters = tuple(name for name, (kind, _) in kinds.items() if kind == "parameter")
+        n, k = len(self.states), len(self.inputs)
+        self.state_columns, self.input_columns = np.arange(n), np.arange(n, n + k)
+        states, inputs = model.states.select(self.states), model.inputs.select(self.inputs)
+        self.names = (*states.names, *inputs.names, *self.parameters)
+        self.units = (*states.units, *inputs.units, *[""] * len(self.parameters))
+        own = [model.parameters[name] for name in self.parameters]
+        values = np.concatenate((start.states[self.states], start.inputs[self.inputs], own))
+        sizes = np.abs(values[n + k :])
+        scales = model.states.scales(start.states)[self.states], model.inputs.scales(start.inputs)[self.inputs]
+        self.scales = np.concatenate((*scales, np.where(sizes > 0, sizes, 1.0)))
+        bounds = np.array([request.bounds.get(name, (-np.inf, np.inf)) for name in self.names]).reshape(-1, 2)
+        self.low, self.high = bounds[:, 0] / self.scales, bounds[:, 1] / self.scales
+        self.z0 = np.clip(values / self.scales, self.low, self.high)
+        self._model = lru_cache(maxsize=8)(self._with)  # making one may cost
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def resize_inputs(self, sizes: FloatArray) -> None:
+        """Measure the free inputs in other sizes, (k,); those given as 0 keep theirs."""
+        columns = self.input_columns[sizes > 0]
+        ratio = sizes[sizes > 0] / self.scales[columns]
+        self.scales[columns] *= ratio
+        for part in (self.low, self.high, self.z0):
+            part[columns] /= ratio
+
+    def sizes(self, z: FloatArray) -> FloatArray:
+        """Return how large the unknowns are at z, in units of z: nominal, or the value where that is larger."""
+        sizes = np.maximum(np.abs(z), 1.0)
+        states, values = self.start.model.states.select(self.states), (z * self.scales)[self.state_columns]
+        sizes[self.state_columns] = np.maximum(np.abs(values), states.scales(values)) / self.scales[self.state_columns]
+        return sizes
+
+    def at(self, z: FloatArray) -> Candidate:
+        """Return the point that z means."""
+        values = z * self.scales
+        x, u = self.start.states.copy(), self.start.inputs.copy()
+        x[self.states] = values[self.state_columns]
+        u[self.inputs] = values[self.input_columns]
+        further = tuple(values[len(values) - len(self.parameters) :].tolist())
+        parameters = {**self.start.parameters, **dict(zip(self.parameters, further, strict=True))}
+        return Candidate(self._model(further), self.start.time, x, u, parameters)
+
+    def _with(self, values: tuple[float, ...]) -> Model:
+        """Return the model with these values of the parameters that are solved for."""
+        model = self.start.model
+        return model.with_parameters(dict(zip(self.parameters, values, strict=True))) if values else model
+
+
+STEP = 2e-3  # how far along the motion its change is measured, in sizes of the fastest state
+
+
+def change_of_rates(candidate: Candidate, f: FloatArray, scales: FloatArray) -> FloatArray:
+    """Return df/dt = f_t + f_x f along the motion, shape (N,): central differences with Richardson's extrapolation."""
+    size = float(np.max(np.abs(f) / scales, initial=0.0))
+    s = STEP / max(size, 1e-3)
+
+    def rates(s: float) -> FloatArray:
+        return candidate.model.evaluate(candidate.time + s, candidate.states + s * f, candidate.inputs).derivatives
+
+    # The line x + s f leaves the manifold by O(s^2), equally on both sides: a central difference does not see it.
+    near, far = (rates(s) - rates(-s)) / (2 * s), (rates(2 * s) - rates(-2 * s)) / (4 * s)
+    return near + (near - far) / 3
+
+
+def invariants_at(candidate: Candidate, pairs: Mapping[int, int]) -> Invariants:
+    """Return the invariants of the model of a candidate."""
+    return Invariants(candidate.model, candidate.inputs, pairs, candidate.model.states.scales(candidate.states))
+
+
+def independent_states(candidate: Candidate, pairs: Mapping[int, int], listed: Sequence[int]) -> list[int]:
+    """Return states that determine the others near a point of the manifold, chosen for a steady motion."""
+    # An independent state that is not listed must rest. So what moves at the guess unlisted is dependent if it can be
+    # (the rolling disk's u4 and u6, which turn with its spin), then what is listed, then the rest as conditioning wants
+    # it; the author's choice last. QR with column pivoting on H, scaled: pivots are the dependent states.
+    model, x = candidate.model, candidate.states
+    n = len(x)
+    if not len(model.constraints):
+        return list(range(n))
+    invariants = invariants_at(candidate, pairs)
+    gradient = invariants.gradient(candidate.time, x)
+    Hs, _ = scaled(np.nan_to_num(gradient.H), gradient.scales, gradient.reference, gradient.error)
+    weights = 1e-3 + _movement(candidate, invariants.scales)
+    weights[list(listed)] = 1e-2
+    weights[recommended(model, pairs)] *= 1e-2
+    order = linalg.qr(Hs * weights, mode="r", pivoting=True)[1]
+    dependent = {int(i) for i in order[: decide_rank(Hs, RANK).rank]}
+    return [i for i in range(n) if i not in dependent]
+
+
+def _movement(candidate: Candidate, scales: FloatArray) -> FloatArray:
+    """Return how much each state moves, and changes its rate, between 0 and 2; zeros where that cannot be said."""
+    try:
+        f = candidate.model.evaluate(candidate.time, candidate.states, candidate.inputs).derivatives
+        parts = np.abs([f, change_of_rates(candidate, f, scales)]) / scales
+    except REFUSALS:
+        return np.zeros(len(scales))
+    largest = parts.max(axis=1, keepdims=True, initial=0.0)
+    if not np.isfinite(largest).all():
+        return np.zeros(len(scales))
+    return np.asarray((parts / np.where(largest > 0, largest, 1.0)).sum(axis=0))
+
+
+def recommended(model: Model, pairs: Mapping[int, int]) -> list[int]:
+    """Return the states that the model's author recommends to keep, velocities of positions included."""
+    chosen = [model.states.positions[name] for name in model.independent if model.states.has(name)]
+    return [*chosen, *(pairs[i] for i in chosen if i in pairs)]
+
+
+# What is read of a point by name: a state, an input, a parameter, ``der(state)``, an output or another variable.
+# Targets, bounds and preferences are about readings; their slopes are rows of A, B, C and D, or measured.
+
+ReadingKind = Literal["state", "input", "parameter", "rate", "output"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One number of a point, and the value that it should have."""
+
+    name: str
+    kind: ReadingKind
+    index: int  # among its kind; parameters have no order
+    unit: str
+    size: float  # nominal, else the larger of 1 and of what it should be
+    value: float = 0.0
+
+
+def model_that_shows(model: Model, names: Sequence[str]) -> Model:
+    """Return the model with an interface that has all ``names`` that are no state, input, parameter or rate."""
+    missing = [name for name in names if _kind(model, name)[0] == "output" and not model.outputs.has(name)]
+    return model.with_interface(outputs=[*model.outputs.names, *missing]) if missing else model
+
+
+def reading(model: Model, name: str, value: float = 0.0) -> Reading:
+    """Return what ``name`` means in a model that shows it."""
+    kind, index = _kind(model, name)
+    if kind == "parameter":
+        return Reading(name, kind, 0, "", max(abs(value), 1.0), value)
+    if kind == "rate":
+        signal = model.states[index]
+        size = model.states.scales()[index]
+        return Reading(name, kind, index, rate_unit(signal.unit), float(size), value)
+    signals = {"state": model.states, "input": model.inputs, "output": model.outputs}[kind]
+    some = signals.select([index])
+    return Reading(name, kind, index, some[0].unit, float(some.scales(np.array([value]))[0]), value)
+
+
+def _kind(model: Model, name: str) -> tuple[ReadingKind, int]:
+    if is_quantity(model, name):
+        return quantity(model, name)
+    if (state := rate_of(model, name)) is not None:
+        return "rate", model.states.positions[state]
+    return "output", model.outputs.positions[name] if model.outputs.has(name) else -1
+
+
+def reading_values(
+    readings: Sequence[Reading], x: FloatArray, u: FloatArray, parameters: Mapping[str, float], answer: Evaluation
+) -> FloatArray:
+    """Return the numbers that are read, shape (k,), at a point where the model says ``answer``."""
+    sources = {"state": x, "input": u, "rate": answer.derivatives, "output": answer.outputs}
+    values = [parameters[r.name] if r.kind == "parameter" else sources[r.kind][r.index] for r in readings]
+    return np.array(values, dtype=np.float64)
+
+
+def reading_slopes(
+    readings: Sequence[Reading], dx: FloatArray, du: FloatArray, rates: FloatArray, outputs: FloatArray
+) -> FloatArray:
+    """Return their slopes along the columns of dx (N, c) and du (nu, c), shape (k, c)."""
+    sources = {"state": dx, "input": du, "rate": rates, "output": outputs}
+    rows = [np.zeros(dx.shape[1]) if r.kind == "parameter" else sources[r.kind][r.index] for r in readings]
+    return np.array(rows).reshape(len(readings), dx.shape[1])

@@ -1,0 +1,301 @@
+"""Verify a linear model against the nonlinear one it was made from."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate, repeat
+
+import numpy as np
+from scipy import linalg
+
+from fmilin.diagnostics import Remark
+from fmilin.errors import FmilinError, ModelError, NumericalError, UsageError
+from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.verification import Channel, Validity, Verification
+from fmilin.model.interface import Model
+from fmilin.model.stepping import Stepped
+from fmilin.model.visits import one_at_a_time
+from fmilin.signals import FloatArray
+from fmilin.tolerances import RESPONDS, SAME, SLOPES_AGREE, SLOPES_AT_WORST
+from fmilin.verification.drift import Integrator, at_rest, drift_channel
+from fmilin.verification.reduced import Reduced, reduced_model
+from fmilin.verification.relaxation import (
+    Excitation,
+    Relaxation,
+    ResponseError,
+    excitations,
+    fastest_period,
+    horizon_of,
+    slowest_period,
+)
+from fmilin.verification.validity import Comparison, Sizes, compare_slopes, trace_at, validity_of
+
+EVALUATIONS, FOR_EACH = 5000, 200
+"""Evaluations of the nonlinear model: in all, and beside them for each state and input. What has to be known for the
+verdict is asked for in any case; limits of validity are looked for with what is left."""
+
+IN_CHANNELS, DRIFTING = 0.9, 0.7
+"""Part of them for responses to excitations; the motion of a point that is no equilibrium takes its own."""
+
+NODES, FEWEST, MOST_NODES = 24, 12, 400
+"""Intervals between visits on the way of a response: wanted at least, put up with, and at most."""
+
+PER_PERIOD = 8.0  # of them in a period of the fastest mode that swings
+SWEEPS = 11  # along each response, for the verdict and the limit
+MOST_EVALUATIONS = 1_000_000
+"""For all responses together: about a quarter of an hour of a model that takes a millisecond."""
+
+PROPAGATED = 8  # times at which it is asked by how much the linear model amplifies
+EARLY = 1  # channels after which the number of evaluations for all of them is estimated
+
+
+@one_at_a_time
+def verify(
+    model: Model,
+    linear: LinearModel,
+    *,
+    horizon: float | None = None,
+    progress: Callable[[float], None] = lambda _: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Verification:
+    """Return a comparison of a linear model with the nonlinear one on the manifold, channel by channel.
+
+    Channels are an offset of each independent coordinate, a step of each input, sines of each input around the
+    model's own frequencies, the values at the point and, where the point is no equilibrium, the undisturbed motion.
+    A channel passes when the deviation from the nonlinear response shrinks with the square of the amplitude (a wrong
+    linear model shrinks with the amplitude itself); then the amplitude is looked for up to which coordinates and
+    outputs stay right, each within 5 % of its own largest response in that channel. Signals that respond with less
+    than a hundredth of the largest response, or a thousandth of it at small amplitudes, are compared with that one.
+
+    Away from equilibria the nonlinear model is frozen: its motion at the point, f0, is subtracted. The linear
+    model's A, B, C, D and T mean just that.
+
+    Parameters
+    ----------
+    model : Model
+    linear : LinearModel
+        Made from the model, at any point.
+    horizon : float, optional
+        How long responses are followed, in seconds; by default two periods of the slowest mode, fewer where the
+        model is unstable or has much faster modes, too.
+    progress : callable, optional
+        Is told the fraction done after each channel.
+    stop : callable, optional
+        Asked after each channel; once it says yes, the rest is left out, with a remark ``interrupted``.
+
+    Raises
+    ------
+    UsageError
+        When ``linear`` is no linear model of ``model``, or a sampled one, or has too many channels to be integrated.
+    ConstraintError
+        When the point of ``linear`` violates the constraints of ``model``.
+    NumericalError
+        When ``linear`` treats more states as independent than the constraints leave.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> from fmilin.systems import cartesian_pendulum
+    >>> from fmilin.verification.procedure import verify
+    >>> model = cartesian_pendulum()
+    >>> verify(model, fl.linearize(model)).passed
+    True
+    """
+    if isinstance(model, Stepped):
+        raise UsageError(
+            f"'{model.info.name}' is a co-simulation FMU, which fmilin does not integrate. Its linear model is "
+            "compared with held-out responses when it is made: see the note about them in the result."
+        )
+    if horizon is not None and not (np.isfinite(horizon) and horizon > 0):
+        raise UsageError(f"The horizon is a positive number of seconds, not {horizon:g}.")
+    shortened = False
+    while True:
+        try:
+            return _verified(model, linear, horizon, progress, stop)
+        except _LostInRoundingError as lost:
+            if horizon is not None and not shortened:
+                raise UsageError(
+                    f"Over {lost.duration:.3g} s rounding of the model hides what the linear model says: no amplitude "
+                    f"is both small enough for that and seen. Choose a shorter --horizon ({lost.duration / 8:.2g} s)."
+                ) from None
+            horizon, shortened = lost.duration / 8, True
+
+
+class _LostInRoundingError(FmilinError):
+    """The responses are too long to tell a wrong linear model from rounding."""
+
+    def __init__(self, duration: float) -> None:
+        super().__init__(f"Over {duration:.3g} s rounding hides the response.")
+        self.duration = duration
+
+
+def _verified(
+    model: Model,
+    linear: LinearModel,
+    horizon: float | None,
+    progress: Callable[[float], None],
+    stop: Callable[[], bool],
+) -> Verification:
+    reduced = reduced_model(model, linear)
+    duration = horizon if horizon is not None else horizon_of(linear, reduced.y_sizes)
+    rates = linear.eigenvalues().real if len(linear.states) else np.zeros(0)
+    integrator = Integrator(reduced, float(-np.min(rates, initial=0.0)))
+    rests = at_rest(linear, reduced.y_sizes)
+    budget = (EVALUATIONS + FOR_EACH * (len(model.states) + len(linear.inputs))) * (IN_CHANNELS if rests else DRIFTING)
+    wanted = excitations(linear, duration)
+    before = reduced.evaluations  # a visit takes several where a model needs them to find the states
+    with contextlib.suppress(NumericalError, ModelError):
+        reduced.visited(reduced.y0 + 1e-3 * reduced.y_sizes, reduced.u0)
+    cost = float(max(reduced.evaluations - before, 1))
+    nodes, resolved = _nodes(linear, duration, budget / (SWEEPS * cost * max(len(wanted), 1)))
+    if horizon is None and resolved < 1.0:
+        duration *= resolved
+        wanted = excitations(linear, duration)
+    relaxation = Relaxation(reduced, linear, duration, nodes, cost)
+    responses = [relaxation.linear_response(excitation) for excitation in wanted]
+    sizes = _sizes(reduced, linear, wanted, responses, integrator.output_noise)
+    channels = [_point_channel(reduced, linear)]
+    for done, (excitation, response) in enumerate(zip(wanted, responses, strict=True)):
+        end = reduced.evaluations + (budget - reduced.evaluations) / (len(wanted) - done)
+        if done >= EARLY:
+            _require_affordable(reduced.evaluations / done, len(wanted), duration)
+        channels.append(_channel(Comparison(excitation, response, relaxation, sizes), linear, integrator.noise, end))
+        progress((done + 1) / len(wanted))
+        if stop():
+            break
+    else:
+        channels += [] if rests else [drift_channel(linear, integrator, duration)]
+    left = len(wanted) + 1 + (not rests) - len(channels)
+    remarks = (*reduced.remarks, *_remarks(linear, duration, left))
+    return Verification(tuple(channels), duration, reduced.evaluations, reduced.model.info, remarks)
+
+
+def _nodes(linear: LinearModel, duration: float, affordable: float) -> tuple[int, float]:
+    """Return in how many intervals the nonlinear model is visited, and the part of the duration that they resolve."""
+    period = fastest_period(linear)
+    wanted = max(NODES, PER_PERIOD * duration / period if period > 0 else 0.0)
+    nodes = int(np.clip(np.ceil(min(wanted, max(affordable, FEWEST))), FEWEST, MOST_NODES))
+    return nodes, min(1.0, 2 * nodes / wanted)
+
+
+def _require_affordable(each: float, channels: int, duration: float) -> None:
+    """Refuse what would take hours, after the first responses."""
+    if each * channels <= MOST_EVALUATIONS:
+        return
+    raise UsageError(
+        f"Following the {channels} channels for {duration:.3g} s each would need about {each * channels:.2g} "
+        f"evaluations of the nonlinear model, {MOST_EVALUATIONS:.2g} are the limit. Choose a shorter --horizon "
+        f"({0.5 * duration * MOST_EVALUATIONS / (each * channels):.1g} s should do), or verify a smaller model of the "
+        "same kind, with fewer elements or inputs."
+    )
+
+
+def _remarks(linear: LinearModel, duration: float, left: int) -> Iterator[Remark]:
+    """Say what was left out, and where the responses are too short to show the slowest modes."""
+    if left:
+        yield Remark("interrupted", f"The comparison was interrupted: channels that were not looked at: {left}.")
+    period = slowest_period(linear)
+    if duration < 0.5 * period:
+        yield Remark(
+            "horizon",
+            f"The responses were followed for {duration:.3g} s, {duration / period:.2g} of the slowest mode's period: "
+            "modes that are much faster, or the number of channels, make longer ones expensive. What moves slowly is "
+            "seen at its start only; follow it with --horizon.",
+        )
+
+
+def _channel(comparison: Comparison, linear: LinearModel, noise: FloatArray, end: float) -> Channel:
+    excitation, sizes = comparison.excitation, comparison.sizes
+    signal = (linear.states if excitation.kind == "offset" else linear.inputs)[excitation.index]
+    natural = _natural(comparison.relaxation.reduced, excitation)
+    frequency = excitation.frequency if excitation.kind == "sine" else None
+    allowed = _tolerance(linear, comparison, noise)
+    try:
+        check = compare_slopes(comparison, natural)
+    except ResponseError as error:
+        nothing = (0.0, np.inf, np.nan)
+        return Channel(excitation.kind, signal.name, signal.unit, frequency, *nothing, allowed, str(error))
+    if check.error > allowed:
+        rounding = _rounding(linear, comparison, noise) / check.amplitude
+        if rounding > SLOPES_AT_WORST:
+            raise _LostInRoundingError(float(comparison.times[-1]))
+        allowed = min(allowed + rounding, SLOPES_AT_WORST)
+    validity: Validity | None = None
+    deviations: Mapping[float, FloatArray] = {}
+    if check.error <= allowed:
+        validity, deviations = validity_of(comparison, check, end)
+    shown = check.amplitude if validity is None else validity.limit
+    more = validity is not None and not validity.at_least
+    trace = trace_at(comparison, shown, deviations, sweeps=comparison.relaxation.affordable(end) if more else 0)
+    worst, checked = sizes.names[check.worst] if sizes.names else "", (check.amplitude, check.error, check.order)
+    return Channel(excitation.kind, signal.name, signal.unit, frequency, *checked, allowed, worst, validity, trace)
+
+
+def _tolerance(linear: LinearModel, comparison: Comparison, noise: FloatArray) -> float:
+    """Return what a slope error may be: more where the matrices are less accurate, or the model is noisy."""
+    matrices = max(getattr(linear.accuracy, name) for name in "ABCDT")
+    noisy = float(np.max(noise, initial=0.0)) * 1e3 * comparison.times[-1]
+    return float(min(SLOPES_AGREE + 100 * matrices + 100 * noisy, SLOPES_AT_WORST))
+
+
+def _rounding(linear: LinearModel, comparison: Comparison, noise: FloatArray) -> float:
+    """Return what rounding of the rates makes of a slope error at amplitude one, at most."""
+    # The linear model follows it; the extrapolation from three amplitudes takes it some ten times, as the smallest is a
+    # quarter of the first, and three are for what the sizes of rows hide.
+    sizes, effect = comparison.relaxation.reduced.y_sizes, comparison.effect
+    if not effect or not len(sizes):
+        return 0.0
+    step = linalg.expm(comparison.times[-1] / PROPAGATED * linear.A * sizes / sizes[:, None])
+    powers = accumulate(repeat(step, PROPAGATED), np.matmul)
+    gain = max(1.0, *(float(np.abs(power).sum(axis=1).max()) for power in powers))
+    return 30 * float(np.max(noise, initial=0.0)) * float(comparison.times[-1]) * gain / effect
+
+
+def _natural(reduced: Reduced, excitation: Excitation) -> float:
+    return float((reduced.y_sizes if excitation.kind == "offset" else reduced.u_sizes)[excitation.index])
+
+
+def _sizes(
+    reduced: Reduced,
+    linear: LinearModel,
+    wanted: Sequence[Excitation],
+    responses: Sequence[FloatArray],
+    output_noise: FloatArray,
+) -> Sizes:
+    """Return the size of each signal: its largest linear response to excitations of natural sizes."""
+    p, n, ny = len(reduced.y0), len(reduced.x0), len(reduced.out0)
+    largest = np.zeros(p + n + ny)
+    for excitation, response in zip(wanted, responses, strict=True):
+        natural = _natural(reduced, excitation)
+        largest = np.maximum(largest, natural * np.max(np.abs(response), axis=0, initial=0.0))
+    visible = (linear.C, linear.errors.C), (linear.D, linear.errors.D)
+    C, D = (np.where(np.abs(matrix) > 10 * error, np.abs(matrix), 0.0) for matrix, error in visible)
+    outputs = C @ reduced.y_sizes + D @ reduced.u_sizes
+    outputs = np.where(outputs > 1e-9 * reduced.out_sizes, outputs, reduced.out_sizes)
+    own = np.concatenate((reduced.y_sizes, reduced.x_sizes, outputs))
+    responds = largest > RESPONDS * own
+    counts = responds.copy()
+    counts[p : p + n] = False
+    signals = [*linear.states, *linear.full_states, *linear.outputs]
+    names, units = (tuple(getattr(signal, part) for signal in signals) for part in ("name", "unit"))
+    sizes = np.where(responds, largest, own)
+    noise = np.concatenate((np.spacing(np.abs(reduced.y0)), np.spacing(np.abs(reduced.x0)), output_noise))
+    return Sizes(sizes, counts, names, units, noise / sizes)
+
+
+def _point_channel(reduced: Reduced, linear: LinearModel) -> Channel:
+    """Compare y0, f0 and the outputs at the point with what the nonlinear model says."""
+    point_outputs = linear.point.outputs
+    declared = [point_outputs.get(n, value) for n, value in zip(linear.outputs.names, reduced.out0, strict=True)]
+    speed = np.maximum(np.abs(reduced.f0), 1e-3 * reduced.y_sizes)
+    # Modes and other forms of the states count from wherever they like: y0 is no value of the model.
+    own = all(linear.full_states.has(name) for name in linear.states.names)
+    counts = own or linear.method.coordinates in ("named", "tangent")
+    gaps = counts * np.abs(linear.y0 - reduced.y0), np.abs(linear.f0 - reduced.f0), np.abs(declared - reduced.out0)
+    sizes = reduced.y_sizes, speed, reduced.out_sizes
+    errors = np.concatenate([gap / size for gap, size in zip(gaps, sizes, strict=True)])
+    names = (*linear.states.names, *(f"der({n})" for n in linear.states.names), *linear.outputs.names)
+    error = float(np.max(errors, initial=0.0))
+    worst = names[int(np.argmax(errors))] if names else ""
+    return Channel("point", "", "", None, 0.0, error, np.nan, SAME, worst)

@@ -1,0 +1,184 @@
+"""The nonlinear model in the coordinates of a linear one, frozen at its point.
+
+    y' = D rho(x) f(t0, x, u) - f0,    out = c(t0, x, u),    x = Psi(t0, y, u)
+
+A linear model says what this is to first order, at any point: subtracting f0, the motion at the point itself,
+makes the point an equilibrium and leaves A, B, C, D and T as they are.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import linalg
+
+from fmilin.diagnostics import Remark
+from fmilin.errors import NumericalError, UsageError
+from fmilin.linear_model.model import LinearModel
+from fmilin.manifold.angles import CLOSE, AngleUnwrapper
+from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, LocalParametrization
+from fmilin.manifold.frame import Frame, frame_at
+from fmilin.manifold.operating_points import model_at
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.visits import CountedModel, RememberingModel
+from fmilin.signals import FloatArray
+from fmilin.tolerances import REFUSED
+
+
+class Reduced:
+    """The reduced nonlinear model, with the inputs, outputs and coordinates of the linear one."""
+
+    def __init__(
+        self, model: CountedModel, psi: LocalParametrization, point: OperatingPoint, remarks: tuple[Remark, ...]
+    ) -> None:
+        self.model, self.psi, self.point, self.remarks = model, psi, point, remarks
+        self.x0, self.u0, self.y0 = point.states, point.inputs, psi.y0
+        base = model.evaluate(point.time, self.x0, self.u0)
+        self.f0 = psi.coordinates.jacobian(self.x0) @ base.derivatives
+        self.out0 = base.outputs
+        self.x_sizes = psi.scales
+        self.y_sizes = np.abs(psi.coordinates.R) @ psi.scales
+        self.u_sizes = model.inputs.scales(self.u0)
+        self.out_sizes = model.outputs.scales(self.out0)
+        self._angles = AngleUnwrapper(model.outputs, self.out0)
+        if not (np.isfinite(base.derivatives).all() and np.isfinite(base.outputs).all()):
+            raise NumericalError("The nonlinear model returns no numbers at the point of the linear one.")
+
+    @property
+    def evaluations(self) -> int:
+        """Visits to the model so far."""
+        return self.model.evaluations
+
+    def rate(self, y: FloatArray, u: FloatArray) -> FloatArray:
+        """Return the frozen y', shape (P,): zero at the point."""
+        x = self.psi.psi(y, inputs=u)
+        f = self.model.evaluate(self.point.time, x, u).derivatives
+        return self.psi.coordinates.jacobian(x) @ f - self.f0
+
+    def moving_rate(self, t: float, y: FloatArray) -> FloatArray:
+        """Return the real y' at a time, inputs held, shape (P,)."""
+        x = self.psi.psi(y, time=t, inputs=self.u0)
+        return self.psi.coordinates.jacobian(x) @ self.model.evaluate(t, x, self.u0).derivatives
+
+    def visited(
+        self, y: FloatArray, u: FloatArray, near: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the frozen y', all x, where ``near`` may be a guess of them, and the outputs from one visit."""
+        x = self.psi.psi(y, inputs=u, near=near)
+        values = self.model.evaluate(self.point.time, x, u)
+        outputs = self._angles.unwrap(values.outputs.copy(), lambda: self._outputs_close_to_point(y, u))
+        return self.psi.coordinates.jacobian(x) @ values.derivatives - self.f0, x, outputs
+
+    def _outputs_close_to_point(self, y: FloatArray, u: FloatArray) -> FloatArray:
+        """Return the outputs very close to the point on the way to y and u: an angle that wraps there has done so."""
+        parts = np.concatenate(((y - self.y0) / self.y_sizes, (u - self.u0) / self.u_sizes))
+        part = min(CLOSE / max(float(np.abs(parts).max(initial=0.0)), CLOSE), 1.0)
+        near = self.u0 + part * (u - self.u0)
+        x = self.psi.psi(self.y0 + part * (y - self.y0), inputs=near)
+        return self.model.evaluate(self.point.time, x, near).outputs
+
+
+def reduced_model(model: Model, linear: LinearModel) -> Reduced:
+    """Return ``model`` in the coordinates and at the point of ``linear``."""
+    _require_comparable(model, linear)
+    remarks: tuple[Remark, ...] = ()
+    if linear.model.guid and model.info.guid and linear.model.guid != model.info.guid:
+        text = (
+            f"The linear model was made from another build of '{linear.model.name}' (its GUID is {linear.model.guid}, "
+            f"that of the model {model.info.guid})."
+        )
+        remarks = (Remark("model", text),)
+    at = linear.point
+    point = OperatingPoint(
+        at.time,
+        np.array([at.states[n] for n in linear.full_states.names]),
+        np.array([at.inputs[n] for n in linear.inputs.names]),
+        dict(at.parameters),
+    )
+    inputs = None if model.inputs.names == linear.inputs.names else linear.inputs.names
+    outputs = None if model.outputs.names == linear.outputs.names else linear.outputs.names
+    if inputs is not None or outputs is not None:
+        model = model.with_interface(inputs, outputs)
+    model = model_at(model, point)
+    visited = RememberingModel(model.compiled_for(0))
+    kind = "tangent" if linear.method.coordinates == "tangent" else "partition"
+    frame = frame_at(visited, point, named=_names(linear), kind=kind)
+    _require_order(frame, linear)
+    psi = frame.parametrization
+    coordinates = _coordinates(frame, linear)
+    if coordinates is not psi.coordinates:
+        psi = LocalParametrization(psi.invariants, psi.rows, coordinates, point.time, point.states)
+    return Reduced(visited, psi, point, remarks)
+
+
+def _require_comparable(model: Model, linear: LinearModel) -> None:
+    if linear.sample_time > 0:
+        raise UsageError(
+            "The linear model is sampled; only continuous ones can be verified. Verify it before sampling."
+        )
+    if linear.method.coordinates == "enlarged":
+        raise UsageError(
+            "The linear model belongs to a singular configuration, where the nonlinear model has no unique motion to "
+            "compare with. Verify a linear model beside it."
+        )
+    if prescribed := [n for n in linear.states.names if model.inputs.has(n)]:
+        raise UsageError(
+            f"The linear model has the prescribed motion '{prescribed[0]}' among its states. Verify the one that it "
+            "was made from, with all inputs."
+        )
+    missing = [n for n in linear.full_states.names if not model.states.has(n)]
+    if missing or len(model.states) != len(linear.full_states):
+        detail = f"'{missing[0]}' is no state of the model" if missing else "it has fewer states"
+        raise UsageError(
+            f"This is no linear model of '{model.info.name}': {detail}. It was made from '{linear.model.name}'."
+        )
+    if model.states.names != linear.full_states.names:
+        raise UsageError(f"The linear model has the states of '{model.info.name}' in another order. Linearize again.")
+
+
+def _require_order(frame: Frame, linear: LinearModel) -> None:
+    declared, independent, N = len(linear.states), len(frame.selection.signals), len(linear.full_states)
+    if declared > independent:
+        raise NumericalError(
+            f"The linear model treats {declared} states as independent, but under its constraints the model has only "
+            f"{independent} at this point: its other modes are spurious. Linearize again with the constraints."
+        )
+    if declared < independent:
+        raise UsageError(
+            f"The linear model has {declared} independent states, the model {independent}: it was linearized under "
+            "constraints that the model does not know now. Declare them again (--constraint, --constraints FILE.toml); "
+            f"{N - declared} are needed."
+        )
+
+
+def _names(linear: LinearModel) -> Sequence[str]:
+    """Return the coordinates as they were asked for, where they were nonlinear; rates of positions are implied."""
+    if not any(signal.description for signal in linear.states if not linear.full_states.has(signal.name)):
+        return ()
+    if linear.method.coordinates != "named":
+        return ()
+    names = {signal.name for signal in linear.states}
+    chosen = list(linear.states)
+    if any(f"der({name})" in names for name in names):
+        chosen = chosen[: len(chosen) // 2]
+    return [f"{s.name} = {s.description}" if s.description else s.name for s in chosen]
+
+
+def _coordinates(frame: Frame, linear: LinearModel) -> Coordinates:
+    """Return the coordinates of the linear model: states, given expressions, or those that its T belongs to."""
+    if not frame.coordinates.is_linear:
+        return frame.coordinates
+    N, T = len(linear.full_states), linear.T
+    if all(linear.full_states.has(name) for name in linear.states.names):
+        chosen = [linear.full_states.positions[name] for name in linear.states.names]
+        unit = np.eye(N)
+        others = [i for i in range(N) if i not in set(chosen)]
+        return LinearCoordinates(unit[chosen], unit[:, chosen].copy(), unit[:, others])
+    R_frame = frame.coordinates.R
+    turn = R_frame @ T  # y of the frame = turn (y of the linear model)
+    if not T.shape[1]:
+        return frame.coordinates
+    if np.linalg.cond(turn) > REFUSED:
+        raise UsageError("The matrix T of the linear model does not span the motions of the model at this point.")
+    R = np.asarray(np.linalg.solve(turn, R_frame), dtype=np.float64)
+    D = frame.parametrization.scales
+    return LinearCoordinates(R, D[:, None] * linalg.pinv(R * D), D[:, None] * linalg.null_space(R * D))

@@ -1,0 +1,68 @@
+"""The table of limits: complete, in order, used, and the only place for each name."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from fmilin import tolerances
+
+PACKAGE = Path(tolerances.__file__).parents[1]
+TREES = {str(path.relative_to(PACKAGE)): ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
+
+
+def assigned(tree: ast.Module) -> list[tuple[str, ast.expr]]:
+    """Return what a module assigns at its top level."""
+    actual: list[tuple[str, ast.expr]] = []
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            actual += [(target.id, node.value) for target in node.targets if isinstance(target, ast.Name)]
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+            actual.append((node.target.id, node.value))
+    return actual
+
+
+def is_text(value: ast.expr) -> bool:
+    """Return whether it is a text, a colour say."""
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
+
+
+LIMITS = {name for name, _ in assigned(TREES["ground/tolerances.py"])}
+
+
+def test_every_limit_is_positive_and_explained() -> None:
+    body = TREES["ground/tolerances.py"].body
+    assert all(getattr(tolerances, name) > 0 for name in LIMITS)
+    for node, after in zip(body, [*body[1:], ast.Pass()], strict=True):
+        if isinstance(node, ast.AnnAssign):
+            assert isinstance(after, ast.Expr), f"{ast.unparse(node)} says not what it decides"
+
+
+def test_the_orders_that_must_hold() -> None:
+    assert tolerances.REACHED < tolerances.ON_MANIFOLD < tolerances.CONSISTENT
+    assert tolerances.BALANCED_EXACTLY < tolerances.EQUILIBRIUM
+    assert tolerances.RANK < tolerances.RANK_MEASURED < tolerances.RANK_UNKNOWN
+    assert tolerances.INVARIANT < tolerances.INVARIANT_MEASURED
+    assert tolerances.DOUBTFUL < tolerances.REFUSED
+
+
+def test_every_limit_decides_somewhere() -> None:
+    used = {
+        alias.name
+        for tree in TREES.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "fmilin.tolerances"
+        for alias in node.names
+    }
+    assert used == LIMITS
+
+
+def test_no_other_file_gives_a_limit_of_this_name_another_value() -> None:
+    twice = [
+        f"{path}: {name} = {ast.unparse(value)}"
+        for path, tree in TREES.items()
+        if path != "ground/tolerances.py"
+        for name, value in assigned(tree)
+        if name.strip("_") in LIMITS and not is_text(value)
+    ]
+    assert not twice, twice
