@@ -27,11 +27,11 @@ def is_text(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
-LIMITS = {name for name, _ in assigned(TREES["ground/tolerances.py"])}
+LIMITS = {name for name, _ in assigned(TREES["tolerances.py"])}
 
 
 def test_every_limit_is_positive_and_explained() -> None:
-    body = TREES["ground/tolerances.py"].body
+    body = TREES["tolerances.py"].body
     assert all(getattr(tolerances, name) > 0 for name in LIMITS)
     for node, after in zip(body, [*body[1:], ast.Pass()], strict=True):
         if isinstance(node, ast.AnnAssign):
@@ -61,7 +61,7 @@ def test_no_other_file_gives_a_limit_of_this_name_another_value() -> None:
     twice = [
         f"{path}: {name} = {ast.unparse(value)}"
         for path, tree in TREES.items()
-        if path != "ground/tolerances.py"
+        if path != "tolerances.py"
         for name, value in assigned(tree)
         if name.strip("_") in LIMITS and not is_text(value)
     ]
