@@ -62,4 +62,4 @@ def test_a_class_is_pickled_by_the_path_that_the_documentation_shows() -> None:
 
 def test_a_misspelt_name_is_an_error() -> None:
     with pytest.raises(AttributeError, match="linearise"):
-        print(fl.linearise)  # type: ignore[attr-defined]
+        assert fl.linearise  # type: ignore[attr-defined]

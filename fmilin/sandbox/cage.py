@@ -194,7 +194,7 @@ def _of_python() -> Iterator[str]:
     """Yield where Python and its packages lie; never folders that were named to find modules in."""
     homes = {sys.prefix, sys.base_prefix, sys.exec_prefix, str(Path(os.__file__).parent)}
     homes |= {p for p in sys.path if Path(p).name in ("site-packages", "dist-packages")}
-    homes.add(str(Path(__file__).parents[2]))  # our own, wherever it was put
+    homes.add(str(Path(__file__).parents[1]))  # our own, wherever it was put
     own = _home()
     for home in homes:
         if home != "/" and not own.is_relative_to(home):

@@ -295,7 +295,7 @@ def test_the_code_does_not_depend_on_the_process() -> None:
     script = "from tests.codegen.test_c99 import text_of_code; print(text_of_code(), end='')"
     environment = {"PYTHONHASHSEED": "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"}
     other = subprocess.run(
-        [sys.executable, "-c", script], cwd=Path(__file__).parents[3], env=environment, capture_output=True, check=True
+        [sys.executable, "-c", script], cwd=Path(__file__).parents[2], env=environment, capture_output=True, check=True
     )
     assert other.stdout.decode() == text_of_code()
 

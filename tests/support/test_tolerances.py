@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fmilin import tolerances
 
-PACKAGE = Path(tolerances.__file__).parents[1]
+PACKAGE = Path(tolerances.__file__).parent
 TREES = {str(path.relative_to(PACKAGE)): ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fmilin.models.mechanism import Mechanism
 
-FILE = Path(__file__).parents[3] / "examples" / "mechanisms" / "linkages.py"
+FILE = Path(__file__).parents[2] / "examples" / "mechanisms" / "linkages.py"
 _content = runpy.run_path(str(FILE))
 four_bar_mechanism: Callable[..., Mechanism] = _content["four_bar_mechanism"]
 five_bar_mechanism: Callable[..., Mechanism] = _content["five_bar_mechanism"]
