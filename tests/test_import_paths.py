@@ -6,6 +6,7 @@ import ast
 import importlib
 import pickle
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -37,19 +38,55 @@ def test_every_path_in_a_code_block_of_the_documentation_can_be_imported() -> No
         importlib.import_module(path)
 
 
-def test_every_name_that_an_example_imports_exists() -> None:
-    programs = [*ROOT.glob("examples/*/*.py"), *ROOT.glob("adapters/*/example/*.py")]
-    imports = {
-        (node.module, alias.name)
-        for program in programs
-        for node in ast.walk(ast.parse(program.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "fmilin"
-        for alias in node.names
-    }
-    assert len(imports) > 20
-    for path, name in sorted(imports):
-        if not hasattr(importlib.import_module(path), name):
-            importlib.import_module(f"{path}.{name}")
+# Modules below a documented package that docs/reference/api.md names as well.
+DOCUMENTED_MODULES = {
+    "fmilin", "fmilin.fmi.write", "fmilin.models.mechanism", "fmilin.systems.bicycle_model",
+    "fmilin.systems.four_bar_linkage", *(f"fmilin.{name}" for name in DOCUMENTED_PACKAGES),
+}  # fmt: skip
+PATTERNS = ["examples/*/*.py", "adapters/*/example/*.py", "adapters/*/fmilin_*/*.py"]
+PROGRAMS = [path for pattern in PATTERNS for path in ROOT.glob(pattern)]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_examples_and_adapters_import_documented_names_only(program: Path) -> None:
+    for node in ast.walk(ast.parse(program.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                assert not alias.name.startswith("fmilin.") or alias.name in DOCUMENTED_MODULES, alias.name
+        if not (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "fmilin"):
+            continue
+        assert node.module in DOCUMENTED_MODULES, f"line {node.lineno}: '{node.module}' is not documented"
+        module = importlib.import_module(node.module)
+        public = getattr(module, "__all__", [name for name in vars(module) if not name.startswith("_")])
+        for alias in node.names:
+            assert alias.name in public, f"line {node.lineno}: '{node.module}' does not offer '{alias.name}'"
+
+
+@pytest.mark.parametrize("name", ["mujoco", "pinocchio", "jsbsim", "modelica"])
+def test_an_adapter_has_a_contract_that_forbids_internal_modules(name: str) -> None:
+    settings = tomllib.loads((ROOT / "adapters" / name / "pyproject.toml").read_text(encoding="utf-8"))
+    [contract] = settings["tool"]["importlinter"]["contracts"]
+    assert contract["forbidden_modules"] == ["fmilin.*"]
+    allowed = {line.partition(" -> ")[2] for line in contract["ignore_imports"]}
+    assert allowed <= DOCUMENTED_MODULES
+
+
+def test_names_that_the_documentation_lists_exist() -> None:
+    text = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    paths = re.findall(r"^\.\. auto\w+:: (fmilin\.[\w.]+)$", text, re.MULTILINE)
+    assert len(paths) > 100
+    for path in paths:
+        module, _, name = path.rpartition(".")
+        assert hasattr(importlib.import_module(module), name), path
+
+
+def test_every_name_for_authors_of_adapters_is_documented() -> None:
+    text = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    overview = (ROOT / "adapters" / "README.md").read_text(encoding="utf-8")
+    for name in dir(fl.adapters):
+        assert re.search(rf"auto\w+:: fmilin\.adapters\.{name}$", text, re.MULTILINE), name
+        assert f"`{name}`" in overview or name == "Installed", name
+        assert name == "RANK" or getattr(fl.adapters, name).__doc__, name
 
 
 def test_a_class_is_pickled_by_the_path_that_the_documentation_shows() -> None:

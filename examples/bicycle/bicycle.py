@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fmilin.models.kane import KaneModel
+from fmilin.models import KaneModel
 from fmilin.systems import bicycle
 
 

@@ -13,9 +13,8 @@ import numpy as np
 
 import fmilin as fl
 from fmilin.fmi.write import build_fmu
-from fmilin.models.ode import OdeModel
-from fmilin.report.cosimulation import cosimulation_figure, limit_of
-from fmilin.report.figures import rendered
+from fmilin.models import OdeModel
+from fmilin.report import cosimulation_figure, find_step_limit
 from fmilin.systems import four_bar
 
 parser = argparse.ArgumentParser(description=__doc__)
@@ -49,9 +48,9 @@ with fl.connect(members, wires, inputs={"wanted": "regulator.wanted"}, outputs=[
         seen = fl.cosimulated(system, point, step=0.02, master=master, order=order)
         slowest = min(seen.modes, key=lambda m: m.damping[0])
         before, after = slowest.damping
-        print(f"{master}, steps of 0.02 s: damping {before:.3f} becomes {after:.3f}; {limit_of(seen)[1]}")
+        print(f"{master}, steps of 0.02 s: damping {before:.3f} becomes {after:.3f}; {find_step_limit(seen)[1]}")
     figure = cosimulation_figure(fl.cosimulated(system, point, step=0.02))
-    (output / "damping_lost.png").write_bytes(rendered(figure))
+    figure.savefig(output / "damping_lost.png", dpi=130, metadata={"Software": ""})
 
 # For other tools: the same FMUs with the regulator as one more, wired by an SSP file.
 fl.export.ssp(output / "drive.ssp", {"linkage": linkage, "motor": drive, "regulator": regulator}, wires)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import sympy
 
-from fmilin.models.lagrange import LagrangeModel, SymbolicConstraint
+from fmilin.models import LagrangeModel, SymbolicConstraint
 
 BASE, PLATFORM = 0.20, 0.05  # m, radius of the motors' axes and of the rods' ends on the platform
 ARM, ROD = 0.26, 0.48  # m

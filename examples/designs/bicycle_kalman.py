@@ -19,10 +19,10 @@ from sympy.physics.mechanics import Point
 
 import fmilin as fl
 from fmilin import design
-from fmilin.models.kane import KaneModel
+from fmilin.models import KaneModel
 from fmilin.reduction import minimal_realization
 from fmilin.simulation import InputTable
-from fmilin.systems.bicycle_model import BENCHMARK, described, whipple_equations
+from fmilin.systems.bicycle_model import BENCHMARK, describe_frames, whipple_equations
 
 SPEED = 5.2  # m/s, between weave and capsize: stable
 SAMPLE = 0.02  # s
@@ -36,7 +36,7 @@ STEERING = 0.1 * np.sin(2.0 * TIMES)  # N m: what the rider does, and the filter
 
 def bicycle_with_sensors() -> KaneModel:
     """Return the bicycle with both sensors 0.7 m above the rear contact, 0.2 m ahead of it, fixed to the frame."""
-    parts = described()
+    parts = describe_frames()
     ground, frame, p = parts.frames["N"], parts.frames["B"], parts.p
     box: Point = parts.points["R"].locatenew("box", 0.2 * frame.x + (p["r_R"] - 0.7) * frame.z)
     box.v2pt_theory(parts.points["R"], ground, frame)

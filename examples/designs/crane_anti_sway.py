@@ -18,8 +18,7 @@ from pictures import BLUE, GREY, ORANGE, picture, run
 
 import fmilin as fl
 from fmilin import design
-from fmilin.models.declaration import SymbolicConstraint
-from fmilin.models.lagrange import LagrangeModel
+from fmilin.models import LagrangeModel, SymbolicConstraint
 
 TROLLEY, LOAD, ROPE, GRAVITY = 200.0, 500.0, 6.0, 9.81  # kg, kg, m, m/s2
 SAMPLE, LIMIT = 0.05, 1500.0  # s, N

@@ -9,9 +9,7 @@ import numpy as np
 import sympy
 
 import fmilin as fl
-from fmilin.models.declaration import Labels, SymbolicConstraint
-from fmilin.models.lagrange import LagrangeModel
-from fmilin.models.ode import OdeModel
+from fmilin.models import Labels, LagrangeModel, OdeModel, SymbolicConstraint
 from fmilin.simulation import InputTable
 
 Array = np.ndarray[Any, np.dtype[np.float64]]

@@ -18,8 +18,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 import fmilin as fl
 from fmilin.models import MultiplierModel, NullSpaceModel, SymbolicModel
 from fmilin.signals import FloatArray
-from fmilin.simulation import Baumgarte, Method, Projection, Underlying
-from fmilin.simulation.stabilization import Stabilization
+from fmilin.simulation import Baumgarte, Method, Projection, Stabilization, Underlying
 from fmilin.systems import five_bar
 
 parser = argparse.ArgumentParser(description=__doc__)

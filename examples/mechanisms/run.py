@@ -13,10 +13,9 @@ import numpy as np
 from linkages import five_bar_mechanism, four_bar_mechanism, parallel_robot
 
 import fmilin as fl
-from fmilin.linear_model.model import LinearModel
+from fmilin import LinearModel
 from fmilin.models.mechanism import Mechanism
-from fmilin.report.figures import rendered
-from fmilin.report.mechanism_picture import mechanism_figure
+from fmilin.report import mechanism_figure
 from fmilin.systems import double_wishbone, furuta_pendulum, loader, slider_crank, stewart_platform
 
 HERE = Path(__file__).parent
@@ -33,7 +32,8 @@ def main() -> None:
     check_robot()
     for name, (model, title) in gallery().items():
         linear = fl.linearize(model)
-        (OUTPUT / f"{name}.png").write_bytes(rendered(mechanism_figure(model.description, linear, title=title)))
+        figure = mechanism_figure(model.description, linear, title=title)
+        figure.savefig(OUTPUT / f"{name}.png", dpi=130, metadata={"Software": ""})
 
 
 def compare_coordinates() -> None:

@@ -13,7 +13,7 @@ from fmilin_pinocchio import with_loops
 from numpy.typing import NDArray
 
 import fmilin as fl
-from fmilin.model.interface import Model, OperatingPoint
+from fmilin import Model, OperatingPoint
 from fmilin.models.mechanism import Loop
 
 __all__ = ["all_states", "of_mujoco", "of_pinocchio"]

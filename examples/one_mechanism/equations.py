@@ -17,7 +17,7 @@ from sympy.physics.mechanics import (
     inertia,
 )
 
-from fmilin.model.interface import Model
+from fmilin import Model
 from fmilin.models import KaneModel
 from fmilin.systems import four_bar
 

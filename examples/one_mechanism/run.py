@@ -22,10 +22,10 @@ from equations import four_bar_by_lagrange, four_bar_of_points, spatial_by_kane
 from pictures import draw
 
 import fmilin as fl
+from fmilin import Model
+from fmilin.adapters import read_parts
 from fmilin.fmi.write import build_fmu
-from fmilin.model.interface import Model
 from fmilin.models.mechanism import Mechanism
-from fmilin.models.mechanism.toml_file import read_parts
 
 HERE = Path(__file__).parent
 parser = argparse.ArgumentParser(description=__doc__)

@@ -19,7 +19,7 @@ import fmilin as fl
 from fmilin.design import state_feedback
 from fmilin.reduction import discretize
 from fmilin.signals import FloatArray
-from fmilin.simulation.inputs import InputTable
+from fmilin.simulation import InputTable
 
 HERE = Path(__file__).parent
 LEGS = ("FL", "FR", "RL", "RR")

@@ -13,7 +13,7 @@ from fmilin.cli.options import json_option
 from fmilin.errors import FmilinError
 
 if TYPE_CHECKING:
-    from fmilin.adapters import Installed
+    from fmilin.adapters.registry import Installed
 
 Row = dict[str, Any]
 
@@ -25,7 +25,7 @@ def command(*, as_json: bool, debug: bool) -> int:
     """List the installed adapters: what they read, the engine they run on, and what they are missing."""
 
     def job(runner: JobRunner) -> None:
-        from fmilin.adapters import PUBLISHED, installed_adapters
+        from fmilin.adapters.registry import PUBLISHED, installed_adapters
 
         rows = [_row(installed) for installed in installed_adapters()]
         if as_json:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fmilin.adapters import adapter_for, chosen_adapter, load_with, member_of, suggestion_for
+from fmilin.adapters.registry import adapter_for, chosen_adapter, load_with, member_of, suggestion_for
 from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import Expression
 from fmilin.errors import ConstraintError, UnknownNameError, UsageError, nearest_names

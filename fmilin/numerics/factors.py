@@ -49,7 +49,10 @@ def is_singular(rcond: float | FloatArray) -> bool | NDArray[np.bool_]:
 def require_regular(
     factors: Factors, subject: str, unknowns: Sequence[object] = (), when: str = "at this point"
 ) -> None:
-    """Refuse a singular matrix, in the words of :func:`singular`."""
+    """Raise a NumericalError for a singular matrix.
+
+    ``subject`` names the equations, ``unknowns`` their unknowns, and ``when`` the point, for the message.
+    """
     is_singular = factors.is_singular
     if is_singular.any() if isinstance(is_singular, np.ndarray) else is_singular:
         raise singular(float(np.nanmin(factors.rcond)), subject, unknowns, when, factors.null_vector())

@@ -17,8 +17,8 @@ class NullSpaceFactors:
 
     With a basis K of the null space of G, eq. (3.2), N = G^+, eq. (3.4), b1 = F and b2 = -Gdot v, eq. (3.5): v' = K (K'
     M K)^-1 K' (b1 - M N b2) + N b2, lambda = N' (b1 - M v'). Singular values of G below ``threshold`` times the largest
-    count as zero, lengths in q / ``scales``. M need not be invertible. No singular value is below 1 / |N| or above |G|:
-    G = U S V' is computed where G' = (Q_1 Q_2) R does not tell the rank.
+    count as zero, lengths in q / ``scales``. M need not be invertible. No singular value is below ``1 / |N|`` or above
+    ``|G|``: G = U S V' is computed where G' = (Q_1 Q_2) R does not tell the rank.
     """
 
     def __init__(

@@ -4,3 +4,7 @@ Takes: linear models, families, points, motions, verifications.
 Returns: text, figures, HTML.
 Does not depend on: the command line.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

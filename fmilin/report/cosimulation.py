@@ -34,7 +34,7 @@ def show_cosimulation(cosimulation: Cosimulation, page: Sheet) -> None:
     page.print()
     stable = "yes" if cosimulation.is_stable else "no"
     print_fact(page, "Stable", [f"{stable}: the largest |z| is {cosimulation.growth:.9g}"])
-    print_fact(page, "Limit", limit_of(cosimulation)[1])
+    print_fact(page, "Limit", find_step_limit(cosimulation)[1])
     for remark in cosimulation.plant.warnings:
         if not remark.is_information:
             print_fact(page, remark.heading, str(remark))
@@ -47,7 +47,7 @@ def master_in_words(cosimulation: Cosimulation) -> str:
     return f"Gauss-Seidel, in the order {', '.join(cosimulation.master.order or cosimulation.model.members)}"
 
 
-def limit_of(cosimulation: Cosimulation) -> tuple[float | None, str]:
+def find_step_limit(cosimulation: Cosimulation) -> tuple[float | None, str]:
     """Return the largest stable step in seconds, None where there is none to be drawn, and a sentence about it."""
     try:
         limit = cosimulation.largest_step
@@ -75,8 +75,8 @@ MODE_COLORS = COLORS[:1] + COLORS[2:]  # the second one marks the largest stable
 
 
 def cosimulation_figure(cosimulation: Cosimulation) -> Figure:
-    """Return two panels over the step: damping ratios of the modes, and the largest |z|."""
-    limit, words = limit_of(cosimulation)
+    """Return two panels over the step: damping ratios of the modes, and the largest ``|z|``."""
+    limit, words = find_step_limit(cosimulation)
     subtitle = f"{master_in_words(cosimulation)} master, steps of {cosimulation.step:g} s; {words}"[:120]
     figure = headed_figure(f"Damping lost: {cosimulation.model.info.name}", subtitle, 10.0, 5.2, (0.945, 0.885))
     figure.subplots_adjust(left=0.085, right=0.975, bottom=0.13, top=0.8, wspace=0.28)

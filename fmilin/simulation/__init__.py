@@ -8,6 +8,7 @@ Does not depend on: linear models.
 from fmilin.simulation.inputs import InputTable
 from fmilin.simulation.method import Method
 from fmilin.simulation.run import simulate, snapshots
+from fmilin.simulation.stabilization import Stabilization
 from fmilin.simulation.stabilizations import Baumgarte, LocalForm, Projection, Underlying
 from fmilin.simulation.trajectory import Switch, Trajectory
 
@@ -17,6 +18,7 @@ __all__ = [
     "LocalForm",
     "Method",
     "Projection",
+    "Stabilization",
     "Switch",
     "Trajectory",
     "Underlying",

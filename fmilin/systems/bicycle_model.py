@@ -63,7 +63,7 @@ def _benchmark_model() -> KaneModel:
 
 
 @dataclass(frozen=True)
-class Described:
+class BicycleFrames:
     """Frames and points: N ground, Y yawed, L leaned, B rear frame, H fork; R and F wheels."""
 
     q: Mapping[str, Any]
@@ -78,7 +78,7 @@ class Described:
 @cache
 def whipple_equations() -> KanesMethod:
     """Return the equations as a ``KanesMethod`` object of sympy, Kane's equations formed."""
-    b = described()
+    b = describe_frames()
     q, u, p, N, Y = b.q, b.u, b.p, b.frames["N"], b.frames["Y"]
     front, rear = b.points["F"], b.points["R"]
     height = (front.pos_from(rear) + b.to_contact).dot(Y.z) - p["r_R"] * sympy.cos(q["lean"])
@@ -104,7 +104,7 @@ def whipple_equations() -> KanesMethod:
     return kane
 
 
-def described() -> Described:
+def describe_frames() -> BicycleFrames:
     """Return frames, coordinates, speeds, parameters and points of the bicycle."""
     names = ("yaw", "lean", "pitch", "steer", "rear_wheel", "front_wheel")
     q = {s: dynamicsymbols(s) for s in ("x", "y", *names)}
@@ -137,10 +137,10 @@ def described() -> Described:
     tilt = H.y.dot(Y.z)
     down = (Y.z - tilt * H.y) * (p["r_F"] / sympy.sqrt(1 - tilt**2))
     frames = {"N": N, "Y": Y, "L": L, "B": B, "H": H, "R": R, "F": F}
-    return Described(q, u, p, frames, S.z, {"R": rear, "B": frame, "H": fork, "F": front}, down)
+    return BicycleFrames(q, u, p, frames, S.z, {"R": rear, "B": frame, "H": fork, "F": front}, down)
 
 
-def _bodies(b: Described) -> list[Any]:
+def _bodies(b: BicycleFrames) -> list[Any]:
     """Return the four bodies; wheels are symmetric, so that their inertia is written in the frames that carry them."""
     p, f, points = b.p, b.frames, b.points
     inertias = {
@@ -152,7 +152,7 @@ def _bodies(b: Described) -> list[Any]:
     return [RigidBody(k, points[k], f[k], p[f"m_{k}"], (inertias[k], points[k])) for k in ("R", "B", "H", "F")]
 
 
-def _loads(b: Described) -> list[Any]:
+def _loads(b: BicycleFrames) -> list[Any]:
     lean, steer, drive = dynamicsymbols("lean_torque steer_torque rear_torque")
     f = b.frames
     weights = [(b.points[k], b.p[f"m_{k}"] * b.p["g"] * f["N"].z) for k in ("R", "B", "H", "F")]

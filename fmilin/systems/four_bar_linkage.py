@@ -39,7 +39,7 @@ def four_bar(
     i joins B_i and A_(i-1): k = 25 N/m, natural length l0 = sqrt(2) m, with a damper c in parallel. Gravity points
     to -y. The coordinates are x_0, y_0, .., x_N, y_N and the angle phi of the last rod A_N B_N, on which the
     ``torque`` acts; the constraints are (d^2 - 1)/2 = 0 for the length d of every rod, and y_N = sin(phi), or x_N -
-    N = cos(phi) where |sin(phi)| > |cos(phi)|. ``coupler.y`` is the middle of the last coupler.
+    N = cos(phi) where ``|sin(phi)| > |cos(phi)|``. ``coupler.y`` is the middle of the last coupler.
 
     ``singular``: instead of the springs (k = 0) gravity along +x holds the linkage at phi = 0, where all rods lie
     on one line and the constraints depend on each other: the accelerations are not determined, and evaluating the

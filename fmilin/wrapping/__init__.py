@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from fmilin.adapters import adapter_for
+from fmilin.adapters.registry import adapter_for
 from fmilin.errors import ModelError, UsageError
 from fmilin.fmi.write.fmu import CONSTRAINTS_PATH, check_destination, constraints_toml, identifier_like
 from fmilin.fmi.write.variables import DeclaredConstraint, prescribing_inputs

@@ -19,13 +19,15 @@ from fmilin.testing import check_model
 README = (Path(__file__).parents[2] / "adapters" / "README.md").read_text(encoding="utf-8")
 
 
-def install(folder: Path, name: str, code: str, *, entry: str = "Adapter") -> None:
+def install(folder: Path, name: str, code: str, *, entry: str = "Adapter", suffixes: tuple[str, ...] = ()) -> None:
     """Lay a distribution down as an installer does."""
     (folder / f"{name}_adapter.py").write_text(code)
     info = folder / f"fmilin_{name}-0.1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: fmilin-{name}\nVersion: 0.1\n")
-    (info / "entry_points.txt").write_text(f"[fmilin.adapters]\n{name} = {name}_adapter:{entry}\n")
+    registered = "".join(f"{name}{suffix} = {name}_adapter:{entry}\n" for suffix in suffixes)
+    text = f"[fmilin.adapters]\n{name} = {name}_adapter:{entry}\n[fmilin.suffixes]\n{registered}"
+    (info / "entry_points.txt").write_text(text)
 
 
 @pytest.fixture
@@ -92,7 +94,7 @@ class Adapter(Base):
     def load(self, path):
         return fl.load('fmilin.systems:cartesian_pendulum')
     def load_as(self, path, options):
-        return fl.load(f"fmilin.systems:cartesian_pendulum(length={options['keyframe']})")
+        return fl.load(f"fmilin.systems:cartesian_pendulum(length={options.get('keyframe', 1.0)})")
 """
 
 
@@ -104,6 +106,23 @@ def test_an_adapter_is_asked_for_the_options_that_it_knows(site: Path) -> None:
         UsageError, match=r"The adapter 'some' does not know the option 'floating_base' \('a\.takes'\)\. It knows"
     ):
         fl.load("some:a.takes", options={"floating_base": True})
+
+
+def test_an_adapter_with_registered_suffixes_is_imported_for_its_files_only(site: Path) -> None:
+    install(site, "some", TAKES, suffixes=(".takes",))
+    Path("other.swing").write_text("{}")
+    with pytest.raises(UsageError, match="is no model that fmilin knows"):
+        fl.load("other.swing")
+    assert "some_adapter" not in sys.modules
+    Path("a.takes").write_text("")
+    assert fl.load("a.takes").start.states[1] == -1.0
+    assert "some_adapter" in sys.modules
+
+
+def test_registered_suffixes_are_those_of_the_adapter() -> None:
+    for installed in installed_adapters():
+        if installed.registered_suffixes:
+            assert set(installed.registered_suffixes) == set(installed.adapter().suffixes), installed.name
 
 
 def test_a_file_that_an_adapter_would_read_is_missing(site: Path) -> None:
@@ -144,7 +163,7 @@ def test_libraries_and_members_are_refused_where_there_are_none(site: Path, monk
         fl.load("some:Library.Crane")
     with pytest.raises(UsageError, match="no Modelica file: it needs no libraries"):
         fl.load("fmilin.systems:cartesian_pendulum", options={"library": ["msl"]})
-    monkeypatch.setattr("fmilin.adapters.installed_adapters", list)
+    monkeypatch.setattr("fmilin.adapters.registry.installed_adapters", list)
     with pytest.raises(UsageError, match=r"looks like Modelica: pip install fmilin-modelica"):
         fl.load("crane.mo:Crane")
 
@@ -186,7 +205,7 @@ def test_a_broken_adapter_is_listed_with_its_problem(site: Path, capfd: pytest.C
 def test_without_any_adapter_those_that_exist_are_named(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("fmilin.adapters.installed_adapters", lambda: [])
+    monkeypatch.setattr("fmilin.adapters.registry.installed_adapters", lambda: [])
     assert main(["adapters"]) == 0
     out = capfd.readouterr().out
     assert "For MuJoCo (.xml, .mjcf): pip install fmilin-mujoco" in out
@@ -202,7 +221,7 @@ def test_two_adapters_for_one_file_ask_for_a_choice(site: Path) -> None:
 
 
 def test_an_adapter_that_is_missing_is_suggested(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fmilin.adapters.installed_adapters", list)
+    monkeypatch.setattr("fmilin.adapters.registry.installed_adapters", list)
     Path("scene.xml").write_text("<mujoco model='scene'/>")
     with pytest.raises(UsageError, match=r"'scene\.xml' looks like MuJoCo: pip install fmilin-mujoco"):
         fl.load("scene.xml")

@@ -127,7 +127,7 @@ def test_energy_is_conserved_and_power_is_what_the_torques_do() -> None:
     from fmilin.models.kane.conversion import Translation
     from fmilin.systems import bicycle_model
 
-    b = bicycle_model.described()
+    b = bicycle_model.describe_frames()
     bodies = bicycle_model._bodies(b)
     energy = kinetic_energy(b.frames["N"], *bodies)
     energy -= sum(

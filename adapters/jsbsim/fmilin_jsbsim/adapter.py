@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from fmilin import Model
 from fmilin.adapters import Adapter
 from fmilin.errors import UnknownNameError
-from fmilin.model.interface import Model
 
 __all__ = ["JsbsimAdapter"]
 
@@ -47,7 +47,7 @@ class JsbsimAdapter(Adapter):
             When JSBSim cannot load it.
         """
         self.engine()
-        from fmilin.models.engine import EngineModel
+        from fmilin.adapters import EngineModel
         from fmilin_jsbsim.engine import JsbsimEngine
 
         return EngineModel(JsbsimEngine(path))

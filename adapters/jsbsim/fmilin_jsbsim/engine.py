@@ -13,11 +13,9 @@ from typing import Self
 
 import numpy as np
 
-from fmilin.constraints.declared import Constraint
+from fmilin import Constraint
+from fmilin.adapters import AdjustableEngine, Engine, ModelInfo
 from fmilin.errors import NumericalError, UnknownNameError
-from fmilin.model.interface import ModelInfo
-from fmilin.models.engine import Engine
-from fmilin.models.native_engine import AdjustableEngine
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin_jsbsim.attitude import angle_rates, angles_of, quaternion_rates, rotation
 from fmilin_jsbsim.engines import Engines

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import fmilin as fl
-from fmilin.diagnostics import Remark
+from fmilin.adapters import EngineModel, Remark
 from fmilin.errors import NumericalError, UsageError
-from fmilin.models.engine import EngineModel
 from fmilin.signals import FloatArray, as_numbers
 from fmilin_jsbsim.attitude import quaternion_of
 from fmilin_jsbsim.engine import START_LATITUDE, JsbsimEngine

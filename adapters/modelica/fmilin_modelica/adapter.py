@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fmilin import Model
 from fmilin.adapters import Adapter
-from fmilin.model.interface import Model
 
 __all__ = ["ModelicaAdapter"]
 

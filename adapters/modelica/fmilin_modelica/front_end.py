@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fmilin.codegen.compiler import cache_folder, cache_library, cached_library
+from fmilin.adapters import cache_folder, cache_library, cached_library
 from fmilin.errors import ModelError
 from fmilin_modelica import compiler_process
 from fmilin_modelica.compiler_cache import private_cache

@@ -14,7 +14,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from fmilin.models.dae.equations import DaeGraph
+from fmilin.models import DaeGraph
 from fmilin.signals import FloatArray, Signals
 
 __all__ = ["guessed"]

@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING, Any, Self
 import casadi as ca
 import numpy as np
 
-from fmilin.diagnostics import Remark
+from fmilin import Evaluation, OperatingPoint
+from fmilin.adapters import DaeEngine, ModelInfo, NativeModel, Remark
 from fmilin.errors import ConstraintError, ModelError, NumericalError, UsageError
-from fmilin.model.interface import Evaluation, ModelInfo, OperatingPoint
-from fmilin.models.dae.engine import DaeEngine
-from fmilin.models.dae.equations import DaeGraph
-from fmilin.models.dae.model import DaeModel
-from fmilin.models.native_model import NativeModel
+from fmilin.models import DaeGraph, DaeModel
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin_modelica.aliases import Merged, merge_aliases
 from fmilin_modelica.declarations import LIBRARY_RANK
@@ -30,7 +27,7 @@ from fmilin_modelica.starting import Point, Starting, chosen_rows
 from fmilin_modelica.walker import UnsupportedError
 
 if TYPE_CHECKING:
-    from fmilin.codegen.implicit import ImplicitSystem
+    from fmilin.adapters import ImplicitSystem
 
 __all__ = ["ModelicaModel"]
 

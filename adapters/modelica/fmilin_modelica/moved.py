@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from fmilin.diagnostics import Remark
+from fmilin.adapters import Remark
 from fmilin.signals import FloatArray
 from fmilin_modelica.aliases import WrittenStart
 

@@ -13,8 +13,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from fmilin.adapters import DaeEngine
 from fmilin.errors import ConstraintError
-from fmilin.models.dae.engine import DaeEngine
 from fmilin.signals import FloatArray
 
 __all__ = ["Starting", "chosen_rows"]

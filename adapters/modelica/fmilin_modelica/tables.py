@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 from scipy.interpolate import Akima1DInterpolator
 
-from fmilin.model.ranges import TableRange
+from fmilin.adapters import TableRange
 from fmilin_modelica.values import Value, is_symbolic
 from fmilin_modelica.walker import UnsupportedError, Walker
 

@@ -19,7 +19,7 @@ from fmilin.adapters import Adapter
 from fmilin.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
-    from fmilin.model.interface import Model
+    from fmilin import Model
     from fmilin_mujoco.engine import MujocoEngine
 
 __all__ = ["MujocoAdapter", "compiled", "without_meshes"]

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from fmilin import Model
+from fmilin.adapters import InterfaceChoice
 from fmilin.errors import FmilinError
-from fmilin.model.interface import Model
-from fmilin.models.mechanism.description import MechanismDescription
-from fmilin.models.native_model import InterfaceChoice
+from fmilin.models.mechanism import MechanismDescription
 from fmilin.signals import FloatArray
 from fmilin_mujoco.engine import MujocoEngine
 from fmilin_mujoco.left_out import NotUnderstoodError

@@ -19,16 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fmilin.constraints.declared import Constraint
+from fmilin import Constraint
+from fmilin.adapters import (
+    RANK,
+    Engine,
+    Foot,
+    ModelInfo,
+    NullSpaceFactors,
+    Stance,
+    Standing,
+    contact_signals,
+    require_regular,
+)
 from fmilin.errors import ModelError
-from fmilin.model.interface import ModelInfo
-from fmilin.models.contacts import Foot, contact_signals
-from fmilin.models.engine import Engine
-from fmilin.models.mechanism.changes import Stance, Standing
-from fmilin.numerics.factors import require_regular
-from fmilin.numerics.null_space import NullSpaceFactors
 from fmilin.signals import FloatArray, Signal, Signals
-from fmilin.tolerances import RANK
 from fmilin_mujoco.closing import anchored, closed_start, start_of
 from fmilin_mujoco.equalities import equalities
 from fmilin_mujoco.feet import held_feet

@@ -10,8 +10,8 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from fmilin.adapters import Contact, Foot, unknown_foot
 from fmilin.errors import ConstraintError, ModelError, UsageError
-from fmilin.models.contacts import Contact, Foot, unknown_foot
 from fmilin.signals import FloatArray
 from fmilin_mujoco.equalities import Connect, Weld, held_to_world
 from fmilin_mujoco.shapes import points_of

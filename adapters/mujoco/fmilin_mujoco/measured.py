@@ -15,10 +15,9 @@ from typing import Self
 
 import numpy as np
 
-from fmilin.model.interface import Evaluation, ExactSlopes
-from fmilin.models.mechanism.engine import MechanismEngine
-from fmilin.models.mechanism.model import Mechanism
-from fmilin.models.native_model import InterfaceChoice, NativeModel
+from fmilin import Evaluation
+from fmilin.adapters import ExactSlopes, InterfaceChoice, MechanismEngine, NativeModel
+from fmilin.models.mechanism import Mechanism
 from fmilin.signals import FloatArray
 from fmilin_mujoco.engine import MujocoEngine
 from fmilin_mujoco.stated import EngineSlopes, MujocoModel

@@ -12,10 +12,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.models.mechanism.description import MechanismDescription
-from fmilin.models.mechanism.elements import Coupling, Marker
-from fmilin.models.mechanism.part import Placement
-from fmilin.models.mechanism.parts import Body, Joint, Loop
+from fmilin.models.mechanism import Body, Coupling, Joint, Loop, Marker, MechanismDescription, Placement
 from fmilin.signals import FloatArray
 from fmilin_mujoco.equalities import Factors, factors_of_tendon
 from fmilin_mujoco.left_out import NotUnderstoodError, require_understood

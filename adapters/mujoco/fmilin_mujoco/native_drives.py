@@ -8,8 +8,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.models.mechanism.elements import Actuator, Tendon
-from fmilin.models.mechanism.part import Placement
+from fmilin.models.mechanism import Actuator, Placement, Tendon
 from fmilin_mujoco.left_out import NotUnderstoodError
 from fmilin_mujoco.names import ACTUATOR, TENDON, joint_name, name_of
 from fmilin_mujoco.rotations import matrix_of

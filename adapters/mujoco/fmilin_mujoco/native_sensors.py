@@ -9,9 +9,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.models.mechanism.elements import Sensor
-from fmilin.models.mechanism.part import Placement
-from fmilin.models.mechanism.parts import Body, Joint
+from fmilin.models.mechanism import Body, Joint, Placement, Sensor
 from fmilin.signals import FloatArray
 from fmilin_mujoco.left_out import NotUnderstoodError, sensors_left_out
 from fmilin_mujoco.names import ACTUATOR, SENSOR, joint_name, name_of

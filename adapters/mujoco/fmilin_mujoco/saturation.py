@@ -8,7 +8,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.models.native_engine import limit_remarks, side_of
+from fmilin.adapters import limit_remarks, side_of
 from fmilin_mujoco.names import ACTUATOR, JOINT, name_of
 
 __all__ = ["Muscle", "Saturation", "describe_branches", "muscles_of", "opened", "saturation_of"]

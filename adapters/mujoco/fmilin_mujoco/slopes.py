@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
-from fmilin.models.native_engine import side_of
-from fmilin.numerics.null_space import NullSpaceFactors
+from fmilin.adapters import NullSpaceFactors, side_of
 from fmilin.signals import FloatArray
 from fmilin_mujoco.loops import Loops, Posture
 from fmilin_mujoco.saturation import MUSCLE, Muscle

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fmilin.model.interface import Evaluation, ExactSlopes
-from fmilin.models.engine import EngineModel, GivenSlopes
+from fmilin import Evaluation
+from fmilin.adapters import EngineModel, ExactSlopes, GivenSlopes
 from fmilin.signals import FloatArray
 from fmilin_mujoco.engine import MujocoEngine
 

@@ -11,7 +11,7 @@ from fmilin_mujoco import MujocoEngine
 from fmilin_mujoco.names import quaternion_places
 
 import fmilin as fl
-from fmilin.models.engine import EngineModel
+from fmilin.adapters import EngineModel
 from fmilin.models.mechanism import Mechanism
 
 SCENE = """

@@ -13,7 +13,7 @@ import pytest
 from fmilin_mujoco.shapes import points_of
 
 import fmilin as fl
-from fmilin.models.engine import EngineModel
+from fmilin.adapters import EngineModel
 from fmilin.models.mechanism import Mechanism
 from fmilin.signals import FloatArray
 

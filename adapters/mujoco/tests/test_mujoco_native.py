@@ -15,8 +15,8 @@ from fmilin_mujoco.left_out import NotUnderstoodError
 from fmilin_mujoco.names import quaternion_places
 
 import fmilin as fl
+from fmilin.adapters import EngineModel
 from fmilin.cli.main import main
-from fmilin.models.engine import EngineModel
 from fmilin.models.mechanism import Body, Mechanism
 
 MODELS = Path(__file__).parent / "models"

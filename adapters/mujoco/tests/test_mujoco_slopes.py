@@ -15,7 +15,7 @@ from fmilin_mujoco import MujocoEngine, slopes
 from fmilin_mujoco.slopes import PointSlopes
 
 import fmilin as fl
-from fmilin.models.engine import EngineModel
+from fmilin.adapters import EngineModel
 
 MODELS = Path(__file__).parent / "models"
 SITE, FRAME = "site='tip'", "objtype='site' objname='tip'"

@@ -9,7 +9,7 @@ from fmilin.adapters import Adapter
 from fmilin.errors import ModelError, UnknownNameError
 
 if TYPE_CHECKING:
-    from fmilin.models.engine import EngineModel
+    from fmilin.adapters import EngineModel
     from fmilin_pinocchio.closing import Weld
 
 __all__ = ["PinocchioAdapter"]
@@ -34,8 +34,7 @@ class PinocchioAdapter(Adapter):
         self.engine()
         import pinocchio as pin
 
-        from fmilin.models.engine import EngineModel
-        from fmilin.models.mechanism.urdf_file import additions_of
+        from fmilin.adapters import EngineModel, additions_of
         from fmilin_pinocchio.engine import PinocchioEngine
         from fmilin_pinocchio.mimicking import mimics_in
 
@@ -67,7 +66,7 @@ def _closed(robot: Any, table: Path) -> tuple[Any, Any, tuple[Weld, ...], tuple[
     """Return the robot with its loops, the guess, the welds that close them, and the states to keep."""
     import pinocchio as pin
 
-    from fmilin.models.mechanism.toml_file import read_parts
+    from fmilin.adapters import read_parts
     from fmilin_pinocchio.closing import with_loops
 
     parts = read_parts(table)

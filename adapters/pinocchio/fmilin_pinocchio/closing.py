@@ -15,8 +15,7 @@ import numpy as np
 import pinocchio as pin
 
 from fmilin.errors import ModelError, UnknownNameError
-from fmilin.models.mechanism.part import Placement
-from fmilin.models.mechanism.parts import Loop
+from fmilin.models.mechanism import Loop, Placement
 
 __all__ = ["Weld", "with_loops"]
 

@@ -17,12 +17,9 @@ import numpy as np
 import pinocchio as pin
 from scipy import linalg
 
-from fmilin.constraints.declared import Constraint
+from fmilin import Constraint
+from fmilin.adapters import DenseFactors, Engine, Factors, ModelInfo, NullSpaceFactors, require_regular
 from fmilin.errors import ModelError
-from fmilin.model.interface import ModelInfo
-from fmilin.models.engine import Engine
-from fmilin.numerics.factors import DenseFactors, Factors, require_regular
-from fmilin.numerics.null_space import NullSpaceFactors
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin_pinocchio.closing import Weld
 from fmilin_pinocchio.mimicking import Couplings, Mimic

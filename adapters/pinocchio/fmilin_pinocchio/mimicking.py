@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from fmilin.adapters import read_urdf
 from fmilin.errors import ModelError
-from fmilin.models.mechanism.urdf_elements import read_urdf
 from fmilin.signals import FloatArray
 from fmilin_pinocchio.names import Joint, joints_of
 

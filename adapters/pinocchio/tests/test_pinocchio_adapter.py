@@ -10,8 +10,8 @@ import pytest
 from fmilin_pinocchio import PinocchioEngine
 
 import fmilin as fl
+from fmilin.adapters import EngineModel
 from fmilin.errors import FmilinError, ModelError
-from fmilin.models.engine import EngineModel
 from fmilin.models.mechanism import Mechanism
 from fmilin.testing import check_model
 

@@ -1,7 +1,7 @@
 """Sources that other distributions bring: an adapter turns an engine's file into a Model.
 
-A distribution registers its adapter as an entry point of the group ``fmilin.adapters``; nothing here imports one
-before a file asks for it. ``adapters/README.md`` shows how one is written.
+A distribution registers its adapter as an entry point of the group ``fmilin.adapters``. Entry points of the group
+``fmilin.suffixes``, named ``ADAPTER.SUFFIX``, say which files it reads: no adapter is imported to find that out.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "fmilin.adapters"
+SUFFIX_GROUP = "fmilin.suffixes"
 _LOOKED_INTO = 4096  # bytes of a file that are read to tell what it is
 
 
@@ -86,6 +87,11 @@ class Installed:
     name: str
     distribution: str  # name and version of what brings it
     _entry: EntryPoint
+    registered_suffixes: tuple[str, ...] = ()  # from the metadata; empty if the distribution does not register any
+
+    def reads_suffix(self, suffix: str) -> bool:
+        """Whether the adapter reads files of a suffix; imports it only if its suffixes are not registered."""
+        return suffix in (self.registered_suffixes or self.adapter().suffixes)
 
     def adapter(self) -> Adapter:
         """Import and return the adapter."""
@@ -110,11 +116,20 @@ def installed_adapters() -> list[Installed]:
     """Return the adapters that are installed, by name."""
     from importlib.metadata import entry_points  # slow to import, and an FMU does without
 
+    suffixes: dict[tuple[str, str], list[str]] = {}
+    for entry in entry_points(group=SUFFIX_GROUP):
+        adapter_name, _, suffix = entry.name.partition(".")
+        suffixes.setdefault((_origin(entry), adapter_name), []).append(f".{suffix}")
     installed = []
     for entry in entry_points(group=GROUP):
-        origin = "" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
-        installed.append(Installed(entry.name, origin, entry))
+        registered = tuple(suffixes.get((_origin(entry), entry.name), ()))
+        installed.append(Installed(entry.name, _origin(entry), entry, registered))
     return sorted(installed, key=lambda adapter: adapter.name)
+
+
+def _origin(entry: EntryPoint) -> str:
+    """Return name and version of the distribution that brings an entry point."""
+    return "" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
 
 
 def chosen_adapter(text: str) -> tuple[Installed, Path] | None:
@@ -144,14 +159,14 @@ def adapter_for(path: Path) -> Installed | None:
     """Return the installed adapter that reads a file, or None."""
     path, _ = member_of(path)
     if not (path_exists(path) and path.is_file()):
-        if any(path.suffix.lower() in installed.adapter().suffixes for installed in installed_adapters()):
+        if any(installed.reads_suffix(path.suffix.lower()) for installed in installed_adapters()):
             raise missing_file(path)
         return None
-    claiming = []
-    for installed in installed_adapters():
-        adapter = installed.adapter()
-        if path.suffix.lower() in adapter.suffixes and adapter.claims(path):
-            claiming.append(installed)
+    claiming = [
+        installed
+        for installed in installed_adapters()
+        if installed.reads_suffix(path.suffix.lower()) and installed.adapter().claims(path)
+    ]
     if len(claiming) > 1:
         names = " and ".join(f"'{adapter.name}'" for adapter in claiming)
         raise UsageError(

@@ -1,0 +1,34 @@
+"""Names for authors of adapters: models whose numbers an engine computes."""
+
+from fmilin.diagnostics import Remark
+from fmilin.model.interface import ExactSlopes, ModelInfo
+from fmilin.models.contacts import Contact, Foot, contact_signals, unknown_foot
+from fmilin.models.engine import Engine, EngineModel, GivenSlopes
+from fmilin.models.native_engine import AdjustableEngine, limit_remarks, side_of
+from fmilin.models.native_model import InterfaceChoice, NativeModel
+from fmilin.numerics.factors import DenseFactors, Factors, require_regular
+from fmilin.numerics.null_space import NullSpaceFactors
+from fmilin.tolerances import RANK
+
+__all__ = [
+    "RANK",
+    "AdjustableEngine",
+    "Contact",
+    "DenseFactors",
+    "Engine",
+    "EngineModel",
+    "ExactSlopes",
+    "Factors",
+    "Foot",
+    "GivenSlopes",
+    "InterfaceChoice",
+    "ModelInfo",
+    "NativeModel",
+    "NullSpaceFactors",
+    "Remark",
+    "contact_signals",
+    "limit_remarks",
+    "require_regular",
+    "side_of",
+    "unknown_foot",
+]

@@ -1,0 +1,2 @@
+from .declared import Constraint as Constraint
+from .declared import Constraints as Constraints
