@@ -6,6 +6,7 @@ from . import export as export
 from . import formulations as formulations
 from . import lyapunov as lyapunov
 from . import models as models
+from . import options as options
 from . import reduction as reduction
 from . import report as report
 from . import signals as signals
@@ -53,9 +54,10 @@ from .manifold.operating_points import operating_point as operating_point
 from .model.interface import Evaluation as Evaluation
 from .model.interface import Model as Model
 from .model.interface import OperatingPoint as OperatingPoint
-from .model.stepping import Stepping as Stepping
 from .models.to_casadi import to_casadi as to_casadi
 from .numerics.differences.differences import Differences as Differences
+from .options import Linearization as Linearization
+from .options import Stepping as Stepping
 from .periodic.chart import FloquetChart as FloquetChart
 from .periodic.chart import floquet_chart as floquet_chart
 from .periodic.floquet import Floquet as Floquet

@@ -17,7 +17,7 @@ import fmilin as fl
 from fmilin.codegen.compiler import library_suffix
 from fmilin.fmi.platforms import fmi2_folders
 from fmilin.linear_model.model import LinearModel
-from fmilin.model.stepping import Stepping
+from fmilin.options import Stepping
 from fmilin.signals import FloatArray
 from tests.fmus.make import pack
 from tests.fmus.stepped.make import compiled

@@ -14,7 +14,7 @@ from fmilin.cli.linear_models import deliver, linear_model
 from fmilin.cli.model_options import DEBUG
 from fmilin.cli.request import Request
 from fmilin.errors import UsageError
-from fmilin.loading.request import LoadRequest
+from fmilin.options import Loading
 from fmilin.support.files import check_writable
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _demo(directory: Path, runner: JobRunner) -> None:
     deliver(true, point, [mat], runner)
     print_table(true, runner.results, adjusted=point.adjusted)
     say("\n")
-    naive, _ = linear_model(Request(str(fmu), LoadRequest(constraints=[])), runner)
+    naive, _ = linear_model(Request(str(fmu), Loading(constraints=[])), runner)
     _compare(true, naive, runner.results)
     runner.draw(picture, eigenvalue_figure(true, naive), "true and false eigenvalues")
     say(

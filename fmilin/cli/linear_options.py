@@ -19,7 +19,7 @@ from fmilin.formats import Writing
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model, OperatingPoint
-    from fmilin.model.stepping import Stepping
+    from fmilin.options import Stepping
     from fmilin.reduction.minimal import Conditioning
 
 
@@ -69,7 +69,7 @@ class Stepped:
             raise UsageError(
                 f"--order is for models identified from responses, --method {self.method} has the order of the FMU."
             )
-        from fmilin.model.stepping import Stepping
+        from fmilin.options import Stepping
 
         return Stepping(
             self.method, self.step, self.lifted, order, self.amplitude, self.budget, integrator=self.integrator

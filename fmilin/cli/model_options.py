@@ -19,7 +19,7 @@ from fmilin.sandbox.limits import Limits
 from fmilin.trimming.request import TrimRequest
 
 if TYPE_CHECKING:
-    from fmilin.fmi.read.archive import FmuOptions
+    from fmilin.options import FmuOptions
 
 TIMEOUT = 120.0  # seconds for a single call of an FMU's function, unless others are given
 
@@ -188,7 +188,8 @@ class Running:
         limit, tolerance = self.unpack_limit, self.solver_tolerance
         if limit is None and tolerance is None and not self.compile_sources:
             return None
-        from fmilin.fmi.read.archive import GIB, FmuOptions
+        from fmilin.fmi.read.archive import GIB
+        from fmilin.options import FmuOptions
 
         fmu = FmuOptions(compile_sources=self.compile_sources)
         if limit is not None:

@@ -13,7 +13,8 @@ from fmilin.cli.job_runner import Job, JobRunner
 from fmilin.cli.model_options import Constraints, FileOptions, Running, TrimOptions
 from fmilin.errors import UsageError
 from fmilin.linearization.request import Request as LinearizationRequest
-from fmilin.loading.request import LoadRequest, is_fmu
+from fmilin.loading.request import is_fmu
+from fmilin.options import Loading
 from fmilin.support.interrupts import stoppable
 from fmilin.trimming.request import PointRequest, TrimRequest
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
     from fmilin.linear_model.verification import Verification
     from fmilin.model.interface import Model, OperatingPoint
-    from fmilin.model.stepping import Stepping
+    from fmilin.options import Stepping
 
 Part = TypeVar("Part")
 
@@ -31,7 +32,7 @@ class Request:
     """Which model, where, how it is to be linearized, and within which limits it runs."""
 
     source: str  # the model: an FMU, ``path/to/file.py:name`` or ``package.module:name``
-    load: LoadRequest = field(default_factory=LoadRequest)
+    load: Loading = field(default_factory=Loading)
     point: PointRequest = field(default_factory=PointRequest)
     how: LinearizationRequest = field(default_factory=LinearizationRequest)
     simulate_to: float | None = None
@@ -64,17 +65,14 @@ def request_of(
         values |= trimming.of_point(values["settings"], trim=values["trim"])
     elif isinstance(trim := values.get("trim"), bool):
         values["trim"] = TrimRequest() if trim else None
-    values["differentiated_by"] = values.pop("parameters", None) or ()
-    if (side := values.pop("one_sided", None)) is not None:
-        from fmilin.numerics.differences.differences import Differences
+    differentiated_by = values.pop("parameters", None) or ()  # those of the loaded model are among the settings
 
-        values["derivatives"] = Differences(side=side)
-
-    def part(kind: Callable[..., Part]) -> Part:
+    def part(kind: Callable[..., Part], **options: Any) -> Part:
         names = [f.name for f in fields(kind) if f.name in values]  # type: ignore[arg-type]
-        return kind(**{name: values.pop(name) for name in names})
+        return kind(**{name: values.pop(name) for name in names}, **options)
 
-    return Request(source, part(LoadRequest), part(PointRequest), part(LinearizationRequest), **values)
+    how = part(LinearizationRequest, parameters=differentiated_by)
+    return Request(source, part(Loading), part(PointRequest), how, **values)
 
 
 def refuse_points(source: str, request: Request, against: str | None, *, channels: bool = False) -> None:
@@ -110,7 +108,7 @@ def open_model(request: Request, runner: JobRunner) -> Model:
 def open_beside(request: Request, linear: LinearModel, runner: JobRunner) -> Model:
     """Return the model with the parameters and at the time that a linear model has, but for what is set."""
     settings = {**linear.point.parameters, **request.point.settings}
-    return open_model(replace(request, point=PointRequest(settings, linear.point.time)), runner)
+    return open_model(replace(request, point=PointRequest(settings=settings, time=linear.point.time)), runner)
 
 
 def verified(linear: LinearModel, model: Model, horizon: float | None) -> Verification:
@@ -135,12 +133,12 @@ def _with_discovered(model: Model) -> Model:
     return model.with_constraints(discovery.declared)
 
 
-def _load_request(request: Request, runner: JobRunner) -> LoadRequest:
+def _load_request(request: Request, runner: JobRunner) -> Loading:
     """Return how the model is opened: for a discrete model an FMU's discrete-time numbers are wanted, too."""
     lifted = request.how.stepping is not None and request.how.stepping.lifted
     if not lifted and runner.instances == "shared":
         return request.load
-    from fmilin.fmi.read.archive import FmuOptions
+    from fmilin.options import FmuOptions
 
     options = replace(request.load.fmu or FmuOptions(), sampled=lifted, instances=runner.instances)
     return replace(request.load, fmu=options)

@@ -13,8 +13,8 @@ from fmilin.families.continuation import SolvedPoint
 from fmilin.families.grid import Grid
 from fmilin.families.rows import Outcome
 from fmilin.linearization.request import Request
-from fmilin.loading.request import LoadRequest
 from fmilin.model.interface import Model
+from fmilin.options import Loading
 from fmilin.trimming.request import PointRequest
 
 
@@ -24,7 +24,7 @@ class Plan:
 
     source: str | Model  # as :func:`fmilin.load` takes it, or a model that is open already
     grid: Grid
-    load: LoadRequest = field(default_factory=LoadRequest)
+    load: Loading = field(default_factory=Loading)
     point: PointRequest = field(default_factory=PointRequest)  # what is the same at all points
     how: Request = field(default_factory=Request)  # how each point is linearized
     loop_at: tuple[str, ...] = ()  # wires of a connected system: the linear models are those of the loop cut there

@@ -16,11 +16,11 @@ from fmilin.families.grid import Grid, grid_over
 from fmilin.families.plan import Engine, Plan, Report, Task
 from fmilin.families.solver import Solver
 from fmilin.linearization.request import Request
-from fmilin.loading.request import LoadRequest, is_fmu
+from fmilin.loading.request import is_fmu
 from fmilin.model.interface import Model
-from fmilin.model.stepping import Stepping
 from fmilin.model.visits import no_model
 from fmilin.numerics.differences.differences import Differences
+from fmilin.options import Loading, Stepping
 from fmilin.sandbox.isolation import can_isolate
 from fmilin.sandbox.limits import Limits
 from fmilin.signals import FloatArray
@@ -222,9 +222,16 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
     plan = Plan(
         source=source if isinstance(source, Model) else str(source),
         grid=grid_over(vary, zipped=zipped),
-        load=LoadRequest(constraints=constraints),
-        point=PointRequest(dict(settings or {}), time, trim=request, guess=dict(guess or {})),
-        how=Request(independent, inputs, outputs, coordinates=coordinates, derivatives=derivatives, stepping=stepping),
+        load=Loading(constraints=constraints),
+        point=PointRequest(settings=dict(settings or {}), time=time, trim=request, guess=dict(guess or {})),
+        how=Request(
+            independent=independent,
+            inputs=inputs,
+            outputs=outputs,
+            coordinates=coordinates,
+            derivatives=derivatives,
+            stepping=stepping,
+        ),
         loop_at=(loop_at,) if isinstance(loop_at, str) else tuple(loop_at),
         continuous=continuous,
     )

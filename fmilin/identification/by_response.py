@@ -20,7 +20,7 @@ from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, p
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import is_at_rest
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.stepping import Stepping
+from fmilin.options import Stepping
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.tolerances import CONFIRMED, INACCURATE, MOVES, ROUNDING
 

@@ -25,7 +25,8 @@ from fmilin.identification.steps import COUNT, IDEAL, held_out, rounded, solver_
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import dead_zone_error, dead_zone_text, has_no_response, with_remark_on_response
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.stepping import Cadence, Stepped, Stepping
+from fmilin.model.stepping import Cadence, Stepped
+from fmilin.options import Stepping
 from fmilin.tolerances import COARSE_SOLVER, CONFIRMED, MISSES, PREDICTED
 
 Method = TypeVar("Method")

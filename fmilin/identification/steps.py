@@ -14,7 +14,8 @@ from fmilin.identification.impulse_response import Runner, relative_change
 from fmilin.identification.integrators import EXACT, Integrator, stepped_by
 from fmilin.identification.sampled import Continuous, Sampled, continuous_of, sampled_from
 from fmilin.identification.which_integrator import find_candidates
-from fmilin.model.stepping import Cadence, Stepping
+from fmilin.model.stepping import Cadence
+from fmilin.options import Stepping
 from fmilin.signals import FloatArray
 from fmilin.tolerances import AGREES_IN_STEPS, CONFIRMED, INACCURATE, MISSES, PREDICTED, QUIET
 

@@ -9,7 +9,8 @@ from fmilin.errors import FmilinError
 from fmilin.identification.impulse_response import Runner
 from fmilin.identification.steps import usable_step
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.stepping import Response, Stepped, Stepping
+from fmilin.model.stepping import Response, Stepped
+from fmilin.options import Stepping
 from fmilin.tolerances import UNREPEATABLE
 
 CALLS, RUNS = 8, 3  # steps of a run, and equal runs

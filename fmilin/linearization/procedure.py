@@ -27,9 +27,10 @@ from fmilin.manifold.slopes import TangentSlopes, in_coordinates, measure
 from fmilin.manifold.steady import Motion, motion_at
 from fmilin.manifold.verification import VerifiedFacts, verified_facts_of
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.model.stepping import Stepped, Stepping
+from fmilin.model.stepping import Stepped
 from fmilin.model.visits import RememberingModel, one_at_a_time
 from fmilin.numerics.differences.differences import Differences, EventCrossingError
+from fmilin.options import Stepping
 from fmilin.support.verbs import perform
 
 if TYPE_CHECKING:
@@ -133,14 +134,15 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
         inputs=inputs,
         outputs=outputs,
         coordinates=coordinates,
-        derivatives=derivatives if one_sided is None else Differences(side=one_sided),
+        derivatives=derivatives,
+        one_sided=one_sided,
         at_singularity=at_singularity,
         stepping=stepping,
         formulation=formulation,
         descriptor=descriptor,
         keep_inaccurate=keep_inaccurate,
         hold_modes=hold_modes,
-        differentiated_by=parameters,
+        parameters=parameters,
     )
     return linearize_as(model, start_of(model) if point is None else point, request)
 
@@ -148,9 +150,9 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
 def linearize_as(model: Model, point: OperatingPoint, request: Request) -> LinearModel:
     """Return the linear model that a request describes; see :func:`linearize`."""
     inputs, outputs = request.inputs, request.outputs
-    if request.differentiated_by:
-        linear = linearize_as(model, point, replace(request, differentiated_by=()))
-        return perform("linearize.parameters", model, point, linear, request.differentiated_by)
+    if request.parameters:
+        linear = linearize_as(model, point, replace(request, parameters=()))
+        return perform("linearize.parameters", model, point, linear, request.parameters)
     model = model_at(model, point)
     if inputs is not None:
         model, point = with_parameters_as_inputs(model, point, inputs)

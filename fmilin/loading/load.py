@@ -15,15 +15,18 @@ from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.model import FmuModel
 from fmilin.fmi.read.printed import absolute, process_state
 from fmilin.loading.python_objects import model_in_python, names_python
-from fmilin.loading.request import LoadRequest, Value, is_fmu, is_system
+from fmilin.loading.request import is_fmu, is_system
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.options import Loading
+from fmilin.options.sources import Value
 from fmilin.support.files import path_exists
 from fmilin.support.kinds import kinds_checked
 from fmilin.trimming.request import PointRequest, require_variable
 
 if TYPE_CHECKING:
-    from fmilin.fmi.read.archive import FmuFile, FmuOptions
+    from fmilin.fmi.read.archive import FmuFile
     from fmilin.model.files import ConstraintsFile
+    from fmilin.options import FmuOptions
 
 logger = logging.getLogger("fmilin.loading")
 
@@ -89,11 +92,18 @@ def load(
     """
     if time is not None and not (is_fmu(str(source)) or is_system(str(source))):
         raise UsageError(f"'{source}' is no FMU: its start time is not set when it is loaded.")
-    request = LoadRequest(constraints, constraints_file, parameters or {}, interface, fmu, options or {})
+    request = Loading(
+        constraints=constraints,
+        constraints_file=constraints_file,
+        parameters=parameters or {},
+        interface=interface,
+        fmu=fmu,
+        options=options or {},
+    )
     return load_as(source, request, PointRequest(time=time))
 
 
-def load_as(source: str | Path, request: LoadRequest, at: PointRequest | None = None) -> Model:
+def load_as(source: str | Path, request: Loading, at: PointRequest | None = None) -> Model:
     """Return the model behind ``source``, with what is set at loading of a completed request for a point."""
     at = at or PointRequest()
     if request.interface is not None and request.interface not in INTERFACES:
@@ -112,7 +122,7 @@ def load_as(source: str | Path, request: LoadRequest, at: PointRequest | None = 
         return _from_file(text, request, at)
 
 
-def _require_options(text: str, request: LoadRequest) -> None:
+def _require_options(text: str, request: Loading) -> None:
     """Refuse options that this kind of file does not have."""
     if chosen_adapter(text) is not None:
         return  # the adapter knows
@@ -135,12 +145,12 @@ def _is_python(text: str) -> bool:
     return names_python(text) and not member_of(Path(text))[1]
 
 
-def _of_file(request: LoadRequest) -> dict[str, Any]:
+def _of_file(request: Loading) -> dict[str, Any]:
     """Return the options that an adapter is asked for: all but those that any native model has."""
     return {name: value for name, value in request.options.items() if name != "hold"}
 
 
-def _from_file(text: str, request: LoadRequest, at: PointRequest) -> Model:
+def _from_file(text: str, request: Loading, at: PointRequest) -> Model:
     """Return the model in a file that is neither an FMU nor Python."""
     suffix = Path(text).suffix.lower()
     chosen = chosen_adapter(text)
@@ -163,7 +173,7 @@ def _from_file(text: str, request: LoadRequest, at: PointRequest) -> Model:
     raise UsageError(f"Nothing reads models with the suffix '{suffix}' ('{text}'). Understood are {_UNDERSTOOD}.")
 
 
-def _from_fmu(path: Path, request: LoadRequest, at: PointRequest) -> Model:
+def _from_fmu(path: Path, request: Loading, at: PointRequest) -> Model:
     fmu = FmuFile(path, request.fmu)
     description = fmu.description
     if request.interface is not None:
@@ -232,7 +242,7 @@ def constraints_with(fmu: FmuFile) -> tuple[ConstraintsFile | None, str]:
     return read_constraints(inside, where), where
 
 
-def _declared(request: LoadRequest, is_name: Callable[[str], bool]) -> list[Constraint] | None:
+def _declared(request: Loading, is_name: Callable[[str], bool]) -> list[Constraint] | None:
     """Return the constraints that were asked for explicitly; None when the model's own are wanted."""
     if request.constraints is None and request.constraints_file is None:
         return None
@@ -255,15 +265,15 @@ def _constraint(item: str | Constraint, is_name: Callable[[str], bool]) -> Const
     return Constraint(Expression.variable(item)) if is_name(item) else Constraint.from_text(item)
 
 
-def _from_ssp(path: Path, request: LoadRequest, at: PointRequest) -> Model:
+def _from_ssp(path: Path, request: Loading, at: PointRequest) -> Model:
     from fmilin.composition.ssp.opening import open_ssp
 
     if request.interface is not None:
         raise UsageError(f"'{path}' is a system: 'interface' is for single FMUs.")
 
     def member(fmu: Path, parameters: Mapping[str, Value], settings: Mapping[str, Value]) -> Model:
-        wanted = LoadRequest(parameters=parameters, fmu=request.fmu)
-        return load_as(fmu, wanted, PointRequest(_numbers(settings), at.time))
+        wanted = Loading(parameters=parameters, fmu=request.fmu)
+        return load_as(fmu, wanted, PointRequest(settings=_numbers(settings), time=at.time))
 
     settings: dict[str, Any] = {**at.settings, **request.parameters}
     targets = () if at.trim is None else at.trim.fixed
@@ -273,7 +283,7 @@ def _from_ssp(path: Path, request: LoadRequest, at: PointRequest) -> Model:
     return model if declared is None else model.with_constraints(declared)
 
 
-def _from_mechanism_file(path: Path, request: LoadRequest, at: PointRequest) -> Model:
+def _from_mechanism_file(path: Path, request: Loading, at: PointRequest) -> Model:
     from fmilin.models.mechanism.model import mechanism_from
     from fmilin.models.mechanism.motions import mechanism_of
 
@@ -286,7 +296,7 @@ def _from_mechanism_file(path: Path, request: LoadRequest, at: PointRequest) -> 
     )
 
 
-_READERS: dict[str, Callable[[Path, LoadRequest, PointRequest], Model]] = {
+_READERS: dict[str, Callable[[Path, Loading, PointRequest], Model]] = {
     ".ssd": _from_ssp,
     ".ssp": _from_ssp,
     ".toml": _from_mechanism_file,
@@ -295,7 +305,7 @@ _READERS: dict[str, Callable[[Path, LoadRequest, PointRequest], Model]] = {
 """Who reads a file, by suffix; for other suffixes the adapters are asked."""
 
 
-def _as_requested(loaded: Callable[[], Model], request: LoadRequest, at: PointRequest) -> Model:
+def _as_requested(loaded: Callable[[], Model], request: Loading, at: PointRequest) -> Model:
     """Return a model that is no FMU with the parameters and constraints that were asked for."""
     model = loaded()
     start_names = {*model.states.positions, *model.inputs.positions}

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import InitVar, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
 from fmilin.errors import NumericalError, UsageError
 from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray
-from fmilin.support.kinds import require_field_kinds
 
 WHOLE = 1e-6  # of a step, by which a multiple of the solver's own steps may differ from it
-
-METHODS = ("auto", "direct", "step", "response", "multisine")
-"""How a linear model of a stepped model is made; ``auto`` takes the first that works."""
-
-INTEGRATORS = (
-    "euler", "semi-implicit-euler", "positions-first-euler", "implicit-euler", "trapezoid", "rk2", "rk3", "rk4",
-    "exact",
-)  # fmt: skip
-"""Integrators of a fixed step that a user can name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,46 +101,6 @@ def respond_in_whole_steps(
     response = respond(point, np.repeat(inputs, count, axis=0), internal)
     ends = slice(count - 1, None, count)
     return Response(response.at_once[::count], response.after[ends], response.states[ends])
-
-
-@dataclass(frozen=True, slots=True)
-class Stepping:
-    """How a linear model of a stepped model is to be made; UsageError of unknown methods and numbers below zero."""
-
-    #: ``"direct"`` reads derivatives at the point, as from model exchange; ``"step"`` displaces each coordinate and
-    #: takes one step, for differences; ``"response"`` is pulses on the inputs and eigensystem realization;
-    #: ``"multisine"`` the frequency response, for a noisy model; ``"auto"`` the first of the first three that works
-    method: str = "auto"
-    step: float | None = None  #: of communication, in seconds; without it one is chosen
-    lifted: bool = False  #: the discrete model over one step (the base period of a sampled one), not the continuous one
-    order: int | None = None  #: of the identified model; else chosen from the singular values
-    #: by how much inputs are moved at most, in the unit of each; else so that the answers are in proportion
-    amplitude: float | None = None
-    budget: float = 20.0  #: processor time for experiments, in seconds: what does not fit is left out, and told
-    #: the integrator inside, where the model has a step of its own and its responses do not tell: ``"euler"``,
-    #: ``"semi-implicit-euler"``, ``"positions-first-euler"``, ``"implicit-euler"``, ``"trapezoid"``, ``"rk2"``,
-    #: ``"rk3"``, ``"rk4"``, ``"exact"``
-    integrator: str | None = None
-    way: InitVar[str | None] = None  #: the old name of ``method``
-
-    def __post_init__(self, way: str | None) -> None:
-        if way is not None:
-            object.__setattr__(self, "method", way)
-        require_field_kinds(self)
-        if self.method not in METHODS:
-            raise UsageError(f"'{self.method}' is no method to linearize a stepped model: use {', '.join(METHODS)}.")
-        if self.integrator is not None and self.integrator not in INTEGRATORS:
-            raise UsageError(
-                f"'{self.integrator}' is not an integrator that fmilin knows: use {', '.join(INTEGRATORS)}."
-            )
-        if self.step is not None and not 0 < self.step < float("inf"):
-            raise UsageError(f"The communication step is {self.step:g} s: it must be positive and finite.")
-        if self.order is not None and self.order < 1:
-            raise UsageError(f"An order of {self.order} is none: it must be positive.")
-        if self.amplitude is not None and not 0 < self.amplitude < float("inf"):
-            raise UsageError(f"An amplitude of {self.amplitude:g} is none: it must be positive and finite.")
-        if not self.budget > 0:
-            raise UsageError(f"A budget of {self.budget:g} s is none: it must be positive.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def linearize_periodic(
     True
     """
     request = Request(
-        independent, inputs=inputs, outputs=outputs, coordinates=coordinates, derivatives=derivatives,
+        independent=independent, inputs=inputs, outputs=outputs, coordinates=coordinates, derivatives=derivatives,
         keep_inaccurate=keep_inaccurate,
     )  # fmt: skip
     return linearize_periodic_as(model, orbit, request, points)

@@ -19,8 +19,8 @@ from fmilin.signals import Signal, Signals
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from fmilin.fmi.read.archive import FmuOptions
     from fmilin.fmi.read.description import Description, Variable
+    from fmilin.options import FmuOptions
     from fmilin.report.page import Sheet
 
 MOST_ROWS = 40

@@ -22,7 +22,7 @@ R = TypeVar("R")
 
 _CLASSES = frozenset(
     {"Differences", "Formulation", "Limits", "LinearFamily", "LinearModel", "Method", "Model", "OperatingPoint"}
-    | {"FmuOptions", "PeriodicOrbit", "Stabilization", "Stepping", "TrimRequest"}
+    | {"FmuOptions", "Linearization", "PeriodicOrbit", "Stabilization", "Stepping", "TrimRequest"}
     | {"Constraint", "Estimator", "KalmanFilter", "KaneEquations", "Labels", "ModeGoal", "PeriodicModel", "Signal"}
     | {"Signals", "SymbolicModel"}
 )

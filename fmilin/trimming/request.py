@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from fmilin.errors import UnknownNameError, UsageError
-from fmilin.support.kinds import require_field_kinds
+from fmilin.options import Point, Trim
+from fmilin.support.kinds import require_kinds
 
 if TYPE_CHECKING:
     from fmilin.model.files import SavedPoint
@@ -25,29 +26,15 @@ _RATE = re.compile(r"der\((.+)\)")
 
 
 @dataclass(frozen=True)
-class TrimRequest:
-    """A trim problem, by name.
+class TrimRequest(Trim):
+    """A trim problem, by name: the options of :func:`fmilin.trim`, as :class:`fmilin.options.Trim` explains them."""
 
-    Parameters
-    ----------
-    fixed, steady, free, bounds, time, minimize, near, stable
-        As in :func:`fmilin.trim`.
-    targets : mapping of str to float
-        Of a checked request: the part of ``fixed`` that is neither a state nor an input nor a parameter.
-    """
-
-    fixed: Mapping[str, float] = field(default_factory=dict)
-    steady: Sequence[str] = ()
-    free: Sequence[str] = ()
-    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    time: float | None = None
-    minimize: str | None = None
-    near: Mapping[str, float] = field(default_factory=dict)
-    stable: bool = False
+    #: of a checked request: the part of ``fixed`` that is neither a state nor an input nor a parameter
     targets: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        require_field_kinds(self)
+        annotations = {f.name: str(f.type) for f in fields(self)}
+        require_kinds(annotations, (), {name: getattr(self, name) for name in annotations})
 
     @property
     def is_plain(self) -> bool:
@@ -122,16 +109,15 @@ def names_minimized(request: TrimRequest) -> tuple[str, ...]:
     return parse(request.minimize).names
 
 
-@dataclass(frozen=True, slots=True)
-class PointRequest:
-    """An operating point: by values of states, inputs and parameters, or the steady one nearest to these."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointRequest(Point):
+    """An operating point: by values of states, inputs and parameters, or the steady one nearest to these.
 
-    settings: Mapping[str, float] = field(default_factory=dict)  # of parameters also those that are set at loading
-    time: float | None = None  # in seconds; None: where the model starts
-    project: bool = False  # whether start values may lie off the manifold
-    saved: Path | SavedPoint | None = None  # a point, or the file of one, that the settings change
+    The settings have parameters, also those that were set at loading; the guess is where the search for an equilibrium
+    starts, besides the settings.
+    """
+
     trim: TrimRequest | None = None  # look for an equilibrium or a steady motion
-    guess: Mapping[str, float] = field(default_factory=dict)  # where that search starts, beside the settings
 
     def completed(self) -> PointRequest:
         """Return the request with its file read: parameters and time of a saved point stand behind its own."""

@@ -114,7 +114,7 @@ def test_python_has_the_same_cage_and_the_same_exceptions_to_it(tmp_path: Path) 
     options = "fl.load('crashes.fmu', fmu=FmuOptions(compile_sources=True))"
     program = f"""
     import fmilin as fl
-    from fmilin.fmi.read.archive import FmuOptions
+    from fmilin.options import FmuOptions
     try:
         fl.isolated(lambda: {options}, fl.linearize)
     except fl.ModelError as error:

@@ -11,7 +11,7 @@ import pytest
 import fmilin as fl
 from fmilin.cli.main import main
 from fmilin.composition.ssp.opening import open_ssp
-from fmilin.fmi.read.archive import FmuOptions
+from fmilin.options import FmuOptions
 from tests.composition.plants import oscillator_fmu
 from tests.composition.ssp_files import (
     BINDING,
@@ -124,7 +124,7 @@ def test_an_archive_is_unpacked_as_safely_as_an_fmu(tmp_path: Path) -> None:
     path = ssp(tmp_path / "s.ssp", system("root", [oscillator_component("one")], []), {**files(), "../evil": "x"})
     with pytest.raises(fl.ModelError, match=r"'\.\./evil' leads out of the archive\. An SSP file has no need"):
         fl.load(path)
-    from fmilin.fmi.read.archive import FmuOptions
+    from fmilin.options import FmuOptions
 
     path = ssp(
         tmp_path / "b.ssp", system("root", [oscillator_component("one")], []), {**files(), "resources/big": "0" * 10**6}

@@ -21,7 +21,7 @@ from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import grid_over
 from fmilin.families.plan import Engine, Plan
 from fmilin.families.sweep import engine_for, run, runs_of
-from fmilin.loading.request import LoadRequest
+from fmilin.options import Loading
 from fmilin.sandbox.limits import Limits
 from fmilin.sandbox.server import Pipe, Server
 from fmilin.systems import four_bar
@@ -168,7 +168,7 @@ def test_a_cosimulation_fmu_over_a_parameter(linkage: Path) -> None:
     plan = Plan(
         str(linkage),
         grid_over({"c": [0.5, 1.0]}),
-        load=LoadRequest(interface="cs"),
+        load=Loading(interface="cs"),
     )
     builder = FamilyBuilder(plan.grid)
     with engine_for(plan) as engine:

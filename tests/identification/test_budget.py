@@ -19,7 +19,8 @@ from fmilin.fmi.read.stepped_model import SteppedFmu
 from fmilin.identification import impulse_response
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import OperatingPoint
-from fmilin.model.stepping import Response, Stepping
+from fmilin.model.stepping import Response
+from fmilin.options import Stepping
 from fmilin.signals import FloatArray
 from tests.cosimulation_table import CASES, judged
 from tests.fmus.stepped.make import Kind, build

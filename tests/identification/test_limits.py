@@ -14,7 +14,8 @@ from fmilin.identification.realize import aligned, named_coordinates
 from fmilin.identification.sampled import Sampled, continuous_of
 from fmilin.identification.sampling import _pattern
 from fmilin.identification.steps import HeldOut, confirmed
-from fmilin.model.stepping import Cadence, Stepping
+from fmilin.model.stepping import Cadence
+from fmilin.options import Stepping
 from fmilin.signals import FloatArray
 from tests.identification.toys import Linear, Toy, oscillators
 

@@ -12,7 +12,8 @@ from fmilin.identification.impulse_response import Runner
 from fmilin.identification.sampled import Sampled
 from fmilin.identification.steps import fitting_step
 from fmilin.linear_model.model import LinearModel
-from fmilin.model.stepping import Cadence, Response, Stepping
+from fmilin.model.stepping import Cadence, Response
+from fmilin.options import Stepping
 from tests.identification.toys import ByEuler, Linear, Toy, oscillators, transfer
 
 FREQUENCIES = (1.0, 2.3, 4.1)

@@ -17,9 +17,10 @@ from fmilin.composition.ssp.reading import Component, SystemStructure, read_stru
 from fmilin.composition.ssp.wiring import declaration_of, held_values, in_order
 from fmilin.composition.system import ConnectedModel
 from fmilin.errors import FmilinError, ModelError, UsageError, missing_file
-from fmilin.fmi.read.archive import FmuFile, FmuOptions, read_description, unpacked_together
+from fmilin.fmi.read.archive import FmuFile, read_description, unpacked_together
 from fmilin.fmi.read.model import FmuModel
 from fmilin.model.interface import Model
+from fmilin.options import FmuOptions
 from fmilin.sandbox import cage
 from fmilin.trimming.request import require_variable
 

@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -20,22 +19,11 @@ from fmilin.errors import ModelError, missing_file
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.printed import absolute
 from fmilin.fmi.read.xml import departures, parse_description
+from fmilin.options import FmuOptions
 from fmilin.sandbox import cage
 from fmilin.support.files import new_folder, temporary_folder
-from fmilin.tolerances import SOLVER_TOLERANCE
 
 GIB = 2**30
-
-
-@dataclass(frozen=True, slots=True)
-class FmuOptions:
-    """How an FMU is opened."""
-
-    most_bytes: float = 4 * GIB  # that may be unpacked; the model description alone a quarter
-    compile_sources: bool = False  # C sources inside, where there is no binary
-    sampled: bool = False  # discrete-time numbers are inputs and outputs, too
-    instances: str = "shared"  # in one library, "reloaded" in one each, or one "copied" with the process for each run
-    solver_tolerance: float | None = SOLVER_TOLERANCE  # of a co-simulation FMU's solver, relative; None: its own
 
 
 CONSTRAINTS = "extra/org.fmilin/constraints.toml"

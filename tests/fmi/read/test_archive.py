@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fmilin.errors import ModelError
 from fmilin.fmi.read import FmuFile, open_fmu, read_description
-from fmilin.fmi.read.archive import FmuOptions
+from fmilin.options import FmuOptions
 from tests.fmi.read.conftest import Zoo
 from tests.fmus.make import description_of, pack
 

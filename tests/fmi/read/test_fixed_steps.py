@@ -12,7 +12,7 @@ import pytest
 from scipy import linalg
 
 import fmilin as fl
-from fmilin.model.stepping import Stepping
+from fmilin.options import Stepping
 from tests.cosimulation_table import (
     DIVIDES,
     EULER,

@@ -11,11 +11,10 @@ import pytest
 
 import fmilin as fl
 from fmilin.errors import ModelError, NumericalError
-from fmilin.fmi.read.archive import FmuOptions
 from fmilin.linear_model.model import LinearModel
 from fmilin.loading.load import load_as
-from fmilin.loading.request import LoadRequest
-from fmilin.model.stepping import Stepped, Stepping
+from fmilin.model.stepping import Stepped
+from fmilin.options import FmuOptions, Loading, Stepping
 from fmilin.trimming.request import PointRequest
 from tests.fmus.make import build, compile_library, description_of, pack
 from tests.fmus.stepped import make as stepped
@@ -259,8 +258,8 @@ def test_structural_parameters_set_the_sizes_of_arrays_first(tmp_path: Path, int
         xml = xml.replace(' providesDirectionalDerivatives="true"', "")
     if hidden:  # no state is declared, but an array of variables
         xml = xml.replace('derivative="0"', "").replace('<ContinuousStateDerivative valueReference="1"/>', "")
-    at = PointRequest({"n": 5, "k[5]": 2.0, **{f"k[{i}]": 1.0 for i in range(1, 5)}})
-    with load_as(build("arrays3", tmp_path, xml=xml), LoadRequest(), at) as model:
+    at = PointRequest(settings={"n": 5, "k[5]": 2.0, **{f"k[{i}]": 1.0 for i in range(1, 5)}})
+    with load_as(build("arrays3", tmp_path, xml=xml), Loading(), at) as model:
         lin = fl.linearize(model)
         assert model.start.parameters["n"] == 5
     expected = np.array([-2.0, -1.0, -1.0, -1.0, -1.0])

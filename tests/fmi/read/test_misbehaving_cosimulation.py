@@ -11,7 +11,7 @@ import pytest
 import fmilin as fl
 from fmilin.errors import ModelError
 from fmilin.fmi.read.stepped_model import SteppedFmu
-from fmilin.model.stepping import Stepping
+from fmilin.options import Stepping
 from tests.fmi.read.stepped import PREFERRED, Made, assert_same, constraints_of, exchanged, remark
 from tests.fmus.stepped.make import Kind
 

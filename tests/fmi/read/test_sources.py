@@ -11,7 +11,7 @@ import pytest
 import fmilin as fl
 from fmilin.errors import ModelError
 from fmilin.fmi.read import FmuModel
-from fmilin.fmi.read.archive import FmuOptions
+from fmilin.options import FmuOptions
 from fmilin.signals import FloatArray
 from tests.fmus.make import HERE, description_of, pack
 

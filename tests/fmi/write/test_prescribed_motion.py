@@ -14,9 +14,9 @@ import fmilin as fl
 from fmilin import Model
 from fmilin.errors import UsageError
 from fmilin.fmi.write import build_fmu
-from fmilin.model.stepping import Stepping
 from fmilin.models.lagrange import LagrangeModel
 from fmilin.models.ode import OdeModel
+from fmilin.options import Stepping
 from tests.fmi.read.stepped import remark
 
 MASS, LENGTH, GRAVITY = 0.5, 0.7, 9.81

@@ -1,0 +1,53 @@
+"""Options of the functions and commands, described once: type, default, help, group and command-line option.
+
+Takes: nothing.
+Returns: frozen dataclasses; signatures, checks, the command line and the documentation are derived from them.
+Does not depend on: numpy.
+"""
+
+from fmilin.options.linearization import Linearization, LinearizationOptions, Stepping
+from fmilin.options.motions import Orbit, Simulation, Verification
+from fmilin.options.points import Point, Sweep, Trim
+from fmilin.options.sources import FmuOptions, Loading, SourceOptions
+from fmilin.support.option import Description, Exclusion, describe, option, required
+
+__all__ = [
+    "DESCRIBED",
+    "Description",
+    "Exclusion",
+    "FmuOptions",
+    "Linearization",
+    "LinearizationOptions",
+    "Loading",
+    "Orbit",
+    "Point",
+    "Simulation",
+    "SourceOptions",
+    "Stepping",
+    "Sweep",
+    "Trim",
+    "Verification",
+    "command_line_options",
+    "describe",
+    "option",
+    "required",
+]
+
+DESCRIBED: tuple[type, ...] = (
+    Linearization, Stepping, Loading, SourceOptions, FmuOptions, Point, Trim, Sweep, Simulation, Orbit, Verification,
+)  # fmt: skip
+"""All dataclasses of options."""
+
+
+def command_line_options() -> dict[str, str]:
+    """Return the command-line option of each Python keyword, for messages; keywords without one are left out.
+
+    A keyword that has different options in different dataclasses, such as ``parameters``, has the one of the first of
+    them in :data:`DESCRIBED`.
+    """
+    table: dict[str, str] = {}
+    for dataclass_type in DESCRIBED:
+        for description in describe(dataclass_type):
+            if description.option is not None:
+                table.setdefault(description.keyword, description.option)
+    return table

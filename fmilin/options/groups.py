@@ -1,0 +1,11 @@
+"""Headings under which options stand in help and documentation."""
+
+MODEL = "Model and constraints"
+POINT = "Operating point"
+LINEARIZATION = "Coordinates, signals and derivatives"
+LOOPS = "Loops of connected systems"
+COSIMULATION = "Co-simulation"
+FORMULATIONS = "Formulations of Lagrange's equations"
+MOTION = "Motion"
+PROCESSES = "Many processes"
+FMU_PROCESS = "The FMU's process"

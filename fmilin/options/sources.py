@@ -1,0 +1,118 @@
+"""Options of sources: how models are opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fmilin.options.groups import COSIMULATION, FMU_PROCESS, MODEL, POINT
+from fmilin.support.option import describe_in_docstring, option
+from fmilin.tolerances import SOLVER_TOLERANCE
+
+if TYPE_CHECKING:
+    from fmilin.constraints.declared import Constraint
+
+Value = float | int | bool | str | Sequence[float]
+
+
+@describe_in_docstring
+@dataclass(frozen=True, slots=True)
+class FmuOptions:
+    """How an FMU is opened."""
+
+    most_bytes: float = option(
+        default=4 * 2**30,
+        help="Bytes that the files of an FMU may take unpacked, the model description alone a quarter of it; in GiB on "
+        "the command line, 4 by default.",
+        group=FMU_PROCESS,
+        kind="number",
+        flag="--unpack-limit",
+        metavar="GIB",
+    )
+    compile_sources: bool = option(
+        default=False,
+        help="Compile the C sources of an FMU that has no binary for this platform.",
+        group=MODEL,
+        kind="switch",
+        flag="--compile",
+    )
+    sampled: bool = False  # discrete-time numbers are inputs and outputs, too
+    instances: str = "shared"  # in one library, "reloaded" in one each, or one "copied" with the process for each run
+    solver_tolerance: float | None = option(
+        default=SOLVER_TOLERANCE,
+        help="Relative tolerance for the solver of a co-simulation FMU; 0 on the command line, None in Python: its "
+        "own.",
+        group=COSIMULATION,
+        kind="number",
+        metavar="R",
+    )
+
+
+@describe_in_docstring
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """What a file of an engine or a tool is asked for: the keys of ``options`` of :func:`fmilin.load`."""
+
+    floating_base: bool = option(
+        default=False, help="Let the root link of a URDF file move freely.", group=MODEL, kind="switch"
+    )
+    fix_joint: Sequence[str] | None = option(
+        default=None, help="Joints of a URDF file that are held at zero.", group=MODEL, kind="names"
+    )
+    hold: Sequence[str] = option(
+        default=(),
+        help="A body, site, geom or marker that stays where it is at the point, as a foot on the ground.",
+        group=MODEL,
+        kind="texts",
+        metavar="FOOT[:point|:flat|:center|:lowest]",
+    )
+    keyframe: str | None = option(
+        default=None, help="Start at this keyframe of an MJCF file.", group=MODEL, kind="text", metavar="NAME"
+    )
+    library: Sequence[str] = option(
+        default=(),
+        help="Folders with libraries of a Modelica model, in addition to those of MODELICAPATH.",
+        group=MODEL,
+        kind="texts",
+        metavar="FOLDER",
+    )
+
+
+@describe_in_docstring
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loading:
+    """How a model is opened: what :func:`fmilin.load` takes besides the source and the time."""
+
+    constraints: Sequence[str | Constraint] | None = option(
+        default=None,
+        help="Expressions or variables that must be zero; the empty list for none; those that come with the model by "
+        "default.",
+        group=MODEL,
+        kind="texts",
+        flag="--constraint",
+    )
+    constraints_file: str | Path | None = option(
+        default=None, help="The same from a file.", group=MODEL, kind="path", flag="--constraints", metavar="FILE.toml"
+    )
+    parameters: Mapping[str, Value] = option(
+        default={}, help="Values of parameters.", group=POINT, kind="assignments", flag="--set"
+    )
+    interface: str | None = option(
+        default=None,
+        help="Of an FMU: model exchange (me) or co-simulation (cs); model exchange if it has both.",
+        group=MODEL,
+        kind="choice",
+        choices=("me", "cs"),
+    )
+    fmu: FmuOptions | None = option(
+        default=None, help="How an FMU is opened.", group=FMU_PROCESS, kind="nested", flag=None
+    )
+    options: Mapping[str, Any] = option(
+        default={},
+        help="Options of the reader of the file, see :class:`SourceOptions`.",
+        group=MODEL,
+        kind="nested",
+        flag=None,
+    )
