@@ -109,7 +109,7 @@ def option(
     metadata = {"option": described}
     if isinstance(default, dict):
         return cast("T", field(default_factory=dict, metadata=metadata))
-    return cast("T", field(default=default, metadata=metadata))
+    return field(default=default, metadata=metadata)
 
 
 def required(help: str, group: str, kind: Kind, metavar: str = "") -> Mapping[str, Option]:  # noqa: A002
