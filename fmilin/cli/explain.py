@@ -11,6 +11,7 @@ from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.model_options import of_model_options
 from fmilin.cli.options import MODEL, json_option
 from fmilin.cli.request import at_point, request_of
+from fmilin.cli.translation import in_options
 from fmilin.errors import UsageError
 
 
@@ -40,7 +41,7 @@ def command(model: str, input_: str | None, output: str | None, *, as_json: bool
             runner.print_json({"explanations": parts, "format": "fmilin-explanations/1"})
             return
         for reason in reasons:
-            runner.results.write(f"{reason}\n")
+            runner.results.write(f"{in_options(str(reason))}\n")
         if not reasons:
             runner.results.write("Every input moves an output, and every output is moved by an input.\n")
 

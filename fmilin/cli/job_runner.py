@@ -23,6 +23,7 @@ import click
 from fmilin.cli.command import NewFile
 from fmilin.cli.duration import DeadlinePassed, elapsed_time
 from fmilin.cli.streams import Results, columns, flush_c_streams, leave_parents_streams, silence, stdout_for_results
+from fmilin.cli.translation import in_options
 from fmilin.errors import AnotherInstanceError, FmilinError, ModelCrashError, ModelError
 from fmilin.formats import suffixes
 from fmilin.sandbox.isolation import can_isolate, in_a_child
@@ -93,7 +94,8 @@ class JobRunner:
     def say_remarks(self, remarks: Iterable[Remark], where: str = "") -> None:
         """Say warnings and notes there, one by one; that something was interrupted is said at the very end."""
         for remark in remarks:
-            self.say("" if remark.kind == "interrupted" else f"{remark.heading}: {where}{remark}\n")
+            if remark.kind != "interrupted":
+                self.say(f"{remark.heading}: {where}{in_options(str(remark))}\n")
 
     def draw(self, path: Path, figure: Figure, what: str) -> None:
         """Write a figure as a picture in the format of the suffix, and say what it shows."""
@@ -112,7 +114,7 @@ class JobRunner:
         """Print on standard output what a function of :mod:`fmilin.report` shows on a console."""
         from fmilin.report.table import print_on
 
-        print_on(self.results, show, *things, **options)
+        print_on(self.results, show, *things, wording=in_options, **options)
 
 
 class StoppedEarlyError(FmilinError):
@@ -320,7 +322,9 @@ def _status_and_text(error: BaseException) -> tuple[int, str]:
     if number := requested():  # whatever a library has made of it
         return 128 + number, "interrupted." if number == signal.SIGINT else ""
     match error:
-        case FmilinError() | DeadlinePassed():
+        case FmilinError():
+            return error.exit_status, in_options(str(error))
+        case DeadlinePassed():
             return error.exit_status, str(error)
         case KeyboardInterrupt():
             return 130, "interrupted."

@@ -11,6 +11,7 @@ import fmilin as fl
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import Job, JobRunner
 from fmilin.cli.model_options import Constraints, FileOptions, Running, TrimOptions
+from fmilin.cli.translation import in_options
 from fmilin.errors import UsageError
 from fmilin.linearization.request import Request as LinearizationRequest
 from fmilin.loading.request import is_fmu
@@ -125,7 +126,7 @@ def _with_discovered(model: Model) -> Model:
 
     discovery = discover(model)
     for remark in discovery.warnings:
-        sys.stderr.write(f"{remark.heading}: {remark}\n")
+        sys.stderr.write(f"{remark.heading}: {in_options(str(remark))}\n")
     for finding in discovery.findings:
         sys.stderr.write(f"Found: {finding.expression} = 0 ({finding.level})\n")
     if not discovery.findings:
@@ -162,7 +163,7 @@ def at_point(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint
     point = point_of(model, request.point)
     if isinstance(point, TrimmedPoint):
         for remark in point.report.remarks:
-            sys.stderr.write(f"{remark.heading}: {remark}\n")
+            sys.stderr.write(f"{remark.heading}: {in_options(str(remark))}\n")
     if request.simulate_until is not None:
         import fmilin as fl
 

@@ -15,6 +15,7 @@ from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.model_options import DEBUG
 from fmilin.cli.options import MODEL, floats, grouped, names_option, one_of, option, read_by
+from fmilin.cli.translation import in_options
 from fmilin.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def compare(request: Request, chosen: Formulated, runner: JobRunner, *, as_json:
         except NumericalError as error:
             if form != "mcs" or error.condition_number is None:
                 raise  # only singular configurations have one
-            sys.stderr.write(f"Without mcs: {error}\n")
+            sys.stderr.write(f"Without mcs: {in_options(str(error))}\n")
     if as_json:
         from fmilin.export.document import spectra_text
 

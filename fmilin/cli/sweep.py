@@ -17,6 +17,7 @@ from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_options import Stepped, stepping_options
 from fmilin.cli.options import named, names_option, number, read_by
 from fmilin.cli.request import request_of
+from fmilin.cli.translation import in_options
 from fmilin.errors import NumericalError, UsageError
 from fmilin.export.files import checked_families, save_all
 
@@ -235,4 +236,4 @@ def deliver(family: LinearFamily, delivery: Delivery, runner: JobRunner, refused
 
         if delivery.strict or not family.ok.any():
             raise NumericalError(failures_of(family))
-        sys.stderr.write(f"fmilin: {failures_of(family)}\n")
+        sys.stderr.write(f"fmilin: {in_options(failures_of(family))}\n")

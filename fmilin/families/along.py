@@ -82,7 +82,7 @@ def _with_inputs(model: Model, points: Iterable[OperatingPoint], inputs: Sequenc
     for point in points:
         for i, name in enumerate(model.inputs.names):
             if i not in chosen and point.inputs[i] != model.start.inputs[i]:
-                raise UsageError(f"The input '{name}' is not at its start value: keep it among the --inputs.")
+                raise UsageError(f"The input '{name}' is not at its start value. Name it, too: inputs=[{name!r}].")
         yield OperatingPoint(point.time, point.states, point.inputs[chosen], point.parameters)
 
 

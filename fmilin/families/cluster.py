@@ -116,7 +116,7 @@ class Cluster(Engine):
         if find_spec("distributed") is None:
             raise UsageError(
                 "A cluster needs the package distributed, which is not installed: pip install 'fmilin[families]', or "
-                "use --jobs for processes on this machine."
+                "use jobs= for processes on this machine."
             )
         import distributed
 
@@ -134,7 +134,7 @@ class Cluster(Engine):
             why = " ".join(str(error).split())[:120]
             raise UsageError(
                 f"No Dask scheduler answers at '{address}' ({why}). Start one (dask scheduler, dask worker ADDRESS), "
-                "or use --jobs for processes on this machine."
+                "or use jobs= for processes on this machine."
             ) from None
         # A task that returns the plan, not scattered data: when all workers that have it are lost it is made again.
         self._shipped = self._client.submit(_shipped, self._packed, pure=False)
@@ -176,7 +176,7 @@ class Cluster(Engine):
                 break
             return batch
         raise ModelCrashError(
-            "The Dask scheduler is gone: it was stopped, or the connection broke. Start it again, or use --jobs for "
+            "The Dask scheduler is gone: it was stopped, or the connection broke. Start it again, or use jobs= for "
             "processes on this machine."
         )
 

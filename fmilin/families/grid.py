@@ -67,9 +67,7 @@ class Grid:
 def grid_over(vary: Mapping[str, Sequence[float] | FloatArray], *, zipped: bool = False) -> Grid:
     """Return the grid over these values, checked."""
     if not vary or not isinstance(vary, Mapping):
-        raise UsageError(
-            "There is nothing to vary: give at least one name with its values (--vary NAME=FROM:TO:COUNT)."
-        )
+        raise UsageError("There is nothing to vary: give at least one name with its values, vary={'NAME': [V1, V2]}.")
     axes: dict[str, FloatArray] = {}
     for name, given in vary.items():
         try:

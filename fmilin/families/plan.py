@@ -32,7 +32,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         if self.continuous and not self.loop_at:
-            raise UsageError("A continuous approximation is one of loops: name a wire (--loop-at; loop_at=).")
+            raise UsageError("A continuous approximation is one of loops. Name a wire with loop_at=.")
         trim, guess = self.point.trim, self.point.guess
         for other, what in ((trim.fixed if trim else {}, "fixed"), (self.point.settings, "set")):
             if both := [name for name in self.grid.axes if name in other]:
@@ -44,7 +44,11 @@ class Plan:
         if both := [name for name in self.grid.axes if name in guess]:
             raise UsageError(f"'{both[0]}' is varied, so there is nothing to guess. Leave one of them out.")
         if trim is None and guess:
-            raise UsageError(f"A guess of '{next(iter(guess))}' is for --trim: add it, or set the value (--set).")
+            name = next(iter(guess))
+            raise UsageError(
+                f"A guess of '{name}' is for trimmed points. Add trim=True, or set the value with "
+                f"settings={{{name!r}: VALUE}}."
+            )
 
     @property
     def is_file(self) -> bool:

@@ -53,8 +53,8 @@ class Store(FamilyBuilder):
         old = self._folder.is_dir()
         if old and not resume:
             raise UsageError(
-                f"An interrupted sweep into '{path}' lies in '{self._folder}'. Go on with it by --resume, or remove "
-                "that folder to begin anew."
+                f"An interrupted sweep into '{path}' is stored in '{self._folder}'. Continue it with resume=True, or "
+                "remove that folder to begin anew."
             )
         try:
             self._folder.mkdir(exist_ok=True)
@@ -228,7 +228,7 @@ class Store(FamilyBuilder):
         count = int(self.done.sum())
         return UsageError(
             f"Cannot write '{self._folder}': {error.strerror or error}. {count} of {self.grid.size} points are kept "
-            "there: free this place and go on with --resume."
+            "there. Free this place and continue with resume=True."
         )
 
 

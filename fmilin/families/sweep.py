@@ -258,7 +258,7 @@ def engine_for(
     ``table`` returns rows of a width for all points, which this process writes to.
     """
     if jobs < 1:
-        raise UsageError(f"{jobs} jobs do no work: give --jobs 1 or more.")
+        raise UsageError(f"{jobs} jobs do no work. Give jobs=1 or more.")
     if scheduler is not None:
         from fmilin.families.cluster import Cluster
 

@@ -36,8 +36,7 @@ def require_parts(
     if part[i, j] > TOO_INACCURATE and not keep:
         raise NumericalError(
             f"{name} cannot be told: it is {value:.4g} +- {error:.2g}, more than {TOO_INACCURATE:.0%} of the largest "
-            f"entry of its row.{advice(i, j)} --keep-inaccurate (keep_inaccurate=True in Python) returns the linear "
-            "model all the same.",
+            f"entry of its row.{advice(i, j)} keep_inaccurate=True returns the linear model all the same.",
             variable=columns[j],
         )
     more = f" So {'is' if doubtful == 2 else 'are'} {doubtful - 1} more." if doubtful > 1 else ""

@@ -140,7 +140,8 @@ def with_parameters_as_inputs(
     if shaping := [model.inputs.names[j] for j in model.constraints.prescribing if j >= count]:
         raise UsageError(
             f"The parameter '{shaping[0]}' stands in a constraint: as an input it would drag the states along, and its "
-            "rate would enter the model. Compare linear models at two of its values instead (--set)."
+            "rate would enter the model. Compare linear models at two of its values instead: "
+            f"fl.load(source, parameters={{{shaping[0]!r}: VALUE}})."
         )
     return model, replace(point, inputs=np.concatenate((point.inputs, model.start.inputs[count:])))
 

@@ -61,8 +61,8 @@ def dead_zone_error(names: Sequence[str]) -> NumericalError:
     """Return the error for a model that nothing moves because it is stuck."""
     return NumericalError(
         f"{dead_zone_text(names)} There is no linear model of both states of affairs: take a point at which it moves, "
-        "or replace the friction by a smooth one. In model exchange --hold-modes returns the model of the stuck mode, "
-        "--keep-inaccurate returns it anyhow; nothing moves it.",
+        "or replace the friction by a smooth one. In model exchange hold_modes=True returns the model of the stuck "
+        "mode, keep_inaccurate=True returns it anyhow; nothing moves it.",
         variable=names[0],
     )
 
@@ -75,8 +75,8 @@ def with_remark_on_response(linear: LinearModel) -> LinearModel:
         "no-response",
         f"NO INPUT MOVES ANY OUTPUT: none of the {len(linear.inputs)} inputs changes any of the {len(linear.outputs)} "
         "outputs at this point, so the transfer functions are all zero. Usual reasons: outputs that only change at "
-        "events or samples (--lifted), inputs that are read once at the start, a part that is switched off; or other "
-        "outputs are wanted (--outputs). 'fmilin explain MODEL' (fl.explain_zeros) looks for the reason of each.",
+        "events or samples (fl.Stepping(lifted=True)), inputs that are read once at the start, a part that is switched "
+        "off; or other outputs are needed (outputs=). fl.explain_zeros(model) looks for the reason of each.",
     )
     return replace(linear, warnings=(remark, *linear.warnings))
 

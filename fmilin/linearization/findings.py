@@ -24,12 +24,12 @@ from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM, SAME_ALONG
 
 TURNING = (
     "they belong to coordinates that turn, and say nothing of stability. Where A stays they do: take the direction of "
-    "the axis, an angle about it and rates in a frame that does not turn with the body (--independent takes "
+    "the axis, an angle about it and rates in a frame that does not turn with the body (independent= takes "
     "expressions)."
 )
 INSTEAD_OF_TURNING = (
     "In axes of a body that turns A would not stay: the coordinates are the direction of its axis, or of what it turns "
-    "about, angles about them, and what does not turn sees of its velocities. --independent takes others."
+    "about, angles about them, and what does not turn sees of its velocities. Choose others with independent=."
 )
 WITH_TIME = Remark("periodic", "The model depends on time.")
 Along = tuple[tuple[str, ...], tuple[str, ...], float]  # coordinates, idle ones among them, and how much later in s
@@ -56,7 +56,8 @@ def visited_at(model: RememberingModel, point: OperatingPoint) -> Evaluation:
             raise NumericalError(
                 f"The model returns {shown} for the {what} '{bad[0]}' at the point"
                 + (f" (and {len(bad) - 1} more)" if len(bad) > 1 else "")
-                + ". The point may be outside the model's domain: choose another with --set.",
+                + ". The point may be outside the model's domain. Choose another: "
+                "fl.operating_point(model, {'NAME': VALUE}).",
                 variable=bad[0],
             )
     return base
@@ -129,7 +130,7 @@ def change_remarks(motion: Remark, change: Change | None, k: int = 0) -> list[Re
     if change.turning[k]:
         return [replace(motion, message=f"{motion.message} {changes}, and its eigenvalues do not: {TURNING}")]
     instant = "these are the eigenvalues of an instant, and say nothing of stability; where it repeats"
-    return [motion, Remark("periodic", f"{changes}: {instant}, 'fmilin floquet' does.")]
+    return [motion, Remark("periodic", f"{changes}: {instant}, fl.periodic_orbit(model) does.")]
 
 
 def remarks_along(model: Model, base: Evaluation, frame: Frame, motion: Motion, otherwise: Remark) -> list[Remark]:
@@ -204,8 +205,8 @@ def chattering_at(model: Model, point: OperatingPoint) -> str:
         return (
             f"The model chatters at the point (t = {point.time:g} s): events follow each other without end, because "
             "the motion on either side of a switch leads back to it. There is no linear model of either side that "
-            "the motion keeps. Move the point away from the switch, stay in the present mode with --hold-modes "
-            "(hold_modes=True in Python), or replace the ideal switch by a smooth one in the model."
+            "the motion keeps. Move the point away from the switch, stay in the present mode with hold_modes=True, "
+            "or replace the ideal switch by a smooth one in the model."
         )
     except FmilinError:
         return ""

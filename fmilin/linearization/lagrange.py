@@ -174,8 +174,8 @@ def _compare(model: Model, equations: SparseEquations, point: OperatingPoint, w:
     if not (deviation <= COMPARED * largest + rounding and bend <= KINK / 4 * largest + rounding):
         raise NumericalError(
             f"The exact slopes of '{model.info.name}' deviate by {max(deviation, bend):.3g} from differences at this "
-            "point: the equations have a kink or leave their domain here. Move the point a little, or ask for the "
-            "slopes on one side of it (--one-sided)."
+            "point: the equations have a kink or leave their domain here. Move the point a little, or take the "
+            "slopes on one side of it (one_sided=)."
         )
 
 
@@ -187,12 +187,12 @@ def linearize_at_singularity(model: Model, point: OperatingPoint, *, independent
     form = model.second_order_form(t, x, u)
     if form is None:
         raise UsageError(
-            f"The model '{model.info.name}' does not show its mass matrix and constraints: --at-singularity needs a "
-            "native model made of Lagrange's equations."
+            f"The model '{model.info.name}' does not show its mass matrix and constraints: at_singularity=True needs "
+            "a native model made of Lagrange's equations."
         )
     if not is_at_rest(model, point, form):
         raise NumericalError(
-            "With --at-singularity the point must be an equilibrium at rest: in motion the branches have different "
+            "With at_singularity=True the point must be an equilibrium at rest: in motion the branches have different "
             "velocities, and there is no common one to linearize about."
         )
     scales = model.states.scales(x)

@@ -222,10 +222,11 @@ def _by_steps(model: Model, point: OperatingPoint, request: Request, general: Pr
     from fmilin.identification.procedure import Task, linearize_stepped
 
     if request.at_singularity:
-        raise UsageError("--at-singularity is for native models, not for models that are stepped.")
+        raise UsageError("at_singularity=True is for native models, not for models that are stepped. Leave it out.")
     if request.hold_modes:
         raise UsageError(
-            "--hold-modes is for model exchange: a solver inside a model passes its events itself. Take --interface me."
+            "hold_modes=True is for model exchange: a solver inside a model passes its events itself. Load the model "
+            "with interface='me'."
         )
     if not isinstance(model, Stepped):
         from fmilin.identification.sampling import SampledModel

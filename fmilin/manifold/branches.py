@@ -88,7 +88,7 @@ def require_no_joint_kink(nearby: Neighbourhood, J: FloatArray) -> None:
             raise KinkError(
                 f"The model has a kink at the point that depends on several variables together: the slope of "
                 f"{nearby.rows[i]} along ({names}) changes by {abs(near[i]):.4g} there. There is no linear model of "
-                "both sides: ask for one with --one-sided left or right, or move the point.",
+                "both sides: choose one with one_sided='left' or one_sided='right', or move the point.",
                 variable=nearby.columns[0],
             )
 

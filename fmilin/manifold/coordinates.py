@@ -291,5 +291,5 @@ class LocalParametrization:
             worst = f" (constraint '{name}')"
         return NumericalError(
             f"No point of the manifold was found with the wanted coordinates: {why}{worst}. The coordinates may be "
-            "close to singular here; choose others with --independent or --coordinates tangent."
+            "close to singular here; choose others with independent= or coordinates='tangent'."
         )

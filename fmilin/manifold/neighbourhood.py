@@ -329,10 +329,10 @@ class Neighbourhood:
 
 def _way_out(side: str | None, free: list[str]) -> str:
     """Return how a sentence ends that says where an event is: which ``side`` was asked for, and which are free."""
-    hold = "stay in the present mode with --hold-modes (hold_modes=True in Python)"
+    hold = "stay in the present mode with hold_modes=True"
     if not free:
         return f". Events lie on both sides of the point: {hold}, or move the point."
-    other = f"--one-sided {' or '.join(free)}"
+    other = " or ".join(f"one_sided={side!r}" for side in free)
     if side is not None:
         return f", the side that was asked for. Ask for the other one with {other}, {hold}, or move the point."
     return f". The model has two slopes there: ask for one with {other}, {hold}, or move the point."

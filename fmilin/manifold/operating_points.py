@@ -30,7 +30,8 @@ STEPS = 1000
 
 START = (
     "Either a constraint is wrong (a typo, a wrong parameter), or the start values are: name the states to keep with "
-    "--set NAME=VALUE and the others are solved for, or ask for the nearest consistent point with --project."
+    "fl.operating_point(model, {'NAME': VALUE}) and the others are solved for, or take the nearest consistent point "
+    "with project=True."
 )
 
 
@@ -121,9 +122,9 @@ def _advice(model: Model) -> str:
     if not changed:
         return START
     return (
-        f"{', '.join(changed)} was set, and the start values of the states stayed as they were. Let them follow with "
-        "--project (the nearest consistent point; project=True in Python), or name states to keep with --set "
-        "NAME=VALUE and the others are solved for."
+        f"{', '.join(changed)} was set, and the start values of the states stayed as they were. Take the nearest "
+        "consistent point with project=True, or name states to keep with fl.operating_point(model, {'NAME': VALUE}) "
+        "and the others are solved for."
     )
 
 
@@ -248,7 +249,8 @@ def _lost(states: Signals, origin: FloatArray, x: FloatArray, held: Sequence[int
             f"the start values could be followed to {states.names[i]} = {value:.6g}, and from there not to {x[i]:.6g} "
             "without a jump: the point may be assembled another way round"
         )
-    return Remark("branch", f"Assembling the point, {how}. Hold more states (--set) to choose.")
+    choose = "Hold more states to choose another: fl.operating_point(model, {'NAME': VALUE})."
+    return Remark("branch", f"Assembling the point, {how}. {choose}")
 
 
 def _turns(states: Signals, x: FloatArray, held: Sequence[int]) -> tuple[Remark, ...]:

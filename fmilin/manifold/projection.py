@@ -46,7 +46,7 @@ def project(
         raise ConstraintError(
             f"The constraints cannot be satisfied {what}: "
             + "; ".join(f"'{n}' is off by {r:.6g}" for n, r in list(bad.items())[:6])
-            + ". Check the constraints and the values given with --set.",
+            + ". Check the constraints and the values that were given for states and parameters.",
             residuals=bad,
         )
     # Where the last step has left rounding only, nothing can be parallel enough to make a distance of it.

@@ -138,8 +138,8 @@ def singularity_of(model: Model, point: OperatingPoint) -> str:
     return (
         f"The point is a singular configuration: {rank} constraints are independent here, {nearby} beside it. "
         f"Branches of motion cross{'' if branch_frequencies(form) else ', or a motion is free to first order only'}: "
-        "the feasible motions form no vector space, so there is no linear model of them. Choose a point beside it with "
-        "--set, or ask with --at-singularity for the enlarged set of velocities."
+        "the feasible motions form no vector space, so there is no linear model of them. Choose a point beside it: "
+        "fl.operating_point(model, {'NAME': VALUE}), or take the enlarged set of velocities: at_singularity=True."
     )
 
 

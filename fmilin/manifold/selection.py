@@ -137,7 +137,7 @@ def selected(manifold: Manifold, named: Sequence[str], kind: str) -> Selection:
         raise NumericalError(
             "No choice of coordinates is regular at this point (condition number "
             f"{selection.condition_number:.3g}): the configuration is singular or very nearly so. "
-            "Choose a point beside it with --set.",
+            "Choose a point beside it: fl.operating_point(model, {'NAME': VALUE}).",
             condition_number=selection.condition_number,
         )
     return selection

@@ -197,8 +197,8 @@ def measure(nearby: Neighbourhood, derivatives: str | Differences, facts: Verifi
     if exact is None:
         if derivatives == "exact":
             raise UsageError(
-                f"The model '{nearby.model.info.name}' provides no exact directional derivatives: use --derivatives "
-                "auto or differences."
+                f"The model '{nearby.model.info.name}' provides no exact directional derivatives. Use "
+                "derivatives='auto' or derivatives='differences'."
             )
         measured = _differenced(nearby, Differences())
         require_no_joint_kink(nearby, measured.J)
@@ -341,7 +341,7 @@ def _refuse_kinks(nearby: Neighbourhood, measured: Slopes, columns: list[int]) -
     left, right = measured.J[i, c] - measured.jump[i, c] / 2, measured.J[i, c] + measured.jump[i, c] / 2
     text = (
         f"is {left:.6g} on the left and {right:.6g} on the right of '{column}'. There is no linear model of both sides"
-        f": ask for one with --one-sided left or right, or move the point{output}."
+        f": choose one with one_sided='left' or one_sided='right', or move the point{output}."
     )
     if np.isinf(measured.jump[i, c]):
         text = (

@@ -208,7 +208,8 @@ def _refuse_singular(parametrization: LocalParametrization, rank: int, rank_near
         f"The point is a singular configuration: here only {rank} constraints are independent, beside it {rank_nearby} "
         f"(dependent here: {', '.join(others[:4])}). Branches of motion cross, or a motion that is free to first order "
         "is blocked at second order, as the roll of a body on feet whose legs move in planes: what is feasible is no "
-        "vector space, so there is no linear model of it. Choose a point beside it with --set, or hold less."
+        "vector space, so there is no linear model of it. Choose a point beside it: "
+        "fl.operating_point(model, {'NAME': VALUE}), or hold fewer bodies."
     )
 
 

@@ -480,7 +480,7 @@ class Model(ABC):
             return self
         raise UsageError(
             f"The parameters of '{self.info.name}' ({', '.join(values)}) cannot be changed once it is loaded: give "
-            "their values when you load it (--set NAME=VALUE, or load(..., parameters={...}))."
+            "their values when you load it: fl.load(source, parameters={'NAME': VALUE})."
         )
 
     @property

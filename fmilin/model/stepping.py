@@ -95,8 +95,8 @@ def respond_in_whole_steps(
     count = round(step / internal)
     if count < 1 or abs(count * internal - step) > WHOLE * step:
         raise NumericalError(
-            f"The model takes whole steps of {internal:g} s only, whatever it is told. A step of {step:g} s is not a "
-            "multiple of that: take another --step."
+            f"The model takes whole steps of {internal:g} s only, whatever step it is given. A step of {step:g} s is "
+            f"not a multiple of that. Take one that is: fl.Stepping(step={internal:g})."
         )
     response = respond(point, np.repeat(inputs, count, axis=0), internal)
     ends = slice(count - 1, None, count)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape
 from itertools import accumulate, groupby
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -33,6 +34,18 @@ class Page:
     def print(self, item: Item = "") -> None:
         """Add an item; a text that :func:`fmilin.report.table.fact` made is a word and what is said about it."""
         self.items.append(item)
+
+
+class Terminal(Console):
+    """A console for a program, which may word sentences in its own way: it names its options, not Python keywords."""
+
+    def __init__(self, wording: Callable[[str], str], **options: Any) -> None:
+        super().__init__(**options)
+        self.wording = wording
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print as any console; sentences in this program's words."""
+        super().print(*(self.wording(item) if isinstance(item, str) else item for item in objects), **options)
 
 
 Sheet = Console | Page  # what tables are printed on

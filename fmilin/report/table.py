@@ -80,37 +80,51 @@ def show_linear(linear: LinearModel, page: Sheet, *, adjusted: float | None, mod
 
 
 @contextmanager
-def console_on(stream: TextIO) -> Iterator[Console]:
-    """Yield a console that writes to ``stream``; to a file or pipe plain text, 80 columns wide or as COLUMNS says."""
-    from rich.console import Console
+def console_on(stream: TextIO, wording: Callable[[str], str] = str) -> Iterator[Console]:
+    """Yield a console that writes to ``stream``; to a file or pipe plain text, 80 columns wide or as COLUMNS says.
+
+    ``wording``: applied to each sentence before it is broken into lines, as the command line names its options.
+    """
+    from fmilin.report.page import Terminal
 
     if stream.isatty():
-        yield Console(file=stream, highlight=False, emoji=False, markup=False)
+        yield Terminal(wording, file=stream, highlight=False, emoji=False, markup=False)
         return
     columns = os.environ.get("COLUMNS", "")
     width = int(columns) if columns.isdigit() and int(columns) >= 40 else 80
-    console = Console(file=stream, width=width, highlight=False, emoji=False, markup=False)
+    console = Terminal(wording, file=stream, width=width, highlight=False, emoji=False, markup=False)
     with console.capture() as captured:
         yield console
     stream.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
-def print_on(stream: TextIO, show: Callable[..., None], *things: object, **options: Any) -> None:
-    """Print on a stream what ``show`` lays out of some things on a console or page."""
-    with console_on(stream) as console:
+def print_on(
+    stream: TextIO, show: Callable[..., None], *things: object, wording: Callable[[str], str] = str, **options: Any
+) -> None:
+    """Print on a stream what ``show`` lays out of some things on a console or page; ``wording``: of each sentence."""
+    with console_on(stream, wording) as console:
         show(*things, console, **options)
+
+
+def reworded(text: str, page: Sheet) -> str:
+    """Return a sentence in the words of those who read this page."""
+    from fmilin.report.page import Terminal
+
+    return page.wording(text) if isinstance(page, Terminal) else text
 
 
 def print_facts(page: Sheet, facts: Iterable[Fact]) -> None:
     """Print words and what is said about each."""
     for word, pieces in facts:
-        page.print(fact(word, pieces, page.width))
+        page.print(fact(word, [reworded(piece, page) for piece in pieces], page.width))
 
 
 def print_fact(page: Sheet, word: str, pieces: Sequence[str]) -> None:
     """Print a word and what is said about it: a list breaks between its pieces, a text between its words."""
-    separator = " " if isinstance(pieces, str) else ", "
-    page.print(fact(word, pieces.split() if isinstance(pieces, str) else pieces, page.width, separator))
+    if isinstance(pieces, str):
+        page.print(fact(word, reworded(pieces, page).split(), page.width, " "))
+    else:
+        page.print(fact(word, [reworded(piece, page) for piece in pieces], page.width))
 
 
 def print_remarks(page: Sheet, remarks: Iterable[Remark]) -> None:

@@ -55,7 +55,7 @@ def remarks_on(
         )
         yield Remark(
             "family",
-            f"The solution is one of a family: {leaders} may have other values. {choice} (--fix NAME=VALUE).",
+            f"The solution is one of a family: {leaders} may have other values. {choice}: fixed={{'NAME': VALUE}}.",
         )
     later = _later(equations, candidate)
     if later is not None and not report.moving and later > max(100 * report.residual, 1e-7):
@@ -110,7 +110,7 @@ def no_solution(equations: Equations, best: Solution, request: TrimRequest) -> T
     tried = f" Tried: {', '.join(best.tried)}." if best.tried else ""
     message = (
         f"Near the guess no {what}{moving} was found.{tried} The best compromise leaves {listed}{more}{limits}. {hint}"
-        "Release a fixed quantity, free an input (--free), let a state move (--steady), or start elsewhere (--guess)."
+        "Release a fixed quantity, free an input (free=), let a state move (steady=), or start elsewhere (guess=)."
     )
     return TrimError(message, residuals=residuals, point=_values_at(candidate))
 
@@ -133,7 +133,7 @@ def too_far(equations: Equations, best: Solution) -> TrimError:
         reason = f"near '{name}' the rates are small, but do not vanish"
     message = (
         f"Near the guess no {what} was found.{tried} {reason[0].upper() + reason[1:]}. The last step of '{name}' was "
-        f"{step}, at {value}. Release a fixed quantity, free an input (--free), or start elsewhere (--guess)."
+        f"{step}, at {value}. Release a fixed quantity, free an input (free=), or start elsewhere (guess=)."
     )
     rates = equations.described(candidate)[0]
     order = sorted(zip(candidate.model.states.names, rates.tolist(), strict=True), key=lambda pair: -abs(pair[1]))

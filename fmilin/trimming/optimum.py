@@ -55,7 +55,7 @@ def optimum(equations: Equations, start: Solution, preference: Preference, limit
     if best is not None:
         return best
     raise failure or NumericalError(
-        f"The search for the least '{preference.name}' ended at no point that balances. Start elsewhere (--guess)."
+        f"The search for the least '{preference.name}' ended at no point that balances. Start elsewhere (guess=)."
     )
 
 
@@ -218,8 +218,8 @@ def _least(problem: Problem, z0: FloatArray) -> FloatArray:
         far = np.where(meant | ~meant.any(), np.nan_to_num(far, nan=np.inf), 0.0)
         name = unknowns.names[int(np.argmax(far))]
         raise NumericalError(
-            f"'{problem.preference.name}' has no least value: '{name}' goes on and on. Give it bounds (--bound "
-            f"{name}=LO:HI).",
+            f"'{problem.preference.name}' has no least value: '{name}' grows without limit. Give it bounds: "
+            f"bounds={{{name!r}: (LO, HI)}}.",
             variable=name,
         )
     return z
@@ -236,8 +236,8 @@ def _binding(problem: Problem, equations: Equations, z: FloatArray) -> list[Read
             unit = f" {limit.reading.unit}".rstrip()
             raise OutOfBoundsError(
                 f"No point at which '{limit.reading.name}' keeps its bound {side:g}{unit} was found from this start. "
-                "Start elsewhere (--guess) where its slope is not zero, release the bound, or free what moves it "
-                "(--free).",
+                "Start elsewhere (guess=) where its slope is not zero, release the bound, or free an input that moves "
+                "it (free=).",
                 replace(limit.reading, value=side),
             )
         sides = (side for side in (limit.low, limit.high) if abs(value - side) <= BINDS * limit.reading.size)
@@ -305,7 +305,7 @@ def _sharpen(problem: Problem, final: Equations, z: FloatArray) -> tuple[FloatAr
         if (curvatures < -1e-3 * largest).any():
             raise NumericalError(
                 f"'{problem.preference.name}' has no least value near the guess: it still falls where the search "
-                "ended. Give bounds (--bound), or start elsewhere (--guess)."
+                "ended. Give bounds (bounds=), or start elsewhere (guess=)."
             )
         step = -Z @ (V[:, stiff] @ ((V[:, stiff].T @ (Z.T @ g)) / curvatures[stiff]))
         length = float(np.max(np.abs(step), initial=0.0))

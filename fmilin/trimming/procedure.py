@@ -318,8 +318,8 @@ def point_of(model: Model, request: PointRequest) -> OperatingPoint:
         return operating_point(model, values, time=request.time, project=request.project)
     if states := [name for name in values if model.states.has(name)]:
         raise UsageError(
-            f"--set {states[0]} contradicts --point, which has all states. Leave one of them out, or add --trim to "
-            "start from there."
+            f"settings={{{states[0]!r}: {values[states[0]]:g}}} contradicts saved=, a point that has all states. Leave "
+            "one of them out, or trim from there: fl.trim(model)."
         )
     point = saved.on(model)
     for name, value in values.items():

@@ -69,14 +69,14 @@ class TrimRequest(Trim):
         for name in (*bounds, *near):
             if is_quantity(model, name) and not model.states.has(name) and name not in free:
                 what = "has bounds" if name in bounds else "is wished for"
-                raise UsageError(f"'{name}' {what} but is held. Name it among the free ones (--free {name}).")
+                raise UsageError(f"'{name}' {what} but is held. Solve for it, too: free=[{name!r}].")
         for name in names_minimized(self):
             read_name(model, name)
         if self.minimize is not None and near:
             raise UsageError("What is minimized and what is wished for contradict each other. Leave one of them out.")
         if self.stable and steady:
             raise UsageError(
-                f"'{steady[0]}' may move, and a rest that stays is asked for. Leave --stable or --steady out."
+                f"'{steady[0]}' may move, but a stable equilibrium is requested. Leave stable= or steady= out."
             )
         if self.time is not None and not math.isfinite(self.time):
             raise UsageError(f"The time {self.time} is not finite.")
@@ -94,8 +94,8 @@ class TrimRequest(Trim):
                 raise UsageError(f"'{name}' is fixed, so there is nothing to guess. Leave one of them out.")
             if not model.states.has(name) and name not in self.free:
                 raise UsageError(
-                    f"'{name}' is held at its value, so there is nothing to guess. To solve for it, name it among the "
-                    f"free ones (--free {name}); to hold another value, fix it (--fix {name}=VALUE)."
+                    f"'{name}' is held at its value, so there is nothing to guess. Solve for it with free=[{name!r}], "
+                    f"or hold it at another value with fixed={{{name!r}: VALUE}}."
                 )
         return checked
 

@@ -329,7 +329,7 @@ class _Branch:
             raise NumericalError(
                 f"The linear model has a kink where '{name}' is {self.value(name):g}: it changes by other amounts on "
                 "the two sides, so there is no derivative. Take a value beside it, or linear models at two of its "
-                "values (fmilin sweep).",
+                f"values: fl.sweep(model, {{{name!r}: [V1, V2]}}).",
                 variable=name,
             )
 

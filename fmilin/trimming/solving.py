@@ -79,7 +79,7 @@ def _staying(balance: Equations, request: TrimRequest) -> Solution:
     raise NumericalError(
         f"No rest at which the motion stays was found near the guess: the motion with damping ends at none. The rest "
         f"nearest to the guess {'is one of unknown stability' if unstable is None else unstable.text}. Start elsewhere "
-        "(--guess), or release a fixed quantity."
+        "(guess=), or release a fixed quantity."
     )
 
 
@@ -95,7 +95,7 @@ def _solved(balance: Equations, request: TrimRequest) -> Solution:
         names += [r.name for r, v in zip(balance.rows, balance.values(unknowns.z0), strict=True) if not np.isfinite(v)]
         raise NumericalError(
             f"The model is not defined where the search starts: there is no number for '{names[0]}'. "
-            "Start elsewhere with --guess NAME=VALUE.",
+            f"Start elsewhere: guess={{{names[0]!r}: VALUE}}.",
             variable=names[0],
         )
     if solution.is_balanced and not solution.is_near:
@@ -162,7 +162,7 @@ def require_staying(report: TrimReport) -> None:
     if report.unstable:
         raise NumericalError(
             f"At the point that is preferred the motion does not stay: {report.unstable} eigenvalues have positive "
-            "real parts. Leave the preference out, or give bounds (--bound)."
+            "real parts. Leave the preference out, or give bounds (bounds=)."
         )
 
 

@@ -41,7 +41,7 @@ class Totals:
         return Remark(
             "conserved",
             f"No motion changes {'these totals' if plural else 'this total'}, so the start decides: {listed}. Fix "
-            "one of these states (--fix NAME=VALUE), or start elsewhere (--guess), to choose another.",
+            "one of these states (fixed=), or start elsewhere (guess=), to choose another.",
         )
 
     def describe_change(self, states: FloatArray) -> Remark | None:

@@ -191,7 +191,7 @@ def test_a_killed_sweep_goes_on(run: Run, tmp_path: Path) -> None:
     assert done > 2
     assert not (tmp_path / "family.nc").exists()
     refused = run(*asked)
-    assert (refused.status, "Go on with it by --resume" in refused.err) == (2, True)
+    assert (refused.status, "Continue it with --resume" in refused.err) == (2, True)
     other = run(*asked, "--vary", "F=[0,1]", "--resume")
     assert (other.status, "its axes differs" in other.err) == (2, True)
     assert run(*asked, "--resume").status == 0

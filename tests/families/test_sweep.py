@@ -191,7 +191,7 @@ def test_interpolation_and_its_error() -> None:
         ({"k": [1.0]}, {"settings": {"k": 2.0}}, "varied and set at the same time"),
         ({"F": [1.0]}, {"trim": fl.TrimRequest(free=["F"])}, "varied, which holds it, and free"),
         ({"F": [1.0]}, {"trim": fl.TrimRequest(fixed={"F": 1.0})}, "varied and fixed at the same time"),
-        ({"k": [1.0]}, {"guess": {"q": 1.0}}, "is for --trim"),
+        ({"k": [1.0]}, {"guess": {"q": 1.0}}, "is for trimmed points. Add trim=True"),
         ({"k": [1.0]}, {"jobs": 0}, "0 jobs do no work"),
         ({"k": [1.0]}, {"independent": ["z"]}, "'z' is not a state"),
         ({"k": [1.0]}, {"outputs": ["z"]}, "'z' is not an output"),

@@ -168,7 +168,7 @@ class TestPreferences:
         assert point.states[4] == pytest.approx(2.234331019017586, abs=1e-6)
 
     def test_what_has_no_least_value(self) -> None:
-        with pytest.raises(fl.NumericalError, match=r"'a' has no least value: 'a' goes on.*--bound a="):
+        with pytest.raises(fl.NumericalError, match=r"'a' has no least value: 'a' grows without limit.*bounds={'a': "):
             fl.trim(motors(), fixed={"y": 10.0}, free=["a", "b"], minimize="a")
 
 

@@ -137,7 +137,7 @@ class Skate(Part, kind="skate"):
 
 @dataclass(frozen=True)
 class Marker(Part, kind="marker"):
-    """A point of a body with a name: `NAME.x` and the like are outputs, and `--hold NAME` holds it as a foot."""
+    """A point of a body with a name: `NAME.x` and the like are outputs; the option `hold` holds it as a foot."""
 
     body: Annotated[str, "The body."]
     point: Annotated[Vector, "In the body's frame, in m."] = ZERO

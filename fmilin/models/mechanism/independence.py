@@ -174,8 +174,8 @@ def require_mass(system: System, independence: Independence, q: Floats) -> None:
     raise ModelError(
         f"In the mechanism '{system.description.name}' the {'joints' if several else 'joint'} {listed} "
         f"{'move' if several else 'moves'} no mass or inertia, so that no force decides the motion there: give what is "
-        "moved a mass and an inertia, or fix what should not move (in a URDF file, which stays as it is, by "
-        f"--fix-joint {','.join(joints)})."
+        "moved a mass and an inertia, or fix what should not move (in a URDF file, which stays as it is, with "
+        f"options={{'fix_joint': {list(joints)!r}}})."
     )
 
 

@@ -143,7 +143,10 @@ class _SparseEngine(NativeEngine):
         solve = self._solver(eq.mass(q), eq.jacobian(q))
         w = solve(np.concatenate((eq.forces(q, v) + eq.input_matrix @ u, -eq.bend(q, v))))
         if not np.isfinite(w).all():
-            raise NumericalError("The accelerations are no numbers at this point: choose another with --set.")
+            raise NumericalError(
+                "The accelerations are not finite at this point. Choose another: "
+                "fl.operating_point(model, {'NAME': VALUE})."
+            )
         return SolvedPoint(q, v, w[:n], w[n:], solve)
 
     def _solver(self, mass: FloatArray, jacobian: FloatArray) -> Callable[[FloatArray], FloatArray]:
@@ -170,7 +173,7 @@ class _SparseEngine(NativeEngine):
         if self.equations.n > LARGEST_FORM:
             raise UsageError(
                 f"{what} of '{self.info.name}' would be a full matrix of {2 * self.equations.n} states. Ask for "
-                "a few eigenvalues instead, with 'fmilin spectrum' or fmilin.formulations.sparse: all stays sparse."
+                "a few eigenvalues instead, with fmilin.formulations.sparse: all stays sparse."
             )
 
 

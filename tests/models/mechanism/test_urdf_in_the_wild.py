@@ -271,7 +271,9 @@ FLAGS = GRIPPER.replace(
 
 def test_joints_that_move_nothing_are_fixed_by_name(tmp_path: Path) -> None:
     path = written(tmp_path, FLAGS)
-    with pytest.raises(ModelError, match=r"joints 'hinge', 'slide' move no mass.*--fix-joint hinge,slide\)"):
+    with pytest.raises(
+        ModelError, match=r"joints 'hinge', 'slide' move no mass.*options=\{'fix_joint': \['hinge', 'slide'\]\}"
+    ):
         fl.load(path)
     model = fl.load(path, options={"fix_joint": ["hinge", "slide"]})
     whole = fl.load(written(tmp_path, GRIPPER))

@@ -1,0 +1,365 @@
+"""Messages of the core name Python keywords; the command line prints the options that do the same.
+
+``keep_inaccurate=True`` becomes ``--keep-inaccurate``, ``free=["torque"]`` becomes ``--free torque``, and
+``fl.audit(loop)`` becomes ``'fmilin audit'``. What is written to files keeps the Python form.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import click
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a keyword is on the command line."""
+
+    option: str
+    kind: str  # of its values, as in :mod:`fmilin.options`
+
+
+KEYWORDS: Mapping[str, tuple[Meaning, ...]] = {
+    "at_singularity": (Meaning("--at-singularity", "switch"),),
+    "coordinates": (Meaning("--coordinates", "choice"),),
+    "derivatives": (Meaning("--derivatives", "choice"),),
+    "formulation": (Meaning("--formulation", "choice"),),
+    "hold_modes": (Meaning("--hold-modes", "switch"),),
+    "independent": (Meaning("--independent", "names"),),
+    "inputs": (Meaning("--inputs", "names"),),
+    "keep_inaccurate": (Meaning("--keep-inaccurate", "switch"),),
+    "one_sided": (Meaning("--one-sided", "choice"),),
+    "outputs": (Meaning("--outputs", "names"),),
+    "parameters": (Meaning("--parameters", "names"), Meaning("--set", "assignments")),
+    "bounds": (Meaning("--bound", "assignments"),),
+    "fixed": (Meaning("--fix", "assignments"),),
+    "free": (Meaning("--free", "names"),),
+    "guess": (Meaning("--guess", "assignments"),),
+    "minimize": (Meaning("--minimize", "text"),),
+    "near": (Meaning("--near", "assignments"),),
+    "project": (Meaning("--project", "switch"),),
+    "saved": (Meaning("--point", "path"),),
+    "settings": (Meaning("--set", "assignments"),),
+    "stable": (Meaning("--stable", "switch"),),
+    "steady": (Meaning("--steady", "names"),),
+    "time": (Meaning("--time", "number"),),
+    "trim": (Meaning("--trim", "switch"),),
+    "compile_sources": (Meaning("--compile", "switch"),),
+    "constraints": (Meaning("--constraint", "texts"),),
+    "constraints_file": (Meaning("--constraints", "path"),),
+    "fix_joint": (Meaning("--fix-joint", "names"),),
+    "hold": (Meaning("--hold", "texts"),),
+    "interface": (Meaning("--interface", "choice"),),
+    "keyframe": (Meaning("--keyframe", "text"),),
+    "library": (Meaning("--library", "texts"),),
+    "most_bytes": (Meaning("--unpack-limit", "number"),),
+    "solver_tolerance": (Meaning("--solver-tolerance", "number"),),
+    "amplitude": (Meaning("--amplitude", "number"),),
+    "budget": (Meaning("--budget", "number"),),
+    "integrator": (Meaning("--integrator", "choice"),),
+    "lifted": (Meaning("--lifted", "switch"),),
+    "method": (Meaning("--method", "choice"),),
+    "order": (Meaning("--order", "integer"),),
+    "step": (Meaning("--step", "number"),),
+    "continuous": (Meaning("--continuous", "switch"),),
+    "horizon": (Meaning("--horizon", "number"),),
+    "jobs": (Meaning("--jobs", "integer"),),
+    "loop_at": (Meaning("--loop-at", "names"),),
+    "period": (Meaning("--period", "number"),),
+    "scheduler": (Meaning("--scheduler", "text"),),
+    "segments": (Meaning("--segments", "integer"),),
+    "stop_time": (Meaning("--stop-time", "number"),),
+    "turn": (Meaning("--turn", "text"),),
+    "vary": (Meaning("--vary", "assignments"),),
+    # Arguments of functions that no dataclass of options describes.
+    "deviation": (Meaning("--deviation", "switch"),),
+    "excite": (Meaning("--excite", "number"),),
+    "modelica": (Meaning("--modelica", "choice"),),
+    "points": (Meaning("--points", "integer"),),
+    "resume": (Meaning("--resume", "switch"),),
+    "start": (Meaning("--set", "assignments"),),
+    "values": (Meaning("--set", "assignments"),),
+}
+"""What each keyword means; where it has several meanings, the first that takes the value."""
+
+LIMITS: Mapping[str, Meaning] = {
+    "caged": Meaning("--no-isolation", "off"),
+    "environment": Meaning("--allow-env", "texts"),
+    "memory": Meaning("--memory", "number"),
+    "network": Meaning("--allow-network", "switch"),
+    "processes": Meaning("--no-isolation", "any"),
+    "read": Meaning("--allow-read", "texts"),
+    "seconds": Meaning("--timeout", "number"),
+}
+"""Keywords of :class:`fmilin.Limits`."""
+
+CONDITIONING: Mapping[str, Meaning] = {
+    "balance": Meaning("--balance", "choice"),
+    "frequencies": Meaning("--keep-frequencies", "range"),
+    "hold": Meaning("--discretize", "choice"),
+    "minimal": Meaning("--minimal", "switch"),
+    "modal": Meaning("--modal", "switch"),
+    "order": Meaning("--reduce", "integer"),
+    "sample_time": Meaning("--sample-time", "number"),
+    "states": Meaning("--keep-states", "names"),
+}
+"""Keywords of :class:`fmilin.reduction.minimal.Conditioning`."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a call of a function is on the command line."""
+
+    command: str = ""  # the command that does the same
+    option: str = ""  # its option, where the present command has it
+    positions: Sequence[str] = ()  # keywords of the arguments behind the first one
+    keywords: Mapping[str, Meaning] | None = None  # those that mean something else elsewhere
+
+
+_SIMULATE_TO = {"times": Meaning("--simulate-to", "numbers"), "stop_time": Meaning("--simulate-to", "number")}
+_BALANCE = {"by": Meaning("--balance", "choice")}
+CALLS: Mapping[str, Call] = {
+    "fl.audit": Call("audit"),
+    "fl.discover": Call("discover", "--discover"),
+    "fl.explain": Call("explain"),
+    "fl.explain_zeros": Call("explain"),
+    "fl.linearize": Call("linearize"),
+    "fl.load": Call(),
+    "fl.operating_point": Call(positions=["values"]),
+    "fl.periodic_orbit": Call("floquet"),
+    "fl.sandbox_report": Call("info MODEL --verbose"),
+    "fl.simulate": Call("simulate"),
+    "fl.snapshots": Call(keywords=_SIMULATE_TO),
+    "fl.sweep": Call("sweep", positions=["vary"]),
+    "fl.trim": Call("trim", "--trim"),
+    "fl.verify": Call("verify"),
+    "fl.Limits": Call(keywords=LIMITS),
+    "fl.Stepping": Call(),
+    "FmuOptions": Call(),
+    "Conditioning": Call(keywords=CONDITIONING),
+}
+"""What is printed for a call: the option where the present command has it, else the command with its options."""
+
+_FORM = re.compile(
+    r"(?<![\w.`-])(?:"
+    r"'(?P<quoted>[^'\n]*)'(?!\w)"
+    r"|(?:(?:stepping|limits|fmu)=)?(?P<call>[A-Za-z_][\w.]*)\("
+    r"|(?P<keyword>[a-z_]+)="
+    r")"
+)
+_OPTION_BEFORE = re.compile(r"--[a-z][\w-]*[ =](?:\S+,)*$")
+_BARE = re.compile(r"(?:True|False|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|[A-Z][A-Z_0-9]*|\.\.\.)(?![\w=(]|\.\w)")
+_NOTHING = re.compile(r"(?=$|[\s),;:.`])")
+_CLOSING = {"[": "]", "{": "}", "(": ")"}
+
+
+def in_options(text: str) -> str:
+    """Return a text with Python forms of known keywords and calls as options; names in quotes stay as they are."""
+    parts, position = [], 0
+    while (match := _FORM.search(text, position)) is not None:
+        parts.append(text[position : match.start()])
+        end, translated = match.end(), None
+        if match["call"]:
+            end, translated = _translate_call(text, match)
+        elif match["keyword"] and not _OPTION_BEFORE.search(text, 0, match.start()):
+            end, translated = _translate_keyword(text, match)
+        parts.append(text[match.start() : end] if translated is None else translated)
+        position = end
+    return "".join((*parts, text[position:]))
+
+
+def _translate_keyword(text: str, match: re.Match[str]) -> tuple[int, str | None]:
+    """Return where ``keyword=value`` ends, and its option; None where it is not one."""
+    keyword, begin = match["keyword"], match.end()
+    meanings = KEYWORDS.get(keyword, ())
+    end = _end_of_value(text, begin)
+    if end is None:
+        return begin, None
+    if end == begin:
+        return end, meanings[0].option if meanings else None
+    value = _parse(text[begin:end])
+    if value is None:
+        return begin, None
+    return end, _adapter_options(value) if keyword == "options" else _option(meanings, value)
+
+
+def _translate_call(text: str, match: re.Match[str]) -> tuple[int, str | None]:
+    """Return where a call ends, and what the command line has for it; None where it has nothing."""
+    name, opening = match["call"], match.end() - 1
+    end = _end_of_brackets(text, opening)
+    call = CALLS.get(name) or CALLS.get(f"fl.{name}")
+    if end is None:
+        return match.end(), None
+    if call is None:  # maybe words, as in "the orbit(s)"; keywords in a call of another function stay
+        return end, None
+    parsed = _parse(f"call{text[opening:end]}")
+    if not isinstance(parsed, ast.Call):
+        return match.end(), None
+    given = list(zip(call.positions, parsed.args[1:], strict=False))
+    given += [(keyword.arg, keyword.value) for keyword in parsed.keywords if keyword.arg is not None]
+    options = []
+    for keyword, value in given:
+        own = (call.keywords or {}).get(keyword)
+        option = _adapter_options(value) if keyword == "options" else _option(_meanings(keyword, own), value)
+        if option is None:
+            return end, None
+        options.append(option)
+    if call.option and _has_option(call.option):
+        return end, " ".join((call.option, *options))
+    if call.command:
+        return end, f"'{' '.join((f'fmilin {call.command}', *options))}'"
+    return end, " ".join(options) or None
+
+
+def _meanings(keyword: str, own: Meaning | None) -> Sequence[Meaning]:
+    return KEYWORDS.get(keyword, ()) if own is None else [own]
+
+
+def _adapter_options(value: ast.expr) -> str | None:
+    """Return the options that a mapping of an adapter's options stands for."""
+    if not isinstance(value, ast.Dict):
+        return None
+    pairs = zip(value.keys, value.values, strict=True)
+    options = [None if key is None else _option(KEYWORDS.get(_plain(key), ()), item) for key, item in pairs]
+    return None if None in options else " ".join(filter(None, options))
+
+
+def _has_option(option: str) -> bool:
+    """Whether the present command has it; outside of any command yes."""
+    context = click.get_current_context(silent=True)
+    return context is None or any(option in parameter.opts for parameter in context.command.params)
+
+
+def _option(meanings: Sequence[Meaning], value: ast.expr) -> str | None:
+    """Return the option with such a value; None where none of the meanings takes it."""
+    for meaning in meanings:
+        words = _words(value, meaning.kind)
+        if words is not None:
+            return " ".join(f"{meaning.option} {word}".rstrip() for word in words)
+    return None
+
+
+def _words(value: ast.expr, kind: str) -> list[str] | None:
+    """Return what stands behind an option, which is repeated for several; None for a value of another kind."""
+    match value, kind:
+        case (_, "any"):
+            return [""]
+        case (ast.List(elts=items), _):
+            return _words_of_list(items, kind)
+        case (ast.Dict(keys=keys, values=values), "assignments" | "assignment lists" | "special"):
+            pairs = zip(keys, values, strict=True)
+            return [_quoted(f"{_name(key)}={_side(item)}") for key, item in pairs if key is not None]
+        case (ast.Tuple(elts=[low, high]), "range"):
+            return [f"{_plain(low)}:{_plain(high)}"]
+        case _:
+            word = _word(value, kind)
+            return None if word is None else [word]
+
+
+def _words_of_list(items: Sequence[ast.expr], kind: str) -> list[str] | None:
+    match kind:
+        case "names" | "texts" | "numbers" if [_plain(item) for item in items] == ["Ellipsis"]:
+            return [""]
+        case "texts":
+            return [_quoted(_plain(item)) for item in items]
+        case "names":
+            return [_quoted(",".join(_name(item) for item in items))]
+        case "numbers":
+            return [",".join(_plain(item) for item in items)]
+        case _:
+            return None
+
+
+def _word(value: ast.expr, kind: str) -> str | None:
+    """Return a single value as it stands behind an option: nothing behind a switch, None for another kind."""
+    match value, kind:
+        case (ast.Constant(value=bool(truth)), "switch" | "off"):
+            return "" if truth == (kind == "switch") else None
+        case (ast.Constant(value=bool() | None), _):
+            return None
+        case (ast.Constant(value=str(word)), "choice" | "text" | "path" | "names" | "texts"):
+            return _quoted(word)
+        case (ast.Constant(value=int() | float()) | ast.UnaryOp(), "number" | "integer"):
+            return _plain(value)
+        case (ast.Name(), "choice" | "text" | "path" | "number" | "integer"):
+            return _plain(value)
+        case _:
+            return None
+
+
+def _side(value: ast.expr) -> str:
+    """Return what stands on the right of ``NAME=``: a value, LO:HI, or a list of values."""
+    match value:
+        case ast.Tuple(elts=sides):
+            return ":".join(_plain(side) for side in sides)
+        case ast.List(elts=items):
+            return f"[{','.join(_plain(item) for item in items)}]"
+        case _:
+            return _plain(value)
+
+
+def _plain(value: ast.expr) -> str:
+    return str(value.value) if isinstance(value, ast.Constant) else ast.unparse(value)
+
+
+def _name(value: ast.expr) -> str:
+    """Return a name as the command line reads it: in backquotes where a comma would end it."""
+    name = _plain(value)
+    return f"`{name}`" if "," in re.sub(r"\([^()]*\)|\[[^\[\]]*\]", "", name) else name
+
+
+def _quoted(word: str) -> str:
+    """Return a word as a shell reads it."""
+    if shlex.quote(word) == word or not word:
+        return word
+    return shlex.quote(word) if set(word) & set('"$`\\!') else f'"{word}"'
+
+
+def _parse(source: str) -> ast.expr | None:
+    try:
+        return ast.parse(source, mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+
+
+def _end_of_value(text: str, begin: int) -> int | None:
+    """Return where the Python value ends that begins there, ``begin`` for none; None for anything else."""
+    if bare := _BARE.match(text, begin):
+        return bare.end()
+    if _NOTHING.match(text, begin):
+        return begin
+    if text[begin] in _CLOSING:
+        return _end_of_brackets(text, begin)
+    return _end_of_string(text, begin) if text[begin] in "'\"" else None
+
+
+def _end_of_string(text: str, begin: int) -> int | None:
+    position = begin + 1
+    while position < len(text) and text[position] != text[begin]:
+        position += 2 if text[position] == "\\" else 1
+    return position + 1 if position < len(text) else None
+
+
+def _end_of_brackets(text: str, begin: int) -> int | None:
+    """Return where brackets end that begin there; brackets in strings do not count."""
+    expected, position = [_CLOSING[text[begin]]], begin + 1
+    while position < len(text):
+        character = text[position]
+        if character in "'\"":
+            end = _end_of_string(text, position)
+            if end is None:
+                return None
+            position = end
+            continue
+        if character in _CLOSING:
+            expected.append(_CLOSING[character])
+        elif character == expected[-1]:
+            expected.pop()
+            if not expected:
+                return position + 1
+        position += 1
+    return None
