@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from fmilin.families.family import LinearFamily
-    from fmilin.linear_model.model import LinearModel, Pictures
+    from fmilin.families.family import FamilyPlots, LinearFamily
+    from fmilin.linear_model.model import LinearModel, Plots
     from fmilin.model.interface import Model
     from fmilin.periodic.chart import FloquetChart
     from fmilin.periodic.model import PeriodicModel
@@ -204,7 +204,7 @@ def _of_family(family: LinearFamily, source: str, drawing: Drawing) -> Figure:
     return _drawn_by(family.plot, drawing.kind, more)
 
 
-def _drawn_by(plot: Pictures, kind: str, more: Mapping[str, Mapping[str, Any]]) -> Figure:
+def _drawn_by(plot: Plots | FamilyPlots, kind: str, more: Mapping[str, Mapping[str, Any]]) -> Figure:
     figure: Figure = getattr(plot, kind.replace("-", "_"))(**more.get(kind, {}))
     return figure
 

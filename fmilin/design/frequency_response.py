@@ -23,8 +23,9 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray, Signal, Signals, as_numbers
 from fmilin.simulation.run import simulate
 from fmilin.simulation.trajectory import Trajectory
+from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
-from fmilin.support.verbs import Shown, perform
+from fmilin.support.verbs import Shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,9 +52,10 @@ class FrequencyResponse(Shown):
     #: of that shape: amplitude of the higher harmonics over that of the first one; NaN where not measured sine by sine
     distortion: FloatArray
 
+    @implemented_in("fmilin.report.response_plots:measured_figure")
     def plot(self, linear: LinearModel | None = None) -> Figure:
         """Return magnitude and phase over frequency, with those of a linear model of the same names as lines."""
-        return perform("FrequencyResponse.plot", self, linear)
+        ...
 
 
 @kinds_checked

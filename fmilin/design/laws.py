@@ -14,8 +14,8 @@ from fmilin.linear_model.measured_angles import MeasuredAngles
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signals
+from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
-from fmilin.support.verbs import perform
 
 CYCLIC = 1e-9  # of the largest slope: what depends so little on a coordinate does not depend on it
 Matrices = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
@@ -31,6 +31,7 @@ class Savable:
         raise NotImplementedError
 
     @kinds_checked
+    @implemented_in("fmilin.export.c_file:save_law")
     def save(
         self,
         path: str | Path,
@@ -41,8 +42,6 @@ class Savable:
     ) -> None:
         """Write it: .c is one C99 file for a microcontroller, .fmu an FMU; any other format of a linear model.
 
-        A schedule is .c or .fmu: ``in`` is the scheduling variables, then what is measured. Outside its range and in
-        holes it goes on with the nearest values, or the last ones, and counts such steps in ``outside`` of its struct.
         Raises UsageError or UnknownNameError when there is no such format, limits are none, or the file cannot be
         written.
 
@@ -57,7 +56,7 @@ class Savable:
         fmi : str
             The version of an FMU.
         """
-        perform("Savable.save", self, path, limits or {}, precision, fmi)
+        ...
 
     def limited(self) -> FloatArray:
         """Return how the states move with what limits take from the outputs, shape (P, outputs)."""

@@ -14,8 +14,9 @@ import numpy as np
 from fmilin.errors import FmilinError, NumericalError, UsageError
 from fmilin.signals import FloatArray, as_numbers
 from fmilin.simulation.trajectory import Trajectory
+from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
-from fmilin.support.verbs import Shown, perform
+from fmilin.support.verbs import Shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,9 +37,10 @@ class MonteCarlo(Shown):
     courses: dict[str, FloatArray]
     failures: dict[str, int]  #: why runs failed, and how many
 
+    @implemented_in("fmilin.report.designs:monte_carlo_figure")
     def plot(self) -> Figure:
         """Return the medians of the courses and the bands between their 5th and 95th percentiles."""
-        return perform("MonteCarlo.plot", self)
+        ...
 
 
 @kinds_checked

@@ -5,7 +5,7 @@ in velocity form    u := u - K(s) (y - y before), without trim values: what move
 with an estimator   u = u0(s) - K(s) (y_hat - y0(s)), y_hat corrected by L(s) and predicted by the model of s,
 
 s being the scheduling variables, y the independent coordinates. At a fixed s each is the regulator of that point.
-The file is longer than others by the two docstrings that the reference shows in full.
+The file is longer than others by the docstrings that the reference shows in full.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +29,7 @@ from fmilin.families.family import LinearFamily
 from fmilin.linear_model.model import LinearModel
 from fmilin.reduction.transformation import discretize
 from fmilin.signals import FloatArray, Signal, Signals, as_numbers, wrap_differences
+from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
 from fmilin.support.verbs import Shown
 
@@ -154,6 +156,26 @@ class Schedule(Shown, Savable):
         ``values`` are constants, or functions of time in seconds: the reference that the plant follows, a parameter.
         """
         return Along(self, values)
+
+    @kinds_checked
+    @implemented_in("fmilin.export.c_file:save_schedule")
+    def save(
+        self,
+        path: str | Path,
+        *,
+        limits: Mapping[str, tuple[float, float]] | None = None,
+        precision: Literal["double", "single"] = "double",
+        fmi: Literal["2.0", "3.0"] = "2.0",
+    ) -> None:
+        """Write it to ``path``: .c is one C99 file for a microcontroller, whose stem names its struct, .fmu an FMU.
+
+        ``in`` is the scheduling variables, then the measurements. Outside its range and in holes it continues with the
+        nearest values, or the last ones, and counts such steps in ``outside`` of its struct. ``limits`` of outputs are
+        absolute values (the states of an estimator take them into account), ``precision`` is ``"double"`` or, in C,
+        ``"single"``, ``fmi`` the version of an FMU. Raises UsageError or UnknownNameError when there is no such format,
+        limits are none, or the file cannot be written.
+        """
+        ...
 
     def linear_model(self, at: Mapping[str, float] | Sequence[float] | FloatArray | None = None) -> LinearModel:
         """Return the regulator of one point, from what is measured to the inputs of the plant.

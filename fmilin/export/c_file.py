@@ -5,11 +5,13 @@ operating point (numbers near zero keep their digits in single precision, too) a
 what its actuators really do (anti-windup).
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -26,6 +28,10 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.reduction.transformation import discretize
 from fmilin.signals import FloatArray, Signal, limits_by_name
 from fmilin.support.files import write_atomically
+
+if TYPE_CHECKING:
+    from fmilin.design.laws import Savable
+    from fmilin.design.schedule import Schedule
 
 SAMPLES = 20  # in the time in which the fastest motion turns by one radian or decays to a third, where none are given
 Bounds = Mapping[str, tuple[float, float]]  # the least and the largest value of outputs, by name
@@ -59,16 +65,18 @@ def dumps(linear: LinearModel, writing: Writing, limits: Limits | None = None) -
 
 
 def save_law(
-    law: Any, path: str | Path, limits: Bounds, precision: Precision, fmi: Literal["2.0", "3.0"] = "2.0"
+    law: Savable,
+    path: str | Path,
+    *,
+    limits: Bounds | None = None,
+    precision: Precision = "double",
+    fmi: Literal["2.0", "3.0"] = "2.0",
 ) -> None:
-    """Write a filter or a regulator (``linear_model()``, ``limited()``) of the room beside this one, or a schedule."""
-    if hasattr(law, "table"):
-        save_schedule(law, path, limits, precision, fmi)
-        return
-    linear: LinearModel = law.linear_model()
+    """Write a filter or a regulator in the format of the suffix."""
+    linear = law.linear_model()
     suffix = format_of(path, "linear model").suffix
     bounds = limits_of(linear, limits, law.limited()) if limits else None
-    angles: MeasuredAngles | None = law.measured_angles()
+    angles = law.measured_angles()
     if suffix == ".fmu" and (bounds or angles):
         made = component(linear, Writing(NAME, precision=precision), bounds, angles)
         inputs = [signal.starting_at(linear.point.inputs[signal.name]) for signal in linear.inputs]
@@ -231,9 +239,16 @@ _WRAPPED = (
 )
 
 
-def save_schedule(schedule: Any, path: str | Path, limits: Bounds, precision: Precision, fmi: str) -> None:
-    """Write a schedule of the room beside this one."""
-    path = Path(path)
+def save_schedule(
+    schedule: Schedule,
+    path: str | Path,
+    *,
+    limits: Bounds | None = None,
+    precision: Precision = "double",
+    fmi: Literal["2.0", "3.0"] = "2.0",
+) -> None:
+    """Write a schedule as C code, or as an FMU around it."""
+    path, limits = Path(path), limits or {}
     if path.suffix.lower() not in suffixes("schedule"):
         raise UsageError(
             f"Cannot write '{path}' as a schedule: known are {alternatives('schedule', 'and')}. At one point it is a "
@@ -245,7 +260,9 @@ def save_schedule(schedule: Any, path: str | Path, limits: Bounds, precision: Pr
         write_atomically(path, schedule_component(schedule, path.stem, limits, precision).text().encode("ascii"))
 
 
-def dumps_fmu(schedule: Any, path: Path, limits: Bounds, precision: Precision, fmi: str) -> bytes:
+def dumps_fmu(
+    schedule: Schedule, path: Path, limits: Bounds, precision: Precision, fmi: Literal["2.0", "3.0"]
+) -> bytes:
     """Return the content of an FMU around the C code, its inputs those of the first point of the grid."""
     first = schedule.linear_model(schedule.table.first)
     over = [Signal(name, start=float(v)) for name, v in zip(schedule.over, schedule.table.first, strict=True)]
@@ -255,7 +272,7 @@ def dumps_fmu(schedule: Any, path: Path, limits: Bounds, precision: Precision, f
 
 
 def schedule_component(
-    schedule: Any, name: str, limits: Mapping[str, tuple[float, float]], precision: Precision
+    schedule: Schedule, name: str, limits: Mapping[str, tuple[float, float]], precision: Precision
 ) -> c99.CComponent:
     """Return the parts of the file."""
     table, parts = schedule.table, schedule.parts

@@ -1,5 +1,7 @@
 """A Kalman filter on a model of equations as C99 or an FMU, with the equations and their exact slopes."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -7,7 +9,7 @@ from importlib.resources import files
 from itertools import accumulate, chain, repeat
 from pathlib import Path
 from string import Template
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import casadi as ca
 import numpy as np
@@ -21,6 +23,9 @@ from fmilin.formats import format_of
 from fmilin.linear_model.measured_angles import describe_wrapped
 from fmilin.signals import Signal
 from fmilin.support.files import write_atomically
+
+if TYPE_CHECKING:
+    from fmilin.design.estimation.estimator import Estimator
 
 SX = Any  # casadi.SX: casadi ships no types
 
@@ -56,13 +61,15 @@ class _Part:
     room: int = 0  # numbers on the stack
 
 
-def dumps(kf: Any, name: str, precision: Precision = "double") -> bytes:
+def dumps(kf: Estimator, name: str, precision: Precision = "double") -> bytes:
     """Return the content of the file for an estimator of the room beside this one."""
     return component(kf, name, precision).text().encode("ascii")
 
 
-def save(kf: Any, path: str | Path, precision: Precision, fmi: Literal["2.0", "3.0"] = "2.0") -> None:
-    """Write the file."""
+def save(
+    kf: Estimator, path: str | Path, *, precision: Precision = "double", fmi: Literal["2.0", "3.0"] = "2.0"
+) -> None:
+    """Write an estimator as C code, or as an FMU around it."""
     path = Path(path)
     if format_of(path, "estimator").suffix == ".fmu":
         write_atomically(path, dumps_fmu(kf, path, precision, fmi))
@@ -70,7 +77,7 @@ def save(kf: Any, path: str | Path, precision: Precision, fmi: Literal["2.0", "3
         write_atomically(path, dumps(kf, path.stem, precision))
 
 
-def dumps_fmu(kf: Any, path: Path, precision: Precision = "double", fmi: Literal["2.0", "3.0"] = "2.0") -> bytes:
+def dumps_fmu(kf: Estimator, path: Path, precision: Precision = "double", fmi: Literal["2.0", "3.0"] = "2.0") -> bytes:
     """Return the content of an FMU around the C code."""
     made, model, start = component(kf, NAME, precision), kf.model, kf.start
     measured = model.evaluate(start.time, start.x[: len(model.states)], kf.settings.inputs).outputs
@@ -82,8 +89,12 @@ def dumps_fmu(kf: Any, path: Path, precision: Precision = "double", fmi: Literal
     return block_fmu(made, inputs, [*model.states, *further], path, fmi_version=fmi, start_time=start.time)
 
 
-def component(kf: Any, name: str, precision: Precision) -> CComponent:
+def component(kf: Estimator, name: str, precision: Precision) -> CComponent:
     """Return the parts of the file."""
+    from fmilin.design.estimation.corrections import Linearized
+
+    correction = kf.settings.filter
+    corrections = correction.iterations if isinstance(correction, Linearized) else 0
     system, h = _equations(kf)
     motion, start, limits = kf.motion, kf.start, dict(kf.motion.limits)
     N, P, M, NU = len(start.x), len(start.S), len(start.x) - len(start.S), system.inputs.numel()
@@ -104,7 +115,7 @@ def component(kf: Any, name: str, precision: Precision) -> CComponent:
         "N": N, "P": P, "M": M, "RENEWED": RENEWED, "SHOWN": N - RENEWED,
         "H": H, "NU": NU, "NY": NY, "K": K, "W": P + K, "D": N + NU, "TERMS": terms,
         "WIDE": P + K * terms, "LONGEST": P + NY, "TANGENTS": 1 + (kf.kind == "iekf"),
-        "CORRECTIONS": kf.settings.filter.iterations if not sigma else 0, "KAPPA": kappa,
+        "CORRECTIONS": corrections, "KAPPA": kappa,
         "FIRST": repr(kappa / (P + kappa)), "OTHERS": repr(0.5 / (P + kappa)),
         "SUBSTEPS": motion.substeps, "ADVANCES": 1 if sigma else motion.substeps,
         "STEP": repr(kf.sample_time / (1 if sigma else motion.substeps)),
@@ -178,7 +189,7 @@ def component(kf: Any, name: str, precision: Precision) -> CComponent:
     )
 
 
-def _equations(kf: Any) -> tuple[ImplicitSystem, SX]:
+def _equations(kf: Estimator) -> tuple[ImplicitSystem, SX]:
     """Return the model's graph with numbers for its parameters, and the invariants h."""
     from fmilin.models.batch_graph import invariants_in
 

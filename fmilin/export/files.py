@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from fmilin import formats
 from fmilin.errors import ModelError, UsageError
@@ -41,15 +41,26 @@ def _holds(result: Result) -> formats.Holds:
 
 
 @kinds_checked
-def save(result: Result, path: str | Path, writing: formats.Writing | None = None, **choices: Any) -> None:
+def save(
+    result: Result,
+    path: str | Path,
+    writing: formats.Writing | None = None,
+    *,
+    precision: Literal["double", "single"] = "double",
+    sample_time: float | None = None,
+) -> None:
     """Write a result, completely or not at all, in the format of the suffix and under the name of the stem.
 
-    ``choices`` are fields of :class:`Writing`.
+    ``precision`` and ``sample_time`` take precedence over those of ``writing`` where they are not the defaults.
     """
-    writing = replace(writing or formats.Writing(), **choices)
-    for name in choices:
-        if getattr(writing, name) != getattr(formats.Writing(), name) and Path(path).suffix.lower() != ".c":
-            raise UsageError(f"'{name}' is a choice of C code: '{path}' has none. Leave it out, or write a .c file.")
+    writing = writing or formats.Writing()
+    chosen: str | None = None
+    if precision != "double":
+        writing, chosen = replace(writing, precision=precision), "precision"
+    if sample_time is not None:
+        writing, chosen = replace(writing, sample_time=sample_time), "sample_time"
+    if chosen is not None and Path(path).suffix.lower() != ".c":
+        raise UsageError(f"'{chosen}' is a choice of C code: '{path}' has none. Leave it out, or write a .c file.")
     stream = formats.format_of(path, _holds(result)).stream
     if stream:
         formats.function_of(stream)(result, Path(path))

@@ -19,11 +19,12 @@ from fmilin.families.rows import ERRORS, Layout, Template
 from fmilin.families.spectra import FamilySpectra, judge_family
 from fmilin.families.tracking import ModeEvent, Tracks, mode_events, tracked
 from fmilin.linear_model.builder import with_errors
-from fmilin.linear_model.model import EntryErrors, LinearModel, Pictures
+from fmilin.linear_model.model import EntryErrors, LinearModel, Pictures, drawn_result
 from fmilin.linear_model.no_response import is_at_rest
 from fmilin.signals import FloatArray, Signals
+from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
-from fmilin.support.verbs import Shown, perform
+from fmilin.support.verbs import Shown
 
 if TYPE_CHECKING:
     import control
@@ -34,32 +35,37 @@ if TYPE_CHECKING:
     from fmilin.model.interface import Model
 
 
-class FamilyPlots(Pictures):
+class FamilyPlots(Pictures["LinearFamily"]):
     """Draws a family; every method returns a ``matplotlib.figure.Figure`` with units on its axes."""
 
+    @implemented_in("fmilin.report.family_pictures:family_eigenvalue_figure", subject=drawn_result)
     def eigenvalues(self) -> Figure:
         """Return the eigenvalues over the first axis (further ones at their first value), each mode one line."""
-        return perform("FamilyPlots.eigenvalues", self._drawn)
+        ...
 
+    @implemented_in("fmilin.report.family_pictures:root_locus_figure", subject=drawn_result)
     def root_locus(self) -> Figure:
         """Return how the eigenvalues walk through the complex plane, coloured by the last axis of the grid."""
-        return perform("FamilyPlots.root_locus", self._drawn)
+        ...
 
+    @implemented_in("fmilin.report.family_pictures:campbell_figure", subject=drawn_result)
     def campbell(self, *, orders: Sequence[float] = (), hertz: bool = False) -> Figure:
         """Return frequencies and damping ratios of modes that swing over the axis, with lines at multiples of it."""
-        return perform("FamilyPlots.campbell", self._drawn, orders=orders, hertz=hertz)
+        ...
 
+    @implemented_in("fmilin.report.family_pictures:margin_figure", subject=drawn_result)
     def margins(self) -> Figure:
         """Return gain, phase and disk margins of loops over the last axis; none where one is unstable."""
-        return perform("FamilyPlots.margins", self._drawn)
+        ...
 
+    @implemented_in("fmilin.report.family_pictures:surface_figure", subject=drawn_result)
     def surface(self, quantity: str = "growth") -> Figure:
         """Return one number of every linear model over a grid of two axes, as colours with lines of equal height.
 
         ``quantity``: growth (largest real part), damping (smallest ratio), frequency (slowest that swings),
         accuracy (of A), or an entry as ``"A[w,phi]"``, by names or numbers from 1.
         """
-        return perform("FamilyPlots.surface", self._drawn, quantity)
+        ...
 
 
 class Quantity:
@@ -334,57 +340,65 @@ class LinearFamily(Shown, Sequence[LinearModel]):
 
     # -- other forms -----------------------------------------------------------------------------------
 
+    @implemented_in("fmilin.export.family_arrays:to_xarray")
     def to_xarray(self) -> xarray.Dataset:
         """Return everything as an ``xarray.Dataset`` with labelled axes.
 
         UsageError: when xarray is not installed.
         """
-        return perform("LinearFamily.to_xarray", self)
+        ...
 
+    @implemented_in("fmilin.export.python_control:family_to_control")
     def to_control(self) -> list[control.StateSpace | None]:
         """Return a ``control.StateSpace`` per point in the order of the grid; None where there is no linear model."""
-        return perform("LinearFamily.to_control", self)
+        ...
 
+    @implemented_in("fmilin.design.margins:family_margins")
     def margins(self) -> NDArray[Any]:
         r"""Return :func:`fmilin.design.margins` of every loop (``fl.sweep(..., loop_at=)``), shape (\*shape)."""
-        return perform("LinearFamily.margins", self)
+        ...
 
+    @implemented_in("fmilin.families.multiblade:multiblade")
     def multiblade(self, groups: Mapping[str, Sequence[str]] | None = None) -> LinearFamily:
         """Return a family over the azimuth of a rotor (OpenFAST's files) in multiblade coordinates.
 
         ``groups`` are quantities of three or more blades, by a name for them; by default those whose names differ in
         "blade 1". UsageError: when the points do not say azimuth and rotor speed, or a group has fewer than three.
         """
-        return perform("LinearFamily.multiblade", self, groups)
+        ...
 
+    @implemented_in("fmilin.families.multiblade:averaged")
     def averaged(self) -> LinearFamily | LinearModel:
         """Return the mean over the axis ``azimuth``, with a remark on how much A varies around it.
 
         UsageError: when there is no such axis, or a point of the grid has no linear model.
         """
-        return perform("LinearFamily.averaged", self)
+        ...
 
+    @implemented_in("fmilin.export.files:save")
     def save(self, path: str | Path) -> None:
         """Write the family; the suffix of ``path`` picks the format: .nc, .mat, .npz, .json or .m.
 
         UsageError: when no format has the suffix, or the file cannot be written; an old file is then unharmed.
         """
-        perform("LinearFamily.save", self, path)
+        ...
 
+    @implemented_in("fmilin.report.web:save_report")
     def save_report(self, path: str | Path) -> None:
         """Write everything about the family to ``path``, one HTML file that needs no network: tables and pictures.
 
         UsageError: when the file does not end in .html, or cannot be written.
         """
-        perform("LinearFamily.save_report", self, path)
+        ...
 
     @classmethod
+    @implemented_in("fmilin.export.files:load_family")
     def load(cls, path: str | Path) -> LinearFamily:
         """Return the family in the file ``path``, which :meth:`save` wrote as .nc, .mat, .npz or .json.
 
         UsageError, ModelError: when the suffix is none of these; when the file is missing, damaged, of another version.
         """
-        return perform("LinearFamily.load", path)
+        ...
 
 
 def _motion_of(linear: LinearModel) -> tuple[Remark, ...]:

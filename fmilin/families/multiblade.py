@@ -111,7 +111,7 @@ RATE = "First time derivative of "  # how OpenFAST names the rate of a state
 _BLADE = re.compile(r"(?i)\bblade (\d+)\b")
 
 
-def multiblade(family: LinearFamily, groups: Mapping[str, Sequence[str]] | None) -> LinearFamily:
+def multiblade(family: LinearFamily, groups: Mapping[str, Sequence[str]] | None = None) -> LinearFamily:
     """Return the family with the blades' quantities as the ground sees them; by default those named 'blade 1', ..."""
     if missing := [name for name in (AZIMUTH, SPEED) if name not in family.template.parameters]:
         raise UsageError(

@@ -19,7 +19,7 @@ from fmilin.errors import UsageError
 from fmilin.linear_model.modes import Complex, eigenvectors, groups_of, on_subspace
 from fmilin.model.interface import DescriptorForm
 from fmilin.signals import FloatArray
-from fmilin.support.verbs import perform
+from fmilin.support.implemented_in import implemented_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +64,16 @@ class Descriptor(DescriptorForm):
             outputs=tuple(outputs),
         )
 
+    @implemented_in("fmilin.export.files:save")
     def save(self, path: str | Path) -> None:
         """Write E, A, B, C, D, f0 and the names, for ``dss(A, B, C, D, E)``, atomically to a .mat or .npz file."""
-        perform("Descriptor.save", self, path)
+        ...
 
     @classmethod
+    @implemented_in("fmilin.export.files:load_descriptor")
     def load(cls, path: str | Path) -> Descriptor:
         """Read what :meth:`save` wrote."""
-        return perform("Descriptor.load", path)
+        ...
 
 
 class LazyDescriptor(Descriptor):

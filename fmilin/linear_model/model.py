@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,9 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import UnknownNameError
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signals
+from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
-from fmilin.support.verbs import Shown, perform
+from fmilin.support.verbs import Shown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from fmilin.linear_model.stability import Stability
     from fmilin.linear_model.verification import Verification
     from fmilin.model.interface import Model
+
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -146,9 +150,10 @@ class LinearModel(Shown):
         return Plots(self)
 
     @property
+    @implemented_in("fmilin.linear_model.no_response:assess_equilibrium")
     def is_equilibrium(self) -> bool | None:
         """Whether the point is an equilibrium: True and False where that was tested, None where nothing tells."""
-        return perform("LinearModel.is_equilibrium", self)
+        ...
 
     def eigenvalues(self) -> NDArray[np.complex128]:
         """Return the eigenvalues of A in 1/s, shape (P,), sorted by real part, then imaginary part."""
@@ -240,18 +245,21 @@ class LinearModel(Shown):
             discrete=None,
         )
 
+    @implemented_in("fmilin.verification.procedure:verify_linear_model")
     def verify(self, model: Model, *, horizon: float | None = None) -> Verification:
         """Return what :func:`fmilin.verify` does of ``model``, following responses over ``horizon`` seconds."""
-        return perform("LinearModel.verify", model, self, horizon=horizon)
+        ...
 
+    @implemented_in("fmilin.export.python_control:to_control")
     def to_control(self) -> control.StateSpace:
         """Return a ``control.StateSpace`` in deviations from the point, with named states, inputs and outputs.
 
         python-control refuses dots in names: they become slashes, and
         :func:`fmilin.export.python_control.original_name` turns them back.
         """
-        return perform("LinearModel.to_control", self)
+        ...
 
+    @implemented_in("fmilin.export.files:save")
     def save(
         self, path: str | Path, *, precision: Literal["double", "single"] = "double", sample_time: float | None = None
     ) -> None:
@@ -261,8 +269,9 @@ class LinearModel(Shown):
         has numbers of a ``precision``, and for a continuous model a ``sample_time`` in seconds, else chosen by its
         fastest motion. UsageError where no exporter knows the suffix, a matrix has NaN, or nothing can be written.
         """
-        perform("LinearModel.save", self, path, precision=precision, sample_time=sample_time)
+        ...
 
+    @implemented_in("fmilin.report.web:save_report")
     def save_report(
         self, path: str | Path, *, verification: Verification | None = None, model: Model | None = None
     ) -> None:
@@ -271,16 +280,17 @@ class LinearModel(Shown):
         A ``verification`` goes in, too; of the nonlinear ``model`` constraints are listed, and a mechanism is drawn.
         UsageError when ``path`` does not end in .html, or cannot be written.
         """
-        perform("LinearModel.save_report", self, path, verification=verification, model=model)
+        ...
 
     @classmethod
+    @implemented_in("fmilin.export.files:load")
     def load(cls, path: str | Path) -> LinearModel:
         """Return the model in ``path``: what :meth:`save` wrote (.mat .npz .json .fmu), ``dslin.mat``, OpenFAST's .lin.
 
         OpenFAST's azimuth, rotor speed and wind speed are parameters of its point. UsageError of another suffix,
         ModelError of a file that is missing, damaged or something else.
         """
-        return perform("LinearModel.load", path)
+        ...
 
 
 def relative_error(error: FloatArray, matrix: FloatArray) -> float:
@@ -289,43 +299,54 @@ def relative_error(error: FloatArray, matrix: FloatArray) -> float:
     return 0.0 if worst == 0.0 else worst / largest if largest > 0 else worst
 
 
-class Pictures:
+class Pictures(Generic[Result]):
     """Draws a result; every method returns a ``matplotlib.figure.Figure`` with units on its axes."""
 
-    def __init__(self, drawn: object) -> None:
+    def __init__(self, drawn: Result) -> None:
         self._drawn = drawn
 
     def __repr__(self) -> str:
         return "Pictures: " + ", ".join(f"{name}()" for name in dir(self) if not name.startswith("_"))
 
 
-class Plots(Pictures):
+def drawn_result(pictures: Pictures[Result]) -> Result:
+    """Return the result that pictures are drawn of: implementations of the pictures take it."""
+    return pictures._drawn
+
+
+class Plots(Pictures[LinearModel]):
     """Draws a linear model; every method returns a ``matplotlib.figure.Figure`` with units on its axes."""
 
+    @implemented_in("fmilin.report.linear_pictures:eigenvalue_figure", subject=drawn_result)
     def eigenvalues(self, naive: LinearModel | None = None) -> Figure:
         """Return the eigenvalues (log(z) / T when sampled) with rays of equal damping, those of ``naive`` in grey."""
-        return perform("Plots.eigenvalues", self._drawn, naive)
+        ...
 
     @kinds_checked
+    @implemented_in("fmilin.report.linear_pictures:mode_figure", subject=drawn_result)
     def modes(self, numbers: Sequence[int] | None = None) -> Figure:
         """Return shapes of modes as bars with phases, of the six slowest by default; counted from 1 as ``modes()``."""
-        return perform("Plots.modes", self._drawn, numbers)
+        ...
 
+    @implemented_in("fmilin.report.linear_pictures:participation_figure", subject=drawn_result)
     def participation(self) -> Figure:
         """Return which coordinates take part in which mode, which inputs move it, which outputs show it."""
-        return perform("Plots.participation", self._drawn)
+        ...
 
     @kinds_checked
+    @implemented_in("fmilin.report.response_plots:bode_figure", subject=drawn_result)
     def bode(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
         """Return Bode diagrams by python-control, of the first four inputs and outputs unless channels are named."""
-        return perform("Plots.bode", self._drawn, inputs, outputs)
+        ...
 
     @kinds_checked
+    @implemented_in("fmilin.report.response_plots:nyquist_figure", subject=drawn_result)
     def nyquist(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
         """Return Nyquist diagrams, a panel for each channel, of the first four inputs and outputs by default."""
-        return perform("Plots.nyquist", self._drawn, inputs, outputs)
+        ...
 
     @kinds_checked
+    @implemented_in("fmilin.report.response_plots:step_figure", subject=drawn_result)
     def step(
         self,
         *,
@@ -340,21 +361,24 @@ class Plots(Pictures):
         The nonlinear model ``against`` makes the same steps on its manifold; their ``amplitude`` is then by
         default what moves a state by a tenth of its size.
         """
-        options = {"against": against, "amplitude": amplitude, "stop_time": stop_time}
-        return perform("Plots.step", self._drawn, inputs, outputs, **options)
+        ...
 
+    @implemented_in("fmilin.report.linear_pictures:error_figure", subject=drawn_result)
     def errors(self) -> Figure:
         """Return the estimated error of every entry of A, B, C and D over the largest entry of its matrix."""
-        return perform("Plots.errors", self._drawn)
+        ...
 
+    @implemented_in("fmilin.report.linear_pictures:sparsity_figure", subject=drawn_result)
     def sparsity(self) -> Figure:
         """Return which entries of A, B, C and D are zero, and how large the others are."""
-        return perform("Plots.sparsity", self._drawn)
+        ...
 
+    @implemented_in("fmilin.report.linear_pictures:sensitivity_figure", subject=drawn_result)
     def sensitivities(self, numbers: Sequence[int] | None = None) -> Figure:
         """Return what each parameter does to the modes (from 1, slowest first; by default those that move most)."""
-        return perform("Plots.sensitivities", self._drawn, numbers)
+        ...
 
+    @implemented_in("fmilin.report.linear_pictures:reduction_figure", subject=drawn_result)
     def reduction(self, full: LinearModel, low: float = 0.0, high: float = float("inf")) -> Figure:
         """Return this reduced model beside the ``full`` one: gains, difference, and its bound for these rad/s."""
-        return perform("Plots.reduction", self._drawn, full, low, high)
+        ...

@@ -11,7 +11,8 @@ import numpy as np
 from fmilin.diagnostics import Remark
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray
-from fmilin.support.verbs import Shown, perform
+from fmilin.support.implemented_in import implemented_in
+from fmilin.support.verbs import Shown
 
 Kind = Literal["point", "offset", "step", "sine", "drift"]
 
@@ -105,13 +106,15 @@ class Verification(Shown):
         """The channels that are not."""
         return tuple(channel for channel in self.channels if not channel.passed)
 
+    @implemented_in("fmilin.report.verification:verification_text")
     def table(self) -> str:
         """Return a table for a person, 80 columns wide."""
-        return perform("Verification.table", self)
+        ...
 
+    @implemented_in("fmilin.report.verification:save_verification")
     def save_picture(self, path: str | Path) -> None:
         """Draw both responses of each channel, and how far it holds, into ``path``, .png or .svg; else UsageError."""
-        perform("Verification.save_picture", self, path)
+        ...
 
     def to_document(self) -> dict[str, Any]:
         """Return everything but the traces as plain data, NaN and infinity as None."""

@@ -31,7 +31,7 @@ from fmilin.model.stepping import Stepped
 from fmilin.model.visits import RememberingModel, one_at_a_time
 from fmilin.numerics.differences.differences import Differences, EventCrossingError
 from fmilin.options import Stepping
-from fmilin.support.verbs import perform
+from fmilin.support.implemented_in import implemented_in
 
 if TYPE_CHECKING:
     from fmilin.formulations.formulation import Formulation
@@ -152,7 +152,7 @@ def linearize_as(model: Model, point: OperatingPoint, request: Request) -> Linea
     inputs, outputs = request.inputs, request.outputs
     if request.parameters:
         linear = linearize_as(model, point, replace(request, parameters=()))
-        return perform("linearize.parameters", model, point, linear, request.parameters)
+        return add_parameter_derivatives(model, point, linear, request.parameters)
     model = model_at(model, point)
     if inputs is not None:
         model, point = with_parameters_as_inputs(model, point, inputs)
@@ -165,6 +165,14 @@ def linearize_as(model: Model, point: OperatingPoint, request: Request) -> Linea
 
     linear = _answered(model, point, request, general)
     return linear if chosen is None else with_inputs(linear, chosen)
+
+
+@implemented_in("fmilin.trimming.sensitivity:add_parameter_derivatives")
+def add_parameter_derivatives(
+    model: Model, point: OperatingPoint, linear: LinearModel, names: Sequence[str]
+) -> LinearModel:
+    """Return a linear model with its derivatives by the parameters ``names``, along the branch of its point."""
+    ...
 
 
 def linearize_naively(model: Model, point: OperatingPoint) -> LinearModel | None:

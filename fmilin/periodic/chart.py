@@ -23,7 +23,8 @@ from fmilin.periodic.search import ORBIT_METHOD, orbit_as
 from fmilin.signals import FloatArray
 from fmilin.simulation.inputs import Inputs
 from fmilin.simulation.run import RunRequest
-from fmilin.support.verbs import Shown, perform
+from fmilin.support.implemented_in import implemented_in
+from fmilin.support.verbs import Shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,13 +56,15 @@ class FloquetChart(Shown):
         r"""Where there is a periodic motion, shape (\*shape)."""
         return np.asarray(np.isfinite(self.period))
 
+    @implemented_in("fmilin.report.periodic:campbell_figure")
     def campbell(self) -> Figure:
         """Return Campbell's diagram over the one axis: frequencies, harmonics' rays, growth where there is any."""
-        return perform("FloquetChart.campbell", self)
+        ...
 
+    @implemented_in("fmilin.report.periodic:stability_figure")
     def stability(self) -> Figure:
         """Return the stability chart over two axes."""
-        return perform("FloquetChart.stability", self)
+        ...
 
 
 @one_at_a_time

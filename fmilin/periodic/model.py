@@ -24,8 +24,9 @@ from fmilin.periodic.floquet import Floquet, Periodic, floquet, mismatch
 from fmilin.periodic.fourier import harmonic_matrix, harmonic_signals, turning
 from fmilin.periodic.transition import Matrices, lifted_matrices, lifted_signals
 from fmilin.signals import FloatArray, Signals
+from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
-from fmilin.support.verbs import Shown, perform
+from fmilin.support.verbs import Shown
 
 EXACT = ("exact", 0, 0)  # how slopes were taken, of what is made of them
 
@@ -260,17 +261,19 @@ class PeriodicModel(Shown):
         untested = equilibrium_not_tested("the states are deviations from a periodic motion")
         return built(named, coordinates, slopes, where, EXACT, (*self.remarks, untested), sample_time=sample_time)
 
+    @implemented_in("fmilin.export.files:save")
     def save(self, path: str | Path) -> None:
         """Write to a file, completely or not at all; the suffix of ``path`` picks the format: .nc, .mat, .npz or .json.
 
         UsageError: when the suffix is another one, or the file cannot be written.
         """
-        perform("PeriodicModel.save", self, path)
+        ...
 
     @classmethod
+    @implemented_in("fmilin.export.periodic_file:load")
     def load(cls, path: str | Path) -> PeriodicModel:
         """Return what :meth:`save` wrote to ``path``.
 
         ModelError: when the file holds no periodic model.
         """
-        return perform("PeriodicModel.load", path)
+        ...

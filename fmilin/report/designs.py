@@ -18,6 +18,9 @@ from fmilin.signals import FloatArray, Signal
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from fmilin.design.estimation.consistency import Filtered
+    from fmilin.design.monte_carlo import MonteCarlo
+
 WEAKEST = 8  # points shown
 
 
@@ -131,7 +134,7 @@ def show_monte_carlo(study: Any, page: Sheet) -> None:
     print_rows(page, ("Measure", "Mean", "std", "Least", "5 %", "95 %", "Largest"), rows, columns="lrrrrrr")
 
 
-def monte_carlo_figure(study: Any) -> Figure:
+def monte_carlo_figure(study: MonteCarlo) -> Figure:
     """Return medians and bands of the signals over time."""
     figure = titled_figure(
         "Monte Carlo: median, and between the 5th and 95th percentiles", 8.5, 2.2 * len(study.courses) + 0.8
@@ -187,7 +190,7 @@ def _print_states(page: Sheet, head: str, every: Iterable[tuple[Signal, float, f
     print_rows(page, ("State", "Unit", head, "std"), rows, columns="llrr")
 
 
-def filtered_figure(filtered: Any, truth: FloatArray | None = None) -> Figure:
+def filtered_figure(filtered: Filtered, truth: FloatArray | None = None) -> Figure:
     """Return estimates in their band of two standard deviations, whitened innovations, and their autocorrelation."""
     N, m = min(filtered.states.shape[1], MOST_PANELS), filtered.whitened.shape[1]
     rows = (N + 1) // 2 + 1

@@ -105,7 +105,7 @@ def _size(family: LinearFamily) -> str:
     return " x ".join(map(str, family.shape))
 
 
-def surface_figure(family: LinearFamily, quantity: str) -> Figure:
+def surface_figure(family: LinearFamily, quantity: str = "growth") -> Figure:
     """Return a quantity as colours over two axes of the grid, with lines of equal height."""
     values, label = quantity_of(family, quantity)
     if len(family.shape) != 2 or min(family.shape) < 2:

@@ -268,14 +268,14 @@ def sparsity_figure(linear: LinearModel) -> Figure:
     return _four(linear, "Entries", parts, (1e-8, "viridis_r", "entry over largest (blank: zero)"))
 
 
-def sensitivity_figure(linear: LinearModel, modes: Sequence[int] | None = None) -> Figure:
+def sensitivity_figure(linear: LinearModel, numbers: Sequence[int] | None = None) -> Figure:
     """Return bars of what each parameter does to growth and frequency, a panel for each mode, largest on top."""
     if not linear.derivatives:
         raise UsageError(
             "There are no derivatives by parameters: name some with --parameters (parameters=[...] of fl.linearize)."
         )
     values, moved, least = effects_of(linear)
-    shown = most_moved(moved, least) if modes is None else [m - 1 for m in modes]
+    shown = most_moved(moved, least) if numbers is None else [m - 1 for m in numbers]
     if wrong := [m + 1 for m in shown if not 0 <= m < len(values)]:
         raise UsageError(f"There is no mode {wrong[0]}: they are 1 to {len(values)}, slowest first.")
     if not shown:

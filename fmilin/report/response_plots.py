@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fmilin.composition.linear_response import Comparison
+    from fmilin.design.frequency_response import FrequencyResponse
 
 Names = Sequence[str] | None
 Channels = tuple[list[int], list[int]]  # positions of inputs, and of outputs
@@ -30,7 +31,7 @@ ZERO_RESPONSE = 1e-12  # A transfer function smaller than this part of its terms
 LONGEST, SHORTEST = 100.0, 4.0  # of a step's horizon, in fastest and in slowest time constants
 
 
-def bode_figure(linear: LinearModel, inputs: Names = None, outputs: Names = None) -> Figure:
+def bode_figure(linear: LinearModel, *, inputs: Names = None, outputs: Names = None) -> Figure:
     """Return Bode diagrams of channels by name, the first four of each by default."""
     import control
 
@@ -60,7 +61,7 @@ def bode_figure(linear: LinearModel, inputs: Names = None, outputs: Names = None
     return figure
 
 
-def measured_figure(measured: Any, linear: LinearModel | None = None) -> Figure:
+def measured_figure(measured: FrequencyResponse, linear: LinearModel | None = None) -> Figure:
     """Return magnitude and phase of a measured response, one column for each output; a linear model's as lines."""
     import control
 
@@ -89,7 +90,7 @@ def measured_figure(measured: Any, linear: LinearModel | None = None) -> Figure:
     return figure
 
 
-def nyquist_figure(linear: LinearModel, inputs: Names = None, outputs: Names = None) -> Figure:
+def nyquist_figure(linear: LinearModel, *, inputs: Names = None, outputs: Names = None) -> Figure:
     """Return Nyquist diagrams of channels by name, one panel each, the first four of each by default.
 
     A loop, whose sign is as wired, is drawn as -L: the critical point is -1, as in any textbook.
@@ -122,9 +123,9 @@ def nyquist_figure(linear: LinearModel, inputs: Names = None, outputs: Names = N
 
 def step_figure(
     linear: LinearModel,
+    *,
     inputs: Names = None,
     outputs: Names = None,
-    *,
     against: Model | None = None,
     amplitude: float | None = None,
     stop_time: float | None = None,

@@ -314,7 +314,7 @@ def show_mechanism(mechanism: MechanismDescription, page: Sheet) -> None:
         print_fact(page, "Note", remark)
 
 
-def points_figure(points: OperatingPoints, x: str | None, y: str | None) -> Figure:
+def points_figure(points: OperatingPoints, x: str | None = None, y: str | None = None) -> Figure:
     """Draw rests over two states, those that stay filled, and where the searches started."""
     signals = points.signals
     values = np.array([point.states for point in points])

@@ -13,6 +13,7 @@ import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, wraps
+from inspect import unwrap
 from typing import Any, ParamSpec, SupportsFloat, TypeVar
 
 from fmilin.errors import UsageError
@@ -76,7 +77,7 @@ def containers_checked(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _check_calls(function: Callable[P, R], *, contents: bool) -> Callable[P, R]:
-    code = function.__code__
+    code = unwrap(function).__code__
     positional = code.co_varnames[: code.co_argcount]  # ``self`` has no annotation, and is accepted
 
     @wraps(function)

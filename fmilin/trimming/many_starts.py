@@ -12,7 +12,7 @@ from fmilin.manifold.many_points import points_with
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import RememberingModel, one_at_a_time
 from fmilin.signals import FloatArray, Signals
-from fmilin.support.verbs import perform
+from fmilin.support.implemented_in import implemented_in
 from fmilin.trimming.deflation import search_elsewhere
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.newton import corrected
@@ -73,9 +73,10 @@ class OperatingPoints(tuple[TrimmedPoint, ...]):
         """Those at which certainly no deviation grows."""
         return tuple(point for point in self if point.report.is_stable)
 
+    @implemented_in("fmilin.report.result_tables:points_figure")
     def plot(self, x: str | None = None, y: str | None = None) -> Figure:
         """Draw where they are, over two states; by default those in which they differ most."""
-        return perform("OperatingPoints.plot", self, x, y)
+        ...
 
 
 @overload

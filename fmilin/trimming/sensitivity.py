@@ -46,7 +46,9 @@ EXACT = 64 * EPS  # of derivatives through the graph, beside their largest terms
 ROUND_OFF = 8 * EPS
 
 
-def with_derivatives(model: Model, point: OperatingPoint, linear: LinearModel, names: Sequence[str]) -> LinearModel:
+def add_parameter_derivatives(
+    model: Model, point: OperatingPoint, linear: LinearModel, names: Sequence[str]
+) -> LinearModel:
     """Return a linear model with its derivatives by parameters, and a remark on eigenvalues that meet."""
     if isinstance(model, Stepped) or linear.sample_time:
         raise UsageError("Derivatives by parameters are of continuous models: what is stepped answers in time only.")

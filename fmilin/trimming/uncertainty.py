@@ -24,7 +24,8 @@ from fmilin.manifold.operating_points import assembled_from, model_at, operating
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import one_at_a_time
 from fmilin.signals import FloatArray, Signal, Signals, as_numbers
-from fmilin.support.verbs import Shown, perform
+from fmilin.support.implemented_in import implemented_in
+from fmilin.support.verbs import Shown
 from fmilin.trimming.procedure import search
 from fmilin.trimming.report import TrimmedPoint
 
@@ -163,12 +164,13 @@ class Uncertain(Shown):
         channels = sum(size for _, size in self.blocks)
         return robust_stability(self.nominal, self.M, channels, self.box, n, seed)
 
+    @implemented_in("fmilin.export.files:save")
     def save(self, path: str | Path) -> None:
         """Write a function file of MATLAB to ``path``, as ``plant.m``: a ``uss`` with a ``ureal`` for each parameter.
 
         UsageError: when the file does not end in .m, or cannot be written.
         """
-        perform("Uncertain.save", self, path)
+        ...
 
 
 @one_at_a_time

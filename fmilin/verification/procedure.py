@@ -284,6 +284,11 @@ def _sizes(
     return Sizes(sizes, counts, names, units, noise / sizes)
 
 
+def verify_linear_model(linear: LinearModel, model: Model, *, horizon: float | None = None) -> Verification:
+    """Return :func:`verify` of a linear model, which comes first."""
+    return verify(model, linear, horizon=horizon)
+
+
 def _point_channel(reduced: Reduced, linear: LinearModel) -> Channel:
     """Compare y0, f0 and the outputs at the point with what the nonlinear model says."""
     point_outputs = linear.point.outputs

@@ -12,8 +12,9 @@ from scipy import optimize, stats
 from fmilin.design.estimation.estimator import Estimator
 from fmilin.errors import NumericalError, UsageError
 from fmilin.signals import FloatArray, Signals, as_numbers
+from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
-from fmilin.support.verbs import Shown, perform
+from fmilin.support.verbs import Shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,9 +63,10 @@ class Filtered(Shown):
         Q = n * (n + 2) * (rho**2 / (n - np.arange(1, lags + 1)[:, None])).sum(axis=0)
         return dict(zip(self.output_signals.names, stats.chi2.sf(Q, lags).tolist(), strict=True))
 
+    @implemented_in("fmilin.report.designs:filtered_figure")
     def plot(self, truth: FloatArray | None = None) -> Figure:
         """Return a figure: estimates with two deviations, and ``truth``, shape (K, N), innovations, NIS."""
-        return perform("Filtered.plot", self, truth)
+        ...
 
 
 @kinds_checked

@@ -19,7 +19,8 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray, Signals
-from fmilin.support.verbs import Shown, perform
+from fmilin.support.implemented_in import implemented_in
+from fmilin.support.verbs import Shown
 
 KINDS: Mapping[str, Filter] = {"ekf": Linearized(), "iekf": Linearized(10), "ukf": SigmaPoints()}  # and "mhe"
 MEMORY = 10_000  # samples whose innovations are remembered
@@ -241,6 +242,7 @@ class Estimator(Shown):
             self._correct(merged, again=k > 0 or not np.isnan(sample.y).all())
         return self.x
 
+    @implemented_in("fmilin.export.estimator_c:save")
     def save(
         self, path: str | Path, *, precision: Literal["double", "single"] = "double", fmi: Literal["2.0", "3.0"] = "2.0"
     ) -> None:
@@ -251,7 +253,7 @@ class Estimator(Shown):
         squared, and 1 where a step failed. An FMU, of the version ``fmi``, has these as variables (states with the name
         of an input are ``output.NAME``, the last two ``nis`` and ``failed``), and takes its first step at its start.
         """
-        perform("Estimator.save", self, path, precision, fmi)
+        ...
 
     def _inputs(self, u: Inputs) -> FloatArray:
         if u is None:

@@ -77,6 +77,7 @@ def report_html(
 def save_report(
     result: LinearModel | LinearFamily,
     path: str | Path,
+    *,
     verification: Verification | None = None,
     model: Model | None = None,
 ) -> None:
