@@ -100,7 +100,7 @@ FORMATS: tuple[Format, ...] = (
         ".export.c_file:dumps", kind="a program", choices=("name", "deviation", "precision"),
     ),
     Format(
-        "linear model", ".mo", "Modelica", "one model; `--modelica equations` for plain inputs and outputs",
+        "linear model", ".mo", "Modelica", "one model; `modelica=\"equations\"` for plain inputs and outputs",
         ".export.modelica:dumps", kind="a Modelica model", choices=("name", "deviation", "modelica"),
     ),
     Format(

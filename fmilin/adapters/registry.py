@@ -55,7 +55,7 @@ class Adapter(ABC):
         if tuple(int(part) for part in re.findall(r"\d+", version)[: len(self.oldest)]) < self.oldest:
             needed = ".".join(map(str, self.oldest))
             raise ModelError(
-                f"'{self.package}' {version} is too old: {needed} is needed. pip install --upgrade {self.package}"
+                f"'{self.package}' {version} is too old: {needed} is needed: pip install -U {self.package}"
             )
         return f"{self.package} {version}"
 

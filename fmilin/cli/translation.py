@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import click
 
@@ -23,68 +24,17 @@ class Meaning:
     kind: str  # of its values, as in :mod:`fmilin.options`
 
 
-KEYWORDS: Mapping[str, tuple[Meaning, ...]] = {
-    "at_singularity": (Meaning("--at-singularity", "switch"),),
-    "coordinates": (Meaning("--coordinates", "choice"),),
-    "derivatives": (Meaning("--derivatives", "choice"),),
-    "formulation": (Meaning("--formulation", "choice"),),
-    "hold_modes": (Meaning("--hold-modes", "switch"),),
-    "independent": (Meaning("--independent", "names"),),
-    "inputs": (Meaning("--inputs", "names"),),
-    "keep_inaccurate": (Meaning("--keep-inaccurate", "switch"),),
-    "one_sided": (Meaning("--one-sided", "choice"),),
-    "outputs": (Meaning("--outputs", "names"),),
-    "parameters": (Meaning("--parameters", "names"), Meaning("--set", "assignments")),
-    "bounds": (Meaning("--bound", "assignments"),),
-    "fixed": (Meaning("--fix", "assignments"),),
-    "free": (Meaning("--free", "names"),),
-    "guess": (Meaning("--guess", "assignments"),),
-    "minimize": (Meaning("--minimize", "text"),),
-    "near": (Meaning("--near", "assignments"),),
-    "project": (Meaning("--project", "switch"),),
-    "saved": (Meaning("--point", "path"),),
-    "settings": (Meaning("--set", "assignments"),),
-    "stable": (Meaning("--stable", "switch"),),
-    "steady": (Meaning("--steady", "names"),),
-    "time": (Meaning("--time", "number"),),
-    "trim": (Meaning("--trim", "switch"),),
-    "compile_sources": (Meaning("--compile", "switch"),),
-    "constraints": (Meaning("--constraint", "texts"),),
-    "constraints_file": (Meaning("--constraints", "path"),),
-    "fix_joint": (Meaning("--fix-joint", "names"),),
-    "hold": (Meaning("--hold", "texts"),),
-    "interface": (Meaning("--interface", "choice"),),
-    "keyframe": (Meaning("--keyframe", "text"),),
-    "library": (Meaning("--library", "texts"),),
-    "most_bytes": (Meaning("--unpack-limit", "number"),),
-    "solver_tolerance": (Meaning("--solver-tolerance", "number"),),
-    "amplitude": (Meaning("--amplitude", "number"),),
-    "budget": (Meaning("--budget", "number"),),
-    "integrator": (Meaning("--integrator", "choice"),),
-    "lifted": (Meaning("--lifted", "switch"),),
-    "method": (Meaning("--method", "choice"),),
-    "order": (Meaning("--order", "integer"),),
-    "step": (Meaning("--step", "number"),),
-    "continuous": (Meaning("--continuous", "switch"),),
-    "horizon": (Meaning("--horizon", "number"),),
-    "jobs": (Meaning("--jobs", "integer"),),
-    "loop_at": (Meaning("--loop-at", "names"),),
-    "period": (Meaning("--period", "number"),),
-    "scheduler": (Meaning("--scheduler", "text"),),
-    "segments": (Meaning("--segments", "integer"),),
-    "stop_time": (Meaning("--stop-time", "number"),),
-    "turn": (Meaning("--turn", "text"),),
-    "vary": (Meaning("--vary", "assignments"),),
-    # Arguments of functions that no dataclass of options describes.
-    "deviation": (Meaning("--deviation", "switch"),),
-    "excite": (Meaning("--excite", "number"),),
-    "modelica": (Meaning("--modelica", "choice"),),
-    "points": (Meaning("--points", "integer"),),
-    "resume": (Meaning("--resume", "switch"),),
-    "start": (Meaning("--set", "assignments"),),
-    "values": (Meaning("--set", "assignments"),),
+UNDESCRIBED: Mapping[str, Meaning] = {
+    "deviation": Meaning("--deviation", "switch"),
+    "excite": Meaning("--excite", "number"),
+    "modelica": Meaning("--modelica", "choice"),
+    "points": Meaning("--points", "integer"),
+    "resume": Meaning("--resume", "switch"),
+    "start": Meaning("--set", "assignments"),
+    "trim": Meaning("--trim", "switch"),
+    "values": Meaning("--set", "assignments"),
 }
-"""What each keyword means; where it has several meanings, the first that takes the value."""
+"""Keywords of functions that no dataclass of :mod:`fmilin.options` describes."""
 
 LIMITS: Mapping[str, Meaning] = {
     "caged": Meaning("--no-isolation", "off"),
@@ -127,10 +77,17 @@ CALLS: Mapping[str, Call] = {
     "fl.discover": Call("discover", "--discover"),
     "fl.explain": Call("explain"),
     "fl.explain_zeros": Call("explain"),
+    "fl.isolated": Call(option="leave --no-isolation out"),
     "fl.linearize": Call("linearize"),
     "fl.load": Call(),
     "fl.operating_point": Call(positions=["values"]),
+    "fmilin.discovery.tangent.linearize_on_tangent": Call(option="--tangent-only"),
     "fl.periodic_orbit": Call("floquet"),
+    "fl.reduction.balance": Call(positions=["by"], keywords=_BALANCE),
+    "fl.reduction.balanced_truncation": Call(positions=["order"], keywords=CONDITIONING),
+    "fl.reduction.discretize": Call(option="--discretize zoh", positions=["sample_time"], keywords=CONDITIONING),
+    "fl.reduction.keep_frequencies": Call(option="--keep-frequencies LOW:HIGH"),
+    "fl.reduction.minimal_realization": Call(option="--minimal"),
     "fl.sandbox_report": Call("info MODEL --verbose"),
     "fl.simulate": Call("simulate"),
     "fl.snapshots": Call(keywords=_SIMULATE_TO),
@@ -157,6 +114,21 @@ _NOTHING = re.compile(r"(?=$|[\s),;:.`])")
 _CLOSING = {"[": "]", "{": "}", "(": ")"}
 
 
+@cache
+def meanings() -> Mapping[str, Sequence[Meaning]]:
+    """Return what each keyword may mean on the command line; the first meaning that takes a value holds."""
+    from fmilin.options import DESCRIBED, describe
+
+    table: dict[str, list[Meaning]] = {}
+    for options in DESCRIBED:
+        for described in describe(options):
+            if described.option is not None:
+                table.setdefault(described.keyword, []).append(Meaning(described.option, described.kind))
+    for keyword, meaning in UNDESCRIBED.items():
+        table.setdefault(keyword, []).append(meaning)
+    return table
+
+
 def in_options(text: str) -> str:
     """Return a text with Python forms of known keywords and calls as options; names in quotes stay as they are."""
     parts, position = [], 0
@@ -175,16 +147,16 @@ def in_options(text: str) -> str:
 def _translate_keyword(text: str, match: re.Match[str]) -> tuple[int, str | None]:
     """Return where ``keyword=value`` ends, and its option; None where it is not one."""
     keyword, begin = match["keyword"], match.end()
-    meanings = KEYWORDS.get(keyword, ())
+    possible = meanings().get(keyword, ())
     end = _end_of_value(text, begin)
     if end is None:
         return begin, None
     if end == begin:
-        return end, meanings[0].option if meanings else None
+        return end, possible[0].option if possible else None
     value = _parse(text[begin:end])
     if value is None:
         return begin, None
-    return end, _adapter_options(value) if keyword == "options" else _option(meanings, value)
+    return end, _adapter_options(value) if keyword == "options" else _option(possible, value)
 
 
 def _translate_call(text: str, match: re.Match[str]) -> tuple[int, str | None]:
@@ -204,19 +176,19 @@ def _translate_call(text: str, match: re.Match[str]) -> tuple[int, str | None]:
     options = []
     for keyword, value in given:
         own = (call.keywords or {}).get(keyword)
-        option = _adapter_options(value) if keyword == "options" else _option(_meanings(keyword, own), value)
+        option = _adapter_options(value) if keyword == "options" else _option(_possible(keyword, own), value)
         if option is None:
             return end, None
         options.append(option)
-    if call.option and _has_option(call.option):
+    if call.option and (not call.command or _has_option(call.option)):
         return end, " ".join((call.option, *options))
     if call.command:
         return end, f"'{' '.join((f'fmilin {call.command}', *options))}'"
     return end, " ".join(options) or None
 
 
-def _meanings(keyword: str, own: Meaning | None) -> Sequence[Meaning]:
-    return KEYWORDS.get(keyword, ()) if own is None else [own]
+def _possible(keyword: str, own: Meaning | None) -> Sequence[Meaning]:
+    return meanings().get(keyword, ()) if own is None else [own]
 
 
 def _adapter_options(value: ast.expr) -> str | None:
@@ -224,7 +196,7 @@ def _adapter_options(value: ast.expr) -> str | None:
     if not isinstance(value, ast.Dict):
         return None
     pairs = zip(value.keys, value.values, strict=True)
-    options = [None if key is None else _option(KEYWORDS.get(_plain(key), ()), item) for key, item in pairs]
+    options = [None if key is None else _option(meanings().get(_plain(key), ()), item) for key, item in pairs]
     return None if None in options else " ".join(filter(None, options))
 
 
@@ -234,9 +206,9 @@ def _has_option(option: str) -> bool:
     return context is None or any(option in parameter.opts for parameter in context.command.params)
 
 
-def _option(meanings: Sequence[Meaning], value: ast.expr) -> str | None:
+def _option(possible: Sequence[Meaning], value: ast.expr) -> str | None:
     """Return the option with such a value; None where none of the meanings takes it."""
-    for meaning in meanings:
+    for meaning in possible:
         words = _words(value, meaning.kind)
         if words is not None:
             return " ".join(f"{meaning.option} {word}".rstrip() for word in words)
@@ -281,12 +253,14 @@ def _word(value: ast.expr, kind: str) -> str | None:
             return "" if truth == (kind == "switch") else None
         case (ast.Constant(value=bool() | None), _):
             return None
+        case (ast.Constant(value=dots), _) if dots is ...:
+            return ""
         case (ast.Constant(value=str(word)), "choice" | "text" | "path" | "names" | "texts"):
             return _quoted(word)
         case (ast.Constant(value=int() | float()) | ast.UnaryOp(), "number" | "integer"):
             return _plain(value)
-        case (ast.Name(), "choice" | "text" | "path" | "number" | "integer"):
-            return _plain(value)
+        case (ast.Name() | ast.BinOp(left=ast.Name()), "choice" | "text" | "path" | "number" | "integer"):
+            return _plain(value).partition(" ")[0]  # of a placeholder such as GIB * 2**30 the unit of the option
         case _:
             return None
 

@@ -299,7 +299,7 @@ def _linear(
         raise UsageError(
             f"The regulators of '{model.info.name}' have different sample times "
             f"({', '.join(f'{t:g} s' for t in sorted(times))}): only L is told. Bring them to one sample time, or "
-            "ask for a continuous approximation (continuous=True, --continuous)."
+            "take a continuous approximation (continuous=True)."
         )
     cut, at = cut_at(model, point, names)
     between = cut.with_interface(names, [brought_by(name) for name in names])

@@ -275,8 +275,8 @@ def unconnected(channel: Channel) -> Answer:
     if channel.model.info.fmi_version:
         # Parameters of an FMU are fixed once it is initialized, so that cancelling ones look like a missing path.
         text += (
-            "Parameters of an FMU are not varied: with other values (--set NAME=VALUE) there may be a path, unless the "
-            "equations lack what leads from the one to the other."
+            "Parameters of an FMU are not varied: with other values, fl.load(source, parameters={'NAME': VALUE}), "
+            "there may be a path, unless the equations lack what leads from the one to the other."
         )
     else:
         text += "The equations lack what leads from the one to the other; choose another input or output."

@@ -303,7 +303,7 @@ def _remarks(sampler: Sampler, kinds: StateKinds, more: int, skipped: int) -> It
         yield Remark(
             "nothing-moves",
             "Nothing moves: all rates are zero, whatever the states around the point are and the inputs do. Give "
-            "another point with --set, or larger inputs with --excite.",
+            "another point, fl.operating_point(model, {'NAME': VALUE}), or larger inputs with excite=.",
         )
         return
     if skipped:
@@ -318,7 +318,7 @@ def _remarks(sampler: Sampler, kinds: StateKinds, more: int, skipped: int) -> It
             "incomplete",
             f"At the point {more} more {'direction looks' if more == 1 else 'directions look'} kept, for which no "
             "expression was found: it is of another form than those that were tried, or it is a mode that no input "
-            "reaches. For one linear model none is needed: fmilin linearize --tangent-only.",
+            "reaches. For one linear model none is needed: fmilin.discovery.tangent.linearize_on_tangent(model).",
         )
     if sampler.crosses_events():
         yield Remark(

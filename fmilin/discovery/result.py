@@ -76,8 +76,8 @@ class Discovery(Shown):
         }
 
     def toml(self) -> str:
-        """Return the file that ``--constraints`` and ``load(constraints_file=...)`` read."""
-        lines = [f"# Found by fmilin discover in '{self.name}'. Order {self.order}, {self.full_order} without these."]
+        """Return the file that ``load(constraints_file=...)`` reads."""
+        lines = [f"# Found by fl.discover in '{self.name}'. Order {self.order}, {self.full_order} without these."]
         for f in self.findings:
             lines += ["", "[[constraint]]", f"expression = {toml_string(f.expression)}", f'level = "{f.level}"']
         for k in self.kept_out:

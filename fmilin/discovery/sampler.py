@@ -66,7 +66,7 @@ class Sampler:
         why = f" It says: {self._why}" if self._why else ""
         raise NumericalError(
             f"'{self.model.info.name}' gives no rates at states beside its point, so nothing can be found out about "
-            f"them. Give another point with --set.{why}"
+            f"them. Give another point: fl.operating_point(model, {{'NAME': VALUE}}).{why}"
         )
 
     def states(self, count: int) -> FloatArray:

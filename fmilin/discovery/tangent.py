@@ -41,9 +41,9 @@ def linearize_on_tangent(
     sizes = full.states.scales(full.y0)
     if float(np.abs(full.f0 / sizes).max(initial=0.0)) > EQUILIBRIUM:
         raise NumericalError(
-            f"The tangent space of '{model.info.name}' can be told from numbers alone at an equilibrium only, and the "
-            "point is none: beside a motion everything looks kept. Find one with --trim, or let --discover look for "
-            "the constraints."
+            f"The tangent space of '{model.info.name}' follows from numbers alone only at an equilibrium, and the "
+            "point is not one: along a motion everything seems to be conserved. Find one with fl.trim(model), or find "
+            "the constraints with fl.discover(model)."
         )
     gradients, gap = _conserved_gradients(every, dependent_combinations(every, free, point), sizes)
     return _restricted(full, gradients / sizes[:, None], gap, independent, sizes)
@@ -88,7 +88,7 @@ def _restricted(
     if condition > REFUSED:
         raise NumericalError(
             f"The states {', '.join(full.states.names[i] for i in rows)} do not determine the others (condition number "
-            f"{condition:.3g}). Name others with --independent, or none.",
+            f"{condition:.3g}). Name others with independent=, or none.",
             condition_number=condition,
         )
     T = np.zeros((n, n - k))

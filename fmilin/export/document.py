@@ -105,7 +105,7 @@ def _discrete_part(discrete: LinearModel) -> dict[str, Any]:
         if not np.isfinite(array).all():
             raise UsageError(
                 f"The matrix {name} of the discrete model contains NaN or infinite entries, which no file should "
-                "carry. Linearize again with another --step."
+                "carry. Linearize again with another step=."
             )
     errors = {name: getattr(discrete.errors, name) for name in DISCRETE[:4]}
     return part | {"errors": errors, "sample_time": float(discrete.sample_time)}

@@ -162,7 +162,7 @@ def checked_families(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         check_output(path, "family")
     if len({path.resolve() for path in paths}) < len(paths):
-        raise UsageError("--output names the same file twice. Keep one.")
+        raise UsageError("The outputs name the same file twice. Keep one.")
     return list(paths)
 
 

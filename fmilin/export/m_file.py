@@ -87,7 +87,7 @@ def _require_alike(first: LinearModel, other: LinearModel) -> None:
         if a != b:
             raise UsageError(
                 f"The linear models do not have the same {group}: {_listed(a)} and {_listed(b)}. Linearize all of "
-                "them with the same --independent, --inputs and --outputs."
+                "them with the same independent=, inputs= and outputs=."
             )
     if first.sample_time != other.sample_time:
         raise UsageError(

@@ -129,8 +129,8 @@ def dumps(linear: LinearModel, writing: Writing) -> bytes:
 def _require_values(kind: str, signals: Signals, values: Mapping[str, float]) -> None:
     if unknown := [name for name in signals.names if not np.isfinite(values.get(name, 0.0))]:
         raise UsageError(
-            f"A Modelica model in absolute values needs the operating point, but the {kind} '{unknown[0][:70]}' is no "
-            "number there. Write deviations instead: --deviation."
+            f"A Modelica model in absolute values needs the operating point, but the {kind} '{unknown[0][:70]}' is "
+            "not a number there. Write deviations instead: deviation=True."
         )
 
 

@@ -39,7 +39,7 @@ DIMENSIONS = {
 
 
 def summary_of(periodic: PeriodicModel, floquet: Floquet) -> dict[str, Any]:
-    """Return what ``fmilin floquet --json`` prints, but for the text that it becomes."""
+    """Return the document of a periodic model, as the command ``fmilin floquet`` prints it."""
     return {
         "format": FORMAT,
         "period": float(periodic.period),
@@ -90,7 +90,7 @@ def _stable_at(chart: FloquetChart, i: tuple[int, ...]) -> bool | None:
 
 
 def chart_document(chart: FloquetChart) -> dict[str, Any]:
-    """Return a chart as ``fmilin floquet --vary --json`` prints it."""
+    """Return the document of a chart, as the command ``fmilin floquet`` prints it."""
     numbers = np.ndindex(chart.period.shape)
     points = [
         {
@@ -113,7 +113,7 @@ def dumps_chart(chart: FloquetChart) -> bytes:
 def load_chart(path: Path) -> FloquetChart:
     """Read what :func:`dumps_chart` wrote."""
     document = object_in(path.read_bytes(), str(path), "chart")
-    with reading(str(path), "chart that 'fmilin floquet --vary -o' wrote"):
+    with reading(str(path), "chart that 'fmilin floquet' wrote"):
         axes = {name: np.array(values, dtype=np.float64) for name, values in document["axes"].items()}
         shape, points = tuple(map(len, axes.values())), document["points"]
         pairs = {n: np.array([p[n] for p in points], dtype=np.float64) for n in ("multipliers", "exponents")}

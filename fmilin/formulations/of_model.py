@@ -47,7 +47,7 @@ def second_order(model: Model, point: OperatingPoint) -> SecondOrderForm:
     if form is None:
         raise UsageError(
             f"The model '{name}' does not show its mass matrix and constraints: the formulations mcs, rcs and ucs need "
-            "a native model made of Lagrange's equations (fmilin.models.LagrangeModel). Leave --formulation out: the "
+            "a native model made of Lagrange's equations (fmilin.models.LagrangeModel). Leave formulation= out: the "
             "general procedure takes any model."
         )
     rows = model.constraints.rows
@@ -55,7 +55,7 @@ def second_order(model: Model, point: OperatingPoint) -> SecondOrderForm:
         speed = next(c.label for c in model.constraints.declared if c.level == "velocity")
         raise UsageError(
             f"The constraint '{speed}' of '{name}' is one on velocities; the formulations mcs, rcs and ucs are for "
-            "constraints on positions, Phi(q, t) = 0. Leave --formulation out: the general procedure takes both."
+            "constraints on positions, Phi(q, t) = 0. Leave formulation= out: the general procedure takes both."
         )
     if len([row for row in rows if row.level == "position"]) != len(form.G):
         raise UsageError(
@@ -65,7 +65,7 @@ def second_order(model: Model, point: OperatingPoint) -> SecondOrderForm:
     if model.constraints.input_structure.any():
         raise UsageError(
             f"Inputs of '{name}' prescribe a motion; the formulations mcs, rcs and ucs take no such inputs. Leave "
-            "--formulation out: the general procedure does."
+            "formulation= out: the general procedure does."
         )
     return form
 

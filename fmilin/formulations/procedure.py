@@ -74,7 +74,7 @@ def equilibrium(
     if model.constraints.time_dependent:
         raise UsageError(
             f"The constraints of '{model.info.name}' contain time: they move, and there is no static equilibrium. The "
-            "formulations take any consistent point; choose one with --set and --time."
+            "formulations take any consistent point; choose one: fl.operating_point(model, {'NAME': VALUE}, time=T)."
         )
     point = guess if isinstance(guess, OperatingPoint) else operating_point(model, guess, time=time)
     form, x = second_order(model, point), point.states.copy()

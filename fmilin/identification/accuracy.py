@@ -126,7 +126,8 @@ def with_accuracy_required(linear: LinearModel, *, keep: bool) -> LinearModel:
     np.maximum(shown, QUIET * np.max(shown[np.isfinite(shown)], initial=0.0), out=shown)
     part = np.where(largest > 0, E / np.where(largest > 0, largest, 1.0), 0.0)
     reasons = " ".join(str(w) for w in linear.warnings if w.kind == "accuracy")
-    ask = f" {reasons} Ask the solver inside for a smaller tolerance (--solver-tolerance), or take another --step."
+    smaller = "FmuOptions(solver_tolerance=...)"
+    ask = f" {reasons} Set a smaller tolerance of the solver inside ({smaller}), or take another step=."
     return require_parts(linear, part, lambda *_: ask, keep=keep, said=bool(reasons))
 
 

@@ -24,7 +24,7 @@ MOST_FREE = 20  # the highest order that one motion can tell
 GONE = 1e-6  # a motion of this size beside the first one is rounding and the solver's noise
 SUSTAINED = 1e-3  # damping, and distance from a multiple of a frequency, that are none
 ELSEWHERE = 1.001  # times its start values: another start
-_TUNED = " Tunable parameters can be taken as inputs (--inputs NAME)."
+_TUNED = " Tunable parameters can be taken as inputs (inputs=)."
 
 
 class ByFreeMotion(ByResponse):
@@ -64,7 +64,7 @@ class ByFreeMotion(ByResponse):
         seen = np.hstack((run.at_once, states))
         if not np.isfinite(seen).all():
             raise NumericalError(
-                f"The model moves to infinity within {count} steps of {step:g} s. Take a smaller --step."
+                f"The model moves to infinity within {count} steps of {step:g} s. Take a smaller step=."
             )
         sizes = np.concatenate((self.model.outputs.scales(run.at_once[0]), self.model.states.scales(self.point.states)))
         change = np.diff(seen, axis=0)
@@ -102,8 +102,8 @@ class ByFreeMotion(ByResponse):
     @staticmethod
     def _refusal(why: str) -> NumericalError:
         return NumericalError(
-            f"The model moves by itself, but as no linear one: {why}. Let it come to rest first (--simulate-to T), or "
-            "take another point."
+            f"The model moves by itself, but not as a linear model does: {why}. Let it come to rest first "
+            "(fl.snapshots(model, times=[T])), or take another point."
         )
 
     def _require_linear(self, model: Sampled, step: float) -> None:

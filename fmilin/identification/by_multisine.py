@@ -96,7 +96,7 @@ class ByMultisine(ByResponse):
             raise NumericalError(
                 f"'{names[i]}' does not become periodic within {SETTLING} periods of {LENGTH} steps: the model is "
                 "unstable, integrates, or is damped too lightly for a frequency response in steps of this size. Take "
-                "--method response, or a larger --step."
+                "method='response', or a larger step=."
             )
 
     def _fitted(self, frequencies: _Frequencies, step: float, reading: str) -> Realized:

@@ -209,7 +209,7 @@ class ByResponse(Identification):
         if not np.isfinite(markov.Y).all():
             raise NumericalError(
                 f"The model answers pulses of its inputs with NaN within {count} steps of {step:g} s. Choose another "
-                "point, or a smaller --step."
+                "point, or a smaller step=."
             )
         markov = before_growth(markov)
         held = held_out(self.runner, step)
@@ -226,7 +226,7 @@ class ByResponse(Identification):
         if realized.significant is not None and realized.model.order > realized.significant:
             text = (
                 f"Of the {realized.model.order} directions that were asked for, only {realized.significant} stand "
-                "above noise and rounding: the other eigenvalues mean nothing. Ask for a smaller --order."
+                "above noise and rounding: the other eigenvalues mean nothing. Choose a smaller order=."
             )
             findings.extra.append(Remark("order-beyond-noise", text))
 
@@ -311,7 +311,7 @@ class ByResponse(Identification):
         if slow and seconds and self.findings.doubt > INACCURATE:
             text = (
                 f"The runs are {seconds:.3g} s long and show but the beginning of {slow} slower motions: what the "
-                f"model says below {SEEN / seconds:.2g} rad/s is not known. Take a longer --step where that matters."
+                f"model says below {SEEN / seconds:.2g} rad/s is not known. Take a longer step= where that matters."
             )
             self.findings.extra.append(Remark("short-record", text))
         if self.stepping.step is None:
@@ -320,7 +320,7 @@ class ByResponse(Identification):
         if fastest * step * LONG < GLIMPSE:
             text = (
                 f"The {LONG} steps of {step:g} s of a run are far shorter than the fastest motion that was found "
-                f"({fastest:.3g} rad/s): slower motions may be missing. Take a longer --step, or leave it out."
+                f"({fastest:.3g} rad/s): slower motions may be missing. Take a longer step=, or leave it out."
             )
             self.findings.extra.append(Remark("short-record", text))
 

@@ -89,18 +89,18 @@ class ByStep(Identification):
 
     def _frame(self, stepped: Stepped, independent: Sequence[str] | None, kind: str) -> Frame:
         if reason := stepped.why_not_settable(self.point):
-            raise UsageError(f"--method step is not possible. {reason} Try --method response, which needs no states.")
+            raise UsageError(f"method='step' is not possible. {reason} Try method='response', which needs no states.")
         if len(self.model.constraints) and (reason := stepped.why_not_direct(self.point)):
             raise UsageError(
-                f"--method step needs derivatives to find what constraints mean for velocities. {reason} Try --method "
-                "response, which finds the order by itself."
+                f"method='step' needs derivatives to find what constraints mean for velocities. {reason} Try "
+                "method='response', which finds the order by itself."
             )
         named = tuple(independent) if independent is not None else ()
         if independent is None and kind == "partition" and len(self.model.constraints):
             named = self.model.independent
         if has_expressions(named):
             raise UsageError(
-                "--method step takes states as coordinates, no expressions. Name states, or use --method direct."
+                "method='step' takes states as coordinates, not expressions. Name states, or use method='direct'."
             )
         return frame_at(self.model, self.point, named=named, kind=kind)
 
@@ -156,7 +156,7 @@ class ByStep(Identification):
             raise NumericalError(
                 f"A step of {sampled.step:g} s is not what two steps of {h:g} s make: its map differs from theirs by "
                 f"{100 * miss:.3g}%. An event lies within the step, or the motion is not linear over it. Take a "
-                "smaller --step, or move the point."
+                "smaller step=, or move the point."
             )
         return model
 

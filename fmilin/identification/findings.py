@@ -103,7 +103,7 @@ class Findings:
         if self.repetition:
             remarks.append(Remark("repetition", self.repetition))
         if self.noise > NOISY and self.method in ("step", "response"):
-            text = f"Equal runs differ by {100 * self.noise:.3g}% of the responses: --method multisine averages that."
+            text = f"Equal runs differ by {100 * self.noise:.3g}% of the responses: method='multisine' averages that."
             remarks.append(Remark("noise", text))
         if self.excess > POOR:
             text = (
@@ -119,7 +119,8 @@ class Findings:
         what = " ".join(self._cadence.sampled)
         return [
             f"The model is SAMPLED in part. {what} A continuous model holds these parts as they are: a loop that "
-            "closes through them is open in it. The discrete model over the base period: --lifted --step PERIOD."
+            "closes through them is open in it. The discrete model over the base period: "
+            "fl.Stepping(lifted=True, step=PERIOD)."
         ]
 
     def _step_words(self) -> list[str]:

@@ -87,7 +87,7 @@ class Runner:
             raise NumericalError(
                 f"Experiments have taken {spent:.2g} s of processor time, and would take about {ceil(needed)} s more, "
                 f"for {steps} communication steps of {step:g} s in {runs} runs at least; {self.budget:g} s are given. "
-                f"Give more (--budget {total}), or take fewer --inputs."
+                f"Give more (budget={total}), or take fewer inputs (inputs=)."
             )
 
     @property
@@ -95,7 +95,7 @@ class Runner:
         """What was left out, in words."""
         return (
             f"Experiments may take {self.budget:g} s of processor time, which left out: {', '.join(self.left_out)}. "
-            f"With these it takes about {self.seconds_of_all} s (--budget {self.seconds_of_all})."
+            f"With these it takes about {self.seconds_of_all} s (budget={self.seconds_of_all})."
         )
 
     @property
@@ -277,7 +277,7 @@ class Runner:
                     f"The model has a kink or an event at the point: pulses of '{name}' up and down are answered "
                     f"differently however small they are (tried from {a:.2g} down to {a / 100:.2g}). There is no "
                     "linear model of both sides: move the point, or stay in the present mode, which model exchange can "
-                    "(--interface me --hold-modes).",
+                    "(interface='me', hold_modes=True).",
                     variable=name,
                 )
 

@@ -62,7 +62,7 @@ def identify_at_moving_point(
     if not chosen:
         raise NumericalError(
             "The point moves, and no input moves an output there in a way that tells a model. Choose another point, or "
-            "let it come to rest first (--simulate-to T)."
+            "let it come to rest first (fl.snapshots(model, times=[T]))."
         )
     powers = range(LONGEST, SHORTEST - 1, -1) if shortens else range(1)
     visible = _limit_of_steps(runner, amplitudes, step, chosen, powers)
@@ -346,6 +346,7 @@ def _moves_too_fast(change: float, *, hidden: bool = True) -> NumericalError:
     advice = ", or as many outputs as there are states" if hidden else ""
     return NumericalError(
         f"The point moves by itself, and what its responses tell changes{amount} along that motion, within {what}. Let "
-        "it come to rest first (--simulate-to T), choose another point, or take model exchange (--interface me)"
+        "it come to rest first (fl.snapshots(model, times=[T])), choose another point, or take model exchange "
+        "(interface='me')"
         f"{advice}."
     )

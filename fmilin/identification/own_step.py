@@ -151,8 +151,9 @@ def with_own_step(
     if moved > TOO_INACCURATE and not keep:
         raise NumericalError(
             f"The point moves by itself, and A and B change by {100 * moved:.3g}% within a step of {own:.6g} s: which "
-            "of these values belong to the point cannot be told. Let it come to rest first (--simulate-to T), choose "
-            "another point, or take the discrete model (--lifted)."
+            "of these values belong to the point cannot be determined. Let it come to rest first "
+            "(fl.snapshots(model, times=[T])), choose another point, or take the discrete model "
+            "(fl.Stepping(lifted=True))."
         )
     return replace(_with_plant(linear, identified, own, what, moved), discrete=discrete_model(linear, discrete))
 
@@ -164,8 +165,8 @@ def _ambiguous(identified: Identified, own: float) -> NumericalError:
     one, other = (f"{c.integrator.name} it has {_eigenvalue_words(c)}" for c in (chosen, rival))
     return NumericalError(
         f"The steps of {own:.6g} s belong to more than one plant: by {one}, by {other}. Name the integrator that is "
-        "inside (--integrator NAME), add outputs (speeds beside positions, rates), or take the discrete model "
-        "(--lifted)."
+        "inside (fl.Stepping(integrator='NAME')), add outputs (speeds beside positions, rates), or take the discrete "
+        "model (fl.Stepping(lifted=True))."
     )
 
 
@@ -212,7 +213,7 @@ def with_integrator(linear: LinearModel, runner: Runner, findings: Findings) -> 
         f"The solver inside takes each communication step as its own, by {integrator.name}. Its plant predicts "
         f"responses in steps of {step:g} s and of a half, a fourth and a sixteenth of that to {worst:.1e}, and A and B "
         f"are those of that plant; a solver without visible error would move it otherwise by {off:.1e} in a step. The "
-        f"discrete model over {step:g} s is lin.discrete (--lifted)."
+        f"discrete model over {step:g} s is lin.discrete (fl.Stepping(lifted=True))."
     )
     remark = Remark("accuracy" if worst > INACCURATE else "integrator", text)
     linear = replace(linear, discrete=discrete_model(linear, discrete), warnings=(remark, *linear.warnings))
@@ -258,7 +259,7 @@ def integrator_words(identified: Identified, linear: LinearModel) -> str:
         return (
             "Which integrator is inside cannot be told: A and B are the logarithm of the discrete model, inputs held "
             f"over each step. The plants of {names} differ from that by up to {identified.difference:.1e}. Name the "
-            "integrator that is inside (--integrator NAME) for its plant."
+            "integrator that is inside (fl.Stepping(integrator='NAME')) for its plant."
         )
     exact = Continuous(linear.A, linear.B, linear.C, linear.D, linear.f0, linear.T, 0.0)
     by_logarithm = max(
@@ -279,7 +280,8 @@ def integrator_words(identified: Identified, linear: LinearModel) -> str:
         told, sure = f"Its solver was said to be {identified.integrator.name}", "nothing else was compared"
     return (
         f"{told}, and {sure}. A and B are those of that plant; the logarithm of the discrete model differs by "
-        f"{by_logarithm:.1e}. {_unusual_words(identified)}The discrete model is lin.discrete (--lifted)."
+        f"{by_logarithm:.1e}. {_unusual_words(identified)}The discrete model is lin.discrete "
+        "(fl.Stepping(lifted=True))."
     )
 
 
@@ -295,7 +297,7 @@ def _unusual_words(identified: Identified) -> str:
         words = (
             f"Orders of updates that few tools have explain the steps as well: {_plants_words(counted)}, instead of "
             f"{chosen}. Entries and eigenvalues differ by up to {identified.unusual_difference:.1e}, which is the "
-            "stated error: name the integrator that is inside (--integrator NAME). "
+            "stated error: name the integrator that is inside (fl.Stepping(integrator='NAME')). "
         )
     if named:
         words += (

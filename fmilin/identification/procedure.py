@@ -54,7 +54,8 @@ def linearize_stepped(task: Task) -> LinearModel:
     model = task.model
     if not isinstance(model, Stepped):
         raise UsageError(
-            f"'{model.info.name}' cannot be stepped: --method, --step and --lifted are for models that can."
+            f"'{model.info.name}' cannot be stepped: method=, step= and lifted= are for models that can. Leave them "
+            "out."
         )
     if model.constraints.prescribing:
         _require_derivatives(task)
@@ -94,7 +95,7 @@ def _require_derivatives(task: Task) -> None:
         names = ", ".join(f"'{task.model.inputs.names[j]}'" for j in task.model.constraints.prescribing)
         raise UsageError(
             f"The inputs {names} prescribe a motion, and steps in which they jump lead away from the constraints. "
-            "Leave out --method and --lifted, so that derivatives are read, or take model exchange (--interface me)."
+            "Leave out method= and lifted=, so that derivatives are read, or take model exchange (interface='me')."
         )
 
 
@@ -115,7 +116,7 @@ def _linearized(task: Task, runner: Runner) -> LinearModel:
     if findings.coarse_solver and findings.method in ("direct", "products"):
         text = (
             f"The model's own solver is coarse: {findings.coarse_solver}. The derivatives were trusted, not the "
-            "responses. A smaller --solver-tolerance may help."
+            "responses. A smaller solver_tolerance= may help."
         )
         findings.extra.append(Remark("solver", text))
         findings.excess = 0.0
@@ -134,7 +135,7 @@ def _linearized(task: Task, runner: Runner) -> LinearModel:
     if findings.excess > MISSES and task.stepping.method != "direct":
         raise NumericalError(
             f"The responses belong to no linear model that was found: held-out responses are missed by "
-            f"{100 * findings.excess:.3g}% of their size beyond noise. Take another --method or --step, or another "
+            f"{100 * findings.excess:.3g}% of their size beyond noise. Take another method= or step=, or another "
             "operating point."
         )
     linear = _with_errors_of_responses(linear, runner, findings, task)
@@ -216,7 +217,7 @@ class _Methods:
         if method == "auto":
             return self._lifted() if self.task.stepping.lifted else self._first_that_works()
         if method == "direct" and self.task.stepping.lifted:
-            raise UsageError("--method direct reads derivatives, which make a continuous model: leave out --lifted.")
+            raise UsageError("method='direct' reads derivatives, which make a continuous model. Leave out lifted=True.")
         ways = {"direct": self._direct, "step": self._step, "response": self._response, "multisine": self._multisine}
         return ways[method]()
 
@@ -237,7 +238,7 @@ class _Methods:
         if self.task.model.constraints.prescribing:
             raise NumericalError(
                 f"The inputs prescribe a motion, so only derivatives can be read, and they cannot be. {reasons[0]} "
-                "Take model exchange (--interface me)."
+                "Take model exchange (interface='me')."
             )
         if self._provides_products():
             tried, why = self._tried(self._by_products, "Directional derivatives at the communication point")
@@ -257,7 +258,7 @@ class _Methods:
         except NumericalError as error:
             if self.runner.stepped.why_not_direct(self.runner.point):
                 raise
-            hint = "Its derivatives between two steps can be had with --method direct, sampled parts frozen."
+            hint = "Its derivatives between two steps follow from method='direct', sampled parts frozen."
             raise NumericalError(f"{error} {hint}", variable=error.variable) from None
 
     @property
@@ -306,7 +307,7 @@ class _Methods:
         if reason and self.task.stepping.method == "direct":
             if self._provides_products():
                 return self._by_products()
-            raise UsageError(f"--method direct is not possible. {reason} Try --method response, which needs no states.")
+            raise UsageError(f"method='direct' is not possible. {reason} Try method='response', which needs no states.")
         return self._compared(self.task.direct(None), "direct")
 
     def _by_products(self) -> LinearModel:

@@ -107,8 +107,8 @@ def realize(markov: Markov, ny: int, held: HeldOut | None, order: int | None, sc
         count = int(np.count_nonzero(hankel.singular_values > ROUNDING * hankel.singular_values[:1].sum()))
         if order > count:
             raise NumericalError(
-                f"The responses have {count} directions, so no model of order {order} can be identified. Ask for a "
-                "smaller --order, or let it be chosen."
+                f"The responses have {count} directions, so no model of order {order} can be identified. Choose a "
+                "smaller order=, or leave it out."
             )
         chosen = order
     else:

@@ -72,7 +72,7 @@ class Continuous:
         return replace(self, A=A, B=B, C=C, T=T, f0=S @ self.f0)
 
 
-_ENDLESS = "The model grows beyond all numbers within a few steps, so there is no linear one. Take a smaller --step."
+_ENDLESS = "The model grows beyond all numbers within a few steps, so there is no linear one. Take a smaller step=."
 
 Model = TypeVar("Model", Sampled, Continuous)
 
@@ -93,14 +93,14 @@ def continuous_of(model: Sampled) -> Continuous:
         raise NumericalError(
             f"{int(gone.sum())} of the {model.order} eigenvalues over one step of {model.step:g} s are zero: a delay, "
             "a part that settles within one step, or a motion much faster than the step. No continuous model "
-            "follows from that. Take a smaller --step, or the discrete model with --lifted."
+            "follows from that. Take a smaller step=, or the discrete model with lifted=True."
         )
     angle = float(np.max(np.abs(np.angle(values)), initial=0.0) / np.pi)
     if angle > NEAR_NYQUIST:
         raise NumericalError(
             f"An eigenvalue over one step of {model.step:g} s lies at {angle:.3g} of half the sampling frequency: "
-            "its true frequency cannot be distinguished from an alias. Take a smaller --step, or the discrete model "
-            "with --lifted."
+            "its true frequency cannot be distinguished from an alias. Take a smaller step=, or the discrete model "
+            "with lifted=True."
         )
     M = np.eye(n + k + 1)
     M[:n, :n], M[:n, n : n + k], M[:n, -1] = model.A, model.B, model.drift
@@ -143,6 +143,6 @@ def matrix_logarithm(M: FloatArray) -> FloatArray:
     if not (worst <= FAITHFUL * size and imaginary <= FAITHFUL * max(float(np.max(np.abs(L.real))), 1.0)):
         raise NumericalError(
             "The discrete model has no real logarithm that can be trusted, so there is no continuous model. Take a "
-            "smaller --step, or the discrete model with --lifted."
+            "smaller step=, or the discrete model with lifted=True."
         )
     return np.ascontiguousarray(L.real, dtype=np.float64)

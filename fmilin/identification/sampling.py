@@ -30,7 +30,7 @@ class SampledModel(Model, Stepped):
         if not isinstance(source, Hybrid):
             raise UsageError(
                 f"'{source.info.name}' has no events and nothing that is sampled, so there is no base period to lift "
-                "it over. Leave out --lifted; --discretize zoh --sample-time T makes a sampled model of the linear one."
+                "it over. Leave out lifted=True; fl.reduction.discretize(linear, T) samples the linear model."
             )
         self.source, self.hybrid = source, source
         self.info, self.states, self.inputs, self.outputs = source.info, source.states, source.inputs, source.outputs
@@ -66,7 +66,7 @@ class SampledModel(Model, Stepped):
         if point.time != self.start.time:
             raise UsageError(
                 f"A model with events is lifted at its start (t = {self.start.time:g} s), where its mode is known, not "
-                f"at {point.time:g} s. Take the co-simulation interface (--interface cs) for later points."
+                f"at {point.time:g} s. Take the co-simulation interface (interface='cs') for later points."
             )
         K, ny = len(inputs), len(self.outputs)
         at_once, after, states = np.empty((K, ny)), np.empty((K, ny)), np.empty((K, len(self.states)))

@@ -119,8 +119,8 @@ def confirmed(sampled: Sampled, runner: Runner, held_out_error: float) -> Confir
         raise NumericalError(
             f"The responses in steps of {sampled.step:g} s and of half of that belong to no common continuous model: "
             f"the prediction is off by {100 * error:.3g}% of the response at half the step. The model is sampled (ask "
-            f"for the discrete model over its base period: --lifted --step SECONDS), moves faster than the step shows "
-            f"(take a smaller --step), or limits its inputs (move them less: --amplitude A)."
+            f"for the discrete model over its base period: fl.Stepping(lifted=True, step=SECONDS)), moves faster than "
+            f"the step shows (take a smaller step=), or limits its inputs (move them less: amplitude=A)."
         )
     return Confirmed(model, error)
 
@@ -205,8 +205,8 @@ def given_step(stepping: Stepping, runner: Runner) -> float | None:
     period = runner.cadence.period or runner.cadence.internal or runner.cadence.step
     if period is None:
         raise UsageError(
-            "The model does not declare the period of its sampled parts, nor a step: say the base period with --step "
-            "SECONDS."
+            "The model does not declare the period of its sampled parts, nor a step: say the base period with "
+            "step=SECONDS."
         )
     return period
 

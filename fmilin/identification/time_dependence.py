@@ -58,8 +58,8 @@ def require_equal_steps(runner: Runner, step: float) -> None:
             raise NumericalError(
                 f"The same pulse of '{runner.model.inputs.names[j]}' is answered otherwise in the second step of "
                 f"{step:.6g} s than in the first, by {100 * change:.2g}%: the solver inside starts with another method "
-                "(a multistep method), or something happens in a step. Take model exchange (--interface me), or the "
-                "discrete model (--lifted).",
+                "(a multistep method), or something happens in a step. Take model exchange (interface='me'), or the "
+                "discrete model (fl.Stepping(lifted=True)).",
                 variable=runner.model.inputs.names[j],
             )
 

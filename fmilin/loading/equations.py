@@ -43,7 +43,10 @@ def equations_of(source: str, values: Mapping[str, float]) -> Equations:
         target = _mechanism(source)
     if isinstance(target, ConstrainedForm):
         if values:
-            raise UsageError(f"'{source}' is no model but its equations at one point: --set cannot change it.")
+            raise UsageError(
+                f"'{source}' is not a model but its equations at one point: values= cannot change it. Leave values= "
+                "out."
+            )
         return Equations(source.rpartition(":")[2], target)
     if not isinstance(target, Model):
         raise UsageError(

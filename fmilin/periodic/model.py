@@ -208,7 +208,7 @@ class PeriodicModel(Shown):
         if not np.allclose(self.jump, np.eye(len(self.jump)), atol=1e-9):
             raise UsageError(
                 f"{what} needs coordinates that come back to themselves after a period, and these are reflected. Name "
-                "others (--independent; independent=), or give two turns as the period."
+                "others (independent=), or give two turns as the period."
             )
 
     def _members(self, blades: Sequence[str] | str) -> list[str]:

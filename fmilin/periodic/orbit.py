@@ -113,8 +113,8 @@ def require_between_events(events: Sequence[EventRecord], start: float, period: 
     for event in (event for event in events if event.cause not in ("input", "time")):  # those move with the state
         if min(abs(event.time - start), abs(event.time - start - period)) <= AT_EVENT * period:
             raise UsageError(
-                f"The period begins at an event, at t = {event.time:.6g} s ({event.cause}): what comes before it and "
-                "what after cannot be told apart there. Begin between events (--set, --fix, --time; start=)."
+                f"The period begins at an event, at t = {event.time:.6g} s ({event.cause}): the motions before and "
+                "after it cannot be distinguished there. Begin between events (start=, fixed=, time=)."
             )
 
 
@@ -227,7 +227,7 @@ def _require_settable(model: Stepped, request: OrbitRequest) -> None:
     start: OperatingPoint = model.start  # type: ignore[attr-defined]
     reason = model.why_not_settable(start)
     if not reason and (request.period is None or request.turn is not None or PERIOD in request.free):
-        reason = "Its period is not found, as it does not say its rates: give it (--period alone)."
+        reason = "Its period cannot be found, as it does not provide its rates: give it (period= alone)."
     if reason or model.constraints:  # type: ignore[attr-defined]
         name = model.info.name  # type: ignore[attr-defined]
         raise UsageError(
@@ -269,7 +269,7 @@ def _turn(model: Model, turn: int, start: OperatingPoint) -> float:
     if different := after_turn(model, turn, start, gain):
         raise UsageError(
             f"'{signal.name}' is no angle that turns: after a turn of {gain:.6g} {signal.unit or 'rad'} {different}. "
-            f"{angle} Name such a state in turn (--turn), or give the period."
+            f"{angle} Name such a state (turn=), or give the period."
         )
     return gain
 

@@ -284,7 +284,7 @@ def _no_orbit(
         f"The motion nearly closes after {equations.shot.period:.9g} s, and nothing says that a periodic motion is "
         f"near: the last Newton step changes '{names[worst]}' by {size:.2g}, and the shooting equations are nearly "
         f"singular there (regularity {regularity:.1g}). The motion decays slowly, or cycles have met and "
-        "vanished near these parameters: start elsewhere (--set NAME=VALUE; start=), or free a parameter (--free)."
+        "vanished near these parameters. Start elsewhere (start={'NAME': VALUE}), or free a parameter (free=)."
     )
 
 
@@ -300,8 +300,8 @@ def _require_extent(
         return
     raise NumericalError(
         f"The motion spans {extent:.2g} of the sizes of the states and is known to {off:.2g} only, so that it cannot "
-        "be told from an equilibrium. Name a start on a larger orbit (--set NAME=VALUE; start=), or give the period of "
-        f"what forces the motion ({problem.model.info.name})."
+        "be distinguished from an equilibrium. Give a start on a larger orbit (start={'NAME': VALUE}), or the period "
+        f"of what forces the motion ({problem.model.info.name})."
     )
 
 

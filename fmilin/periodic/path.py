@@ -274,7 +274,7 @@ def measured_slopes(
         raise NumericalError(
             f"What becomes of deviations cannot be measured at t = {times[k]:.6g} s: large and small ones differ by "
             f"{off[k].max():.2g}. An event is near a sample there, or deviations meet another event: take another "
-            "number of --points, or begin elsewhere."
+            "number of points (points=), or begin elsewhere."
         )
     transitions = np.array([phi[k + 1] @ np.linalg.pinv(phi[k], rcond=LOST) for k in range(m)])
     slopes = replace(slopes, error=np.maximum(slopes.error, off * m / period))

@@ -149,5 +149,5 @@ def require_repeating(orbit: PeriodicOrbit) -> None:
         raise NumericalError(
             f"The motion is back after {orbit.period:.9g} s, but what acts on it is not: the rate of "
             f"'{model.states.names[int(np.argmax(wrong))]}' is another one then. Give the period of what forces the "
-            "motion, or a multiple of it (--period)."
+            "motion, or a multiple of it (period=)."
         )

@@ -150,8 +150,8 @@ def _first(problem: OrbitProblem) -> tuple[OrbitProblem, Shot]:
         return problem, Shot(model, (start,), problem.request.period, none)
     if np.all(np.abs(rate) <= STANDS * model.states.scales(start.states)):
         raise NumericalError(
-            "The motion begins at rest and stays there: a period can only be found of something that moves. Name a "
-            "start on or near the orbit (--set NAME=VALUE; start=), or give the period of what forces the motion."
+            "The motion begins at rest and stays there: a period can only be found of something that moves. Give a "
+            "start on or near the orbit (start={'NAME': VALUE}), or the period of what forces the motion (period=)."
         )
     return _first_return(problem, rate)
 
@@ -184,8 +184,8 @@ def _first_return(problem: OrbitProblem, rate: FloatArray) -> tuple[OrbitProblem
             rate = problem.model.evaluate(start.time, start.states, start.inputs).derivatives
     what = "return to where it began" if problem.turn is None else f"turn '{problem.request.turn}' once around"
     raise NumericalError(
-        f"The motion does not {what} within {length / 2:.4g} s from its start. Name a start nearer to the orbit "
-        "(--set NAME=VALUE; start=), or, where something forces the motion, its period (--period)."
+        f"The motion does not {what} within {length / 2:.4g} s from its start. Give a start nearer to the orbit "
+        "(start={'NAME': VALUE}), or, where something forces the motion, its period (period=)."
     )
 
 
@@ -271,8 +271,8 @@ def _closed(problem: OrbitProblem, coarse: OrbitProblem, first: Shot) -> OrbitCe
     if not reached:
         raise NumericalError(
             f"No periodic motion was reached. {trouble} Where deviations grow that much within a period, cut it into "
-            "more pieces (--segments 32; segments=), name a start nearer to the orbit (--set NAME=VALUE; start=), or "
-            "hold it by a controller first."
+            "more pieces (segments=32), give a start nearer to the orbit (start={'NAME': VALUE}), or hold it by a "
+            "controller first."
         )
     raise NumericalError(_why_open(problem, *min(reached, key=lambda r: r[0])))
 
@@ -365,17 +365,17 @@ def _why_open(problem: OrbitProblem, gap: float, shot: Shot, gaps: FloatArray) -
         name = states.names[cyclic[0]]
         return text + (
             f"'{name}' is cyclic: nothing depends on it, and it goes on by {gaps[cyclic[0]]:.4g} every period. If it "
-            f"may, name it among the steady ones (--steady {name}), or as what turns (--turn {name})."
+            f"may, name it with steady=[{name!r}], or with turn={name!r} where it is an angle that turns."
         )
     if problem.request.period is not None and PERIOD not in problem.request.free:
         return text + (
-            "If nothing forces the motion with this period, let it be found: leave --period out, or name 'period' "
-            "among the --free. Otherwise name a start nearer to the orbit (--set NAME=VALUE; start=), or, where "
-            "deviations grow by orders within a period, cut it into more pieces (--segments 64)."
+            "If nothing forces the motion with this period, let it be found: leave period= out, or solve for it with "
+            "free=['period']. Otherwise give a start nearer to the orbit (start={'NAME': VALUE}), or, where "
+            "deviations grow by orders within a period, cut it into more pieces (segments=64)."
         )
     return text + (
-        "Name a start nearer to the orbit (--set NAME=VALUE; start=), let the motion settle first, or free what "
-        "balances losses over a period (--free)."
+        "Give a start nearer to the orbit (start={'NAME': VALUE}), let the motion settle first, or free an input that "
+        "balances losses over a period (free=)."
     )
 
 

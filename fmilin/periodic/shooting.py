@@ -199,8 +199,8 @@ class Shooting:
             self.measured = self.measured or bool(motion.events)
         if self.measured and len(shot.nodes) > 1:
             raise NumericalError(
-                "A motion that passes events is shot in one piece: in which mode later pieces begin nobody knows. "
-                "Leave --segments out, and name a start near the orbit (--set NAME=VALUE; start=)."
+                "A motion that passes events is shot in one piece: the modes in which later pieces begin are unknown. "
+                "Leave segments= out, and give a start near the orbit (start={'NAME': VALUE})."
             )
         return stretches
 

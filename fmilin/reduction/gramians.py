@@ -140,7 +140,8 @@ def balanced_truncation(linear: LinearModel, order: int) -> LinearModel:
     if order < rest:
         raise UsageError(
             f"{rest} of the {n} eigenvalues do not decay: balanced truncation keeps them, and cannot go down to order "
-            f"{order}. Ask for {rest} or more, or choose modes by frequency (--keep-frequencies LOW:HIGH)."
+            f"{order}. Ask for {rest} or more, or choose modes by frequency: "
+            "fl.reduction.keep_frequencies(linear, LOW, HIGH)."
         )
     (V, W), values = _balanced(parts.stable, sampled=linear.sample_time > 0)
     coupled = np.count_nonzero(values > ROUNDING * values.max(initial=0.0))  # inputs reach these, and outputs show them

@@ -181,23 +181,27 @@ class Conditioning:
     def __post_init__(self) -> None:
         if (self.hold is None) != (self.sample_time is None):
             raise UsageError(
-                "To sample a linear model takes a method and a sample time, for example --discretize zoh "
-                "--sample-time 0.01."
+                "To sample a linear model takes a method and a sample time, for example "
+                "Conditioning(hold='zoh', sample_time=0.01)."
             )
-        forms = {"--modal": self.modal, "--balance": self.balance, "--keep-states": self.states}
-        if len(given := [name for name, wanted in forms.items() if wanted]) > 1:
+        forms = {
+            "modal=True": self.modal,
+            f"balance={self.balance!r}": self.balance,
+            f"states={list(self.states)!r}": self.states,
+        }
+        if len(given := [f"Conditioning({form})" for form, wanted in forms.items() if wanted]) > 1:
             raise UsageError(
                 f"States are modal, balanced by their sizes, or those of the model: leave {' or '.join(given)} out."
             )
         if self.order is not None and self.order < 0:
-            raise UsageError(f"--reduce {self.order}: an order is not negative.")
+            raise UsageError(f"Conditioning(order={self.order}): an order is not negative.")
 
     def applied(self, linear: LinearModel) -> LinearModel:
         """Return the linear model after all steps."""
         if self.order is not None and self.order > len(linear.states):
             raise UsageError(
-                f"--reduce {self.order}: the linear model has order {len(linear.states)}, and a smaller one was asked "
-                "for."
+                f"Conditioning(order={self.order}): the linear model has order {len(linear.states)}, and a reduced "
+                "one is smaller."
             )
         if self.minimal:
             linear = minimal_realization(linear)

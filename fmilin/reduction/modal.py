@@ -127,7 +127,7 @@ def _schur_basis(A: FloatArray, values: Complex, group: list[int]) -> FloatArray
     if count != sum(1 if v.imag == 0 else 2 for v in inside):
         raise NumericalError(
             f"The eigenvalues near {inside[0]:.6g} cannot be separated from the others: rounding moves them too far. "
-            "Reduce the model without taking its modes apart (--minimal, --reduce)."
+            "Reduce the model without separating its modes: fl.reduction.balanced_truncation(linear, ORDER)."
         )
     return np.asarray(Z[:, :count], dtype=np.float64)
 
@@ -271,7 +271,7 @@ def _slowest(linear: LinearModel, count: int) -> LinearModel:
     other = " or ".join(str(k) for k in possible if k)
     raise UsageError(
         f"The {count} slowest eigenvalues belong together with others. Name {other} states, or reduce in another way "
-        f"before (--reduce {count})."
+        f"before: fl.reduction.balanced_truncation(linear, {count})."
     )
 
 

@@ -118,8 +118,8 @@ def _scales(linear: LinearModel, by: str) -> FloatArray:
     declared = _declared(linear.states)
     if declared and not any(declared):
         raise UsageError(
-            "No state of this linear model has a nominal value to be divided by. Balance by norms instead "
-            "(--balance norms)."
+            "No state of this linear model has a nominal value to be divided by. Balance by norms instead: "
+            "fl.reduction.balance(linear, 'norms')."
         )
     return sizes(linear.states)
 

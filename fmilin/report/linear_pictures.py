@@ -272,7 +272,7 @@ def sensitivity_figure(linear: LinearModel, numbers: Sequence[int] | None = None
     """Return bars of what each parameter does to growth and frequency, a panel for each mode, largest on top."""
     if not linear.derivatives:
         raise UsageError(
-            "There are no derivatives by parameters: name some with --parameters (parameters=[...] of fl.linearize)."
+            "The linear model has no derivatives by parameters. Name some when you linearize: parameters=['NAME']."
         )
     values, moved, least = effects_of(linear)
     shown = most_moved(moved, least) if numbers is None else [m - 1 for m in numbers]

@@ -182,7 +182,7 @@ def show_discovery(discovery: Discovery, page: Sheet) -> None:
         print_fact(page, "Kept out", [f"{k.expression}: {k.reason}"])
     for name, whole in (("constraints", discovery.findings), ("kept out", discovery.kept_out)):
         if len(whole) > MOST:
-            page.print(f"{len(whole) - MOST} more {name}: -o FILE.toml and --json have them all.")
+            page.print(f"{len(whole) - MOST} more {name}: a file of this result has all of them.")
 
 
 def show_signals(signals: Signals, page: Sheet) -> None:

@@ -108,7 +108,7 @@ def summary_of_fmu(
 
 
 def _structural_signal(variable: Variable) -> Signal:
-    """Return a structural parameter, which sets sizes of arrays (``--set`` before anything else), with its start."""
+    """Return a structural parameter, which sets sizes of arrays and is set before anything else, with its start."""
     value = float(variable.start.split()[0]) if variable.start else float("nan")
     note = f"structural parameter; {variable.description}".removesuffix("; ")
     return Signal(variable.name, start=value, description=note)
@@ -193,7 +193,7 @@ def _stepping(description: Description) -> tuple[str, ...]:
         "saves its state" if saves else "cannot save its state: each run is a fresh instance",
         *((f"suggests steps of {cadence.step:g} s",) if cadence.step else ()),
         *((f"a base period of {cadence.period:g} s",) if cadence.period else ()),
-        *(("sampled in part: see --lifted",) if cadence.sampled else ()),
+        *(("sampled in part: see fl.Stepping(lifted=True)",) if cadence.sampled else ()),
     )
 
 
@@ -208,7 +208,7 @@ def _signal_table(group: str, signals: Signals, number: int) -> Table:
 
 def _constraint_lines(summary: Summary) -> Iterator[str]:
     if not summary.constraints:
-        yield 'No constraints come with the model. If states depend on each other, name them: --constraint "..."'
+        yield "No constraints come with the model. If states depend on each other, name them: constraints=['...']"
         return
     yield f"Constraints ({len(summary.constraints)}, from {summary.constraints_from}):"
     for constraint in summary.constraints[:MOST_ROWS]:

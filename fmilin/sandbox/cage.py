@@ -80,7 +80,7 @@ class Cage:
         except OSError as error:
             raise ModelError(
                 f"The model's code was not loaded: the process cannot be shut off from the rest of the system "
-                f"({error.strerror or error}). With --no-isolation it runs with all rights that you have."
+                f"({error.strerror or error}). With fl.Limits(caged=False) it runs with all rights that you have."
             ) from None
 
     def _restrict(self) -> None:
@@ -145,7 +145,7 @@ def advice() -> str:
 
 ADVICE = (
     "It runs shut off from your files, environment and network: what it needs of these is allowed with "
-    "--allow-read PATH, --allow-env NAME and --allow-network (in Python Limits(read=, environment=, network=))."
+    "fl.Limits(read=['PATH'], environment=['NAME'], network=True)."
 )
 
 

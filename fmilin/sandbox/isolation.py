@@ -141,7 +141,7 @@ class _Watch:
         if limit is not None and seconds is not None and seconds > limit:
             raise self._error(
                 f"did not return{self._where('from', 'from')} within {limit:g} s and was stopped",
-                "Nothing was written. If it only needs more time, give it more with --timeout SECONDS.",
+                "Nothing was written. If it only needs more time, give it more with fl.Limits(seconds=SECONDS).",
             )
         now = time.monotonic()
         if now < self._next_check:
@@ -153,7 +153,7 @@ class _Watch:
             raise self._error(
                 f"started {started} processes, more than the {self._limits.processes} it may have, and was "
                 f"stopped{self._where('in', 'after')}",
-                "Nothing was written. If it really needs as many, allow it with --no-isolation.",
+                "Nothing was written. If it really needs as many, allow it with fl.Limits(processes=COUNT).",
             )
         if now >= self._next_weighing:
             begin = time.monotonic()
@@ -167,7 +167,7 @@ class _Watch:
             raise self._error(
                 f"took {used / 2**30:.2f} GiB of memory, more than the {self._memory / 2**30:.2f} GiB it may have, and "
                 f"was stopped{self._where('in', 'after')}",
-                "Nothing was written. If it really needs more, allow it with --memory GIB.",
+                "Nothing was written. If it really needs more, allow it with fl.Limits(memory=GIB * 2**30).",
             )
 
     def _where(self, running: str, returned: str) -> str:

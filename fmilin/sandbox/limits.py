@@ -153,7 +153,7 @@ def say_what_is_missing(limits: Limits) -> None:
     if gaps:
         logger.warning(
             "fmilin: the code of FMUs runs in a process of its own, but this system cannot keep it from %s. "
-            "'fmilin info MODEL --verbose' says what holds; load only FMUs that you trust.",
+            "fl.sandbox_report() says what holds; load only FMUs that you trust.",
             " and from ".join(gaps),
         )
 

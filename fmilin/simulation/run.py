@@ -178,7 +178,7 @@ def snapshots(
         near = integration.nearest
         short = f": {-near:.4g} is missing at the nearest" if np.isfinite(near) else ""
         text = f"'{until}' does not come true before t = {grid[-1]:g} s{short}. {integration.ended} Wait longer "
-        raise NumericalError(f"{text}(--simulate-to, stop_time=), or ask for less.".replace("  ", " "))
+        raise NumericalError(f"{text}(fl.snapshots(model, stop_time=T)), or ask for less.".replace("  ", " "))
     if integration.ended:
         raise UsageError(f"{integration.ended} Later snapshots do not exist: ask for earlier times.")
 
@@ -246,7 +246,7 @@ def _started(model: Model, point: OperatingPoint | None, start_time: float | Non
     if isinstance(model, Stepped):
         raise UsageError(
             f"'{model.info.name}' is a co-simulation FMU, which brings its own solver: fmilin does not integrate it. "
-            "Its linear model at a later time: fmilin linearize --simulate-to T. To run it, step it with FMPy."
+            "Take its linear model at a later time: fl.snapshots(model, times=[T]). To run it, step it with FMPy."
         )
     if point is None:
         return operating_point(model, time=start_time)

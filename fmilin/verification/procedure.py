@@ -117,7 +117,7 @@ def verify(
             if horizon is not None and not shortened:
                 raise UsageError(
                     f"Over {lost.duration:.3g} s rounding of the model hides what the linear model says: no amplitude "
-                    f"is both small enough for that and seen. Choose a shorter --horizon ({lost.duration / 8:.2g} s)."
+                    f"is both small enough for that and seen. Choose a shorter time, horizon={lost.duration / 8:.2g}."
                 ) from None
             horizon, shortened = lost.duration / 8, True
 
@@ -185,9 +185,9 @@ def _require_affordable(each: float, channels: int, duration: float) -> None:
         return
     raise UsageError(
         f"Following the {channels} channels for {duration:.3g} s each would need about {each * channels:.2g} "
-        f"evaluations of the nonlinear model, {MOST_EVALUATIONS:.2g} are the limit. Choose a shorter --horizon "
-        f"({0.5 * duration * MOST_EVALUATIONS / (each * channels):.1g} s should do), or verify a smaller model of the "
-        "same kind, with fewer elements or inputs."
+        f"evaluations of the nonlinear model, {MOST_EVALUATIONS:.2g} are the limit. Choose a shorter time, "
+        f"horizon={0.5 * duration * MOST_EVALUATIONS / (each * channels):.1g}, or verify a smaller model of the same "
+        "kind, with fewer elements or inputs."
     )
 
 
@@ -200,8 +200,8 @@ def _remarks(linear: LinearModel, duration: float, left: int) -> Iterator[Remark
         yield Remark(
             "horizon",
             f"The responses were followed for {duration:.3g} s, {duration / period:.2g} of the slowest mode's period: "
-            "modes that are much faster, or the number of channels, make longer ones expensive. What moves slowly is "
-            "seen at its start only; follow it with --horizon.",
+            "modes that are much faster, or the number of channels, make longer ones expensive. Only the beginning of "
+            "slow motions was compared; follow them for longer with horizon=.",
         )
 
 

@@ -145,7 +145,7 @@ def _require_order(frame: Frame, linear: LinearModel) -> None:
     if declared < independent:
         raise UsageError(
             f"The linear model has {declared} independent states, the model {independent}: it was linearized under "
-            "constraints that the model does not know now. Declare them again (--constraint, --constraints FILE.toml); "
+            "constraints that the model does not have now. Declare them again (constraints=, constraints_file=); "
             f"{N - declared} are needed."
         )
 

@@ -86,7 +86,7 @@ def test_inputs_that_saturate_a_limiter_are_moved_less(name: str, tmp_path: Path
 def test_an_amplitude_can_be_given_where_none_is_found(tmp_path: Path) -> None:
     """A limiter a billionth as wide as the input is large hides the drive; behind it lies a lag of 1 s."""
     hidden = Case("limiter: drive, a billionth", table.DRIVE, (3.0, 1e-9, 1.0))
-    with pytest.raises(fl.NumericalError, match=r"limits its inputs \(move them less: --amplitude A\)"):
+    with pytest.raises(fl.NumericalError, match=r"limits its inputs \(move them less: amplitude=A\)"):
         linearized(hidden, tmp_path)
     for amplitude, fits in ((5e-11, True), (1e-8, False)):
         asked = replace(hidden, stepping=fl.Stepping(amplitude=amplitude))
@@ -106,7 +106,7 @@ def test_what_is_no_amplitude_is_refused(amplitude: float) -> None:
 def test_growth_beyond_all_numbers_is_no_crash(tmp_path: Path) -> None:
     """A stiff lag under Euler's method: each step multiplies by 1 - 1e4."""
     endless = Case("growth", table.LAG, (1e5, 1.0), (table.EULER, 0.1, table.HOLDS), ("x0",), 0, (1.0,), ())
-    with pytest.raises(fl.NumericalError, match="moves by itself, but as no linear one"):
+    with pytest.raises(fl.NumericalError, match="moves by itself, but not as a linear model does"):
         linearized(endless, tmp_path)
 
 

@@ -68,7 +68,7 @@ def test_a_delay_has_a_lifted_model_only() -> None:
             late = np.vstack((np.zeros((round(0.1 / step), inputs.shape[1])), inputs))[: len(inputs)]
             return super().respond(point, late, step)
 
-    with pytest.raises(NumericalError, match="--lifted"):
+    with pytest.raises(NumericalError, match="lifted=True"):
         fl.linearize(Late(oscillators((1.0, 2.0))))
     linear = fl.linearize(Late(oscillators((1.0, 2.0))), stepping=Stepping(lifted=True, step=0.1))
     assert np.sum(np.abs(np.linalg.eigvals(linear.A)) < 1e-3) == 2  # one for each input
@@ -109,12 +109,12 @@ def test_a_square_is_no_kink() -> None:
 
 def test_noise_is_warned_of() -> None:
     linear = fl.linearize(Toy(oscillators((1.0, 3.0), damping=0.2), noise=5e-3), stepping=Stepping(step=0.3, order=4))
-    assert "--method multisine averages that" in remark(linear, "noise")
+    assert "method='multisine' averages that" in remark(linear, "noise")
 
 
 def test_a_sampled_plant_has_no_continuous_model() -> None:
     toy = Toy(oscillators(FREQUENCIES), period=0.5, cadence=Cadence(step=0.5))
-    with pytest.raises(NumericalError, match=r"no common continuous model.*--lifted --step"):
+    with pytest.raises(NumericalError, match=r"no common continuous model.*lifted=True, step="):
         fl.linearize(toy)
 
 
@@ -240,7 +240,7 @@ def test_multisines_are_exact_without_noise() -> None:
 
 
 def test_multisines_refuse_a_motion_that_does_not_become_periodic() -> None:
-    with pytest.raises(NumericalError, match=r"'y1' does not become periodic.*--method response"):
+    with pytest.raises(NumericalError, match=r"'y1' does not become periodic.*method='response'"):
         fl.linearize(Toy(oscillators((1.0,), damping=0.0)), stepping=Stepping(method="multisine", step=0.3))
 
 
@@ -262,20 +262,20 @@ def test_wrong_options(options: dict[str, object], message: str) -> None:
 @pytest.mark.parametrize("method", ["direct", "step"])
 def test_methods_that_need_states_are_refused_without_them(method: str) -> None:
     with pytest.raises(
-        UsageError, match=rf"--method {method} is not possible\. It declares no states\. Try --method response"
+        UsageError, match=rf"method='{method}' is not possible\. It declares no states\. Try method='response'"
     ):
         fl.linearize(Toy(oscillators((1.0,))), stepping=Stepping(method=method))
 
 
 def test_derivatives_make_no_discrete_model() -> None:
-    with pytest.raises(UsageError, match=r"--method direct reads derivatives.*leave out --lifted"):
+    with pytest.raises(UsageError, match=r"method='direct' reads derivatives.*Leave out lifted=True"):
         fl.linearize(Toy(oscillators((1.0,))), stepping=Stepping(method="direct", lifted=True))
 
 
 def test_a_model_that_cannot_be_stepped_has_no_lifted_model() -> None:
     from fmilin.systems import cartesian_pendulum
 
-    with pytest.raises(UsageError, match=r"no events and nothing that is sampled.*Leave out --lifted"):
+    with pytest.raises(UsageError, match=r"no events and nothing that is sampled.*Leave out lifted=True"):
         fl.linearize(cartesian_pendulum(), stepping=Stepping(lifted=True, step=0.1))
 
 

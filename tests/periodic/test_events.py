@@ -136,7 +136,9 @@ def test_co_simulation_takes_its_own_steps(tmp_path: Path, monkeypatch: pytest.M
         seen.append((orbit.start.states, fl.linearize_periodic(model, orbit, points=32).floquet().multipliers))
     assert seen[1][0] == pytest.approx(seen[0][0], abs=1e-8)
     assert seen[1][1] == pytest.approx(seen[0][1], abs=1e-8)
-    with pytest.raises(fl.UsageError, match=r"co-simulation FMU.*Its period is not found.*give it \(--period alone\)"):
+    with pytest.raises(
+        fl.UsageError, match=r"co-simulation FMU.*Its period cannot be found.*give it \(period= alone\)"
+    ):
         fl.periodic_orbit(stepped)
     monkeypatch.setattr(type(stepped), "why_not_settable", lambda self, point: "Its states do not stay.")
     with pytest.raises(fl.UsageError, match=r"looked at\. Its states do not stay. Otherwise export it"):

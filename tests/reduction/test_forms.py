@@ -51,7 +51,7 @@ def test_balancing_by_norms_rounds_nothing() -> None:
 
 
 def test_without_nominals_balancing_says_what_to_do() -> None:
-    with pytest.raises(UsageError, match=r"No state .* has a nominal value.*--balance norms"):
+    with pytest.raises(UsageError, match=r"No state .* has a nominal value.*fl\.reduction\.balance\(linear, 'norms'\)"):
         balance(sized(3, 0, 1, 1))
 
 

@@ -88,7 +88,7 @@ def test_what_does_not_decay_is_kept() -> None:
     bound = numbers(r"more than (\S+) ", remark(small))[0]
     w = W[W > 1e-2]
     assert np.abs(response(linear, w) - response(small, w)).max() <= bound * 1.01 + 1e-6
-    with pytest.raises(UsageError, match=r"2 of the 10 eigenvalues do not decay.*--keep-frequencies"):
+    with pytest.raises(UsageError, match=r"2 of the 10 eigenvalues do not decay.*fl.reduction.keep_frequencies"):
         balanced_truncation(linear, 1)
 
 

@@ -126,7 +126,7 @@ def test_a_layer_that_fails_is_an_error_and_no_silent_gap(tmp_path: Path, monkey
         try:
             closed(tmp_path)
         except ModelError as error:
-            return 7 if "was not loaded" in str(error) and "--no-isolation" in str(error) else 1
+            return 7 if "was not loaded" in str(error) and "fl.Limits(caged=False)" in str(error) else 1
         return 2
 
     assert in_a_guard(work) == 7

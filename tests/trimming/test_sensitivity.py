@@ -233,7 +233,7 @@ def test_json_and_back(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Non
     assert main(["plot", f"{tmp_path}/plant.py:oscillator", *options]) == 0
     assert picture.stat().st_size > 5000
     assert main(["plot", f"{tmp_path}/plant.py:oscillator", "--kind", "sensitivities", "-o", str(picture)]) == 2
-    assert "There are no derivatives by parameters" in capfd.readouterr().err
+    assert "no derivatives by parameters. Name some when you linearize: --parameters NAME" in capfd.readouterr().err
 
 
 def test_what_changes_coordinates_leaves_derivatives_out() -> None:

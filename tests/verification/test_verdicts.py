@@ -249,7 +249,7 @@ def test_a_pendulum_that_is_nearly_horizontal_is_right_and_a_wrong_one_is_not(be
 def test_a_horizon_over_which_rounding_hides_everything_is_refused() -> None:
     model = cartesian_pendulum(angle=np.pi / 2 - 1e-6)
     with pytest.raises(
-        fl.UsageError, match=r"rounding of the model hides what the linear model says.*shorter --horizon"
+        fl.UsageError, match=r"rounding of the model hides what the linear model says.*shorter time, horizon="
     ):
         fl.linearize(model).verify(model, horizon=3e4)
 

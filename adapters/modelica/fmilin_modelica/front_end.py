@@ -253,7 +253,8 @@ def _libraries_hint(source: Source) -> str:
     libraries = ", ".join(library_name(Path(root)) for root in source.roots)
     return (
         f" Libraries at hand: {libraries}." if libraries else
-        " No library is at hand: --library (or MODELICAPATH) names the folder that contains Modelica/."
+        " No library is at hand. Name the folder that contains Modelica/: options={'library': ['FOLDER']}, or the "
+        "environment variable MODELICAPATH."
     )  # fmt: skip
 
 

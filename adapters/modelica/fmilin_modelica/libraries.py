@@ -65,8 +65,8 @@ def library_roots(given: Sequence[str | Path], versions: Mapping[str, str] | Non
 def _libraries_given(folder: Path) -> list[Library]:
     if not folder.exists():
         raise UsageError(
-            f"There is no library '{folder}'. --library (or MODELICAPATH) names the folder that contains the "
-            "library's own folder: that with Modelica/ in it for the Modelica Standard Library."
+            f"There is no library '{folder}'. options={{'library': ['FOLDER']}}, or MODELICAPATH, names the folder "
+            "that contains the library's own folder: that with Modelica/ in it for the Modelica Standard Library."
         )
     libraries = list(_libraries(folder))
     if not libraries:

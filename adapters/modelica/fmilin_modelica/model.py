@@ -141,7 +141,7 @@ class ModelicaModel(DaeModel):
         what = "parameter" if len(missing) == 1 else "parameters"
         raise UsageError(
             f"The {what} {named} of '{self.info.name}' {'has' if len(missing) == 1 else 'have'} no value in the "
-            f"model: give each one (parameters={{'{missing[0]}': VALUE}}, --set {missing[0]}=VALUE)."
+            f"model: give each one, parameters={{{missing[0]!r}: VALUE}}."
         )
 
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:

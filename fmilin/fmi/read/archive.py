@@ -205,7 +205,8 @@ class FmuFile:
         if size > most:
             raise ModelError(
                 f"'{self.path}' was not unpacked: {what} would take {_in_words(size)}, more than the "
-                f"{_in_words(most)} that are allowed. If the file is what it should be, allow more with --unpack-limit."
+                f"{_in_words(most)} that are allowed. If the file is what it should be, allow more with "
+                "fmu=FmuOptions(most_bytes=...)."
             )
 
     def _check_readable(self, member: zipfile.ZipInfo) -> None:

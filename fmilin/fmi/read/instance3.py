@@ -182,7 +182,7 @@ class SteppedInstance3(SteppedInstance, Instance3):
         if not (self._has_event_mode and time < reached.value <= time + step * (1 + _SIMULTANEOUS)):
             raise NumericalError(
                 f"'{self.description.source}' returns early from a step of {step:g} s at t = {time:g} s, and says that "
-                f"it has reached {reached.value:g} s. Take a smaller --step."
+                f"it has reached {reached.value:g} s. Take a smaller step=."
             )
         return reached.value
 

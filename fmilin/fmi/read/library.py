@@ -64,7 +64,10 @@ def must_be_compiled(fmu: FmuFile, description: Description, kind: type[Instance
     inside = ", ".join(fmu.platforms) or "none at all"
     advice = "Ask for an export that includes this platform."
     if "C sources" in fmu.platforms:
-        advice = "Its sources can be compiled with this machine's compiler: say so with --compile."
+        advice = (
+            "Its sources can be compiled with this machine's compiler: say so with "
+            "fmu=FmuOptions(compile_sources=True)."
+        )
     elif any(folder in fmu.platforms for folder in kind.binaries):
         advice = f"The folder is there, but '{library}', the name that the model description gives, is not in it."
     raise ModelError(f"'{fmu.name}' has no library for this platform ({here}); inside are: {inside}. {advice}")

@@ -150,7 +150,7 @@ def diverted() -> Iterator[None]:
         if closed:
             raise ModelCrashError(
                 "The model's code closed files of the process that are not its own, standard output among them. Run it "
-                "in a process of its own (without --no-isolation; fl.isolated)."
+                "in a process of its own: fl.isolated(opener, use)."
             ) from None
 
 

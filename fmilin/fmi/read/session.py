@@ -181,7 +181,7 @@ class Session:
             return ()
         return (
             f"The model schedules an event at t = {due:g} s: what is linearized is its behaviour before that, sampled "
-            "parts held. Where they are sampled at a period: --lifted.",
+            "parts held. Where they are sampled at a period: fl.Stepping(lifted=True).",
         )
 
     @property

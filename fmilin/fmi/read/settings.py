@@ -169,6 +169,7 @@ def require_tunable(description: Description, scalar: Scalar, *, only_tunable: b
         others = f"Tunable are: {shortened(tunable)}." if tunable else "It has no tunable ones."
         raise UsageError(
             f"The parameter '{scalar.name}' cannot be an input: a co-simulation FMU takes parameters between two "
-            f"steps only where they are tunable and no arrays. {others} Through model exchange (--interface me) "
-            "fixed ones can be inputs, too; or compare models at two of its values (--set)."
+            f"steps only where they are tunable and not arrays. {others} Through model exchange (interface='me') "
+            "fixed ones can be inputs; or compare models at two of its values: "
+            f"fl.load(source, parameters={{{scalar.name!r}: VALUE}})."
         )

@@ -72,7 +72,8 @@ class SteppedInstance(Instance):
         if buffers.time.value != self._time:
             raise ModelError(
                 f"'{self.description.source}' is a co-simulation FMU, which stands at t = {self._time:g} s: it cannot "
-                f"be asked at t = {buffers.time.value:g} s. Let it run there with --simulate-to."
+                f"be evaluated at t = {buffers.time.value:g} s. Let it run there first: "
+                f"fl.snapshots(model, times=[{buffers.time.value:g}])."
             )
         for group in buffers.inputs:
             self.write(group)

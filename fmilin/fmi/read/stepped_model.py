@@ -89,8 +89,8 @@ class SteppedFmu(FmuModel, Stepped):
         if not len(self.states):
             raise ModelError(
                 f"'{self.description.source}' is a co-simulation FMU that declares no states, so there are no "
-                "derivatives to evaluate. Its linear model can be measured (fmilin linearize), also where it has come "
-                "to rest (--simulate-to T)."
+                "derivatives to evaluate. Its linear model can be measured with fl.linearize(model), also at rest "
+                "later on: fl.snapshots(model, times=[T])."
             )
         return super().evaluate(t, x, u)
 
@@ -213,7 +213,7 @@ class SteppedFmu(FmuModel, Stepped):
         tolerance = self._session.stepped.tolerance
         if tolerance is None or self.description.fmi_version.startswith("1"):
             return ""
-        return f"Its solver was asked for a relative tolerance of {tolerance:g} (--solver-tolerance)."
+        return f"Its solver was given a relative tolerance of {tolerance:g} (solver_tolerance=)."
 
     def how_states_are_set(self) -> str:
         """Say that states are start values of fresh instances, where the FMU takes them in no other way."""

@@ -193,8 +193,8 @@ class SteppedSession(Session):
     def _states_refused(self, error: ModelError) -> StatesRefusedError:
         return StatesRefusedError(
             f"The states of '{self.layout.description.source}' cannot be set between two steps, nor as start values of "
-            f"a fresh instance; at other states it cannot be asked. {error} Take another point by letting it run there "
-            "(--simulate-to), or model exchange (--interface me)."
+            f"a fresh instance; at other states it cannot be evaluated. {error} Let it run to another point "
+            "(fl.snapshots(model, times=[T])), or take model exchange (interface='me')."
         )
 
     @property

@@ -102,7 +102,7 @@ def values_at(signals: Signals, values_at_point: Mapping[str, float], what: str,
     if unknown:
         raise UsageError(
             f"{form} in absolute values needs the operating point, but the {what} '{unknown[0]}' has no value there. "
-            f"Write deviations instead: --deviation."
+            f"Write deviations instead: deviation=True."
         )
     return values
 

@@ -36,7 +36,9 @@ def spring_matrix(path: Path) -> FloatArray:
 
 def test_nothing_is_compiled_unasked(tmp_path: Path, scratch: Path) -> None:
     path = fmu_of(tmp_path, SPRING_XML, {"sources/all.c": SPRING})
-    with pytest.raises(ModelError, match=r"inside are: C sources. .* say so with --compile"):
+    with pytest.raises(
+        ModelError, match=r"inside are: C sources. .* say so with fmu=FmuOptions\(compile_sources=True\)"
+    ):
         fl.load(path)
     assert list(scratch.iterdir()) == []
 
