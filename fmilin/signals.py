@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import UnknownNameError, UsageError
-from fmilin.support.verbs import Shown
+from fmilin.support.implemented_in import implemented_in
+from fmilin.support.table_repr import Sheet, TableRepr
 
 FloatArray = NDArray[np.float64]
 LARGEST = float(np.finfo(np.float64).max)
@@ -39,7 +40,7 @@ class Signal:
         return Signal(self.name, self.unit, self.nominal, value, self.description, self.aliases, self.turn)
 
 
-class Signals(Shown, Sequence[Signal]):
+class Signals(TableRepr, Sequence[Signal]):
     """The signals of one vector, in the model's order.
 
     >>> states = Signals([Signal("phi", "rad"), Signal("w", "rad/s")])
@@ -49,7 +50,12 @@ class Signals(Shown, Sequence[Signal]):
     1
     """
 
+    _attributes = ".names, .units; signals[k] is one of them"
+
     __slots__ = ("__dict__", "_items")
+
+    @implemented_in("fmilin.report.result_tables:show_signals")
+    def _print_table(self, page: Sheet) -> None: ...
 
     def __init__(self, items: Iterable[Signal | str] = ()) -> None:
         if isinstance(items, str | bytes | type) or not isinstance(items, Iterable):

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from fmilin.signals import FloatArray
-from fmilin.support.verbs import Shown
+from fmilin.support.implemented_in import implemented_in
+from fmilin.support.table_repr import Sheet, TableRepr
 
 Value = float | complex | bool
 
@@ -36,7 +37,7 @@ class AuditRow:
 
 
 @dataclass(frozen=True, repr=False)
-class Audit(Shown):
+class Audit(TableRepr):
     """All numbers of a result beside those of a second way.
 
     >>> import fmilin as fl
@@ -45,10 +46,15 @@ class Audit(Shown):
     True
     """
 
+    _attributes = ".rows, .ok, .disagreeing, .to_dict()"
+
     kind: str  #: of the result: ``"linear model"``
     name: str  #: of the model
     rows: tuple[AuditRow, ...]  #: a row for each quantity
     unchecked: tuple[str, ...] = ()  #: quantities without a second way here, and why
+
+    @implemented_in("fmilin.auditing.table:show_audit")
+    def _print_table(self, page: Sheet) -> None: ...
 
     @property
     def ok(self) -> bool:

@@ -81,7 +81,7 @@ def _audit_source(source: str, request: Request, runner: JobRunner, against: str
 def _deliver(audits: list[Audit], runner: JobRunner, *, as_json: bool) -> None:
     """Print the audit, and fail where a number disagrees."""
     from fmilin.auditing.result import Audit
-    from fmilin.report.audits import show_audit
+    from fmilin.auditing.table import show_audit
 
     last = audits[-1]
     rows = tuple(row for each in audits for row in each.rows)

@@ -30,7 +30,8 @@ from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import one_at_a_time
 from fmilin.signals import Signal, Signals
-from fmilin.support.verbs import Shown
+from fmilin.support.implemented_in import implemented_in
+from fmilin.support.table_repr import Sheet, TableRepr
 from fmilin.tolerances import GROWS_IN_STEPS
 
 __all__ = ["MASTERS", "Cosimulation", "CoupledMode", "Master", "Member", "cosimulated"]
@@ -55,8 +56,10 @@ class CoupledMode(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Cosimulation(Shown):
+class Cosimulation(TableRepr):
     """A co-simulation of a connected system, linearized."""
+
+    _attributes = ".linear, .modes, .largest_step, .members"
 
     model: ConnectedModel
     point: OperatingPoint
@@ -66,6 +69,9 @@ class Cosimulation(Shown):
     members: tuple[Member, ...]
     # of members that are sampled less often than every step: every how many steps; the model is then that of the period
     periods: Mapping[str, int] = field(default_factory=dict)
+
+    @implemented_in("fmilin.report.cosimulation:show_cosimulation")
+    def _print_table(self, page: Sheet) -> None: ...
 
     @property
     def period(self) -> float:

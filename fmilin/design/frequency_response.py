@@ -25,7 +25,7 @@ from fmilin.simulation.run import simulate
 from fmilin.simulation.trajectory import Trajectory
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
-from fmilin.support.verbs import Shown
+from fmilin.support.table_repr import Sheet, TableRepr
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,8 +40,10 @@ IGNORED = 1e-9  # of an output's size: no response
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FrequencyResponse(Shown):
+class FrequencyResponse(TableRepr):
     """What :func:`frequency_response` measured."""
+
+    _attributes = ".response, .error, .distortion, .plot(linear)"
 
     input: Signal  #: that was excited
     outputs: Signals  #: that were measured
@@ -51,6 +53,9 @@ class FrequencyResponse(Shown):
     error: FloatArray  #: of the shape of ``response``: how far two stretches of the record differ
     #: of that shape: amplitude of the higher harmonics over that of the first one; NaN where not measured sine by sine
     distortion: FloatArray
+
+    @implemented_in("fmilin.report.designs:show_response")
+    def _print_table(self, page: Sheet) -> None: ...
 
     @implemented_in("fmilin.report.response_plots:measured_figure")
     def plot(self, linear: LinearModel | None = None) -> Figure:

@@ -37,8 +37,9 @@ from fmilin.linear_model.measured_angles import MeasuredAngles
 from fmilin.linear_model.model import LinearModel
 from fmilin.reduction.transformation import discretize
 from fmilin.signals import FloatArray, Signals, as_numbers, wrap_differences
+from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
-from fmilin.support.verbs import Shown
+from fmilin.support.table_repr import Sheet, TableRepr
 
 
 @kinds_checked
@@ -111,8 +112,10 @@ class Estimates:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KalmanFilter(Shown, Savable):
+class KalmanFilter(TableRepr, Savable):
     """A steady Kalman filter from sample to sample; :func:`kalman_filter` makes it."""
+
+    _attributes = ".gain, .covariance, .Q, .R, .sampled"
 
     linear: LinearModel  #: the continuous one; its outputs are the measurements
     sampled: LinearModel  #: the same over one sample, inputs held
@@ -130,6 +133,9 @@ class KalmanFilter(Shown, Savable):
     relative_error: float
     #: whether outputs in units of angles are watched for jumps by a turn where the model does not tell that they wrap
     observes_turns: bool = True
+
+    @implemented_in("fmilin.report.result_tables:show_filter")
+    def _print_table(self, page: Sheet) -> None: ...
 
     @property
     def wrapped_outputs(self) -> dict[str, float]:

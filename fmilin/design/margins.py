@@ -29,8 +29,9 @@ from fmilin.numerics.feedback import (
 )
 from fmilin.numerics.sensitivity_curve import SIGNIFICANT, Crossing, SensitivityCurve
 from fmilin.signals import FloatArray
+from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
-from fmilin.support.verbs import html_of
+from fmilin.support.table_repr import Sheet, TableRepr
 
 ASIDE = (1e-6, 1e-5, 1e-4, 1e-3)  # relative distances from an end at which the closed loop is tested, until one decides
 GAINS_TESTED = 12  # between 1 and an end
@@ -44,8 +45,10 @@ UNIT_GAIN_ROUNDING = 1e-12  # |D| this near to 1 counts as 1: any delay then is 
 
 
 @dataclass(frozen=True, slots=True)
-class Margins:
+class Margins(TableRepr):
     """Margins of a loop that is stable when closed; NaN where there are none, and where it is not."""
+
+    _attributes = ".gain, .phase, .delay, .disk, .disk_gain, .disk_phase, .warnings"
 
     stable: bool  #: whether the closed loop is
     gain: tuple[float, float] = (math.nan, math.nan)  #: factors that it bears, down and up; 0 and inf without bounds
@@ -58,8 +61,8 @@ class Margins:
     warnings: tuple[Remark, ...] = ()  #: where two ways of computing a margin contradict each other
     loop: LinearModel | None = field(default=None, repr=False, compare=False)  #: the loop that they belong to
 
-    def _repr_html_(self) -> str:
-        return html_of(self)
+    @implemented_in("fmilin.report.designs:show_margins")
+    def _print_table(self, page: Sheet) -> None: ...
 
     @property
     def disk_gain(self) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from fmilin.signals import FloatArray, as_numbers
 from fmilin.simulation.trajectory import Trajectory
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
-from fmilin.support.verbs import Shown
+from fmilin.support.table_repr import Sheet, TableRepr
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,8 +26,10 @@ Spread = tuple[float, float] | Sequence[float] | Callable[[np.random.Generator],
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MonteCarlo(Shown):
+class MonteCarlo(TableRepr):
     """What :func:`monte_carlo` saw."""
+
+    _attributes = ".samples, .measures, .courses, .plot()"
 
     samples: dict[str, FloatArray]  #: the parameters, shape (runs,)
     measures: dict[str, FloatArray]  #: shape (runs,); NaN where a run failed
@@ -36,6 +38,9 @@ class MonteCarlo(Shown):
     #: run starts
     courses: dict[str, FloatArray]
     failures: dict[str, int]  #: why runs failed, and how many
+
+    @implemented_in("fmilin.report.designs:show_monte_carlo")
+    def _print_table(self, page: Sheet) -> None: ...
 
     @implemented_in("fmilin.report.designs:monte_carlo_figure")
     def plot(self) -> Figure:

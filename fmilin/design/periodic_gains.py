@@ -23,8 +23,9 @@ from fmilin.periodic.fourier import Interpolant, derivative
 from fmilin.periodic.model import PeriodicModel
 from fmilin.periodic.transition import factors
 from fmilin.signals import FloatArray, as_numbers
+from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
-from fmilin.support.verbs import Shown
+from fmilin.support.table_repr import Sheet, TableRepr
 from fmilin.tolerances import INACCURATE, TOO_INACCURATE
 
 DOUBLINGS = 60
@@ -115,8 +116,10 @@ class PeriodicRiccati:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PeriodicGain(Shown):
+class PeriodicGain(TableRepr):
     """What :func:`periodic_lqr` and :func:`periodic_kalman_filter` return."""
+
+    _attributes = ".gain, .riccati, .closed, .at(time)"
 
     #: shape (m, nu, P) or (m, P, ny); K of the regulator u = u0(t) - K(t) (y - y0(t)), or L of the filter, at the
     #: times of the periodic model
@@ -130,6 +133,9 @@ class PeriodicGain(Shown):
     #: of ``riccati`` in that equation, relative to its terms; its rate is that of the harmonics of the samples
     residual: float
     remarks: tuple[Remark, ...] = ()  #: where ``residual`` is not small
+
+    @implemented_in("fmilin.report.periodic:show_gain")
+    def _print_table(self, page: Sheet) -> None: ...
 
     def at(self, time: float) -> FloatArray:
         """Return the gain at a ``time`` in seconds, shape (nu, P) or (P, ny): the harmonics of the samples say it."""

@@ -28,8 +28,9 @@ from fmilin.linearization.procedure import linearize
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import one_at_a_time
 from fmilin.signals import FloatArray, as_numbers
+from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import require_field_kinds
-from fmilin.support.verbs import Shown
+from fmilin.support.table_repr import Sheet, TableRepr
 from fmilin.trimming.uncertainty import Box, VariedModel
 
 Complex = NDArray[np.complex128]
@@ -76,13 +77,18 @@ def _is_finite_complex(value: object) -> bool:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PlacedModes(Shown):
+class PlacedModes(TableRepr):
     """Parameters that meet goals; printed, it says what changed."""
+
+    _attributes = ".parameters, .before, .linear, .modes"
 
     parameters: dict[str, float]  #: each in its unit
     before: dict[str, float]  #: what they were
     linear: LinearModel  #: made anew with them
     modes: tuple[tuple[complex, complex], ...]  #: the eigenvalues that goals are about, before and after, in 1/s
+
+    @implemented_in("fmilin.report.designs:show_sentence")
+    def _print_table(self, page: Sheet) -> None: ...
 
     def __str__(self) -> str:
         changes = (f"{n} = {v:.6g} (was {self.before[n]:.6g})" for n, v in self.parameters.items())
@@ -253,13 +259,18 @@ RESTARTS = 8  # points of the box from which a fit is tried then
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class IdentifiedParameters(Shown):
+class IdentifiedParameters(TableRepr):
     """Parameters with which a linear model's response is nearest to a measured one; printed, they are a sentence."""
+
+    _attributes = ".parameters, .deviations, .linear, .residual"
 
     parameters: dict[str, float]  #: each in its unit
     deviations: dict[str, float]  #: standard deviations of them, as far as what is left of the response is noise
     linear: LinearModel  #: with these parameters
     residual: float  #: root of the mean square of (G - measured) times the weights, without unit by default
+
+    @implemented_in("fmilin.report.designs:show_sentence")
+    def _print_table(self, page: Sheet) -> None: ...
 
     def __str__(self) -> str:
         values = (f"{name} = {v:.6g} +- {self.deviations[name]:.2g}" for name, v in self.parameters.items())

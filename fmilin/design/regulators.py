@@ -20,8 +20,9 @@ from fmilin.linear_model.measured_angles import MeasuredAngles
 from fmilin.linear_model.model import LinearModel
 from fmilin.reduction.transformation import discretize
 from fmilin.signals import FloatArray, Signal, Signals, as_numbers, wrap_differences
+from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
-from fmilin.support.verbs import Shown
+from fmilin.support.table_repr import Sheet, TableRepr
 
 RELIES = 1e-3  # change of an eigenvalue z by a gain, within the errors of B, from which on the gain relies on rounding
 
@@ -44,7 +45,7 @@ class Regulator(Protocol):
         """Be told what the actuators make of the answer."""
 
 
-class KalmanRegulator(Shown, Savable):
+class KalmanRegulator(TableRepr, Savable):
     """u = u0 - K (y_hat - y0) on the estimates of a Kalman filter, which knows the limits of the actuators (LQG).
 
     Raises UsageError or UnknownNameError when shapes do not fit or an input is unknown.
@@ -57,6 +58,11 @@ class KalmanRegulator(Shown, Savable):
     drives : sequence of str, optional
         The inputs that the rows of K are for; all by default. Others are taken to stay at the operating point.
     """
+
+    _attributes = ".filter, .gain, .linear_model()"
+
+    @implemented_in("fmilin.report.designs:show_regulator")
+    def _print_table(self, page: Sheet) -> None: ...
 
     @kinds_checked
     def __init__(self, filter: KalmanFilter, gain: FloatArray, drives: Sequence[str] | None = None) -> None:  # noqa: A002
@@ -161,7 +167,7 @@ class LinearRegulator(LinearLaw):
         self._states = self._states + self._back @ (outputs - self._answered)
 
 
-class FunctionRegulator(Shown):
+class FunctionRegulator(TableRepr):
     """``function(t, read) -> u`` at every sample; without memory, or with one of its own.
 
     Parameters
@@ -170,6 +176,11 @@ class FunctionRegulator(Shown):
     reads, drives : sequence of str
     sample_time : float, in seconds
     """
+
+    _attributes = ".reads, .drives, .sample_time"
+
+    @implemented_in("fmilin.report.designs:show_regulator")
+    def _print_table(self, page: Sheet) -> None: ...
 
     @kinds_checked
     def __init__(
@@ -333,7 +344,7 @@ def _gain(linear: LinearModel, gain: FloatArray, drives: Sequence[str]) -> Float
     return K
 
 
-class EstimatorRegulator(Shown):
+class EstimatorRegulator(TableRepr):
     """What a regulator answers to estimates in place of states; the filter is told what the actuators do.
 
     Raises UsageError or UnknownNameError when the law reads what is not estimated, drives what is no input, or has
@@ -347,6 +358,11 @@ class EstimatorRegulator(Shown):
         Reads states (:func:`fmilin.design.state_feedback`, a schedule), estimated parameters among them, at the
         filter's sample time.
     """
+
+    _attributes = ".kf, .law"
+
+    @implemented_in("fmilin.report.designs:show_regulator")
+    def _print_table(self, page: Sheet) -> None: ...
 
     @kinds_checked
     def __init__(self, kf: Estimator, law: Regulator) -> None:

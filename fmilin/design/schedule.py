@@ -31,13 +31,13 @@ from fmilin.reduction.transformation import discretize
 from fmilin.signals import FloatArray, Signal, Signals, as_numbers, wrap_differences
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
-from fmilin.support.verbs import Shown
+from fmilin.support.table_repr import Sheet, TableRepr
 
 Form = Literal["trim", "velocity"]
 MOST_VARIABLES = 3
 
 
-class Schedule(Shown, Savable):
+class Schedule(TableRepr, Savable):
     """A gain-scheduled regulator; :func:`schedule` makes it, :func:`fmilin.closed_loop` runs it.
 
     It reads the scheduling variables and then the coordinates (with an estimator: the outputs), in absolute values.
@@ -50,6 +50,11 @@ class Schedule(Shown, Savable):
         Variables of the plant that it reads, the scheduling variables first, and inputs that it sets.
     table : ScheduleTable
     """
+
+    _attributes = ".report, .step(at, read), .linear_model(at), .along(values), .save(path)"
+
+    @implemented_in("fmilin.report.designs:show_schedule")
+    def _print_table(self, page: Sheet) -> None: ...
 
     def __init__(
         self,

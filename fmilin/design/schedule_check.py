@@ -26,7 +26,8 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.families.grid import Grid, around, errors_of_neighbours
 from fmilin.linear_model.no_response import is_at_rest
 from fmilin.signals import FloatArray
-from fmilin.support.verbs import Shown
+from fmilin.support.implemented_in import implemented_in
+from fmilin.support.table_repr import Sheet, TableRepr
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,10 @@ class ScheduleVerdict:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ScheduleReport(Shown):
+class ScheduleReport(TableRepr):
     """The closed loop of a schedule over its range."""
+
+    _attributes = ".points, .verdicts, .weakest, .holes"
 
     over: tuple[str, ...]  #: the scheduling variables
     #: shape (n, k); where it was looked at: the grid and the middles of its cells; holes are left out
@@ -149,6 +152,9 @@ class ScheduleReport(Shown):
     verdicts: tuple[ScheduleVerdict, ...]  #: of the points
     holes: dict[str, int]  #: why points of the grid have no gains, and how many
     remarks: tuple[str, ...]  #: sentences on what to know
+
+    @implemented_in("fmilin.report.designs:show_schedule_report")
+    def _print_table(self, page: Sheet) -> None: ...
 
     @property
     def weakest(self) -> list[int]:

@@ -23,8 +23,9 @@ from fmilin.families.family import LinearFamily
 from fmilin.linear_model.model import LinearModel
 from fmilin.numerics.feedback import StateSpace
 from fmilin.signals import FloatArray, as_numbers
+from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
-from fmilin.support.verbs import Shown
+from fmilin.support.table_repr import Sheet, TableRepr
 
 if TYPE_CHECKING:
     import control
@@ -38,8 +39,10 @@ ATTAINED = 1.0 + 1e-3  # of a goal, as a ratio
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Tuned(Shown):
+class Tuned(TableRepr):
     """What :func:`tune` found."""
+
+    _attributes = ".parameters, .controller, .disk_margins, .bandwidths, .attained"
 
     parameters: dict[str, float]  #: by name
     controller: Any  #: from r - y to u
@@ -49,6 +52,9 @@ class Tuned(Shown):
     plants: tuple[Any, ...] = ()  #: between ``input`` and ``output``, as systems of python-control
     #: makes the controller from the parameters, where it is one of fmilin's structures
     structure: Callable[..., Any] | None = None
+
+    @implemented_in("fmilin.report.designs:show_tuned")
+    def _print_table(self, page: Sheet) -> None: ...
 
 
 @kinds_checked

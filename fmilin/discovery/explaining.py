@@ -12,12 +12,15 @@ from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import one_at_a_time
-from fmilin.support.verbs import Shown
+from fmilin.support.implemented_in import implemented_in
+from fmilin.support.table_repr import Sheet, TableRepr
 
 
 @dataclass(frozen=True, repr=False)
-class Explanation(Shown):
+class Explanation(TableRepr):
     """Why an input does not move an output."""
+
+    _attributes = ".kind, .culprits, .confirmed"
 
     input: str  #: by name
     output: str  #: by name
@@ -27,6 +30,9 @@ class Explanation(Shown):
     culprits: tuple[str, ...]  #: the variables, parameters, constraints, members or wires that it is due to
     text: str  #: the same in words, with what to change
     confirmed: bool  #: whether the channel answers when that alone is changed
+
+    @implemented_in("fmilin.report.designs:show_sentence")
+    def _print_table(self, page: Sheet) -> None: ...
 
     def __str__(self) -> str:
         return f"{self.input} to {self.output}: {self.text}"

@@ -8,7 +8,8 @@ from typing import Any
 from fmilin.constraints.declared import Constraint, Level
 from fmilin.diagnostics import Remark
 from fmilin.model.files import toml_string
-from fmilin.support.verbs import Shown
+from fmilin.support.implemented_in import implemented_in
+from fmilin.support.table_repr import Sheet, TableRepr
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,10 @@ class KeptOut:
 
 
 @dataclass(frozen=True, repr=False)
-class Discovery(Shown):
+class Discovery(TableRepr):
     """The constraints of a model."""
+
+    _attributes = ".findings, .kept_out, .constraints"
 
     findings: tuple[Finding, ...]  #: what is to be declared
     kept_out: tuple[KeptOut, ...]  #: what stays what it is, and is no constraint
@@ -46,6 +49,9 @@ class Discovery(Shown):
     seconds: float = 0.0  #: that it took, in s
     warnings: tuple[Remark, ...] = ()  #: remarks on the search
     name: str = ""  #: of the model
+
+    @implemented_in("fmilin.report.result_tables:show_discovery")
+    def _print_table(self, page: Sheet) -> None: ...
 
     @property
     def constraints(self) -> list[str]:

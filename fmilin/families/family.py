@@ -24,7 +24,7 @@ from fmilin.linear_model.no_response import is_at_rest
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
-from fmilin.support.verbs import Shown
+from fmilin.support.table_repr import Sheet, TableRepr
 
 if TYPE_CHECKING:
     import control
@@ -94,12 +94,14 @@ class Choice:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LinearFamily(Shown, Sequence[LinearModel]):
+class LinearFamily(TableRepr, Sequence[LinearModel]):
     r"""Linear models of one plant on a grid of operating points.
 
     As a sequence it has one linear model per point, in the order of the grid, the last axis fastest. ``family[3]`` and
     ``family[2, 5]`` are linear models, slices are families.
     """
+
+    _attributes = ".ok, .eigenvalues, .mode_events, .array(name); family[k] is a model"
 
     grid: Grid  #: where the points lie
     template: Template  #: what all linear models share
@@ -116,6 +118,9 @@ class LinearFamily(Shown, Sequence[LinearModel]):
     descriptors: Mapping[int, Descriptor] = field(default_factory=dict, repr=False)
     #: the model, where it keeps its equations as they are written: descriptor systems are computed when asked for
     described_by: Model | None = field(default=None, repr=False)
+
+    @implemented_in("fmilin.report.result_tables:show_family")
+    def _print_table(self, page: Sheet) -> None: ...
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the model, which may hold compiled code: a pickled family has the systems that were computed."""

@@ -13,7 +13,8 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.formulations.form import Basis, ConstrainedForm, MotionTerms, require_method
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
-from fmilin.support.verbs import Shown
+from fmilin.support.implemented_in import implemented_in
+from fmilin.support.table_repr import Sheet, TableRepr
 from fmilin.tolerances import NO_INERTIA, SYMMETRIC
 
 
@@ -78,8 +79,10 @@ ComplexArray = NDArray[np.complex128]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Spectrum(Shown):
+class Spectrum(TableRepr):
     """The eigenvalues of one formulation at one point."""
+
+    _attributes = ".eigenvalues, .is_true, .vectors, .errors"
 
     formulation: str  # minimal, redundant or unconstrained coordinate set (González et al.)
     # how in words: ``"SVD"``, ``"QZ, Phi_q in A"``, ``"penalty, alpha = 1e+06, xi = 1, omega = 10"``, ``"shift-invert
@@ -100,6 +103,9 @@ class Spectrum(Shown):
     # of the eigenvalue problem and its parts: ``{"n": 5, "m": 4, "order": 14}``
     sizes: Mapping[str, int] = field(default_factory=dict)
     remarks: tuple[Remark, ...] = ()
+
+    @implemented_in("fmilin.report.formulations:show_spectrum")
+    def _print_table(self, page: Sheet) -> None: ...
 
     @property
     def true(self) -> ComplexArray:

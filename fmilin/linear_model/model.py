@@ -15,7 +15,7 @@ from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
-from fmilin.support.verbs import Shown
+from fmilin.support.table_repr import Sheet, TableRepr
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,14 +34,19 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Point(Shown):
+class Point(TableRepr):
     """The operating point that the model really held, read back from it, by name and in the model's units."""
+
+    _attributes = ".states, .inputs, .outputs, .parameters"
 
     time: float
     states: Mapping[str, float]  # all N states
     inputs: Mapping[str, float]
     outputs: Mapping[str, float]
     parameters: Mapping[str, float] = field(default_factory=dict)  # only those changed from the model's own values
+
+    @implemented_in("fmilin.report.result_tables:show_named_point")
+    def _print_table(self, page: Sheet) -> None: ...
 
     def __getitem__(self, name: str) -> float:
         """Return a state, an input or an output by its name, as at an operating point."""
@@ -91,8 +96,10 @@ class EntryErrors:
 
 
 @dataclass(frozen=True, repr=False)
-class LinearModel(Shown):
+class LinearModel(TableRepr):
     """``x_dot = f0 + A (y - y0) + B (u - u0)``, ``out = g0 + C (y - y0) + D (u - u0)``: P independent coordinates."""
+
+    _attributes = ".modes(), .point, .full_states, .warnings"
 
     A: FloatArray  #: shape (P, P)
     B: FloatArray  #: shape (P, nu)
@@ -126,6 +133,9 @@ class LinearModel(Shown):
     derivatives: Mapping[str, Derivative] = field(default_factory=dict, repr=False, compare=False)
     #: Of a co-simulation FMU with a fixed step inside: the discrete model over that step, in the same coordinates.
     discrete: LinearModel | None = field(default=None, repr=False, compare=False)
+
+    @implemented_in("fmilin.report.notebook:show_linear_model")
+    def _print_table(self, page: Sheet) -> None: ...
 
     def __post_init__(self) -> None:
         if self.T_u.size == 0:

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from fmilin.numerics.eigenvalue_errors import compute_eigenvalue_errors, compute_eigenvalues, group_eigenvalues
 from fmilin.signals import FloatArray
-from fmilin.support.verbs import Shown
+from fmilin.support.implemented_in import implemented_in
+from fmilin.support.table_repr import Sheet, TableRepr
 
 Complex = NDArray[np.complex128]
 
@@ -49,10 +50,15 @@ class Mode:
         return -self.eigenvalue.real / self.frequency if self.frequency > 0 else float("nan")
 
 
-class Modes(Shown, tuple[Mode, ...]):
+class Modes(TableRepr, tuple[Mode, ...]):
     """The modes of a linear model, slowest first."""
 
+    _attributes = "each has .eigenvalue, .frequency, .damping_ratio, .shape"
+
     __slots__ = ()
+
+    @implemented_in("fmilin.report.notebook:show_modes")
+    def _print_table(self, page: Sheet) -> None: ...
 
 
 def modes_of(A: FloatArray, T: FloatArray, sample_time: float = 0.0, E: FloatArray | None = None) -> Modes:

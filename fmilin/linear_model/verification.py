@@ -12,7 +12,7 @@ from fmilin.diagnostics import Remark
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray
 from fmilin.support.implemented_in import implemented_in
-from fmilin.support.verbs import Shown
+from fmilin.support.table_repr import Sheet, TableRepr
 
 Kind = Literal["point", "offset", "step", "sine", "drift"]
 
@@ -87,14 +87,19 @@ class Channel:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Verification(Shown):
+class Verification(TableRepr):
     """A linear model compared with the nonlinear one."""
+
+    _attributes = ".table(), .channels"
 
     channels: tuple[Channel, ...]  #: one for each excitation
     horizon: float  #: how long each response was followed, in seconds
     evaluations: int  #: visits to the nonlinear model
     model: ModelInfo  #: of the nonlinear model
     remarks: tuple[Remark, ...] = ()  #: on the comparison
+
+    @implemented_in("fmilin.report.verification:show_verification")
+    def _print_table(self, page: Sheet) -> None: ...
 
     @property
     def passed(self) -> bool:

@@ -20,7 +20,8 @@ from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.diagnostics import Remark
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.signals import FloatArray, Signals
-from fmilin.support.verbs import html_of, text_of
+from fmilin.support.implemented_in import implemented_in
+from fmilin.support.table_repr import Sheet, TableRepr
 
 if TYPE_CHECKING:
     from fmilin.codegen.implicit import ImplicitSystem
@@ -50,9 +51,11 @@ class ModelInfo:
     fmi_version: str = ""  # empty for native models
 
 
-@dataclass(frozen=True, slots=True)
-class OperatingPoint:
+@dataclass(frozen=True, slots=True, repr=False)
+class OperatingPoint(TableRepr):
     """A point of a model: all states, dependent ones included, and the inputs."""
+
+    _attributes = ".states, .inputs, .parameters"
 
     time: float  #: in seconds
     states: FloatArray  #: shape (N,)
@@ -68,11 +71,8 @@ class OperatingPoint:
     #: where that is rounding. At a double root, which is known to the root of rounding, it decides about stability.
     slope_changes: FloatArray | None = field(default=None, repr=False, compare=False)
 
-    def __repr__(self) -> str:
-        return text_of(self)
-
-    def _repr_html_(self) -> str:
-        return html_of(self)
+    @implemented_in("fmilin.report.result_tables:show_plain_point")
+    def _print_table(self, page: Sheet) -> None: ...
 
     def __getitem__(self, name: str) -> float:
         """Return a state or an input by its name: ``point["phi"]``, as at the point of a linear model."""
@@ -241,11 +241,13 @@ class ExactSlopes(ABC):
         return None
 
 
-class Model(ABC):
+class Model(TableRepr, ABC):
     """A dynamic model ``x' = f(t, x, u)``, ``out = c(t, x, u)`` whose states may obey constraints.
 
     Threads may share one: the functions of fmilin that take a model take turns. Models of their own work side by side.
     """
+
+    _attributes = ".states, .outputs, .parameters, .constraints"
 
     info: ModelInfo
     states: Signals  #: N of them in the model's order, like ``inputs`` (nu) and ``outputs`` (ny); any may be empty
@@ -272,13 +274,13 @@ class Model(ABC):
     #: whether its equations are sparse matrices, :meth:`sparse_form`, and it may be too large for others
     sparse: bool = False
 
+    @implemented_in("fmilin.report.notebook:show_model")  # noqa: B027 - the body is in that module
+    def _print_table(self, page: Sheet) -> None: ...
+
     def __repr__(self) -> str:
         if not hasattr(self, "constraints"):  # still being built: a debugger asks
             return object.__repr__(self)
-        return text_of(self)
-
-    def _repr_html_(self) -> str:
-        return html_of(self)
+        return super().__repr__()
 
     @property
     def notes(self) -> tuple[str, ...]:

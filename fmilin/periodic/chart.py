@@ -24,15 +24,17 @@ from fmilin.signals import FloatArray
 from fmilin.simulation.inputs import Inputs
 from fmilin.simulation.run import RunRequest
 from fmilin.support.implemented_in import implemented_in
-from fmilin.support.verbs import Shown
+from fmilin.support.table_repr import Sheet, TableRepr
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FloquetChart(Shown):
+class FloquetChart(TableRepr):
     """What Floquet's theory says at the points of a grid."""
+
+    _attributes = ".axes, .multipliers, .stable, .margin, .campbell(), .stability()"
 
     axes: Mapping[str, FloatArray]  #: shape (n,); what varies, in its own unit
     period: FloatArray  #: shape (\*shape); in seconds; NaN where no periodic motion was found, as in all arrays
@@ -44,6 +46,9 @@ class FloquetChart(Shown):
     reasons: NDArray[np.object_]  #: shape (\*shape); why there is nothing; empty where there is something
     name: str = ""  #: of the model
     undecided: NDArray[np.bool_] | None = None  #: shape (\*shape); where the errors of the multipliers leave it open
+
+    @implemented_in("fmilin.report.periodic:show_chart")
+    def _print_table(self, page: Sheet) -> None: ...
 
     @property
     def unstable(self) -> NDArray[np.bool_]:

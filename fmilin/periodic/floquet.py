@@ -16,7 +16,8 @@ from fmilin.periodic.fourier import ComplexArray, Interpolant, harmonics, with_u
 from fmilin.periodic.transition import CONVERGED, condensed, factors, logarithms_of_multipliers, product
 from fmilin.periodic.verdict import Verdict, doubt_neutrality, judge_multipliers
 from fmilin.signals import FloatArray, Signals
-from fmilin.support.verbs import Shown
+from fmilin.support.implemented_in import implemented_in
+from fmilin.support.table_repr import Sheet, TableRepr
 
 EPS = float(np.finfo(np.float64).eps)
 INTEGRATED = 4.0  # times the convergence of the transition matrix: what its integration may be off
@@ -69,8 +70,10 @@ class Periodic:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Floquet(Shown):
+class Floquet(TableRepr):
     """What becomes of small deviations from a periodic motion: y(t) = p(t) e^(lambda t), p of the period T."""
+
+    _attributes = ".multipliers, .exponents, .modes, .participation"
 
     multipliers: ComplexArray  #: shape (P,); mu: by what a mode has grown after a period; largest first
     #: shape (P,); lambda = log(mu)/T in 1/s, imaginary parts in (-pi/T, pi/T]: they are known modulo 2 pi/T
@@ -92,6 +95,9 @@ class Floquet(Shown):
     orbitally_stable: bool | None = None
     #: shape (P,); how far each multiplier may be off
     multiplier_errors: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    @implemented_in("fmilin.report.periodic:show_floquet")
+    def _print_table(self, page: Sheet) -> None: ...
 
     @cached_property
     def margin(self) -> float:

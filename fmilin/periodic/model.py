@@ -26,14 +26,16 @@ from fmilin.periodic.transition import Matrices, lifted_matrices, lifted_signals
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
-from fmilin.support.verbs import Shown
+from fmilin.support.table_repr import Sheet, TableRepr
 
 EXACT = ("exact", 0, 0)  # how slopes were taken, of what is made of them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PeriodicModel(Shown):
+class PeriodicModel(TableRepr):
     """y' = A(t) y + B(t) u, out = C(t) y + D(t) u: deviations from a periodic motion, at m equally spaced times."""
+
+    _attributes = ".A, .B, .C, .D, .floquet(), .family()"
 
     A: FloatArray  #: shape (m, P, P); the rate at which carried coordinates turn is in it
     B: FloatArray  #: shape (m, P, nu)
@@ -62,6 +64,9 @@ class PeriodicModel(Shown):
     transitions: FloatArray | None = None
     #: shape (P, P), or None; what the distance of the true orbit may change in the monodromy matrix
     monodromy_error: FloatArray | None = None
+
+    @implemented_in("fmilin.report.periodic:show_periodic")
+    def _print_table(self, page: Sheet) -> None: ...
 
     @property
     def phases(self) -> FloatArray:

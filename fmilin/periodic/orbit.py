@@ -17,15 +17,18 @@ from fmilin.signals import FloatArray
 from fmilin.simulation.inputs import input_course
 from fmilin.simulation.run import RunRequest, simulate_at
 from fmilin.simulation.trajectory import EventRecord
-from fmilin.support.verbs import Shown
+from fmilin.support.implemented_in import implemented_in
+from fmilin.support.table_repr import Sheet, TableRepr
 from fmilin.trimming.request import quantity
 
 AT_EVENT = 1e-6  # of the period: an event that near to its beginning could come before or after it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PeriodicOrbit(Shown):
+class PeriodicOrbit(TableRepr):
     """A periodic motion of a model."""
+
+    _attributes = ".times, .points, .shift, .free"
 
     model: Model  #: with the parameters of the orbit
     period: float  #: in seconds
@@ -47,6 +50,9 @@ class PeriodicOrbit(Shown):
     regularity: float = np.nan
     #: shape (N, N), or None; what that distance may change in the deviations of all states after a period
     monodromy_error: FloatArray | None = None
+
+    @implemented_in("fmilin.report.periodic:show_orbit")
+    def _print_table(self, page: Sheet) -> None: ...
 
     @property
     def measured(self) -> bool:

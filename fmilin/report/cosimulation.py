@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from fmilin.report.page import Sheet
+    from fmilin.support.table_repr import Sheet
 
 
 def show_cosimulation(cosimulation: Cosimulation, page: Sheet) -> None:

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fmilin.linear_model.measured_angles import describe_wrapped
 from fmilin.report.figures import COLORS, QUIET, gridded, labelled, plain, titled_figure
 from fmilin.report.numbers import shortened
-from fmilin.report.page import Sheet
 from fmilin.report.table import print_fact, print_remarks, print_rows, simple_table
 from fmilin.signals import FloatArray, Signal
+from fmilin.support.table_repr import Sheet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fmilin.design.estimation.consistency import Filtered
+    from fmilin.design.estimation.estimator import Estimator
+    from fmilin.design.frequency_response import FrequencyResponse
+    from fmilin.design.margins import Margins
     from fmilin.design.monte_carlo import MonteCarlo
+    from fmilin.design.regulators import EstimatorRegulator, FunctionRegulator, KalmanRegulator
+    from fmilin.design.schedule import Schedule
+    from fmilin.design.schedule_check import ScheduleReport
+    from fmilin.design.tuning import Tuned
 
 WEAKEST = 8  # points shown
 
 
-def show_schedule(schedule: Any, page: Sheet) -> None:  # of the room beside this one
+def show_schedule(schedule: Schedule, page: Sheet) -> None:
     """Print what it reads and sets, over which ranges, and its report."""
     axes = zip(schedule.over, schedule.table.axes, strict=True)
     print_fact(page, "Schedule", [f"of {schedule.family.template.model.name}", f"{schedule.form} form"])
@@ -36,7 +43,7 @@ def show_schedule(schedule: Any, page: Sheet) -> None:  # of the room beside thi
     show_schedule_report(schedule.report, page)
 
 
-def show_schedule_report(report: Any, page: Sheet) -> None:
+def show_schedule_report(report: ScheduleReport, page: Sheet) -> None:
     """Print how many points are stable, the weakest of them, holes and remarks."""
     counts = [f"{report.count(k)} {k}" for k in ("stable", "uncertain", "unstable")]
     print_fact(page, "Closed loop", [f"of {len(report.verdicts)} points {counts[0]}", *counts[1:]])
@@ -57,7 +64,7 @@ def show_schedule_report(report: Any, page: Sheet) -> None:
         page.print(remark)
 
 
-def show_response(measured: Any, page: Sheet) -> None:
+def show_response(measured: FrequencyResponse, page: Sheet) -> None:
     """Print magnitude and phase at every frequency, of the first outputs and the first amplitude."""
     sizes = ", ".join(f"{a:.4g}" for a in measured.amplitudes)
     print_fact(page, "Measured", [f"from {shortened(measured.input.name)}", f"amplitude {sizes} {measured.input.unit}"])
@@ -72,12 +79,12 @@ def show_response(measured: Any, page: Sheet) -> None:
     print_rows(page, ("w [rad/s]", *heads), rows, columns="r" * (1 + len(heads)))
 
 
-def show_sentence(result: Any, page: Sheet) -> None:
+def show_sentence(result: object, page: Sheet) -> None:
     """Print what a result says of itself."""
     page.print(str(result))
 
 
-def show_margins(margins: Any, page: Sheet) -> None:
+def show_margins(margins: Margins, page: Sheet) -> None:
     """Print the margins of a loop, one a line, with the frequencies that they belong to."""
     if not margins.stable:
         page.print(str(margins))
@@ -99,7 +106,7 @@ def _write_frequency(frequency: float) -> str:
     return "" if math.isnan(frequency) else f" at {frequency:.4g} rad/s"
 
 
-def show_regulator(regulator: Any, page: Sheet) -> None:
+def show_regulator(regulator: FunctionRegulator | KalmanRegulator | EstimatorRegulator, page: Sheet) -> None:
     """Print what a regulator reads and drives, how often, and its gain."""
     print_fact(page, "Reads", [", ".join(shortened(n) for n in regulator.reads[:12])])
     print_fact(page, "Drives", [", ".join(shortened(n) for n in regulator.drives[:12])])
@@ -108,7 +115,7 @@ def show_regulator(regulator: Any, page: Sheet) -> None:
         print_fact(page, "Gain", [", ".join(f"{k:.5g}" for k in row[:12])])
 
 
-def show_tuned(tuned: Any, page: Sheet) -> None:
+def show_tuned(tuned: Tuned, page: Sheet) -> None:
     """Print the parameters, and the loop of every plant."""
     print_fact(page, "Parameters", [f"{name} = {value:.6g}" for name, value in tuned.parameters.items()])
     print_fact(page, "Goals", ["reached" if tuned.attained else "not reached"])
@@ -117,7 +124,7 @@ def show_tuned(tuned: Any, page: Sheet) -> None:
     print_rows(page, ("Plant", "Disk margin", "Bandwidth [rad/s]"), rows, columns="rrr")
 
 
-def show_monte_carlo(study: Any, page: Sheet) -> None:
+def show_monte_carlo(study: MonteCarlo, page: Sheet) -> None:
     """Print the statistics of every measure, and failures."""
     runs = len(next(iter(study.samples.values()), study.times))
     failed = sum(study.failures.values())
@@ -154,7 +161,7 @@ MOST_PANELS = 8  # states that are drawn
 NAMES = 8  # measurements that are named
 
 
-def show_estimator(estimator: Any, page: Sheet) -> None:  # of the room beside this one
+def show_estimator(estimator: Estimator, page: Sheet) -> None:
     """Print the present estimate with its standard deviations."""
     names = estimator.model.outputs.names
     kind = f"{estimator.kind.upper()} every {estimator.sample_time:g} s"
@@ -170,7 +177,7 @@ def show_estimator(estimator: Any, page: Sheet) -> None:  # of the room beside t
         print_remarks(page, estimator.remarks)
 
 
-def show_filtered(filtered: Any, page: Sheet) -> None:
+def show_filtered(filtered: Filtered, page: Sheet) -> None:
     """Print the last estimate, and whether innovations are as large as expected, and white."""
     mean, low, high = filtered.mean_nis
     times = f"{filtered.times[0]:g} s to {filtered.times[-1]:g} s" if len(filtered.times) else "no samples"

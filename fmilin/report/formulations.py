@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from fmilin.diagnostics import Remark
     from fmilin.formulations.form import ConstrainedForm
-    from fmilin.report.page import Sheet
+    from fmilin.support.table_repr import Sheet
 
 MOST = 40  # rows shown of a table; the rest is counted
 MOST_NAMES = 8

@@ -1,5 +1,7 @@
 """What is printed on a terminal, collected for an interpreter's answer or a notebook: plain text, or tables of HTML."""
 
+from __future__ import annotations
+
 import io
 import re
 import sys
@@ -15,12 +17,12 @@ from rich.table import Table
 from rich.text import Text
 
 from fmilin.support.encodings import replace_unencodable
+from fmilin.support.table_repr import Item, Sheet
 
 MOST_LINES = 40  # of a representation, its hint included
 WIDTH = 80
 UNBROKEN = 1_000_000  # columns of a page of HTML: there the browser breaks lines
 LEAST_ROWS = 2  # of a table that is cut
-Item = Text | Table | str
 _MORE = re.compile(r"and (\d+) more")
 
 
@@ -48,8 +50,7 @@ class Terminal(Console):
         super().print(*(self.wording(item) if isinstance(item, str) else item for item in objects), **options)
 
 
-Sheet = Console | Page  # what tables are printed on
-Show = Callable[[Page], None]  # prints something on a page, the same items whatever its width
+Show = Callable[[Sheet], None]  # prints something on a page, the same items whatever its width
 
 
 @dataclass(frozen=True)

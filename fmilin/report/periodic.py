@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,11 +17,13 @@ from fmilin.report.family_pictures import rays_of_orders
 from fmilin.report.figures import COLORS, QUIET, UNSTABLE, gridded, line_style, over_one_axis, titled_figure
 from fmilin.report.linear_pictures import shade_outside_unit_circle
 from fmilin.report.numbers import cluster_text, eigenvalue_text, error_text, rough, shortened, value_with_unit
-from fmilin.report.page import Sheet
 from fmilin.report.table import print_fact, print_names, print_remarks, simple_table, table_of
+from fmilin.support.table_repr import Sheet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from fmilin.design.periodic_gains import PeriodicGain
 
 NAMES = 8  # shown of a list
 MODES = 24
@@ -54,7 +56,7 @@ def show_periodic(periodic: PeriodicModel, page: Sheet) -> None:
     print_remarks(page, periodic.remarks)
 
 
-def show_gain(gain: Any, page: Sheet) -> None:  # of the room beside this one
+def show_gain(gain: PeriodicGain, page: Sheet) -> None:
     """Print what gains along a motion make of it."""
     _, rows, columns = gain.gain.shape
     print_fact(page, "Gain", [f"{rows} x {columns} at {len(gain.gain)} phases", f"of {rough(np.abs(gain.gain).max())}"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +17,9 @@ from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.report.family_pictures import mode_numbers
 from fmilin.report.figures import COLORS, QUIET, gridded, labelled, titled_figure
 from fmilin.report.numbers import cluster_text, hide_rounding, rough, shortened, value_with_unit
-from fmilin.report.page import Sheet
 from fmilin.report.table import Fact, print_fact, print_facts, print_names, print_remarks, print_rows, table_of
 from fmilin.signals import FloatArray, Signals, rate_unit
+from fmilin.support.table_repr import Sheet
 from fmilin.trimming.many_starts import OperatingPoints
 from fmilin.trimming.report import TrimmedPoint, TrimReport
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.table import Table
 
+    from fmilin.design.kalman import KalmanFilter
     from fmilin.families.family import LinearFamily
 
 MOST_STATES = 60  # longer tables are cut, and say how much was left out
@@ -203,7 +204,7 @@ def show_named_point(point: Point, page: Sheet) -> None:
             print_rows(page, (f"{title} ({len(values)})", "Value"), rows, columns="lr")
 
 
-def show_filter(kalman: Any, page: Sheet) -> None:  # of the room beside this one
+def show_filter(kalman: KalmanFilter, page: Sheet) -> None:
     """Print how well each coordinate is known after a measurement, and what the filter takes from which one."""
     names = kalman.linear.outputs.names
     print_fact(page, "Kalman filter", [f"every {kalman.sampled.sample_time:g} s", f"of {kalman.linear.model.name}"])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from fmilin.fmi.read.description import Description, Variable
     from fmilin.options import FmuOptions
-    from fmilin.report.page import Sheet
+    from fmilin.support.table_repr import Sheet
 
 MOST_ROWS = 40
 SIGNALS = ("states", "inputs", "outputs", "parameters")

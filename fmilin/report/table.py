@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
     from fmilin.linear_model.modes import Mode
     from fmilin.periodic.model import PeriodicModel
-    from fmilin.report.page import Sheet
+    from fmilin.support.table_repr import Sheet
 
 MOST_SIGNALS = 24  # longer lists are cut, and say how much was left out
 FEW = 8  # names of a result of many models

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fmilin.composition.linear_response import Comparison
-    from fmilin.report.page import Sheet
     from fmilin.simulation.trajectory import Trajectory
+    from fmilin.support.table_repr import Sheet
 
 MOST_LINES = 8
 MOST_PANELS = 6

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.table import Table
 
-    from fmilin.report.page import Sheet
+    from fmilin.support.table_repr import Sheet
 
 MOST_REASONS = 6  # more failed channels are counted, not explained
 

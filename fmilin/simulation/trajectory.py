@@ -17,7 +17,8 @@ from fmilin.errors import UnknownNameError, UsageError
 from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray, Signals
 from fmilin.simulation.inputs import InputTable
-from fmilin.support.verbs import Shown
+from fmilin.support.implemented_in import implemented_in
+from fmilin.support.table_repr import Sheet, TableRepr
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,10 @@ class Statistics:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trajectory(Shown):
+class Trajectory(TableRepr):
     """K samples of a motion."""
+
+    _attributes = ".times, .states, .outputs, .drift, .events"
 
     #: shape (K,); in seconds, never decreasing; at an event there is a sample before and one after it
     times: FloatArray
@@ -72,6 +75,9 @@ class Trajectory(Shown):
     statistics: Statistics  #: what it took
     parameters: tuple[tuple[str, float], ...] = ()  #: those changed from the model's own values
     remarks: tuple[Remark, ...] = ()  #: on the run
+
+    @implemented_in("fmilin.report.trajectory:show_trajectory")
+    def _print_table(self, page: Sheet) -> None: ...
 
     @property
     def formulation(self) -> str:

@@ -12,7 +12,8 @@ from fmilin.diagnostics import Remark
 from fmilin.linear_model.stability import Stability
 from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray, Signals
-from fmilin.support.verbs import Shown
+from fmilin.support.implemented_in import implemented_in
+from fmilin.support.table_repr import Sheet, TableRepr
 from fmilin.trimming.request import TrimRequest
 
 
@@ -25,8 +26,10 @@ class FreeDirection:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TrimReport(Shown):
+class TrimReport(TableRepr):
     """What was found beside the point."""
+
+    _attributes = ".rates, .moving, .free_directions, .remarks"
 
     states: Signals  # of the model
     inputs: Signals  # of the model
@@ -58,6 +61,9 @@ class TrimReport(Shown):
     preferred: float | None = None  # the least value of what was to be minimized, or as near as possible
     # by how much that would change per unit of each target and of each bound that binds
     multipliers: Mapping[str, float] = field(default_factory=dict)
+
+    @implemented_in("fmilin.report.result_tables:show_report")
+    def _print_table(self, page: Sheet) -> None: ...
 
     @property
     def is_equilibrium(self) -> bool:
@@ -95,14 +101,17 @@ class TrimReport(Shown):
         return float(self.rates[self.states.index_of(name, "a state of the model")])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TrimmedPoint(OperatingPoint):
     """An :class:`fmilin.OperatingPoint` from :func:`fmilin.trim`; ``parameters`` are those fixed or solved for."""
+
+    _attributes = ".states, .inputs, .parameters"
 
     report: TrimReport  #: rates, free directions, stability: what was found beside the point
     request: TrimRequest | None = None  #: what was fixed, free and steady: the point moves with parameters as it has it
 
-    __repr__ = OperatingPoint.__repr__
+    @implemented_in("fmilin.report.result_tables:show_point")
+    def _print_table(self, page: Sheet) -> None: ...
 
     def same_place(self, other: TrimmedPoint) -> bool:
         """Whether the ``other`` point is the same solution, up to what two searches may differ by."""

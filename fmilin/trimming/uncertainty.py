@@ -25,7 +25,7 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import one_at_a_time
 from fmilin.signals import FloatArray, Signal, Signals, as_numbers
 from fmilin.support.implemented_in import implemented_in
-from fmilin.support.verbs import Shown
+from fmilin.support.table_repr import Sheet, TableRepr
 from fmilin.trimming.procedure import search
 from fmilin.trimming.report import TrimmedPoint
 
@@ -104,8 +104,10 @@ SAFETY = 1.5  # by which the bound of the remainder is more than the largest tha
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Uncertain(Shown):
+class Uncertain(TableRepr):
     """A family of linear models over a box of parameters; see :func:`fmilin.uncertain`."""
+
+    _attributes = ".nominal, .M, .blocks, .box, .at(...), .sample(n)"
 
     nominal: LinearModel  #: in the middle of the box, with its derivatives
     #: its first inputs w and first outputs z are those of the blocks, w = d z; then those of the nominal model
@@ -115,6 +117,9 @@ class Uncertain(Shown):
     #: by matrix, A to D, of its shape: how far the true entries may be from the affine ones in the box, as measured at
     #: its corners and between, enlarged by one half
     remainder: Mapping[str, FloatArray]
+
+    @implemented_in("fmilin.report.notebook:show_uncertain")
+    def _print_table(self, page: Sheet) -> None: ...
 
     def at(self, parameters: Mapping[str, float]) -> LinearModel:
         """Return the affine linear model where some ``parameters`` have other values, the others in the middle.

@@ -14,7 +14,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.signals import FloatArray, Signals, as_numbers
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
-from fmilin.support.verbs import Shown
+from fmilin.support.table_repr import Sheet, TableRepr
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,8 +23,10 @@ LAGS = 20  # of autocorrelations
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Filtered(Shown):
+class Filtered(TableRepr):
     """What a filter made of recorded data: K samples, N states, m outputs; :func:`filtered` makes it."""
+
+    _attributes = ".states, .deviations, .nis, .whiteness(), .plot()"
 
     times: FloatArray  #: shape (K,)
     states: FloatArray  #: shape (K, N), estimates
@@ -34,6 +36,9 @@ class Filtered(Shown):
     state_signals: Signals  #: of ``states``
     output_signals: Signals  #: of what was measured
     log_likelihood: float  #: of the measurements, a sum of logarithms of densities, in their units
+
+    @implemented_in("fmilin.report.designs:show_filtered")
+    def _print_table(self, page: Sheet) -> None: ...
 
     @property
     def nis(self) -> FloatArray:

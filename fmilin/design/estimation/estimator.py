@@ -20,7 +20,7 @@ from fmilin.errors import UsageError
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.implemented_in import implemented_in
-from fmilin.support.verbs import Shown
+from fmilin.support.table_repr import Sheet, TableRepr
 
 KINDS: Mapping[str, Filter] = {"ekf": Linearized(), "iekf": Linearized(10), "ukf": SigmaPoints()}  # and "mhe"
 MEMORY = 10_000  # samples whose innovations are remembered
@@ -57,7 +57,7 @@ class Passed:
     filter: Filter  # with what it remembered before
 
 
-class Estimator(Shown):
+class Estimator(TableRepr):
     """A filter on a nonlinear model; :func:`estimator` makes it.
 
     Attributes
@@ -69,6 +69,11 @@ class Estimator(Shown):
     R : array, shape (m, m)
         Covariance of the measurements, without process noise that reaches them at once.
     """
+
+    _attributes = ".x, .covariance, .deviations, .nis, .remarks"
+
+    @implemented_in("fmilin.report.designs:show_estimator")
+    def _print_table(self, page: Sheet) -> None: ...
 
     def __init__(
         self,

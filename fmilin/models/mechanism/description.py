@@ -12,7 +12,8 @@ from fmilin.models.mechanism import elements
 from fmilin.models.mechanism.elements import VECTORS, Actuator, Force, JointForce, LineForce, Motion, Torque
 from fmilin.models.mechanism.part import Part, Vector, vector
 from fmilin.models.mechanism.parts import SPEEDS, Body, Joint, Loop
-from fmilin.support.verbs import Shown
+from fmilin.support.implemented_in import implemented_in
+from fmilin.support.table_repr import Sheet, TableRepr
 
 Input = JointForce | Force | Torque | LineForce | Actuator | Motion
 INPUTS: Mapping[str, type[Input]] = {
@@ -46,7 +47,7 @@ class Moved:
 
 
 @dataclass(frozen=True, repr=False)
-class MechanismDescription(Shown):
+class MechanismDescription(TableRepr):
     """A mechanism in SI units and rad: bodies with one joint each to a parent, up to the ground; loops close circles.
 
     >>> pendulum = MechanismDescription(
@@ -57,6 +58,8 @@ class MechanismDescription(Shown):
     >>> [joint.name for joint in pendulum.ordered_joints]
     ['pin']
     """
+
+    _attributes = "its .bodies, .joints, .loops, .springs, .inputs and .sensors"
 
     name: str
     bodies: Sequence[Body]
@@ -81,6 +84,9 @@ class MechanismDescription(Shown):
     followed: Mapping[str, float] = field(default_factory=dict)  # velocities that nobody gave, as the loops ask for
     ordered_joints: tuple[Joint, ...] = field(default=(), init=False, repr=False)
     """The joints, each after the joint of its parent."""
+
+    @implemented_in("fmilin.report.result_tables:show_mechanism")
+    def _print_table(self, page: Sheet) -> None: ...
 
     @property
     def given_speeds(self) -> frozenset[str]:

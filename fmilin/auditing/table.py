@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fmilin.report.numbers import shortened
-from fmilin.report.page import Sheet
 from fmilin.report.table import print_fact, print_rows
+from fmilin.support.table_repr import Sheet
+
+if TYPE_CHECKING:
+    from fmilin.auditing.result import Audit
 
 
-def show_audit(audit: Any, page: Sheet) -> None:  # of a folder above
+def show_audit(audit: Audit, page: Sheet) -> None:
     """Print a row for each quantity, the disagreeing ones first, and what was not checked."""
     count = len(audit.rows)
     wrong = [row for row in audit.rows if not row.agrees]
@@ -29,7 +32,7 @@ def show_audit(audit: Any, page: Sheet) -> None:  # of a folder above
         print_fact(page, "Unchecked", text)
 
 
-def _write(value: Any) -> str:
+def _write(value: complex) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, complex):

@@ -1,0 +1,59 @@
+"""Results that an interpreter and a notebook show as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
+
+from fmilin.support.implemented_in import implemented_in
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+Item: TypeAlias = "Text | Table | str"
+
+
+class Sheet(Protocol):
+    """Takes the tables of a result: a console, or a page that keeps them."""
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        ...
+
+    def print(self, item: Item = "", /) -> None:
+        """Add a line, a fact or a table."""
+        ...
+
+
+@implemented_in("fmilin.report.page:as_text")
+def as_text(show: Callable[[Sheet], None], more: str = "") -> str:
+    """Return what ``show`` prints, 80 columns wide and at most 40 lines; ``more`` ends a table that is cut."""
+    ...
+
+
+@implemented_in("fmilin.report.page:as_html")
+def as_html(show: Callable[[Sheet], None], more: str = "") -> str:
+    """Return the same content as HTML."""
+    ...
+
+
+class TableRepr:
+    """A result whose representation is a table, in an interpreter and in a notebook; data classes say ``repr=False``.
+
+    A class declares how its table is printed with ``@implemented_in``, so that it loads no report.
+    """
+
+    __slots__ = ()
+
+    _attributes: ClassVar[str] = ""  # where the whole result is found; ends a table that is cut
+
+    def __repr__(self) -> str:
+        return as_text(self._print_table, self._attributes)
+
+    def _repr_html_(self) -> str:
+        return as_html(self._print_table, self._attributes)
+
+    def _print_table(self, page: Sheet) -> None:
+        raise NotImplementedError
