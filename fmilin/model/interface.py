@@ -274,7 +274,7 @@ class Model(TableRepr, ABC):
     #: whether its equations are sparse matrices, :meth:`sparse_form`, and it may be too large for others
     sparse: bool = False
 
-    @implemented_in("fmilin.report.notebook:show_model")  # noqa: B027 - the body is in that module
+    @implemented_in("fmilin.report.notebook:show_model")
     def _print_table(self, page: Sheet) -> None: ...
 
     def __repr__(self) -> str:
@@ -490,7 +490,7 @@ class Model(TableRepr, ABC):
         """What one thread at a time may use, shared with other views of the model: functions that take it wait."""
         return (self,)
 
-    def close(self) -> None:  # noqa: B027 - most sources hold nothing
+    def close(self) -> None:
         """Give back what the source holds (an FMU's instance and files). Further calls are errors."""
 
     def __enter__(self) -> Self:

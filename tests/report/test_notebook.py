@@ -17,8 +17,9 @@ from fmilin import design
 from fmilin.diagnostics import Remark
 from fmilin.export.nonlinear_control import nonlinear_view
 from fmilin.model.interface import ModelInfo
-from fmilin.report.page import MOST_LINES, Page, as_html, as_text
+from fmilin.report.page import MOST_LINES, as_html, as_text
 from fmilin.report.table import print_table, simple_table
+from fmilin.support.table_repr import Sheet
 from fmilin.systems import cartesian_pendulum
 from tests.composition.test_cosimulation import first_order_pair
 from tests.families.plants import oscillator
@@ -191,7 +192,7 @@ def test_names_from_a_model_are_escaped() -> None:
 
 
 def test_a_cut_table_counts_what_it_leaves_out() -> None:
-    def show(page: Page) -> None:
+    def show(page: Sheet) -> None:
         table = simple_table()
         table.add_column("Name")
         table.add_column("Value", justify="right")
