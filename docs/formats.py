@@ -1,4 +1,4 @@
-"""Writes the tables of ``docs/howto/files.md`` from the table of formats.
+"""Writes the tables of ``docs/howto/files.md`` from the registered formats.
 
 Usage: ``python docs/formats.py``. A test compares the page with what is written here.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fmilin.formats import FORMATS, Format
+import fmilin.export  # noqa: F401 - registers the formats
+from fmilin.formats import AnyCodec, registered_codecs
 
 __all__ = ["page", "write"]
 
@@ -18,15 +19,18 @@ BEGIN, END = "<!-- made by docs/formats.py -->\n", "<!-- end of what docs/format
 def page() -> str:
     """Return the text of the page with the table as it should be."""
     head, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-    rows = ["| file of | suffix | for | content |", "| --- | --- | --- | --- |", *map(_row, FORMATS)]
+    rows = ["| file of | suffix | for | content |", "| --- | --- | --- | --- |", *map(_row, registered_codecs())]
     return "\n".join([head + BEGIN.rstrip(), *rows, END.rstrip()]) + "\n" + rest.partition(END)[2]
 
 
-def _row(kind: Format) -> str:
-    options = ", ".join(f"`--{choice}`" for choice in kind.choices if choice != "name")
-    content = f"{kind.content}; {options}" if options else kind.content
-    back = "" if kind.read else " (not read back)"
-    return f"| {kind.holds} | `{kind.suffix}` | {kind.audience} | {content}{back if kind.kind else ''} |"
+def _row(codec: AnyCodec) -> str:
+    options = ""
+    if codec.holds == "linear model":  # the command line writes it
+        options = ", ".join(f"`--{choice}`" for choice in codec.choices if choice != "name")
+    content = f"{codec.content}; {options}" if options else codec.content
+    if codec.description and not codec.is_readable:
+        content += " (not read back)"
+    return f"| {codec.holds} | `{codec.suffix}` | {codec.audience} | {content} |"
 
 
 def write() -> None:

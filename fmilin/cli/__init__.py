@@ -4,3 +4,5 @@ Takes: arguments, files, signals of the terminal.
 Returns: results on standard output, everything else on standard error, an exit status.
 Does not depend on: how anything is computed.
 """
+
+import fmilin.export  # noqa: F401 - registers the formats whose suffixes options and help texts list

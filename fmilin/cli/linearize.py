@@ -14,7 +14,7 @@ from fmilin.cli.options import names_option, number_option, one_of, read_by
 from fmilin.cli.request import Request, request_of
 from fmilin.cli.spectrum import Formulated, compare, formulation_options, one, require_plain
 from fmilin.errors import UsageError
-from fmilin.formats import Writing, format_of, listed
+from fmilin.formats import Writing, codec_for, listed
 from fmilin.linearization.request import Request as LinearizationRequest
 from fmilin.loading.request import is_fmu
 
@@ -101,7 +101,7 @@ def command(
         constrained=constrained,
         constraints=_constraints(constrained, given),
         stepping=None if coupled.as_cosimulated else stepped.stepping(),
-        descriptor=shows_equations and (as_json or any(format_of(path, "linear model").complete for path in files)),
+        descriptor=shows_equations and (as_json or any(codec_for(path, "linear model").is_complete for path in files)),
         **given,
     )
     chosen = formulated.chosen()

@@ -149,6 +149,11 @@ class _Program(click.Group):
         command.short_help = COMMANDS[cmd_name]
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
 
 @click.group(
     cls=_Program,

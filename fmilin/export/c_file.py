@@ -22,7 +22,7 @@ from fmilin.export.files import save
 from fmilin.export.fmu_file import linear_model_inside
 from fmilin.fmi.write.fmu import NAME, block_fmu
 from fmilin.fmi.write.linear import values_at
-from fmilin.formats import Writing, alternatives, format_of, suffixes
+from fmilin.formats import Writing, alternatives, codec_for, is_named_as
 from fmilin.linear_model.measured_angles import MeasuredAngles, describe_wrapped
 from fmilin.linear_model.model import LinearModel
 from fmilin.reduction.transformation import discretize
@@ -74,7 +74,7 @@ def save_law(
 ) -> None:
     """Write a filter or a regulator in the format of the suffix."""
     linear = law.linear_model()
-    suffix = format_of(path, "linear model").suffix
+    suffix = codec_for(path, "linear model").suffix
     bounds = limits_of(linear, limits, law.limited()) if limits else None
     angles = law.measured_angles()
     if suffix == ".fmu" and (bounds or angles):
@@ -239,6 +239,14 @@ _WRAPPED = (
 )
 
 
+@dataclass(frozen=True)
+class LimitedSchedule:
+    """A schedule with limits of its outputs, by name and in absolute values."""
+
+    schedule: Schedule
+    limits: Bounds
+
+
 def save_schedule(
     schedule: Schedule,
     path: str | Path,
@@ -248,27 +256,30 @@ def save_schedule(
     fmi: Literal["2.0", "3.0"] = "2.0",
 ) -> None:
     """Write a schedule as C code, or as an FMU around it."""
-    path, limits = Path(path), limits or {}
-    if path.suffix.lower() not in suffixes("schedule"):
+    if not is_named_as(path, "schedule"):
         raise UsageError(
             f"Cannot write '{path}' as a schedule: known are {alternatives('schedule', 'and')}. At one point it is a "
             "linear model, which has more formats: schedule.linear_model({...}).save(...)."
         )
-    if path.suffix.lower() == ".fmu":
-        write_atomically(path, dumps_fmu(schedule, path, limits, precision, fmi))
-    else:
-        write_atomically(path, schedule_component(schedule, path.stem, limits, precision).text().encode("ascii"))
+    target = Path(path)
+    writing = Writing(target.stem, precision=precision, fmi=fmi)
+    codec_for(target, "schedule").write(LimitedSchedule(schedule, limits or {}), target, writing)
 
 
-def dumps_fmu(
-    schedule: Schedule, path: Path, limits: Bounds, precision: Precision, fmi: Literal["2.0", "3.0"]
-) -> bytes:
+def dumps_schedule(limited: LimitedSchedule, writing: Writing) -> bytes:
+    """Return the content of a .c file."""
+    component = schedule_component(limited.schedule, writing.name, limited.limits, writing.precision)
+    return component.text().encode("ascii")
+
+
+def dumps_schedule_fmu(limited: LimitedSchedule, writing: Writing) -> bytes:
     """Return the content of an FMU around the C code, its inputs those of the first point of the grid."""
+    schedule = limited.schedule
     first = schedule.linear_model(schedule.table.first)
     over = [Signal(name, start=float(v)) for name, v in zip(schedule.over, schedule.table.first, strict=True)]
     inputs = [*over, *(s.starting_at(first.point.inputs[s.name]) for s in first.inputs)]
-    made = schedule_component(schedule, NAME, limits, precision)
-    return block_fmu(made, inputs, list(first.outputs), path, fmi_version=fmi)
+    made = schedule_component(schedule, NAME, limited.limits, writing.precision)
+    return block_fmu(made, inputs, list(first.outputs), f"{writing.name}.fmu", fmi_version=writing.fmi)
 
 
 def schedule_component(

@@ -52,7 +52,19 @@ METHOD = {"derivatives": str, "coordinates": str, "evaluations": int, "products"
 
 
 def require_writable(linear: LinearModel) -> None:
-    """Raise UsageError where no file format can carry the matrices or the names; no eigenvalue is computed."""
+    """Check that files can hold a linear model, without computing eigenvalues or anything else from it.
+
+    Raises UsageError if a matrix has NaN or infinite entries, or if a name or another text cannot be encoded.
+
+    Parameters
+    ----------
+    linear : LinearModel
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> fl.export.require_writable(fl.linearize(fl.systems.cartesian_pendulum()))
+    """
     for name in (*MATRICES, "f0", "y0"):
         if not np.isfinite(getattr(linear, name)).all():
             raise UsageError(

@@ -19,10 +19,9 @@ from fmilin.codegen.implicit import ImplicitSystem, jacobian
 from fmilin.codegen.statements import STATEMENTS_PER_FUNCTION, Statements, indented
 from fmilin.errors import UsageError
 from fmilin.fmi.write.fmu import NAME, block_fmu
-from fmilin.formats import format_of
+from fmilin.formats import Writing, codec_for
 from fmilin.linear_model.measured_angles import describe_wrapped
 from fmilin.signals import Signal
-from fmilin.support.files import write_atomically
 
 if TYPE_CHECKING:
     from fmilin.design.estimation.estimator import Estimator
@@ -61,32 +60,30 @@ class _Part:
     room: int = 0  # numbers on the stack
 
 
-def dumps(kf: Estimator, name: str, precision: Precision = "double") -> bytes:
-    """Return the content of the file for an estimator of the room beside this one."""
-    return component(kf, name, precision).text().encode("ascii")
-
-
 def save(
     kf: Estimator, path: str | Path, *, precision: Precision = "double", fmi: Literal["2.0", "3.0"] = "2.0"
 ) -> None:
     """Write an estimator as C code, or as an FMU around it."""
-    path = Path(path)
-    if format_of(path, "estimator").suffix == ".fmu":
-        write_atomically(path, dumps_fmu(kf, path, precision, fmi))
-    else:
-        write_atomically(path, dumps(kf, path.stem, precision))
+    target = Path(path)
+    codec_for(target, "estimator").write(kf, target, Writing(target.stem, precision=precision, fmi=fmi))
 
 
-def dumps_fmu(kf: Estimator, path: Path, precision: Precision = "double", fmi: Literal["2.0", "3.0"] = "2.0") -> bytes:
+def dumps(kf: Estimator, writing: Writing) -> bytes:
+    """Return the content of a .c file for an estimator."""
+    return component(kf, writing.name, writing.precision).text().encode("ascii")
+
+
+def dumps_fmu(kf: Estimator, writing: Writing) -> bytes:
     """Return the content of an FMU around the C code."""
-    made, model, start = component(kf, NAME, precision), kf.model, kf.start
+    made, model, start = component(kf, NAME, writing.precision), kf.model, kf.start
     measured = model.evaluate(start.time, start.x[: len(model.states)], kf.settings.inputs).outputs
     inputs = [s.starting_at(v) for s, v in zip(model.inputs, kf.settings.inputs, strict=True)]
     for s, value in zip(model.outputs, measured, strict=True):
         name = f"measured.{s.name}" if model.inputs.has(s.name) else s.name
         inputs.append(replace(s, name=name, start=value if np.isfinite(value) else 0.0))
     further = [Signal("nis", description=made.outputs[-2]), Signal("failed", description="1 where a step failed")]
-    return block_fmu(made, inputs, [*model.states, *further], path, fmi_version=fmi, start_time=start.time)
+    outputs = [*model.states, *further]
+    return block_fmu(made, inputs, outputs, f"{writing.name}.fmu", fmi_version=writing.fmi, start_time=start.time)
 
 
 def component(kf: Estimator, name: str, precision: Precision) -> CComponent:

@@ -17,7 +17,7 @@ import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -188,13 +188,13 @@ def _put(variable: Any, block: slice, shape: tuple[int, ...], values: np.ndarray
             at += count
 
 
-def read_nc(path: Path, origin: str) -> LinearFamily:
+def read_nc(file_or_path: Path | IO[bytes], origin: str) -> LinearFamily:
     """Read what :func:`write_nc` or ``to_xarray().to_netcdf`` wrote."""
     require_installed()
     import h5netcdf
 
     try:
-        with h5netcdf.File(path, "r") as file:
+        with h5netcdf.File(file_or_path, "r") as file:
             held = file.variables
             texts = json.loads(bytes(held["fmilin"][...]) if "fmilin" in held else file.attrs["fmilin"])
             require_format(texts, origin)

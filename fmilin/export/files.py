@@ -1,15 +1,15 @@
-"""Linear models, families and descriptor systems as files: the end of the name picks a line of the table of formats."""
+"""Results as files: the end of a file's name picks the format among those of ``fmilin.formats``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from fmilin import formats
 from fmilin.errors import ModelError, UsageError
-from fmilin.support.files import check_writable, write_atomically
+from fmilin.support.files import check_writable
 from fmilin.support.kinds import kinds_checked
 
 if TYPE_CHECKING:
@@ -22,22 +22,6 @@ if TYPE_CHECKING:
     Result = LinearModel | LinearFamily | Descriptor | PeriodicModel | Uncertain
 
 MARK = "fmilin-family/"  # stands in every file of a family, before the number of its version
-
-_HOLDS: dict[str, formats.Holds] = {
-    "LinearModel": "linear model",
-    "LinearFamily": "family",
-    "Descriptor": "descriptor system",
-    "PeriodicModel": "periodic model",
-    "Uncertain": "uncertain model",
-}
-
-
-def _holds(result: Result) -> formats.Holds:
-    """Return what a file of a result holds, without importing what it is none of."""
-    for kind in type(result).__mro__:
-        if kind.__name__ in _HOLDS:
-            return _HOLDS[kind.__name__]
-    raise UsageError(f"Something of the type '{type(result).__name__}' is no result that a file can hold.")
 
 
 @kinds_checked
@@ -61,11 +45,9 @@ def save(
         writing, chosen = replace(writing, sample_time=sample_time), "sample_time"
     if chosen is not None and Path(path).suffix.lower() != ".c":
         raise UsageError(f"'{chosen}' is a choice of C code: '{path}' has none. Leave it out, or write a .c file.")
-    stream = formats.format_of(path, _holds(result)).stream
-    if stream:
-        formats.function_of(stream)(result, Path(path))
-    else:
-        write_atomically(path, dumps(result, path, writing))
+    target = Path(path)
+    codec = formats.codec_for(path, formats.kind_of(result))
+    codec.write(result, target, replace(writing, name=target.stem))
 
 
 def save_all(family: LinearFamily, paths: Sequence[Path]) -> dict[Path, UsageError]:
@@ -81,9 +63,8 @@ def save_all(family: LinearFamily, paths: Sequence[Path]) -> dict[Path, UsageErr
 
 def dumps(result: Result, path: str | Path, writing: formats.Writing | None = None) -> bytes:
     """Return what :func:`save` would write to ``path``, of a family that the memory holds twice."""
-    kind = formats.format_of(path, _holds(result))
-    choices = (replace(writing or formats.Writing(), name=Path(path).stem),) if kind.choices else ()
-    return cast(bytes, formats.function_of(kind.write)(result, *choices))
+    codec = formats.codec_for(path, formats.kind_of(result))
+    return codec.dumps(result, replace(writing or formats.Writing(), name=Path(path).stem))
 
 
 def dumps_each(
@@ -108,21 +89,21 @@ def dumps_each(
 @kinds_checked
 def load(path: str | Path) -> LinearModel:
     """Read a linear model; the suffix picks the format."""
-    return cast("LinearModel", _load("linear model", path))
+    return cast("LinearModel", load_result_as("linear model", path))
 
 
 @kinds_checked
 def load_family(path: str | Path) -> LinearFamily:
     """Read a family; the suffix picks the format."""
     if formats.is_named_as(path, "family"):
-        formats.refuse_written_only(path, f"Load the family from {formats.alternatives('family', complete=True)}.")
-    return cast("LinearFamily", _load("family", path))
+        formats.reject_unreadable_format(path, f"Load the family from {formats.alternatives('family', complete=True)}.")
+    return cast("LinearFamily", load_result_as("family", path))
 
 
 @kinds_checked
 def load_descriptor(path: str | Path) -> Descriptor:
     """Read a descriptor system; the suffix picks the format."""
-    return cast("Descriptor", _load("descriptor system", path))
+    return cast("Descriptor", load_result_as("descriptor system", path))
 
 
 def load_result(source: str) -> LinearModel | LinearFamily | None:
@@ -130,17 +111,15 @@ def load_result(source: str) -> LinearModel | LinearFamily | None:
     path = Path(source)
     if ":" in source and not path.exists():
         return None
-    formats.refuse_written_only(
+    formats.reject_unreadable_format(
         path,
         f"Save the linear model as {formats.alternatives('linear model', complete=True)}, a family as "
         f"{formats.alternatives('family', complete=True)}.",
     )
-    if path.suffix.lower() == ".fmu":
-        from fmilin.export.fmu_file import holds_linear_model
-
-        if not holds_linear_model(path):
-            return None
-    elif path.suffix.lower() not in formats.suffixes("linear model", "family", readable=True):
+    if path.suffix.lower() not in formats.suffixes("linear model", "family", readable=True):
+        return None
+    codec = formats.find_codec(path, "linear model")
+    if codec is not None and not codec.recognizes(path):
         return None
     if not path.exists():
         raise ModelError(f"There is no file '{source}'. Name a file that 'fmilin linearize' or 'fmilin sweep' wrote.")
@@ -149,12 +128,9 @@ def load_result(source: str) -> LinearModel | LinearFamily | None:
 
 def check_output(path: str | Path, holds: formats.Holds = "linear model") -> None:
     """Make sure that such a thing can be written to ``path``; cheap, and leaves nothing behind."""
-    kind = formats.format_of(path, holds)
+    codec = formats.codec_for(path, holds)
     check_writable(path)
-    if kind.suffix == ".nc":
-        from fmilin.export.family_arrays import require_installed
-
-        require_installed()
+    codec.require_installed()
 
 
 def checked_families(paths: Sequence[Path]) -> list[Path]:
@@ -177,28 +153,21 @@ def has_mark(path: Path, mark: str) -> bool:
 
 def is_family(path: Path) -> bool:
     """Whether a file holds a family, by what stands in it; False where it cannot be read."""
-    kind = next((f for f in formats.formats("family", readable=True) if f.suffix == path.suffix.lower()), None)
-    if kind is None or not formats.is_named_as(path, "linear model"):
-        return kind is not None
-    if has_mark(path, MARK) or kind.suffix == ".json":
+    codec = formats.find_codec(path, "family")
+    if codec is None or not codec.is_readable:
+        return False
+    if not formats.is_named_as(path, "linear model"):
+        return True
+    if has_mark(path, MARK) or codec.suffix == ".json":
         return has_mark(path, MARK)
     try:  # a compressed file that somebody saved again
-        formats.function_of(kind.read)(path.read_bytes(), "")
+        codec.loads(path.read_bytes(), "")
     except (ModelError, OSError):
         return False
     return True
 
 
-def _load(holds: formats.Holds, path: str | Path) -> Any:
-    kind = formats.format_of(path, holds, "read")
-    function = formats.function_of(kind.read)
-    try:
-        content: bytes | Path = Path(path)
-        if kind.stream:
-            Path(path).open("rb").close()
-        else:
-            content = Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise ModelError(f"Cannot read the {holds} '{path}': {why}.") from None
-    return function(content, str(path))
+def load_result_as(holds: formats.Holds, path: str | Path) -> object:
+    """Read a file that holds such a result; the suffix picks the format."""
+    result: object = formats.codec_for(path, holds, "read").read(Path(path))
+    return result

@@ -6,17 +6,16 @@ All formats hold the same arrays, complex ones with a last axis of real and imag
 import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from fmilin.diagnostics import Remark
-from fmilin.errors import ModelError
 from fmilin.export import mat5
 from fmilin.export.archives import archive_of, arrays_of, reading
 from fmilin.export.document import object_in, text_of
-from fmilin.export.files import has_mark
-from fmilin.formats import format_of
+from fmilin.export.files import has_mark, load_result_as
+from fmilin.formats import suffixes
 from fmilin.model.interface import ModelInfo, OperatingPoint
 from fmilin.periodic.chart import FloquetChart
 from fmilin.periodic.floquet import Floquet
@@ -25,6 +24,7 @@ from fmilin.signals import Signal, Signals
 
 FORMAT = "fmilin-floquet/1"
 CHART = "fmilin-floquet-chart/1"
+WRITTEN = "periodic model that 'fmilin floquet -o' wrote"
 MATRICES = ("A", "B", "C", "D", "T", "error", "transitions", "jump", "times", "f0", "monodromy_error")
 PAGES = MATRICES[:7]  # (m, ., .) each
 GROUPS = ("states", "full_states", "inputs", "outputs")
@@ -174,52 +174,53 @@ def dumps_nc(periodic: PeriodicModel) -> bytes:
 
 def load(path: str | Path) -> PeriodicModel:
     """Read a periodic model by its suffix; ModelError when the file cannot be read, or holds something else."""
-    suffix = format_of(path, "periodic model", "read").suffix
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise ModelError(f"Cannot read the periodic model '{path}': {error.strerror or error}.") from None
-    with reading(str(path), "periodic model that 'fmilin floquet -o' wrote"):
-        return _restored(*_READERS[suffix](content, str(path)))
+    return cast(PeriodicModel, load_result_as("periodic model", path))
 
 
 def load_any(source: str) -> PeriodicModel | FloquetChart | None:
     """Return the periodic model or the chart in a file, by what stands in it; None where there is neither."""
     path = Path(source)
-    if not path.is_file() or path.suffix.lower() not in _READERS:
+    if not path.is_file() or path.suffix.lower() not in suffixes("periodic model", readable=True):
         return None
     if has_mark(path, CHART):
         return load_chart(path)
     return load(path) if has_mark(path, FORMAT) else None
 
 
-def _from_json(content: bytes, origin: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    document = object_in(content, origin, "periodic model")
-    return document, {name: np.array(document[name], dtype=np.float64) for name in DIMENSIONS if name in document}
+def loads_json(content: bytes, origin: str) -> PeriodicModel:
+    """Read what :func:`dumps_json` wrote."""
+    with reading(origin, WRITTEN):
+        document = object_in(content, origin, "periodic model")
+        arrays = {name: np.array(document[name], dtype=np.float64) for name in DIMENSIONS if name in document}
+        return _restored(document, arrays)
 
 
-def _from_npz(content: bytes, _: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    arrays = arrays_of(content)
-    return json.loads(str(arrays["fmilin"])), arrays
+def loads_npz(content: bytes, origin: str) -> PeriodicModel:
+    """Read what :func:`dumps_npz` wrote."""
+    with reading(origin, WRITTEN):
+        arrays = arrays_of(content)
+        return _restored(json.loads(str(arrays["fmilin"])), arrays)
 
 
-def _from_mat(content: bytes, _: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    top: dict[str, Any] = dict(mat5.read(content))
-    texts = json.loads(top["fmilin"]["texts"])
-    pages = {name: np.moveaxis(np.asarray(top[name]), -1, 0) for name in PAGES if name in top}
-    return texts, {**{name: np.asarray(top[name]) for name in DIMENSIONS if name in top}, **pages}
+def loads_mat(content: bytes, origin: str) -> PeriodicModel:
+    """Read what :func:`dumps_mat` wrote."""
+    with reading(origin, WRITTEN):
+        top: dict[str, Any] = dict(mat5.read(content))
+        arrays = {name: np.asarray(top[name]) for name in DIMENSIONS if name in top}
+        arrays |= {name: np.moveaxis(np.asarray(top[name]), -1, 0) for name in PAGES if name in top}
+        return _restored(json.loads(top["fmilin"]["texts"]), arrays)
 
 
-def _from_nc(content: bytes, _: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    import h5netcdf
+def loads_nc(content: bytes, origin: str) -> PeriodicModel:
+    """Read what :func:`dumps_nc` wrote."""
+    with reading(origin, WRITTEN):
+        import h5netcdf
 
-    with h5netcdf.File(io.BytesIO(content), "r") as file:
-        return json.loads(file.attrs["fmilin"]), {
-            name: np.asarray(file.variables[name][...]) for name in DIMENSIONS if name in file.variables
-        }
-
-
-_READERS = {".json": _from_json, ".npz": _from_npz, ".mat": _from_mat, ".nc": _from_nc}
+        with h5netcdf.File(io.BytesIO(content), "r") as file:
+            variables = file.variables
+            arrays = {name: np.asarray(variables[name][...]) for name in DIMENSIONS if name in variables}
+            texts = json.loads(file.attrs["fmilin"])
+        return _restored(texts, arrays)
 
 
 def _restored(texts: dict[str, Any], arrays: dict[str, Any]) -> PeriodicModel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -69,20 +70,37 @@ def ssp(
     path = Path(path)
     if path.suffix.lower() != ".ssp":
         raise UsageError(f"'{path}': the name of a system has to end in .ssp.")
+    system = WiredSystem(members, tuple(connections), inputs or {}, outputs or {}, name)
+    write_atomically(path, dumps_ssp(system))
+    return path
+
+
+@dataclass(frozen=True)
+class WiredSystem:
+    """Members and their connections, as :func:`ssp` takes them."""
+
+    members: Mapping[str, Any]
+    connections: Sequence[Connection | Sequence[Any]]
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+    name: str = "system"
+
+
+def dumps_ssp(system: WiredSystem) -> bytes:
+    """Return the content of an SSP file."""
     with TemporaryDirectory(prefix="fmilin-") as folder:
-        files = {member: _fmu(member, source, Path(folder)) for member, source in members.items()}
+        files = {member: _fmu(member, source, Path(folder)) for member, source in system.members.items()}
         wiring = _Wiring({member: read_description(file) for member, file in files.items()})
-        for given in connections:
+        for given in system.connections:
             wiring.connect(given if isinstance(given, Connection) else Connection(*given))
-        for connector, variable in (inputs or {}).items():
+        for connector, variable in system.inputs.items():
             wiring.lead_in(connector, variable)
-        for connector, variable in (outputs or {}).items():
+        for connector, variable in system.outputs.items():
             wiring.lead_out(connector, variable)
         sources = {member: f"resources/{_file_name(member)}" for member in files}
-        content = {"SystemStructure.ssd": wiring.xml(name, sources)}
+        content = {"SystemStructure.ssd": wiring.xml(system.name, sources)}
         content |= {sources[member]: file.read_bytes() for member, file in files.items()}
-    write_atomically(path, archive_bytes(content))
-    return path
+    return archive_bytes(content)
 
 
 def _file_name(member: str) -> str:

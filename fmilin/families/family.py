@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from fmilin.families.grid import Grid, LeftOut, around, entry_errors, left_out
 from fmilin.families.rows import ERRORS, Layout, Template
 from fmilin.families.spectra import FamilySpectra, judge_family
 from fmilin.families.tracking import ModeEvent, Tracks, mode_events, tracked
+from fmilin.formats import Holds
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel, Pictures, drawn_result
 from fmilin.linear_model.no_response import is_at_rest
@@ -101,6 +102,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
     ``family[2, 5]`` are linear models, slices are families.
     """
 
+    file_kind: ClassVar[Holds] = "family"  #: the formats of files that hold it: ``fmilin.formats``
     _attributes = ".ok, .eigenvalues, .mode_events, .array(name); family[k] is a model"
 
     grid: Grid  #: where the points lie

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import UsageError
+from fmilin.formats import Holds
 from fmilin.linear_model.modes import Complex, eigenvectors, groups_of, on_subspace
 from fmilin.model.interface import DescriptorForm
 from fmilin.signals import FloatArray
@@ -28,6 +29,8 @@ class Descriptor(DescriptorForm):
 
     Its states are coordinates, velocities, multipliers ``lambda[i]``, and ``der(v)`` for accelerations in outputs.
     """
+
+    file_kind: ClassVar[Holds] = "descriptor system"  #: the formats of files that hold it: ``fmilin.formats``
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import UnknownNameError
+from fmilin.formats import Holds
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.implemented_in import implemented_in
@@ -99,6 +100,7 @@ class EntryErrors:
 class LinearModel(TableRepr):
     """``x_dot = f0 + A (y - y0) + B (u - u0)``, ``out = g0 + C (y - y0) + D (u - u0)``: P independent coordinates."""
 
+    file_kind: ClassVar[Holds] = "linear model"  #: the formats of files that hold it: ``fmilin.formats``
     _attributes = ".modes(), .point, .full_states, .warnings"
 
     A: FloatArray  #: shape (P, P)

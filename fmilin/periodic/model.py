@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder, outcome_of
 from fmilin.families.grid import Grid
 from fmilin.families.multiblade import change_of
+from fmilin.formats import Holds
 from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
 from fmilin.linear_model.model import LinearModel, Point
 from fmilin.model.interface import ModelInfo, OperatingPoint
@@ -35,6 +37,7 @@ EXACT = ("exact", 0, 0)  # how slopes were taken, of what is made of them
 class PeriodicModel(TableRepr):
     """y' = A(t) y + B(t) u, out = C(t) y + D(t) u: deviations from a periodic motion, at m equally spaced times."""
 
+    file_kind: ClassVar[Holds] = "periodic model"  #: the formats of files that hold it: ``fmilin.formats``
     _attributes = ".A, .B, .C, .D, .floquet(), .family()"
 
     A: FloatArray  #: shape (m, P, P); the rate at which carried coordinates turn is in it

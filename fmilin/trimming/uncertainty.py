@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.formats import Holds
 from fmilin.linear_model.builder import with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
@@ -107,6 +109,7 @@ SAFETY = 1.5  # by which the bound of the remainder is more than the largest tha
 class Uncertain(TableRepr):
     """A family of linear models over a box of parameters; see :func:`fmilin.uncertain`."""
 
+    file_kind: ClassVar[Holds] = "uncertain model"  #: the formats of files that hold it: ``fmilin.formats``
     _attributes = ".nominal, .M, .blocks, .box, .at(...), .sample(n)"
 
     nominal: LinearModel  #: in the middle of the box, with its derivatives

@@ -1,9 +1,10 @@
-"""The table of formats: a line in it is a format everywhere."""
+"""Formats are found by their files: one new file, or one registered class, is a format everywhere."""
 
 from __future__ import annotations
 
 import importlib
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,18 +15,47 @@ import pytest
 from click.shell_completion import ShellComplete
 
 import fmilin as fl
+import fmilin.export.codecs
 from fmilin import formats
 from fmilin.errors import UsageError
 from fmilin.export.files import check_output, is_family, load_result
-from fmilin.formats import FORMATS, Format, Holds, format_of, function_of, suffixes
+from fmilin.formats import (
+    AnyCodec,
+    Codec,
+    Holds,
+    Writing,
+    codec_for,
+    register,
+    registered_codecs,
+    suffixes,
+)
 from tests.documentation.scripts import script
 from tests.hand_made import differences, pendulum
 
 DOCS = Path(__file__).parents[2] / "docs"
-ADDED = Format(
-    "linear model", ".toy", "children", "strict JSON under another name",
-    ".export.document:dumps_json", ".export.document:loads_json", complete=True,
-)  # fmt: skip
+NEW_FILE = """
+from fmilin.formats import Codec, register
+
+
+@register
+class Toy(Codec["LinearModel"]):
+    holds = "linear model"
+    suffix = ".toy"
+    audience = "children"
+    content = "strict JSON under another name"
+    is_complete = True
+    is_readable = True
+
+    def dumps(self, result, writing):
+        from fmilin.export.document import dumps_json
+
+        return dumps_json(result)
+
+    def loads(self, content, origin):
+        from fmilin.export.document import loads_json
+
+        return loads_json(content, origin)
+"""
 
 
 @pytest.fixture
@@ -35,13 +65,20 @@ def page() -> ModuleType:
 
 
 @pytest.fixture
-def one_more(monkeypatch: pytest.MonkeyPatch) -> Iterator[Format]:
-    """A format that was added by one line; the command line is imported afresh, as by another run."""
-    monkeypatch.setattr(formats, "FORMATS", (*FORMATS, ADDED))
+def new_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """A format that was added by one file; the command line is imported afresh, as by another run."""
+    folder = tmp_path / "codecs"
+    folder.mkdir()
+    (folder / "toy.py").write_text(NEW_FILE, encoding="utf-8")
+    monkeypatch.setattr(formats, "_codecs", list(registered_codecs()))
+    monkeypatch.setattr(fmilin.export.codecs, "__path__", [*fmilin.export.codecs.__path__, str(folder)])
+    importlib.invalidate_caches()
+    fmilin.export.codecs.import_codecs()
     before = without_commands()
-    yield ADDED
+    yield
     without_commands()
     sys.modules.update(before)
+    sys.modules.pop("fmilin.export.codecs.toy")
     if "fmilin.cli" in before:
         vars(fl)["cli"] = before["fmilin.cli"]
 
@@ -69,12 +106,12 @@ def helped(command: str, capsys: pytest.CaptureFixture[str]) -> str:
     return " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.usefixtures("one_more")
+@pytest.mark.usefixtures("new_file")
 def test_an_added_format_is_written_read_and_drawn(tmp_path: Path) -> None:
     pendulum().save(tmp_path / "plant.toy")
     assert differences(pendulum(), fl.LinearModel.load(tmp_path / "plant.toy")) == []
-    found = load_result(str(tmp_path / "plant.toy"))
-    assert isinstance(found, fl.LinearModel)
+    read = load_result(str(tmp_path / "plant.toy"))
+    assert isinstance(read, fl.LinearModel)
     check_output(tmp_path / "other.toy")
     assert not is_family(tmp_path / "plant.toy")
     with pytest.raises(UsageError, match=r"Known are \.mat .*, \.toy \(children\)"):
@@ -83,7 +120,7 @@ def test_an_added_format_is_written_read_and_drawn(tmp_path: Path) -> None:
         load_result(str(tmp_path / "plant.m"))
 
 
-@pytest.mark.usefixtures("one_more")
+@pytest.mark.usefixtures("new_file")
 @pytest.mark.parametrize(
     ("command", "text"),
     [
@@ -99,10 +136,9 @@ def test_an_added_format_is_in_the_help(command: str, text: str, capsys: pytest.
     assert text in helped(command, capsys)
 
 
-@pytest.mark.usefixtures("one_more")
-def test_an_added_format_is_completed_and_documented(page: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("new_file")
+def test_an_added_format_is_completed_and_documented(page: ModuleType) -> None:
     assert completed("convert", "plant.mat", "-o", "new.t") == ["new.tex", "new.txt", "new.toy"]
-    monkeypatch.setattr(page, "FORMATS", formats.FORMATS)
     assert "| linear model | `.toy` | children | strict JSON under another name |\n" in page.page()
 
 
@@ -131,15 +167,50 @@ def test_the_reference_names_every_format(verb: object, holds: Holds, *, readabl
     assert set(suffixes(holds, readable=readable)) <= named
 
 
-@pytest.mark.parametrize("kind", FORMATS, ids=lambda kind: f"{kind.holds} {kind.suffix}")
-def test_whoever_writes_and_reads_is_there(kind: Format) -> None:
-    for name in (kind.write, kind.read, kind.stream):
-        if name:
-            assert callable(function_of(name))
+@pytest.mark.parametrize("codec", registered_codecs(), ids=lambda codec: f"{codec.holds} {codec.suffix}")
+def test_a_codec_does_what_it_says(codec: AnyCodec) -> None:
+    kind = type(codec)
+    assert codec.is_writable == (kind.dumps is not Codec.dumps)
+    assert codec.is_readable == (kind.loads is not Codec.loads)
+    assert not (codec.is_complete and not codec.is_readable)
+    assert not (codec.description and codec.is_readable)
+    assert set(codec.choices) <= set(Writing.__dataclass_fields__)
+
+
+def test_a_format_of_ones_own_is_registered_by_a_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "_codecs", list(registered_codecs()))
+
+    @register
+    class OrderText(Codec[fl.LinearModel]):
+        holds = "linear model"
+        suffix = ".order"
+        audience = "people"
+        content = "the order"
+
+        def dumps(self, result: fl.LinearModel, writing: Writing) -> bytes:
+            return f"{writing.name} has {len(result.states)} states".encode()
+
+    pendulum().save(tmp_path / "plant.order")
+    assert (tmp_path / "plant.order").read_text("utf-8") == "plant has 2 states"
+    with pytest.raises(UsageError, match=r"Cannot read .* as a linear model: it has the suffix '\.order'"):
+        fl.LinearModel.load(tmp_path / "plant.order")
+    with pytest.raises(ValueError, match=r"A format for '\.order' files with a linear model is registered already"):
+        register(OrderText)
+
+
+def test_codecs_are_imported_without_numpy() -> None:
+    code = "import sys, fmilin.cli.main, fmilin.export; print('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def test_signals_are_not_a_result_that_a_file_can_hold() -> None:
+    assert formats.kind_of(pendulum()) == "linear model"
+    with pytest.raises(UsageError, match="Something of the type 'Signals' is no result that a file can hold"):
+        formats.kind_of(pendulum().states)
 
 
 def test_a_whole_name_goes_before_its_suffix() -> None:
-    assert format_of("a.dslin.mat", "linear model").audience == "Dymola"
-    assert format_of("A.MAT", "linear model").complete
+    assert codec_for("a.dslin.mat", "linear model").audience == "Dymola"
+    assert codec_for("A.MAT", "linear model").is_complete
     with pytest.raises(UsageError, match=r"as a family: it has the suffix '\.mat'"):
-        format_of("dslin.mat", "family")
+        codec_for("dslin.mat", "family")

@@ -1,0 +1,60 @@
+"""Functions of MATLAB and Octave that return models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fmilin.formats import Codec, Writing, register
+
+if TYPE_CHECKING:
+    from fmilin.families.family import LinearFamily
+    from fmilin.linear_model.model import LinearModel
+    from fmilin.trimming.uncertainty import Uncertain
+
+
+@register
+class LinearModelFunction(Codec["LinearModel"]):
+    holds = "linear model"
+    suffix = ".m"
+    audience = "a function of MATLAB and Octave"
+    content = "returns `ss` with names, units, point and offsets; of several models an array with its grid"
+    position = 50
+    description = "a program"
+    choices = ("name",)
+
+    def dumps(self, result: LinearModel, writing: Writing) -> bytes:
+        from fmilin.export.m_file import dumps
+
+        return dumps(result, writing)
+
+
+@register
+class FamilyFunction(Codec["LinearFamily"]):
+    holds = "family"
+    suffix = ".m"
+    audience = "a function of MATLAB and Octave"
+    content = "returns an array of models with its grid"
+    position = 50
+    description = "a program"
+    choices = ("name",)
+
+    def dumps(self, result: LinearFamily, writing: Writing) -> bytes:
+        from fmilin.export.family_arrays import dumps_m
+
+        return dumps_m(result, writing)
+
+
+@register
+class UncertainFunction(Codec["Uncertain"]):
+    holds = "uncertain model"
+    suffix = ".m"
+    audience = "a function of MATLAB"
+    content = "builds a `uss` with a `ureal` for each parameter: `u.save`"
+    position = 10
+    description = "a program"
+    choices = ("name",)
+
+    def dumps(self, result: Uncertain, writing: Writing) -> bytes:
+        from fmilin.export.m_file import dumps_uncertain
+
+        return dumps_uncertain(result, writing)

@@ -1,0 +1,26 @@
+"""Modelica models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fmilin.formats import Codec, Writing, register
+
+if TYPE_CHECKING:
+    from fmilin.linear_model.model import LinearModel
+
+
+@register
+class LinearModelModelica(Codec["LinearModel"]):
+    holds = "linear model"
+    suffix = ".mo"
+    audience = "Modelica"
+    content = "one model; connectors, or plain inputs and outputs"
+    position = 70
+    description = "a Modelica model"
+    choices = ("name", "deviation", "modelica")
+
+    def dumps(self, result: LinearModel, writing: Writing) -> bytes:
+        from fmilin.export.modelica import dumps
+
+        return dumps(result, writing)
