@@ -18,6 +18,7 @@ import numpy as np
 from fmilin.codegen import c_component as c99
 from fmilin.codegen.c_component import Precision
 from fmilin.errors import UnknownNameError, UsageError
+from fmilin.export.document import require_writable
 from fmilin.export.files import save
 from fmilin.export.fmu_file import linear_model_inside
 from fmilin.fmi.write.fmu import NAME, block_fmu
@@ -61,6 +62,7 @@ def limits_of(linear: LinearModel, limits: Bounds, back: FloatArray) -> Limits:
 
 def dumps(linear: LinearModel, writing: Writing, limits: Limits | None = None) -> bytes:
     """Return the file's content; a continuous model is sampled first, its inputs held."""
+    require_writable(linear)  # before eigenvalues, which choose the sample time and which NaN has none of
     return component(linear, writing, limits).text().encode("ascii")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fmilin.errors import ModelError
 from fmilin.export.archives import DAMAGED, member_of
+from fmilin.export.document import require_writable
 from fmilin.export.linear_arrays import dumps_npz, loads_npz
 from fmilin.fmi.write.linear import LinearFmu, linear_fmu
 from fmilin.formats import Writing
@@ -17,6 +18,7 @@ MOST_INSIDE = 1 << 24  # bytes of matrices up to which the model itself lies in 
 
 def dumps(linear: LinearModel, writing: Writing) -> bytes:
     """Return the file's content."""
+    require_writable(linear)
     options = LinearFmu(writing.name, writing.fmi, writing.deviation, writing.embedded, writing.platforms)
     return linear_fmu(linear, options, linear_model_inside(linear))
 
