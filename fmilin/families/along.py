@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
+from typing import Unpack
 
 import numpy as np
 
@@ -14,8 +15,8 @@ from fmilin.families.family_builder import FamilyBuilder, outcome_of
 from fmilin.families.grid import Grid
 from fmilin.families.rows import Layout, Outcome, Template
 from fmilin.families.stacked_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK
-from fmilin.linear_model.descriptor import Descriptor
-from fmilin.linearization.procedure import linearize_next
+from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
+from fmilin.linearization.procedure import add_parameter_derivatives, linearize_next
 from fmilin.linearization.request import Request
 from fmilin.linearization.stack import StackProcedure
 from fmilin.manifold.operating_points import model_at
@@ -23,21 +24,20 @@ from fmilin.manifold.selection import Selection
 from fmilin.manifold.stack import PointStack
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import one_at_a_time
-from fmilin.numerics.differences.differences import Differences
+from fmilin.options import Linearization, LinearizationOptions
+from fmilin.options.functions import takes_linearization
 
 WORTH_A_STACK = 3  # points that are left: fewer are linearized one by one
 
 
 @one_at_a_time
+@takes_linearization
 def linearize_along(
     model: Model,
     points: Iterable[OperatingPoint],
     *,
-    independent: Sequence[str] | None = None,
-    coordinates: str = "partition",
-    derivatives: str | Differences = "auto",
-    descriptor: bool = False,
-    keep_inaccurate: bool = False,
+    linearization: Linearization | None = None,
+    **options: Unpack[LinearizationOptions],
 ) -> LinearFamily:
     """Return one linear model per point of a path, over time or the number of the point, in coordinates without jumps.
 
@@ -50,40 +50,42 @@ def linearize_along(
     model : Model
     points : iterable of OperatingPoint
         Consistent, in the order of the path; at least one.
-    independent, coordinates, derivatives, descriptor, keep_inaccurate
-        As in :func:`fmilin.linearize`.
+    linearization : Linearization, optional
+        How each point is linearized; its options may be keywords instead. With ``parameters`` the family has
+        ``family.derivatives["m"].A``.
     """
-    request = Request(
-        independent,
-        coordinates=coordinates,
-        derivatives=derivatives,
-        descriptor=descriptor,
-        keep_inaccurate=keep_inaccurate,
-    )
-    return linearize_along_as(model, points, request)
+    return linearize_along_as(model, points, Request.of("linearize_along", linearization, options))
 
 
 def linearize_along_as(model: Model, points: Iterable[OperatingPoint], request: Request) -> LinearFamily:
     """Return the linear models that a request describes; see :func:`linearize_along`.
 
-    The points have all inputs of the model; where some are chosen, the others must stand at their start values.
+    The points have all inputs of the model.
     """
     inputs, outputs = request.inputs, request.outputs
-    if inputs is not None:
-        points = _with_inputs(model, points, inputs)
-    if inputs is not None or outputs is not None:
-        model = model.with_interface(inputs, outputs)
-    return _Path(model, replace(request, inputs=None, outputs=None), list(points)).family()
+    points = list(points)
+    require_points(points)
+    if inputs is not None and not request.parameters and _others_at_start(model, points, inputs):
+        # A smaller model, which answers for many points at once.
+        chosen = chosen_inputs(model.inputs, inputs)
+        points = [_with_inputs(point, chosen) for point in points]
+        model, inputs = model.with_interface(inputs, None), None
+    if outputs is not None:
+        model = model.with_interface(None, outputs)
+    return _Path(model, replace(request, inputs=inputs, outputs=None), points).family()
 
 
-def _with_inputs(model: Model, points: Iterable[OperatingPoint], inputs: Sequence[str]) -> Iterator[OperatingPoint]:
-    """Return the points with the chosen inputs alone, in their order."""
-    chosen = [model.inputs.index_of(name, "an input of the model") for name in inputs]
-    for point in points:
-        for i, name in enumerate(model.inputs.names):
-            if i not in chosen and point.inputs[i] != model.start.inputs[i]:
-                raise UsageError(f"The input '{name}' is not at its start value. Name it, too: inputs=[{name!r}].")
-        yield OperatingPoint(point.time, point.states, point.inputs[chosen], point.parameters)
+def _others_at_start(model: Model, points: Iterable[OperatingPoint], inputs: Sequence[str]) -> bool:
+    """Whether the inputs that are not chosen are at their start values, which a model without them has."""
+    if any(not model.inputs.has(name) for name in inputs):
+        return False
+    others = np.setdiff1d(np.arange(len(model.inputs)), chosen_inputs(model.inputs, inputs))
+    return all((point.inputs[others] == model.start.inputs[others]).all() for point in points)
+
+
+def _with_inputs(point: OperatingPoint, chosen: Sequence[int]) -> OperatingPoint:
+    """Return a point with some of its inputs, in this order."""
+    return OperatingPoint(point.time, point.states, point.inputs[list(chosen)], point.parameters)
 
 
 def require_points(points: Iterable[object]) -> None:
@@ -102,14 +104,12 @@ class _Path:
     def __init__(self, model: Model, request: Request, points: list[OperatingPoint]) -> None:
         if not points:
             raise UsageError("A family of linear models needs at least one of them.")
-        require_points(points)
         self._model, self._request, self._points = model, request, points
         times = [point.time for point in points]
         moves = len(set(times)) == len(times) > 1
         axis = {"time": np.array(times)} if moves else {"point": np.arange(float(len(points)))}
         self._builder = FamilyBuilder(Grid(axis, zipped=True))
         self._parameters = tuple(dict.fromkeys(name for point in points for name in point.parameters))
-        self._descriptors: dict[int, Descriptor] = {}
         self._template: Template | None = None
         self._block = LARGEST_BLOCK
 
@@ -120,25 +120,31 @@ class _Path:
             number = left
             selection, stacks = self._one(number, selection)
             left = number + 1
+            if self._request.inputs is not None:  # a batch has all inputs
+                continue
             for outcomes in self._stacked(stacks, left):
                 self._builder.add_all(outcomes)
                 left += len(outcomes)
-        return self._builder.family(self._descriptors)
+        return self._builder.family()
 
     def _one(self, number: int, previous: Selection | None) -> tuple[Selection | None, StackProcedure]:
         """Linearize one point."""
-        point = self._points[number]
-        model = model_at(self._model, point)
-        linear, selection = linearize_next(model, point, self._request, previous)
+        point, names = self._points[number], self._request.inputs
+        whole, at = self._model, point
+        if names is not None:
+            whole, at = with_parameters_as_inputs(whole, point, names)
+        model = model_at(whole, at)
+        full, selection = linearize_next(model, at, self._request, previous)
+        linear = full if names is None else with_inputs(full, chosen_inputs(model.inputs, names))
+        if self._request.parameters:
+            linear = add_parameter_derivatives(whole, at, linear, self._request.parameters)
         self._template = self._template or Template.of(linear, self._parameters)
-        outcome = outcome_of(number, linear, self._template)
+        outcome = outcome_of(number, linear, self._template, described=True)
         if not outcome.ok:
             raise UsageError(f"The linear models do not belong together: model {number + 1}: {outcome.reason}")
         self._builder.add(outcome)
-        if linear.descriptor is not None:
-            self._descriptors[number] = linear.descriptor
         self._choice = linear.states, ("exact", linear.method.coordinates)
-        return selection, StackProcedure(model, self._request, point, linear, selection, own=model)
+        return selection, StackProcedure(model, self._request, at, linear, selection, own=model)
 
     def _stacked(self, stacks: StackProcedure, left: int) -> Iterator[list[Outcome]]:
         """Yield what stacks say of the points that follow, as far as everything is as usual."""

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark, off_equilibrium, rate_of_change
 from fmilin.errors import NumericalError, UsageError
+from fmilin.families.derivatives import FamilyDerivative, stack_derivatives
 from fmilin.families.grid import Grid, LeftOut, around, entry_errors, left_out
 from fmilin.families.rows import ERRORS, Layout, Template
 from fmilin.families.spectra import FamilySpectra, judge_family
@@ -32,8 +33,11 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
-    from fmilin.linear_model.descriptor import Descriptor
+    from fmilin.linear_model.descriptor import Derivative, Descriptor
     from fmilin.model.interface import Model
+
+
+T = TypeVar("T")
 
 
 class FamilyPlots(Pictures["LinearFamily"]):
@@ -67,6 +71,11 @@ class FamilyPlots(Pictures["LinearFamily"]):
         accuracy (of A), or an entry as ``"A[w,phi]"``, by names or numbers from 1.
         """
         ...
+
+
+def _renumbered(by_number: Mapping[int, T], numbers: NDArray[np.intp]) -> dict[int, T]:
+    """Return what some points have, by their positions among ``numbers``."""
+    return {k: by_number[n] for k, n in enumerate(numbers.tolist()) if n in by_number}
 
 
 class Quantity:
@@ -120,6 +129,8 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
     descriptors: Mapping[int, Descriptor] = field(default_factory=dict, repr=False)
     #: the model, where it keeps its equations as they are written: descriptor systems are computed when asked for
     described_by: Model | None = field(default=None, repr=False)
+    #: by the number of the point and by parameter, where they were asked for; they go into no file of a family
+    point_derivatives: Mapping[int, Mapping[str, Derivative]] = field(default_factory=dict, repr=False)
 
     @implemented_in("fmilin.report.result_tables:show_family")
     def _print_table(self, page: Sheet) -> None: ...
@@ -199,6 +210,11 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
     x0 = Quantity(r"All states of each point, shape (\*shape, N).")
     u0 = Quantity(r"The inputs of each point, shape (\*shape, nu).")
 
+    @cached_property
+    def derivatives(self) -> Mapping[str, FamilyDerivative]:
+        r"""Derivatives by parameter, where they were asked for: ``family.derivatives["m"].A``, shape (\\*shape, P, P)."""
+        return stack_derivatives(self.point_derivatives, self.shape, self.A.shape[-1], len(self.inputs), len(self.outputs))
+
     # -- modes -----------------------------------------------------------------------------------------
 
     @cached_property
@@ -265,6 +281,8 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
         choice = self.choices[self.chosen[number]]
         remarks = self.remarks.get(number, ())
         linear = self.layout.unpacked(self.rows[number], choice.states, choice.method, remarks)
+        if number in self.point_derivatives:
+            linear = replace(linear, derivatives=self.point_derivatives[number])
         descriptor = self.descriptors.get(number)
         if descriptor is None and self.described_by is not None:
             from fmilin.formulations.descriptor import lazy_descriptor
@@ -294,8 +312,9 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
             ok=self.ok.ravel()[picked],
             reasons=self.reasons.ravel()[picked],
             chosen=self.chosen[numbers],
-            remarks={k: self.remarks[n] for k, n in enumerate(numbers.tolist()) if n in self.remarks},
-            descriptors={k: self.descriptors[n] for k, n in enumerate(numbers.tolist()) if n in self.descriptors},
+            remarks=_renumbered(self.remarks, numbers),
+            descriptors=_renumbered(self.descriptors, numbers),
+            point_derivatives=_renumbered(self.point_derivatives, numbers),
         )
 
     # -- between the points ----------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Outcomes, and linear models that are there already, put together as a family."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
 
 import numpy as np
 
@@ -10,7 +9,7 @@ from fmilin.errors import UsageError
 from fmilin.families.family import Choice, LinearFamily
 from fmilin.families.grid import Grid, grid_through
 from fmilin.families.rows import Layout, Outcome, Template
-from fmilin.linear_model.descriptor import Descriptor
+from fmilin.linear_model.descriptor import Derivative, Descriptor
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signals
@@ -19,8 +18,13 @@ NOTHING = Template(0, Signals(), Signals(), Signals(), (), ModelInfo(""))
 MISSING = "This point was not reached."
 
 
-def outcome_of(number: int, linear: LinearModel, template: Template | None = None) -> Outcome:
-    """Return a linear model as an outcome: packed, when it fits the template; else with the reason why not."""
+def outcome_of(
+    number: int, linear: LinearModel, template: Template | None = None, *, described: bool = False
+) -> Outcome:
+    """Return a linear model as an outcome: packed, when it fits the template; else with the reason why not.
+
+    It has the descriptor system of the linear model if it is to be ``described``.
+    """
     own = Template.of(linear, template.parameters if template else None)
     template = template or own
     if why := template.why_not(own):
@@ -32,6 +36,8 @@ def outcome_of(number: int, linear: LinearModel, template: Template | None = Non
         states=linear.states,
         method=(linear.method.derivatives, linear.method.coordinates),
         remarks=linear.warnings,
+        derivatives=linear.derivatives,
+        descriptor=linear.descriptor if described else None,
     )
 
 
@@ -50,6 +56,8 @@ class FamilyBuilder:
         self._kinds: list[Choice] = []
         self._chosen = np.full(grid.size, -1, dtype=np.intp)
         self._remarks: dict[int, tuple[Remark, ...]] = {}
+        self._derivatives: dict[int, Mapping[str, Derivative]] = {}
+        self._descriptors: dict[int, Descriptor] = {}
         self._same: dict[tuple[Remark, ...], tuple[Remark, ...]] = {}  # many points share theirs: kept once
 
     @property
@@ -82,6 +90,10 @@ class FamilyBuilder:
         self._put(k, outcome.row)
         self._ok[k] = True
         self._chosen[k] = self._choice(outcome.states, outcome.method)
+        if outcome.derivatives:
+            self._derivatives[k] = outcome.derivatives
+        if outcome.descriptor is not None:
+            self._descriptors[k] = outcome.descriptor
         if outcome.remarks:
             self._remarks[k] = self._same.setdefault(outcome.remarks, outcome.remarks)
 
@@ -109,7 +121,7 @@ class FamilyBuilder:
             self._kinds.append(Choice(states, method))
         return self._choices[key]
 
-    def family(self, descriptors: Mapping[int, Descriptor] = MappingProxyType({})) -> LinearFamily:
+    def family(self) -> LinearFamily:
         """Return what there is; points that were not reached say so."""
         reasons = np.full(self.grid.size, "", dtype=object)
         reasons[~self.done] = MISSING
@@ -124,7 +136,18 @@ class FamilyBuilder:
         shape, template = self.grid.shape, self.template or NOTHING
         rows, ok = self._table(Layout(template).width), self._ok.reshape(shape)
         reasons = reasons.reshape(shape)
-        return LinearFamily(self.grid, template, rows, ok, reasons, choices, chosen, self._remarks, dict(descriptors))
+        return LinearFamily(
+            self.grid,
+            template,
+            rows,
+            ok,
+            reasons,
+            choices,
+            chosen,
+            self._remarks,
+            descriptors=dict(self._descriptors),
+            point_derivatives=dict(self._derivatives),
+        )
 
 
 def family_of(
@@ -147,9 +170,8 @@ def family_of(
     grid, numbers = grid_through(columns)
     builder = FamilyBuilder(grid)
     for i, (k, linear) in enumerate(zip(numbers, models, strict=True), start=1):
-        outcome = outcome_of(k, linear, template)
+        outcome = outcome_of(k, linear, template, described=True)
         if not outcome.ok:
             raise UsageError(f"The linear models do not belong together: model {i}: {outcome.reason}")
         builder.add(outcome)
-    descriptors = {k: m.descriptor for k, m in zip(numbers, models, strict=True) if m.descriptor is not None}
-    return builder.family(descriptors)
+    return builder.family()

@@ -7,8 +7,8 @@ the model's identity) stands once, in the template.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate
 from math import prod
@@ -17,6 +17,7 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
+from fmilin.linear_model.descriptor import Derivative, Descriptor
 from fmilin.linear_model.model import Accuracy, LinearModel, Point
 from fmilin.linearization.assembly import relative_to
 from fmilin.model.interface import ModelInfo
@@ -76,6 +77,8 @@ class Outcome:
     method: tuple[str, str] = ("", "")  # how derivatives were taken and coordinates chosen
     remarks: tuple[Remark, ...] = ()
     kind: str = ""  # of a failure, for programs: the name of the error's class, ``"fold"`` for a fold
+    derivatives: Mapping[str, Derivative] = field(default_factory=dict)  # by parameter, where they are asked for
+    descriptor: Descriptor | None = None  # where it is asked for
 
     @property
     def ok(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from fmilin.composition.loop_transfer import loop_transfer, require_wires
+from fmilin.composition.loop_transfer import loop_transfer_as, require_wires
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, NumericalError, UnknownNameError
 from fmilin.families.continuation import Balance, Fold, FoldError, SolvedPoint, Turning, corrected, fold_between
@@ -18,7 +18,7 @@ from fmilin.families.plan import Plan
 from fmilin.families.rows import Outcome, Template
 from fmilin.families.stacked import StackedRuns
 from fmilin.linear_model.builder import chosen_inputs, with_inputs
-from fmilin.linearization.procedure import linearize_next
+from fmilin.linearization.procedure import add_parameter_derivatives, linearize_next
 from fmilin.loading.load import load_as
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.selection import Selection
@@ -118,12 +118,15 @@ class Solver:
         try:
             solution, remarks = self._reached(values, predecessor)
             linear = solution.linear
+            how = self.plan.how
             if self.plan.loop_at:
-                linear = loop_transfer(
-                    self._model(values), self.plan.loop_at, solution.point, continuous=self.plan.continuous
+                linear = loop_transfer_as(
+                    self._model(values), self.plan.loop_at, solution.point, how, continuous=self.plan.continuous
                 )
-            if self.plan.how.inputs is not None:
-                linear = with_inputs(linear, chosen_inputs(linear.inputs, self.plan.how.inputs))
+            if how.inputs is not None:
+                linear = with_inputs(linear, chosen_inputs(linear.inputs, how.inputs))
+            if how.parameters and not self.plan.loop_at:
+                linear = add_parameter_derivatives(self._model(values), solution.point, linear, how.parameters)
             linear = replace(linear, warnings=(*linear.warnings, *remarks))
             if not all(np.isfinite(m).all() for m in (linear.A, linear.B, linear.C, linear.D, linear.T)):
                 raise NumericalError("The linear model has entries that are no finite numbers.")
@@ -131,7 +134,8 @@ class Solver:
             kind = "fold" if isinstance(error, FoldError) else type(error).__name__
             return Outcome(number, " ".join(str(error).split()), kind=kind), None
         names = dict.fromkeys((*linear.point.parameters, *(n for n in values if self._kind(n) == "parameter")))
-        return outcome_of(number, linear, Template.of(linear, tuple(names))), solution
+        template = Template.of(linear, tuple(names))
+        return outcome_of(number, linear, template, described=self.plan.how.descriptor), solution
 
     def _reached(self, values: Mapping[str, float], predecessor: SolvedPoint | None) -> Reached:
         if self.plan.point.trim is None:
@@ -240,8 +244,8 @@ class Solver:
         try:
             model = self._model(values)
             request = self._request(values)[0].checked(model)
-            if not self._chord_applies(model, request, predecessor):
-                return self._searched(values, predecessor)
+            if self.plan.how.parameters or not self._chord_applies(model, request, predecessor):
+                return self._searched(values, predecessor)  # whose point says how it is trimmed, for derivatives
             assert predecessor.selection is not None  # noqa: S101 - _chord_applies says so
             balance = Balance(model, request, predecessor.linear, predecessor.selection)
             point = corrected(model, request, predecessor, balance)

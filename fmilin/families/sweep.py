@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Unpack
 
 from fmilin.errors import UsageError
 from fmilin.families.continuation import SolvedPoint
@@ -19,8 +20,8 @@ from fmilin.linearization.request import Request
 from fmilin.loading.request import is_fmu
 from fmilin.model.interface import Model
 from fmilin.model.visits import no_model
-from fmilin.numerics.differences.differences import Differences
-from fmilin.options import Loading, Stepping
+from fmilin.options import Linearization, LinearizationOptions, Loading
+from fmilin.options.functions import takes_linearization
 from fmilin.sandbox.isolation import can_isolate
 from fmilin.sandbox.limits import Limits
 from fmilin.signals import FloatArray
@@ -146,7 +147,8 @@ def _needed(runs: dict[int, tuple[int | None, tuple[int, ...]]], finished: set[i
 
 
 @kinds_checked
-def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by keyword
+@takes_linearization
+def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; all but two by keyword
     source: Model | str | Path,
     vary: Mapping[str, Sequence[float] | FloatArray],
     *,
@@ -156,18 +158,14 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
     settings: Mapping[str, float] | None = None,
     time: float | None = None,
     constraints: Sequence[str] | None = None,
-    independent: Sequence[str] | None = None,
-    inputs: Sequence[str] | None = None,
-    outputs: Sequence[str] | None = None,
-    coordinates: str = "partition",
-    derivatives: str | Differences = "auto",
-    stepping: Stepping | None = None,
     loop_at: str | Sequence[str] = (),
     continuous: bool = False,
     jobs: int = 1,
     scheduler: str | None = None,
     limits: Limits | None = None,
     progress: Callable[[int, int], None] | None = None,
+    linearization: Linearization | None = None,
+    **options: Unpack[LinearizationOptions],
 ) -> LinearFamily:
     """Return linear models at all points of a grid, or at points that are listed; some or all of them may fail.
 
@@ -192,8 +190,6 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
     time : float, optional, in seconds
     constraints : sequence of str, optional
         As in :func:`fmilin.load`, of a source that is no model yet.
-    independent, inputs, outputs, coordinates, derivatives, stepping
-        As in :func:`fmilin.linearize`. A choice of coordinates is kept along the grid or carried on without a jump.
     loop_at : str or sequence of str
         Wires of a connected system: the family is that of the loop cut there (:func:`fmilin.loop_transfer`), and has
         ``margins()``.
@@ -207,6 +203,9 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
         What the code of an FMU may take and reach; paths are those of the machine that it runs on.
     progress : callable, optional
         Is told how many points are done, and of how many.
+    linearization : Linearization, optional
+        How each point is linearized; its options may be keywords instead. A choice of coordinates is kept along the
+        grid or carried on without a jump. With ``parameters`` the family has ``family.derivatives["m"].A``.
 
     Examples
     --------
@@ -224,14 +223,7 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
         grid=grid_over(vary, zipped=zipped),
         load=Loading(constraints=constraints),
         point=PointRequest(settings=dict(settings or {}), time=time, trim=request, guess=dict(guess or {})),
-        how=Request(
-            independent=independent,
-            inputs=inputs,
-            outputs=outputs,
-            coordinates=coordinates,
-            derivatives=derivatives,
-            stepping=stepping,
-        ),
+        how=Request.of("sweep", linearization, options),
         loop_at=(loop_at,) if isinstance(loop_at, str) else tuple(loop_at),
         continuous=continuous,
     )

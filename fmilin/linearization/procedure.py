@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Unpack
 
 import numpy as np
 
@@ -30,33 +30,21 @@ from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.model.visits import RememberingModel, one_at_a_time
 from fmilin.numerics.differences.differences import Differences, EventCrossingError
-from fmilin.options import Stepping
+from fmilin.options import Linearization, LinearizationOptions, Stepping
+from fmilin.options.functions import takes_linearization
 from fmilin.support.implemented_in import implemented_in
-
-if TYPE_CHECKING:
-    from fmilin.formulations.formulation import Formulation
 
 Procedure = Callable[[Model, OperatingPoint, Request], LinearModel]
 
 
 @one_at_a_time
-def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is made
+@takes_linearization
+def linearize(
     model: Model,
     point: OperatingPoint | None = None,
     *,
-    independent: Sequence[str] | None = None,
-    inputs: Sequence[str] | None = None,
-    outputs: Sequence[str] | None = None,
-    coordinates: str = "partition",
-    derivatives: str | Differences = "auto",
-    one_sided: Literal["left", "right"] | None = None,
-    at_singularity: bool = False,
-    stepping: Stepping | None = None,
-    formulation: str | Formulation | None = None,
-    descriptor: bool = False,
-    keep_inaccurate: bool = False,
-    hold_modes: bool = False,
-    parameters: Sequence[str] = (),
+    linearization: Linearization | None = None,
+    **options: Unpack[LinearizationOptions],
 ) -> LinearModel:
     """Return the linear model of a constrained model in independent coordinates.
 
@@ -65,37 +53,9 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
     model : Model
     point : OperatingPoint, optional
         On the manifold, from :func:`fmilin.operating_point`; where the model starts by default.
-    independent : sequence of str, optional
-        States to keep: P of them, or the positions of a second-order model.
-    inputs, outputs : sequence of str, optional
-        A choice and an order; ``der(x)`` and any continuous variable may be an output. Parameters of an FMU may be
-        inputs: derivatives are then differences.
-    coordinates : {"partition", "tangent"}
-        How coordinates are chosen when none are named.
-    derivatives : {"auto", "exact", "differences"} or Differences
-        ``"auto"``: exact directional derivatives where the model has them, each column checked once against a
-        difference. ``"exact"``: trust them. ``"differences"``: central differences on the manifold.
-    one_sided : {"left", "right"}, optional
-        Slopes on one side of the point, by differences: for points at a kink or an event.
-    at_singularity : bool
-        At a singular configuration: over the enlarged set of velocities (:mod:`fmilin.linearization.lagrange`).
-    stepping : Stepping, optional
-        For a model that brings its own solver (a co-simulation FMU): which way to go, which step to take, and
-        whether the discrete model is wanted.
-    formulation : {"mcs", "rcs", "ucs"}, or MCS, RCS, UCS, optional
-        For a model of Lagrange's equations: by that formulation (:mod:`fmilin.formulations`).
-    descriptor : bool
-        Whether the linear model is to carry its descriptor system, for about one visit more (that of a DaeModel is
-        computed when it is first asked for, and with this also written into files); where there is none,
-        ``lin.descriptor`` is None, and :func:`fmilin.descriptor` says why.
-    keep_inaccurate : bool
-        Whether it is wanted even where an entry's estimated error exceeds a tenth of the largest entry of its row.
-    hold_modes : bool
-        Whether the model is to stay in its present mode where an event lies at the point (a stuck clutch, a
-        thermostat): the linear model is that of the mode, which its remarks name.
-    parameters : sequence of str
-        By which the linear model is differentiated, too, the point following: ``lin.derivatives["m"].A``,
-        ``lin.eigenvalue_derivatives()``. A trimmed point stays trimmed, any other one keeps its independent states.
+    linearization : Linearization, optional
+        How the model is linearized. Each of its options may be a keyword instead: ``outputs=["y"]``. The options are
+        explained at :class:`fmilin.Linearization`.
 
     Returns
     -------
@@ -129,21 +89,7 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
     >>> [complex(round(s.real, 9), round(s.imag, 9)) for s in lin.eigenvalues()]
     [-2j, 2j]
     """
-    request = Request(
-        independent=independent,
-        inputs=inputs,
-        outputs=outputs,
-        coordinates=coordinates,
-        derivatives=derivatives,
-        one_sided=one_sided,
-        at_singularity=at_singularity,
-        stepping=stepping,
-        formulation=formulation,
-        descriptor=descriptor,
-        keep_inaccurate=keep_inaccurate,
-        hold_modes=hold_modes,
-        parameters=parameters,
-    )
+    request = Request.of("linearize", linearization, options)
     return linearize_as(model, start_of(model) if point is None else point, request)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fmilin.options import Linearization
+from fmilin.options.functions import merge_options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,6 +14,11 @@ class Request(Linearization):
     """The options of a linearization, with one-sided derivatives as differences on that side."""
 
     seek_steady: bool = True  # whether a moving point is asked for coordinates in which its motion is steady
+
+    @classmethod
+    def of(cls, function: str, linearization: Linearization | None, keywords: Mapping[str, object]) -> Request:
+        """Return the request that a function is given, as a dataclass or as keywords; see :func:`merge_options`."""
+        return cls(**merge_options(function, linearization, keywords))
 
     def __post_init__(self) -> None:
         Linearization.__post_init__(self)

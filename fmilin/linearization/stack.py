@@ -75,7 +75,7 @@ class StackProcedure:
     def usable(self) -> bool:
         """Whether the model, the request and the point before are such that stacks are worth a try."""
         how, model, point, linear = self.request, self.model, self.point, self.linear
-        plain = how.derivatives in ("auto", "exact") and not (how.descriptor or how.at_singularity)
+        plain = how.derivatives in ("auto", "exact") and not (how.descriptor or how.at_singularity or how.parameters)
         if self.selection is None or self.selection.kept is None or not plain or how.stepping or how.formulation:
             return False
         if type(model).tangents is Model.tangents or len(linear.inputs) != len(model.inputs):

@@ -5,7 +5,8 @@ Returns: frozen dataclasses; signatures, checks, the command line and the docume
 Does not depend on: numpy.
 """
 
-from fmilin.options.linearization import Linearization, LinearizationOptions, Stepping
+from fmilin.options.functions import WITHOUT_MEANING, LinearizationOptions
+from fmilin.options.linearization import Linearization, Stepping
 from fmilin.options.motions import Orbit, Simulation, Verification
 from fmilin.options.points import Point, Sweep, Trim
 from fmilin.options.sources import FmuOptions, Loading, SourceOptions
@@ -13,6 +14,7 @@ from fmilin.support.option import Description, Exclusion, describe, option, requ
 
 __all__ = [
     "DESCRIBED",
+    "WITHOUT_MEANING",
     "Description",
     "Exclusion",
     "FmuOptions",

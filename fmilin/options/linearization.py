@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, fields
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Literal
 
 from fmilin.errors import UsageError
 from fmilin.options.groups import COSIMULATION, FORMULATIONS, LINEARIZATION
@@ -238,24 +238,6 @@ class Linearization:
             raise UsageError(
                 f"{BOTH_BRANCHES} One-sided 'derivatives' and 'descriptor' exclude each other: leave one of them out."
             )
-
-
-class LinearizationOptions(TypedDict, total=False):
-    """The options of :class:`Linearization` as keywords of functions; a test compares the two."""
-
-    independent: Sequence[str] | None
-    inputs: Sequence[str] | None
-    outputs: Sequence[str] | None
-    coordinates: str
-    derivatives: str | Differences
-    one_sided: Literal["left", "right"] | None
-    at_singularity: bool
-    stepping: Stepping | None
-    formulation: str | Formulation | None
-    descriptor: bool
-    keep_inaccurate: bool
-    hold_modes: bool
-    parameters: Sequence[str]
 
 
 def _require_types(options: Stepping | Linearization) -> None:

@@ -174,17 +174,17 @@ def require_choices(options: object) -> None:
 def require_compatible(options: object) -> None:
     """Raise UsageError if two options that exclude each other have values."""
     for description in _restricted_options(options):
-        if not _is_given(options, description.keyword, ()):
+        if not is_given(options, description.keyword):
             continue
         for exclusion in description.excludes:
-            if _is_given(options, exclusion.keyword, exclusion.unless):
+            if is_given(options, exclusion.keyword, exclusion.unless):
                 raise UsageError(
                     f"{exclusion.because} '{description.keyword}' and '{exclusion.keyword}' exclude each other: "
                     "leave one of them out."
                 )
 
 
-def _is_given(options: object, keyword: str, unless: tuple[object, ...]) -> bool:
+def is_given(options: object, keyword: str, unless: tuple[object, ...] = ()) -> bool:
     """Whether an option has another value than its default and those of ``unless``."""
     dataclass_type: type = type(options)
     value, default = getattr(options, keyword), _defaults(dataclass_type)[keyword]

@@ -1,0 +1,254 @@
+"""Which options of a linearization the functions take, and why they do not take the others."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
+
+from fmilin.errors import UsageError
+from fmilin.options.linearization import Linearization
+from fmilin.support.option import describe, is_given
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fmilin.formulations.formulation import Formulation
+    from fmilin.numerics.differences.differences import Differences
+    from fmilin.options.linearization import Stepping
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Type checkers and editors read the keywords of functions from these classes; a test compares them with Linearization
+# and with WITHOUT_MEANING.
+
+
+class DerivativeOptions(TypedDict, total=False):
+    """How derivatives are taken: options that every linearization takes."""
+
+    derivatives: str | Differences
+    one_sided: Literal["left", "right"] | None
+
+
+class AccuracyOptions(DerivativeOptions, total=False):
+    """The same, and what is done where derivatives are in doubt."""
+
+    keep_inaccurate: bool
+    hold_modes: bool
+
+
+class CoordinateOptions(AccuracyOptions, total=False):
+    """The same, and the choice of coordinates."""
+
+    independent: Sequence[str] | None
+    coordinates: str
+
+
+class PeriodicOptions(CoordinateOptions, total=False):
+    """The same, and the choice of signals."""
+
+    inputs: Sequence[str] | None
+    outputs: Sequence[str] | None
+
+
+class BoxOptions(AccuracyOptions, total=False):
+    """What linear models over a box of parameters take."""
+
+    independent: Sequence[str] | None
+    inputs: Sequence[str] | None
+    outputs: Sequence[str] | None
+
+
+class LoopOptions(CoordinateOptions, total=False):
+    """What linear models of loops take."""
+
+    stepping: Stepping | None
+    descriptor: bool
+    parameters: Sequence[str]
+
+
+class OpenedOptions(LoopOptions, total=False):
+    """The same, and the choice of signals."""
+
+    inputs: Sequence[str] | None
+    outputs: Sequence[str] | None
+
+
+class LinearizationOptions(OpenedOptions, total=False):
+    """All options of :class:`Linearization` as keywords of functions."""
+
+    at_singularity: bool
+    formulation: str | Formulation | None
+
+
+_SIGNALS_ARE_WIRES = "The inputs and outputs of a loop are its wires."
+_NOT_LAGRANGE = "A connected system is not a model of Lagrange's equations."
+_NOT_SINGULAR = "Singular configurations are linearized over velocities of models of Lagrange's equations only."
+_CLOSED_LOOP_HOLDS_NOTHING = "Over a step a signal on the wire would be held, which a closed loop does not do."
+_CLOSED_AGAIN = "The loop is closed again in matrices, without the equations of the system."
+_NO_MATRICES_OF_POINTS = "The coordinates follow the motion, and the equations as written do not."
+_ORBIT_MOVES = "The orbit itself changes with parameters."
+_ALONG_A_MOTION = "A motion is followed by integration; a stepped model is measured along it."
+_NOT_ALONG_A_MOTION = "A motion that passes a singular configuration has no linear model there."
+_NO_FORMULATION_ALONG = "Formulations are of single points."
+_OWN_STATES = "Derivatives by parameters are along states of the model, which are kept."
+_BOX_NAMES_PARAMETERS = "The parameters are those of the box."
+_MEMBERS = "Members are linearized each in its own coordinates and signals."
+_ZERO_IN_EVERY = "Whether a channel is zero does not depend on it."
+_ALWAYS = "This function always keeps inaccurate entries and the present modes."
+
+_LOOP = {
+    "inputs": _SIGNALS_ARE_WIRES,
+    "outputs": _SIGNALS_ARE_WIRES,
+    "at_singularity": _NOT_SINGULAR,
+    "formulation": _NOT_LAGRANGE,
+}
+_CLOSED_LOOP = {
+    **_LOOP,
+    "stepping": _CLOSED_LOOP_HOLDS_NOTHING,
+    "descriptor": _CLOSED_AGAIN,
+    "parameters": _CLOSED_AGAIN,
+}
+_PERIODIC = {
+    "at_singularity": _NOT_ALONG_A_MOTION,
+    "stepping": _ALONG_A_MOTION,
+    "formulation": _NO_FORMULATION_ALONG,
+    "descriptor": _NO_MATRICES_OF_POINTS,
+    "parameters": _ORBIT_MOVES,
+}
+_BOX = {
+    "coordinates": _OWN_STATES,
+    "at_singularity": _OWN_STATES,
+    "stepping": _OWN_STATES,
+    "formulation": _OWN_STATES,
+    "descriptor": "Linear models between those of the box have no equations as written.",
+    "parameters": _BOX_NAMES_PARAMETERS,
+}
+_OF_MEMBERS = {
+    "independent": _MEMBERS,
+    "coordinates": _MEMBERS,
+    "inputs": _MEMBERS,
+    "outputs": _MEMBERS,
+    "at_singularity": _NOT_SINGULAR,
+    "stepping": "The members are stepped, not their linear models.",
+    "formulation": _NOT_LAGRANGE,
+    "descriptor": _MEMBERS,
+    "parameters": _MEMBERS,
+}
+_SAMPLED_LOOP = {
+    "inputs": "The inputs are those of the system.",
+    "outputs": "The outputs are those of the system.",
+    "at_singularity": _NOT_SINGULAR,
+    "stepping": "The steps are those of the sampled members.",
+    "formulation": _NOT_LAGRANGE,
+    "descriptor": "A sampled loop is a discrete model.",
+    "parameters": "Derivatives by parameters are of continuous models.",
+}
+_EXPLANATION = {
+    "independent": _ZERO_IN_EVERY,
+    "coordinates": _ZERO_IN_EVERY,
+    "inputs": "The input is named.",
+    "outputs": "The output is named.",
+    "at_singularity": _NOT_SINGULAR,
+    "stepping": _ZERO_IN_EVERY,
+    "formulation": _ZERO_IN_EVERY,
+    "descriptor": _ZERO_IN_EVERY,
+    "keep_inaccurate": _ALWAYS,
+    "hold_modes": _ALWAYS,
+    "parameters": _ZERO_IN_EVERY,
+}
+
+WITHOUT_MEANING: Mapping[str, Mapping[str, str]] = {
+    "linearize": {},
+    "sweep": {},
+    "linearize_along": {},
+    "linearize_periodic": _PERIODIC,
+    "floquet_chart": {
+        **_PERIODIC,
+        "inputs": "Multipliers do not depend on the choice of inputs.",
+        "outputs": "Multipliers do not depend on the choice of outputs.",
+    },
+    "loop_transfer": _LOOP,
+    "sensitivity": _CLOSED_LOOP,
+    "complementary_sensitivity": _CLOSED_LOOP,
+    "opened": {"at_singularity": _NOT_SINGULAR, "formulation": _NOT_LAGRANGE},
+    "sampled_loop": _SAMPLED_LOOP,
+    "cosimulated": _OF_MEMBERS,
+    "reduce_members": _OF_MEMBERS,
+    "uncertain": _BOX,
+    "place_modes": _BOX,
+    "explain": _EXPLANATION,
+    "explain_zeros": _EXPLANATION,
+}
+"""By function that linearizes: the options that have no meaning there, each with the reason."""
+
+KEYWORDS = tuple(description.keyword for description in describe(Linearization))
+
+
+def merge_options(
+    function: str, linearization: Linearization | None, keywords: Mapping[str, object]
+) -> dict[str, Any]:
+    """Return the options that a function is given, as a dataclass or as keywords.
+
+    Raises
+    ------
+    TypeError
+        For a keyword that is not an option, as Python does.
+    UsageError
+        For an option that is given twice, or that has no meaning in the function.
+    """
+    values: dict[str, Any] = {} if linearization is None else given_options(linearization)
+    for keyword, value in keywords.items():
+        if keyword not in KEYWORDS:
+            raise TypeError(_unexpected(function, keyword))
+        if keyword in values:
+            raise UsageError(
+                f"{function}() is given '{keyword}' twice, as a keyword and in 'linearization'. Leave one of them out."
+            )
+        values[keyword] = value
+    reject_without_meaning(function, values)
+    return values
+
+
+def given_options(linearization: Linearization) -> dict[str, Any]:
+    """Return the options that are not at their defaults."""
+    return {name: getattr(linearization, name) for name in KEYWORDS if is_given(linearization, name)}
+
+
+def reject_without_meaning(function: str, values: Mapping[str, object]) -> None:
+    """Raise UsageError if an option that has no meaning in a function has another value than its default."""
+    defaults = {description.keyword: description.default for description in describe(Linearization)}
+    for keyword, because in WITHOUT_MEANING[function].items():
+        if keyword in values and values[keyword] is not None and values[keyword] != defaults[keyword]:
+            raise UsageError(f"'{keyword}' has no meaning in {function}(). {because} Leave it out.")
+
+
+def takes_linearization(function: F) -> F:
+    """Show the options of a function as keywords, in ``help()`` and to ``inspect.signature``; a decorator.
+
+    The function has the parameters ``linearization`` and ``**options``.
+    """
+    signature = inspect.signature(function)
+    *others, last = signature.parameters.values()
+    if last.kind is not inspect.Parameter.VAR_KEYWORD:
+        raise TypeError(f"{function.__name__}() has no **options.")
+    taken = {p.name for p in others} | WITHOUT_MEANING[function.__name__].keys()
+    options = [
+        inspect.Parameter(d.keyword, inspect.Parameter.KEYWORD_ONLY, default=d.default, annotation=d.type)
+        for d in describe(Linearization)
+        if d.keyword not in taken
+    ]
+    function.__signature__ = signature.replace(parameters=[*others, *options])  # type: ignore[attr-defined]
+    return function
+
+
+def _unexpected(function: str, keyword: str) -> str:
+    text = f"{function}() got an unexpected keyword argument '{keyword}'"
+    nearest = get_close_matches(keyword, options_of(function), 1)
+    return f"{text}. Did you mean '{nearest[0]}'?" if nearest else text
+
+
+def options_of(function: str) -> Iterable[str]:
+    """Return the options that have a meaning in a function."""
+    return [name for name in KEYWORDS if name not in WITHOUT_MEANING[function]]
