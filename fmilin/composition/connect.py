@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -26,18 +26,33 @@ from fmilin.composition.master import base_step
 from fmilin.composition.system import ConnectedModel, Declaration
 from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.procedure import linearize
+from fmilin.linearization.procedure import linearize, linearize_as
+from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Hybrid, Passage, Stepped
 from fmilin.model.visits import one_at_a_time
+from fmilin.options import Linearization
+from fmilin.options.functions import (
+    CoordinateOptions,
+    given_options,
+    reject_without_meaning,
+    takes_linearization,
+)
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.support.kinds import kinds_checked
 from fmilin.tolerances import INSEPARABLE
 
 
 @one_at_a_time
-def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> LinearModel:
+@takes_linearization
+def sampled_loop(
+    model: ConnectedModel,
+    point: OperatingPoint | None = None,
+    *,
+    linearization: Linearization | None = None,
+    **options: Unpack[CoordinateOptions],
+) -> LinearModel:
     """Return the discrete linear model of a plant with sampled regulators, from sample to sample.
 
     It has a ``sample_time``, the states of the plant, then those of the regulators. The plant between two samples is
@@ -52,7 +67,15 @@ def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> 
         over their common period: inputs are held over it.
     point : OperatingPoint, optional
         Where the system starts by default.
+    linearization : Linearization, optional
+        How the plant is linearized; its options may be keywords instead.
     """
+    return sampled_loop_as(model, point, Request.of("sampled_loop", linearization, options))
+
+
+def sampled_loop_as(model: ConnectedModel, point: OperatingPoint | None, request: Request) -> LinearModel:
+    """Return the loop that a request describes; see :func:`sampled_loop`."""
+    reject_without_meaning("sampled_loop", given_options(request))
     if not isinstance(model, ConnectedModel):
         raise UsageError("A sampled loop needs a connected system: join plant and regulators with fl.connect first.")
     sampled = {name: m for name, m in model.members.items() if isinstance(m, SampledMember)}
@@ -63,7 +86,7 @@ def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> 
     point = operating_point(model) if point is None else point
     model = model_at(model, point)  # type: ignore[assignment]
     continuous, declaration = _split(model, sampled)
-    plant = linearize(continuous, _plant_point(continuous, model, point))
+    plant = linearize_as(continuous, _plant_point(continuous, model, point), request)
     whole = system_of(replace(declaration, members={_PLANT: from_linear(plant), **sampled}))
     parts = {_PLANT: plant, **{name: m.linear for name, m in sampled.items()}}
     members = tuple(
@@ -80,11 +103,12 @@ def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> 
 _PLANT = "plant of the loop"
 
 
-def approximated_loop(model: ConnectedModel, point: OperatingPoint) -> LinearModel:
+def approximated_loop(model: ConnectedModel, point: OperatingPoint, request: Request) -> LinearModel:
     """Return a continuous approximation of the same, with :func:`continuous_law` for each regulator."""
+    reject_without_meaning("sampled_loop", given_options(request))
     sampled = {name: m for name, m in model.members.items() if isinstance(m, SampledMember)}
     continuous, declaration = _split(model, sampled)
-    plant = linearize(continuous, _plant_point(continuous, model, point))
+    plant = linearize_as(continuous, _plant_point(continuous, model, point), request)
     laws = {name: from_linear(continuous_law(m.linear)) for name, m in sampled.items()}
     return _renamed(linearize(system_of(replace(declaration, members={_PLANT: from_linear(plant), **laws}))), model)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import lcm
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,13 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.procedure import linearize
+from fmilin.linearization.procedure import linearize_as
+from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import one_at_a_time
+from fmilin.options import Linearization
+from fmilin.options.functions import AccuracyOptions, takes_linearization
 from fmilin.signals import Signal, Signals
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
@@ -135,6 +138,7 @@ class Cosimulation(TableRepr):
 
 
 @one_at_a_time
+@takes_linearization
 def cosimulated(
     model: ConnectedModel,
     point: OperatingPoint | None = None,
@@ -142,6 +146,8 @@ def cosimulated(
     step: float,
     master: str = "jacobi",
     order: Sequence[str] = (),
+    linearization: Linearization | None = None,
+    **options: Unpack[AccuracyOptions],
 ) -> Cosimulation:
     """Return the linear model of a co-simulation of a connected system, with the delays of its coupling.
 
@@ -158,6 +164,8 @@ def cosimulated(
     master : {"jacobi", "gauss-seidel"}
     order : sequence of str, optional
         In which a Gauss-Seidel master steps the members.
+    linearization : Linearization, optional
+        How members and the continuous system are linearized; its options may be keywords instead.
 
     Examples
     --------
@@ -171,6 +179,7 @@ def cosimulated(
     >>> bool(np.allclose(abs(np.linalg.eigvals(found.linear.A)), np.hypot(E, np.sqrt(2) * (1 - E))))
     True
     """
+    request = Request.of("cosimulated", linearization, options)
     if not isinstance(model, ConnectedModel):
         raise UsageError(
             f"'{model.info.name}' is no connected system: a co-simulation is of several members (fl.connect, or an SSP "
@@ -184,15 +193,15 @@ def cosimulated(
     model = model_at(model, point)  # type: ignore[assignment]
     points = model.coupling.evaluated_members(point.time, point.states, point.inputs)
     members = tuple(
-        Member(part.name, _linearized(part.model, OperatingPoint(point.time, x, v), step))
+        Member(part.name, _linearized(part.model, OperatingPoint(point.time, x, v), step, request))
         for part, (x, v) in zip(model.coupling.parts, points, strict=True)
     )
-    return Cosimulation(model, point, how, float(step), linearize(model, point), members)
+    return Cosimulation(model, point, how, float(step), linearize_as(model, point, request), members)
 
 
-def _linearized(model: Model, point: OperatingPoint, step: float) -> LinearModel:
+def _linearized(model: Model, point: OperatingPoint, step: float, request: Request) -> LinearModel:
     if not isinstance(model, SampledMember):
-        return linearize(model, point)
+        return linearize_as(model, point, request)
     if abs(model.linear.sample_time - step) > 1e-9 * step:
         raise UsageError(
             f"'{model.info.name}' is sampled every {model.linear.sample_time:g} s: the communication step is that, not "

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from fmilin.composition.connect import approximated_loop, sampled_loop, system_of
+from fmilin.composition.connect import approximated_loop, sampled_loop_as, system_of
 from fmilin.composition.declaration import NO_CHANGE, Feed, Link, Wanted, in_member, qualified, signal_of, split
 from fmilin.composition.linear_member import HeldMember, SampledMember
 from fmilin.composition.loops import require_solvable
@@ -19,10 +19,13 @@ from fmilin.composition.system import ConnectedModel, Declaration
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.linear_model.model import EntryErrors, LinearModel, relative_error
-from fmilin.linearization.procedure import linearize
+from fmilin.linearization.procedure import linearize_as
+from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import one_at_a_time
+from fmilin.options import Linearization
+from fmilin.options.functions import CoordinateOptions, LoopOptions, OpenedOptions, takes_linearization
 from fmilin.signals import FloatArray, Signal, Signals
 
 
@@ -152,6 +155,7 @@ AS_WIRED = "signs are as wired, so that S = 1/(1 - L), T = 1 - S, and the critic
 
 
 @one_at_a_time
+@takes_linearization
 def loop_transfer(
     system: Model,
     wires: Wires,
@@ -159,6 +163,8 @@ def loop_transfer(
     *,
     opened: Sequence[str] = (),
     continuous: bool = False,
+    linearization: Linearization | None = None,
+    **options: Unpack[LoopOptions],
 ) -> LinearModel:
     """Return L: what comes back at a wire for what is sent from it, with the wire cut there.
 
@@ -179,6 +185,8 @@ def loop_transfer(
         Further wires that are cut for this question, carrying what they carry at the point.
     continuous : bool
         Of sampled members a continuous approximation: Tustin's rule, and a delay of half a sample; a remark says so.
+    linearization : Linearization, optional
+        How the system with the wires cut is linearized; its options may be keywords instead.
 
     Returns
     -------
@@ -198,12 +206,27 @@ def loop_transfer(
     >>> round(float(L.to_control()(0).real), 9)
     -3.0
     """
-    names, linear = _linear(system, wires, point, list(opened), continuous=continuous)
+    request = Request.of("loop_transfer", linearization, options)
+    return loop_transfer_as(system, wires, point, request, opened=opened, continuous=continuous)
+
+
+def loop_transfer_as(
+    system: Model,
+    wires: Wires,
+    point: OperatingPoint | None,
+    request: Request,
+    *,
+    opened: Sequence[str] = (),
+    continuous: bool = False,
+) -> LinearModel:
+    """Return the loop that a request describes, without its choice of signals; see :func:`loop_transfer`."""
+    names, linear = _linear(system, wires, point, request, opened=opened, continuous=continuous)
     text = f"L at {names}: what comes back there for what is sent from there; {AS_WIRED}."
     return replace(linear, warnings=(Remark("loop", text), *linear.warnings))
 
 
 @one_at_a_time
+@takes_linearization
 def sensitivity(
     system: Model,
     wires: Wires,
@@ -211,19 +234,24 @@ def sensitivity(
     *,
     opened: Sequence[str] = (),
     continuous: bool = False,
+    linearization: Linearization | None = None,
+    **options: Unpack[CoordinateOptions],
 ) -> LinearModel:
     """Return S = 1/(1 - L), from what is added on a wire of the closed loop to what the wire then carries.
 
-    ``system``, ``wires``, ``point``, ``opened``, ``continuous``, signs and errors are those of :func:`loop_transfer`.
+    ``system``, ``wires``, ``point``, ``opened``, ``continuous``, ``linearization``, signs and errors are those of
+    :func:`loop_transfer`.
     Regulators with different sample times are refused: over their common period a signal on the wire would be held,
     which the closed loop does not do.
     """
-    names, L = _linear(system, wires, point, list(opened), closed=True, continuous=continuous)
+    request = Request.of("sensitivity", linearization, options)
+    names, L = _linear(system, wires, point, request, opened=opened, closed=True, continuous=continuous)
     text = f"S at {names}, from what is added on the wire to what it then carries; {AS_WIRED}."
     return _told(_closed(L), text)
 
 
 @one_at_a_time
+@takes_linearization
 def complementary_sensitivity(
     system: Model,
     wires: Wires,
@@ -231,12 +259,16 @@ def complementary_sensitivity(
     *,
     opened: Sequence[str] = (),
     continuous: bool = False,
+    linearization: Linearization | None = None,
+    **options: Unpack[CoordinateOptions],
 ) -> LinearModel:
     """Return T = 1 - S = -L/(1 - L): minus what comes back at a wire, in the closed loop, for what is added there.
 
-    ``system``, ``wires``, ``point``, ``opened``, ``continuous``, signs and errors are those of :func:`sensitivity`.
+    ``system``, ``wires``, ``point``, ``opened``, ``continuous``, ``linearization``, signs and errors are those of
+    :func:`sensitivity`.
     """
-    names, L = _linear(system, wires, point, list(opened), closed=True, continuous=continuous)
+    request = Request.of("complementary_sensitivity", linearization, options)
+    names, L = _linear(system, wires, point, request, opened=opened, closed=True, continuous=continuous)
     S = _closed(L)
     outputs = {name: -value for name, value in S.point.outputs.items()}
     T = replace(S, C=-S.C, D=np.eye(len(S.D)) - S.D, point=replace(S.point, outputs=outputs))
@@ -244,14 +276,24 @@ def complementary_sensitivity(
 
 
 @one_at_a_time
-def opened(system: Model, wires: Wires, point: OperatingPoint | None = None) -> LinearModel:
+@takes_linearization
+def opened(
+    system: Model,
+    wires: Wires,
+    point: OperatingPoint | None = None,
+    *,
+    linearization: Linearization | None = None,
+    **options: Unpack[OpenedOptions],
+) -> LinearModel:
     """Return the linear model of a system with wires cut: each is an input of its name, beside the system's own.
 
-    ``system``, ``wires``, ``point`` and what is raised are those of :func:`loop_transfer`; outputs are the system's.
+    ``system``, ``wires``, ``point``, ``linearization`` and the errors are those of :func:`loop_transfer`. The outputs
+    are those of the system by default.
     """
+    request = Request.of("opened", linearization, options)
     model, point, names = _system(system, wires, point)
     cut = cut_at(model, point, names)
-    linear = _linearized(cut.model.with_interface(None, model.outputs.names), cut.point)
+    linear = _linearized(cut.model.with_interface(None, model.outputs.names), cut.point, request)
     return _told(linear, f"Opened at {', '.join(names)}: what each wire carried is an input now.")
 
 
@@ -285,8 +327,9 @@ def _linear(
     system: Model,
     wires: Wires,
     point: OperatingPoint | None,
-    opened: list[str],
+    request: Request,
     *,
+    opened: Sequence[str] = (),
     closed: bool = False,
     continuous: bool = False,
 ) -> tuple[str, LinearModel]:
@@ -304,7 +347,8 @@ def _linear(
     cut, at = cut_at(model, point, names)
     between = cut.with_interface(names, [brought_by(name) for name in names])
     at = replace(at, inputs=at.inputs[len(model.inputs) :])
-    linear = _named(_linearized(between, at, continuous=continuous), names)
+    request = replace(request, inputs=None, outputs=None)
+    linear = _named(_linearized(between, at, request, continuous=continuous), names)
     words = ", ".join(names) + (f" (with {', '.join(opened)} open)" if opened else "")
     return words, linear if continuous else _with_remark_on_holding(linear, model, names)
 
@@ -330,22 +374,24 @@ def _named(linear: LinearModel, names: Sequence[str]) -> LinearModel:
     return replace(linear, outputs=outputs, point=replace(linear.point, outputs=values))
 
 
-def _linearized(model: ConnectedModel, point: OperatingPoint, *, continuous: bool = False) -> LinearModel:
+def _linearized(
+    model: ConnectedModel, point: OperatingPoint, request: Request, *, continuous: bool = False
+) -> LinearModel:
     held = [name for name, member in model.members.items() if isinstance(member, HeldMember)]
     if not held:
-        return linearize(model, point)
+        return linearize_as(model, point, request)
     if nonlinear := [name for name in held if not isinstance(model.members[name], SampledMember)]:
         raise UsageError(
             f"'{nonlinear[0]}' is a sampled regulator that is no linear system: connect its linear model instead."
         )
     if not continuous:
-        return sampled_loop(model, point)
+        return sampled_loop_as(model, point, request)
     step = max(m.linear.sample_time for m in model.members.values() if isinstance(m, SampledMember))
     text = (
         f"A continuous approximation of {', '.join(held)} (Tustin's rule, what is held as a delay of half a sample): "
         f"good for frequencies well below {np.pi / step:.4g} rad/s."
     )
-    return _told(approximated_loop(model, point), text)
+    return _told(approximated_loop(model, point, request), text)
 
 
 def _with_remark_on_holding(linear: LinearModel, model: ConnectedModel, names: Sequence[str]) -> LinearModel:

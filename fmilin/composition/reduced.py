@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Unpack
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -19,10 +20,13 @@ from fmilin.composition.system import ConnectedModel
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import lyapunov
-from fmilin.linearization.procedure import linearize
+from fmilin.linearization.procedure import linearize, linearize_as
+from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import one_at_a_time
+from fmilin.options import Linearization
+from fmilin.options.functions import AccuracyOptions, takes_linearization
 from fmilin.reduction.gramians import balancing, peak_gain
 from fmilin.reduction.modal import error_bound, in_sizes
 from fmilin.reduction.transformation import new_states, transformed
@@ -32,7 +36,15 @@ SETTLES = 1e-9  # decay, beside the largest eigenvalue, below which the closed s
 
 
 @one_at_a_time
-def reduce_members(system: Model, orders: Mapping[str, int], point: OperatingPoint | None = None) -> Model:
+@takes_linearization
+def reduce_members(
+    system: Model,
+    orders: Mapping[str, int],
+    point: OperatingPoint | None = None,
+    *,
+    linearization: Linearization | None = None,
+    **options: Unpack[AccuracyOptions],
+) -> Model:
     """Return a connected system of linear members at a point, some of smaller order, wired as before.
 
     Its notes say by how much the responses of the whole differ at most (:func:`fmilin.reduction.error_bound`). Raises
@@ -47,7 +59,10 @@ def reduce_members(system: Model, orders: Mapping[str, int], point: OperatingPoi
         The new order of each member that is reduced.
     point : OperatingPoint, optional
         Of the closed system, where it starts by default.
+    linearization : Linearization, optional
+        How members are linearized; its options may be keywords instead.
     """
+    request = Request.of("reduce_members", linearization, options)
     if not isinstance(system, ConnectedModel):
         raise UsageError("Members are reduced in a connected system (fl.connect, or an SSP file).")
     if unknown := [name for name in orders if name not in system.members]:
@@ -55,7 +70,7 @@ def reduce_members(system: Model, orders: Mapping[str, int], point: OperatingPoi
     held = {name: member for name, member in system.members.items() if isinstance(member, HeldMember)}
     if own := [n for n, member in held.items() if n in orders or not isinstance(member, SampledMember)]:
         raise UsageError(f"The member '{own[0]}' is sampled: reduce it by itself (fl.reduction).")
-    members = _linear_members(system, operating_point(system) if point is None else point)
+    members = _linear_members(system, operating_point(system) if point is None else point, request)
     closed = linearize(_connected(system, members))
     if not _is_stable(closed):
         raise NumericalError(
@@ -90,7 +105,7 @@ def reduce_members(system: Model, orders: Mapping[str, int], point: OperatingPoi
     return system_of(replace(result.declaration, members=kept, notes=(*system.declaration.notes, text)))
 
 
-def _linear_members(system: ConnectedModel, point: OperatingPoint) -> dict[str, LinearModel]:
+def _linear_members(system: ConnectedModel, point: OperatingPoint, request: Request) -> dict[str, LinearModel]:
     """Return the linear model of each member at the point, with its outputs and what wires read of it."""
     at = model_at(system, point)
     assert isinstance(at, ConnectedModel)  # noqa: S101 - a view of it
@@ -103,7 +118,7 @@ def _linear_members(system: ConnectedModel, point: OperatingPoint) -> dict[str, 
             continue
         names = tuple(dict.fromkeys((*member.outputs.names, *part.model.outputs.names)))
         with in_member(part.name):
-            linear[part.name] = linearize(member, OperatingPoint(point.time, x, v), outputs=names)
+            linear[part.name] = linearize_as(member, OperatingPoint(point.time, x, v), replace(request, outputs=names))
     return linear
 
 

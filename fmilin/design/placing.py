@@ -13,9 +13,9 @@ dG = dC X + Y (dA X + dB) + dD with X = (jw - A)^-1 B, Y = C (jw - A)^-1, the po
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Number
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,9 +24,12 @@ from scipy.optimize import least_squares, linear_sum_assignment
 
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.procedure import linearize
+from fmilin.linearization.procedure import linearize_as
+from fmilin.linearization.request import Request
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import one_at_a_time
+from fmilin.options import Linearization
+from fmilin.options.functions import BoxOptions, takes_linearization
 from fmilin.signals import FloatArray, as_numbers
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import require_field_kinds
@@ -96,8 +99,15 @@ class PlacedModes(TableRepr):
 
 
 @one_at_a_time
+@takes_linearization
 def place_modes(
-    model: Model, parameters: Box, goals: Sequence[ModeGoal] | ModeGoal, point: OperatingPoint | None = None
+    model: Model,
+    parameters: Box,
+    goals: Sequence[ModeGoal] | ModeGoal,
+    point: OperatingPoint | None = None,
+    *,
+    linearization: Linearization | None = None,
+    **options: Unpack[BoxOptions],
 ) -> PlacedModes:
     """Return the parameters nearest to those of a model, in sizes of their ranges, with which its modes meet goals.
 
@@ -112,6 +122,8 @@ def place_modes(
         model as it is, and is followed from there; without ``near`` about all modes.
     point : OperatingPoint, optional
         Where the model starts, for None. A trimmed point stays trimmed, any other one keeps its independent states.
+    linearization : Linearization, optional
+        How the model is linearized; its options may be keywords instead.
 
     Raises
     ------
@@ -135,14 +147,15 @@ def place_modes(
         raise UsageError(
             f"A goal is of the type '{type(other[0]).__name__}': give fl.design.ModeGoal(near=..., damping=...)."
         )
-    varied = VariedModel(model, point, parameters)
-    start = linearize(model, varied.point, parameters=list(parameters))
+    request = Request.of("place_modes", linearization, options)
+    varied = VariedModel(model, point, parameters, request)
+    start = linearize_as(model, varied.point, replace(request, parameters=tuple(parameters)))
     wanted = [(g, i) for g in goals for i in _meant(g, start.eigenvalues())]
     if not wanted:
         raise UsageError("There is no goal, or no mode: give fl.design.ModeGoal(near=..., damping=...) or several.")
     search = _Search(varied, start, wanted)
     q = search.run()
-    linear = linearize(*varied.at(varied.values(q)))
+    linear = linearize_as(*varied.at(varied.values(q)), request)
     after = linear.eigenvalues()[_matched(search.followed(q)[1], linear.eigenvalues())]
     if any(m < 0 for g, i in wanted for _, m, _ in _margins(g, after[i], after[:0], search.unit[i])):
         raise NumericalError(f"Linearized anew with {varied.values(q)} the model misses its goals: take a smaller box.")
@@ -278,6 +291,7 @@ class IdentifiedParameters(TableRepr):
 
 
 @one_at_a_time
+@takes_linearization
 def identified_parameters(
     model: Model,
     parameters: Box,
@@ -286,6 +300,8 @@ def identified_parameters(
     *,
     weights: ArrayLike | None = None,
     point: OperatingPoint | None = None,
+    linearization: Linearization | None = None,
+    **options: Unpack[BoxOptions],
 ) -> IdentifiedParameters:
     """Return the parameters with which the linear model of a model has the response that was measured.
 
@@ -295,8 +311,8 @@ def identified_parameters(
     Parameters
     ----------
     model : Model
-        Continuous, with parameters that can be changed; a fit begins at their values. All its channels were measured:
-        ``model.with_interface(inputs, outputs)`` has some.
+        Continuous, with parameters that can be changed; a fit begins at their values. All its channels were measured,
+        unless ``inputs`` and ``outputs`` name some.
     parameters : mapping of str to (float, float)
         Lowest and highest value of each, in its unit.
     frequencies : array, shape (k,), in rad/s
@@ -306,6 +322,9 @@ def identified_parameters(
         1 / abs(response) by default: differences count relatively. Zero leaves a value out.
     point : OperatingPoint, optional
         Where the model starts, for None. A trimmed point stays trimmed, any other one keeps its independent states.
+    linearization : Linearization, optional
+        How the model is linearized; its options may be keywords instead. ``inputs`` and ``outputs`` say which channels
+        were measured.
 
     Examples
     --------
@@ -317,7 +336,8 @@ def identified_parameters(
     >>> round(fit.parameters["T"], 6)
     2.0
     """
-    varied, w = VariedModel(model, point, parameters), as_numbers(frequencies, "One of the frequencies")
+    request = Request.of("identified_parameters", linearization, options)
+    varied, w = VariedModel(model, point, parameters, request), as_numbers(frequencies, "One of the frequencies")
     start = varied.linear({})
     measured, weight = _measured(start, w, response, weights)
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from fmilin.discovery.states import reached_from
 from fmilin.errors import FmilinError
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.procedure import linearize
+from fmilin.linearization.procedure import linearize_as
+from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
@@ -27,17 +28,15 @@ class Channel:
     point: OperatingPoint
     input: str
     output: str
+    request: Request  # how it is linearized
 
     def linear(self, model: Model | None = None, point: OperatingPoint | None = None) -> LinearModel | None:
         """Return the linear model of the channel; None where there is none."""
         try:
-            return linearize(
+            return linearize_as(
                 model or self.model,
                 point or self.point,
-                inputs=[self.input],
-                outputs=[self.output],
-                keep_inaccurate=True,
-                hold_modes=True,
+                replace(self.request, inputs=[self.input], outputs=[self.output]),
             )
         except FmilinError:
             return None

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Unpack
 
 from fmilin.discovery.causes import CAUSES
 from fmilin.discovery.channel import Channel, moves, without_errors
 from fmilin.errors import UsageError
-from fmilin.linearization.procedure import linearize
+from fmilin.linearization.procedure import linearize_as
+from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import one_at_a_time
+from fmilin.options import Linearization
+from fmilin.options.functions import DerivativeOptions, takes_linearization
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
 
@@ -39,7 +43,16 @@ class Explanation(TableRepr):
 
 
 @one_at_a_time
-def explain(model: Model, point: OperatingPoint | None, input: str, output: str) -> Explanation:  # noqa: A002
+@takes_linearization
+def explain(
+    model: Model,
+    point: OperatingPoint | None,
+    input: str,  # noqa: A002
+    output: str,
+    *,
+    linearization: Linearization | None = None,
+    **options: Unpack[DerivativeOptions],
+) -> Explanation:
     """Say why an input does not move an output at a point.
 
     Parameters
@@ -49,6 +62,8 @@ def explain(model: Model, point: OperatingPoint | None, input: str, output: str)
         Where the model starts, for None.
     input, output : str
         Any output of :func:`fmilin.linearize` will do.
+    linearization : Linearization, optional
+        How derivatives are taken; its options may be keywords instead.
 
     Returns
     -------
@@ -74,11 +89,25 @@ def explain(model: Model, point: OperatingPoint | None, input: str, output: str)
     model = model_at(model, point)
     model.inputs.index_of(input, f"an input of '{model.info.name}'")
     model.with_interface(None, [output])  # refuses what is unknown
-    return _explained(Channel(model, point, input, output))
+    request = _request("explain", linearization, options)
+    return _explained(Channel(model, point, input, output, request))
+
+
+def _request(function: str, linearization: Linearization | None, options: Mapping[str, object]) -> Request:
+    """Return how channels are linearized: in their present modes, and inaccurate entries do not matter."""
+    request = Request.of(function, linearization, options)
+    return replace(request, keep_inaccurate=True, hold_modes=True)
 
 
 @one_at_a_time
-def explain_zeros(model: Model, point: OperatingPoint | None = None) -> tuple[Explanation, ...]:
+@takes_linearization
+def explain_zeros(
+    model: Model,
+    point: OperatingPoint | None = None,
+    *,
+    linearization: Linearization | None = None,
+    **options: Unpack[DerivativeOptions],
+) -> tuple[Explanation, ...]:
     """Say why inputs move nothing, and why outputs are moved by nothing: one explanation for each.
 
     Raises UsageError when there are no inputs or no outputs.
@@ -88,6 +117,8 @@ def explain_zeros(model: Model, point: OperatingPoint | None = None) -> tuple[Ex
     model : Model
     point : OperatingPoint, optional
         Where the model starts by default.
+    linearization : Linearization, optional
+        How derivatives are taken; its options may be keywords instead.
 
     Returns
     -------
@@ -99,19 +130,19 @@ def explain_zeros(model: Model, point: OperatingPoint | None = None) -> tuple[Ex
     model = model_at(model, point)
     if not len(model.inputs) or not len(model.outputs):
         raise UsageError(f"'{model.info.name}' has no inputs or no outputs: there is no channel to explain.")
-    return tuple(_explained(channel) for channel in _zero_channels(model, point))
+    request = _request("explain_zeros", linearization, options)
+    return tuple(_explained(channel) for channel in _zero_channels(model, point, request))
 
 
-def _zero_channels(model: Model, point: OperatingPoint) -> Iterator[Channel]:
-
-    linear = without_errors(linearize(model, point, keep_inaccurate=True, hold_modes=True))
+def _zero_channels(model: Model, point: OperatingPoint, request: Request) -> Iterator[Channel]:
+    linear = without_errors(linearize_as(model, point, request))
     A, B, C, D = linear.A, linear.B, linear.C, linear.D
     inputs, outputs = model.inputs.names, model.outputs.names
     dead = [j for j in range(len(inputs)) if not moves((A, B[:, [j]], C, D[:, [j]]))]
-    yield from (Channel(model, point, inputs[j], outputs[0]) for j in dead)
+    yield from (Channel(model, point, inputs[j], outputs[0], request) for j in dead)
     for i, name in enumerate(outputs):
         if not moves((A, B, C[[i]], D[[i]])) and not (i == 0 and 0 in dead):
-            yield Channel(model, point, inputs[0], name)
+            yield Channel(model, point, inputs[0], name, request)
 
 
 def _explained(channel: Channel) -> Explanation:

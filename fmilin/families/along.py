@@ -137,7 +137,7 @@ class _Path:
         full, selection = linearize_next(model, at, self._request, previous)
         linear = full if names is None else with_inputs(full, chosen_inputs(model.inputs, names))
         if self._request.parameters:
-            linear = add_parameter_derivatives(whole, at, linear, self._request.parameters)
+            linear = add_parameter_derivatives(whole, at, linear, self._request)
         self._template = self._template or Template.of(linear, self._parameters)
         outcome = outcome_of(number, linear, self._template, described=True)
         if not outcome.ok:

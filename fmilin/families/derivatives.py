@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fmilin.families.rows import Template
 from fmilin.linear_model.descriptor import Derivative
 from fmilin.signals import FloatArray
 
@@ -23,9 +24,10 @@ class FamilyDerivative:
 
 
 def stack_derivatives(
-    points: Mapping[int, Mapping[str, Derivative]], shape: tuple[int, ...], order: int, inputs: int, outputs: int
+    points: Mapping[int, Mapping[str, Derivative]], shape: tuple[int, ...], template: Template
 ) -> dict[str, FamilyDerivative]:
     """Return the derivatives of all points of a grid with this shape, by parameter."""
+    order, inputs, outputs = template.order, len(template.inputs), len(template.outputs)
     shapes = {"A": (order, order), "B": (order, inputs), "C": (outputs, order), "D": (outputs, inputs), "value": ()}
     stacked: dict[str, FamilyDerivative] = {}
     for parameter in dict.fromkeys(name for of_point in points.values() for name in of_point):

@@ -212,8 +212,8 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
 
     @cached_property
     def derivatives(self) -> Mapping[str, FamilyDerivative]:
-        r"""Derivatives by parameter, where they were asked for: ``family.derivatives["m"].A``, shape (\\*shape, P, P)."""
-        return stack_derivatives(self.point_derivatives, self.shape, self.A.shape[-1], len(self.inputs), len(self.outputs))
+        r"""By parameter, where they were asked for: ``family.derivatives["m"].A``, shape (\\*shape, P, P)."""
+        return stack_derivatives(self.point_derivatives, self.shape, self.template)
 
     # -- modes -----------------------------------------------------------------------------------------
 

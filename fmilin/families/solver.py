@@ -126,7 +126,7 @@ class Solver:
             if how.inputs is not None:
                 linear = with_inputs(linear, chosen_inputs(linear.inputs, how.inputs))
             if how.parameters and not self.plan.loop_at:
-                linear = add_parameter_derivatives(self._model(values), solution.point, linear, how.parameters)
+                linear = add_parameter_derivatives(self._model(values), solution.point, linear, how)
             linear = replace(linear, warnings=(*linear.warnings, *remarks))
             if not all(np.isfinite(m).all() for m in (linear.A, linear.B, linear.C, linear.D, linear.T)):
                 raise NumericalError("The linear model has entries that are no finite numbers.")

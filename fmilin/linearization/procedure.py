@@ -98,7 +98,7 @@ def linearize_as(model: Model, point: OperatingPoint, request: Request) -> Linea
     inputs, outputs = request.inputs, request.outputs
     if request.parameters:
         linear = linearize_as(model, point, replace(request, parameters=()))
-        return add_parameter_derivatives(model, point, linear, request.parameters)
+        return add_parameter_derivatives(model, point, linear, request)
     model = model_at(model, point)
     if inputs is not None:
         model, point = with_parameters_as_inputs(model, point, inputs)
@@ -115,9 +115,9 @@ def linearize_as(model: Model, point: OperatingPoint, request: Request) -> Linea
 
 @implemented_in("fmilin.trimming.sensitivity:add_parameter_derivatives")
 def add_parameter_derivatives(
-    model: Model, point: OperatingPoint, linear: LinearModel, names: Sequence[str]
+    model: Model, point: OperatingPoint, linear: LinearModel, request: Request
 ) -> LinearModel:
-    """Return a linear model with its derivatives by the parameters ``names``, along the branch of its point."""
+    """Return a linear model with its derivatives by the parameters of a request, along the branch of its point."""
     ...
 
 

@@ -178,6 +178,7 @@ WITHOUT_MEANING: Mapping[str, Mapping[str, str]] = {
     "reduce_members": _OF_MEMBERS,
     "uncertain": _BOX,
     "place_modes": _BOX,
+    "identified_parameters": _BOX,
     "explain": _EXPLANATION,
     "explain_zeros": _EXPLANATION,
 }
@@ -186,9 +187,7 @@ WITHOUT_MEANING: Mapping[str, Mapping[str, str]] = {
 KEYWORDS = tuple(description.keyword for description in describe(Linearization))
 
 
-def merge_options(
-    function: str, linearization: Linearization | None, keywords: Mapping[str, object]
-) -> dict[str, Any]:
+def merge_options(function: str, linearization: Linearization | None, keywords: Mapping[str, object]) -> dict[str, Any]:
     """Return the options that a function is given, as a dataclass or as keywords.
 
     Raises

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from fmilin.families.grid import Grid, grid_over
 from fmilin.linearization.request import Request
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import one_at_a_time
+from fmilin.options import Linearization
+from fmilin.options.functions import CoordinateOptions, takes_linearization
 from fmilin.periodic.floquet import Floquet
 from fmilin.periodic.fourier import ComplexArray
 from fmilin.periodic.linearize import linearize_periodic_as
@@ -73,6 +75,7 @@ class FloquetChart(TableRepr):
 
 
 @one_at_a_time
+@takes_linearization
 def floquet_chart(
     model: Model,
     vary: Mapping[str, Sequence[float] | FloatArray],
@@ -85,6 +88,8 @@ def floquet_chart(
     steady: Sequence[str] = (),
     inputs: Inputs | None = None,
     points: int = 64,
+    linearization: Linearization | None = None,
+    **options: Unpack[CoordinateOptions],
 ) -> FloquetChart:
     """Return Floquet's multipliers over a grid of parameters, inputs or states at the start of the period.
 
@@ -104,6 +109,8 @@ def floquet_chart(
         What turns, what is held, solved for, may drift; inputs over time.
     points : int
         Phases of a period.
+    linearization : Linearization, optional
+        How each phase is linearized; its options may be keywords instead.
 
     Examples
     --------
@@ -116,7 +123,7 @@ def floquet_chart(
     """
     run = RunRequest(inputs=inputs, method=ORBIT_METHOD)
     request = OrbitRequest(period, turn, fixed or {}, tuple(free), tuple(steady), start, run=run)
-    return chart_as(model, vary, request, Request(), points)
+    return chart_as(model, vary, request, Request.of("floquet_chart", linearization, options), points)
 
 
 def chart_as(

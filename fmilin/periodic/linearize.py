@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from typing import Unpack
 
 import numpy as np
 from scipy import linalg
@@ -12,7 +12,8 @@ from fmilin.errors import UsageError
 from fmilin.linearization.request import Request
 from fmilin.model.interface import Model
 from fmilin.model.visits import one_at_a_time
-from fmilin.numerics.differences.differences import Differences
+from fmilin.options import Linearization
+from fmilin.options.functions import PeriodicOptions, takes_linearization
 from fmilin.periodic.fourier import derivative
 from fmilin.periodic.model import PeriodicModel
 from fmilin.periodic.orbit import PeriodicOrbit
@@ -24,17 +25,14 @@ LEAST = 4  # points of a period
 
 
 @one_at_a_time
+@takes_linearization
 def linearize_periodic(
     model: Model,
     orbit: PeriodicOrbit,
     *,
     points: int = 64,
-    independent: Sequence[str] | None = None,
-    inputs: Sequence[str] | None = None,
-    outputs: Sequence[str] | None = None,
-    coordinates: str = "partition",
-    derivatives: str | Differences = "auto",
-    keep_inaccurate: bool = False,
+    linearization: Linearization | None = None,
+    **options: Unpack[PeriodicOptions],
 ) -> PeriodicModel:
     """Return the linear models along a periodic orbit: y' = A(t) y + B(t) u, all matrices of the orbit's period.
 
@@ -49,9 +47,9 @@ def linearize_periodic(
     points : int
         Equally spaced phases. What is computed of the matrices later converges with them faster than any power, as long
         as they are smooth.
-    independent, inputs, outputs, coordinates, derivatives, keep_inaccurate
-        As in :func:`fmilin.linearize`. Where nothing is named, states are taken that are good coordinates all along the
-        orbit; where there are none such, a basis of the tangent space is carried along it.
+    linearization : Linearization, optional
+        How each phase is linearized; its options may be keywords instead. If no coordinates are named, they are states
+        that are good coordinates all along the orbit; if there are none, a basis of the tangent space is carried along.
 
     Examples
     --------
@@ -62,10 +60,7 @@ def linearize_periodic(
     >>> fl.linearize_periodic(mathieu, orbit).floquet().stable
     True
     """
-    request = Request(
-        independent=independent, inputs=inputs, outputs=outputs, coordinates=coordinates, derivatives=derivatives,
-        keep_inaccurate=keep_inaccurate,
-    )  # fmt: skip
+    request = Request.of("linearize_periodic", linearization, options)
     return linearize_periodic_as(model, orbit, request, points)
 
 

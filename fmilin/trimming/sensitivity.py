@@ -10,7 +10,7 @@ M, whose errors are what the same of second order leaves, and rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -22,7 +22,8 @@ from fmilin.linear_model.accuracy import matrix_and_errors
 from fmilin.linear_model.builder import with_parameters_as_inputs
 from fmilin.linear_model.descriptor import Derivative, MatrixErrors, eigenvalue_derivatives
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.procedure import linearize
+from fmilin.linearization.procedure import linearize_as
+from fmilin.linearization.request import Request
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.operating_points import assembled_from, model_at
 from fmilin.manifold.rank import row_sizes
@@ -30,6 +31,7 @@ from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.models.batch_graph import AtPoint, GraphDerivatives, graph_derivatives
+from fmilin.numerics.differences.differences import Differences
 from fmilin.signals import FloatArray
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.report import TrimmedPoint
@@ -47,9 +49,10 @@ ROUND_OFF = 8 * EPS
 
 
 def add_parameter_derivatives(
-    model: Model, point: OperatingPoint, linear: LinearModel, names: Sequence[str]
+    model: Model, point: OperatingPoint, linear: LinearModel, request: Request
 ) -> LinearModel:
-    """Return a linear model with its derivatives by parameters, and a remark on eigenvalues that meet."""
+    """Return a linear model with its derivatives by the parameters of a request; a remark says if eigenvalues meet."""
+    names = request.parameters
     if isinstance(model, Stepped) or linear.sample_time:
         raise UsageError("Derivatives by parameters are of continuous models: what is stepped answers in time only.")
     if isinstance(names, str) or len(set(names)) < len(names):
@@ -59,9 +62,10 @@ def add_parameter_derivatives(
             f"The coordinate '{foreign[0]}' is no state of the model, and derivatives by parameters are along states "
             "that are kept. Leave out coordinates='tangent', or name states with independent=[...]."
         )
-    graph = graph_derivatives(model, linear.outputs.names)
+    # The graph has one of the branches of a kink at the point, and not always that of the side which is asked for.
+    graph = None if _is_one_sided(request) else graph_derivatives(model, linear.outputs.names)
     shown = model_at(model, point).with_interface(None, linear.outputs.names)
-    of = _Branch.of(shown, point, linear, names, graph)
+    of = _Branch.of(shown, point, linear, request, graph)
     derivatives = {name: of.derivative(name) for name in names}
     _, defective = eigenvalue_derivatives(linear.A, [d.A for d in derivatives.values()])
     remarks = linear.warnings
@@ -82,6 +86,7 @@ class _Branch:
     model: Model
     point: OperatingPoint
     linear: LinearModel
+    request: Request  # how the linear model was made
     graph: GraphDerivatives | None = None
     _changed: dict[tuple[str, float], Model] = field(default_factory=dict)  # of one parameter
 
@@ -91,10 +96,10 @@ class _Branch:
         model: Model,
         point: OperatingPoint,
         linear: LinearModel,
-        names: Sequence[str],
+        request: Request,
         graph: GraphDerivatives | None,
     ) -> _Branch:
-        inputs = [name for name in names if name not in model.parameters]
+        inputs = [name for name in request.parameters if name not in model.parameters]
         if inputs and model.moves_parameters:
             try:
                 adjustable, at = with_parameters_as_inputs(model, point, inputs)
@@ -105,7 +110,7 @@ class _Branch:
                     f"{error} What is a number inside an FMU cannot be varied: build it with that parameter.",
                     name=error.name,
                 ) from None
-            return cls(adjustable, at, linear)
+            return cls(adjustable, at, linear, request)
         if inputs:
             if not model.parameters:
                 raise UsageError(
@@ -113,7 +118,7 @@ class _Branch:
                     "model with parameters={...}; an FMU has those that it was built with."
                 )
             raise UnknownNameError.among(inputs[0], model.parameters, f"a parameter of '{model.info.name}'")
-        return cls(model, point, linear, graph)
+        return cls(model, point, linear, request, graph)
 
     def value(self, name: str) -> float:
         """Return a parameter at the point."""
@@ -248,7 +253,8 @@ class _Branch:
             if further:
                 model = model.with_parameters({n: self.value(n) + s * rate for n, rate in further.items()})
             x, u = self.point.states + s * dx, inputs + s * du
-            if (slopes := model.exact_slopes(t, x, u)) is None:
+            slopes = None if _is_one_sided(self.request) else model.exact_slopes(t, x, u)
+            if slopes is None:
                 at[k] = self._linearized(model, OperatingPoint(t, x, u))
                 continue
             tangent = slopes.along(self._kept)  # of all rates by (y, u)
@@ -345,12 +351,18 @@ class _Branch:
         if len(model.constraints):
             own = {n: float(point.states[model.states.positions[n]]) for n in names}
             point = assembled_from(model, t, point.states, point.inputs, own)
-        linear = linearize(
-            model,
-            replace(point, parameters=model.start.parameters),
+        request = Request(
             independent=names if len(model.constraints) else None,
             inputs=self.linear.inputs.names,
             outputs=self.linear.outputs.names,
+            derivatives=self.request.derivatives if _is_one_sided(self.request) else "auto",
+            hold_modes=self.request.hold_modes,
             keep_inaccurate=True,
         )
+        linear = linearize_as(model, replace(point, parameters=model.start.parameters), request)
         return matrix_and_errors(linear)[0]
+
+
+def _is_one_sided(request: Request) -> bool:
+    """Whether the derivatives of a request are those on one side of the point."""
+    return isinstance(request.derivatives, Differences) and request.derivatives.side is not None

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,13 @@ from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.formats import Holds
 from fmilin.linear_model.builder import with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.procedure import linearize
+from fmilin.linearization.procedure import linearize_as
+from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import assembled_from, model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import one_at_a_time
+from fmilin.options import Linearization
+from fmilin.options.functions import BoxOptions, takes_linearization
 from fmilin.signals import FloatArray, Signal, Signals, as_numbers
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
@@ -42,7 +45,7 @@ class VariedModel:
     Parameters of the box are counted as p = middle + half q, q in [-1, 1].
     """
 
-    def __init__(self, model: Model, point: OperatingPoint | None, box: Box) -> None:
+    def __init__(self, model: Model, point: OperatingPoint | None, box: Box, request: Request) -> None:
         for name, limits in box.items():
             pair = as_numbers(limits, f"The range of '{name}'").ravel()
             if len(pair) != 2 or not np.isfinite(pair).all() or not pair[0] < pair[1]:
@@ -55,7 +58,8 @@ class VariedModel:
         low, high = np.array([*box.values()], dtype=np.float64).T
         self.middle, self.half = (low + high) / 2, (high - low) / 2
         self.point = operating_point(model) if point is None else point
-        self._states = linearize(model, self.point).states.names
+        self._request = request
+        self._states = linearize_as(model, self.point, request).states.names
 
     def values(self, q: FloatArray) -> dict[str, float]:
         """Return the parameters, by name."""
@@ -91,10 +95,13 @@ class VariedModel:
 
     def linear(self, values: Mapping[str, float], *, derivatives: bool = True) -> LinearModel:
         """Return the linear model there, in the same coordinates, with its derivatives by the box's parameters."""
-        kept = self._states if len(self.model.constraints) else None
-        names, inputs = list(self.box) if derivatives else [], self.model.inputs.names
+        request = self._request
+        if len(self.model.constraints):
+            request = replace(request, independent=self._states)
+        inputs = self.model.inputs.names if request.inputs is None else request.inputs
+        names = tuple(self.box) if derivatives else ()
         try:
-            return linearize(*self.at(values), independent=kept, inputs=inputs, parameters=names)
+            return linearize_as(*self.at(values), replace(request, inputs=inputs, parameters=names))
         except NumericalError as error:
             where = ", ".join(f"{name} = {value:.6g}" for name, value in values.items())
             raise NumericalError(f"With {where}: {error}", variable=error.variable) from None
@@ -182,7 +189,15 @@ class Uncertain(TableRepr):
 
 
 @one_at_a_time
-def uncertain(model: Model, point: OperatingPoint | None, box: Box) -> Uncertain:
+@takes_linearization
+def uncertain(
+    model: Model,
+    point: OperatingPoint | None,
+    box: Box,
+    *,
+    linearization: Linearization | None = None,
+    **options: Unpack[BoxOptions],
+) -> Uncertain:
     """Return the linear models over a box of parameters as a linear fractional transformation, with its remainder.
 
     Raises UsageError or UnknownNameError when a range is none, or there is no such parameter.
@@ -195,6 +210,8 @@ def uncertain(model: Model, point: OperatingPoint | None, box: Box) -> Uncertain
         independent states.
     box : mapping of str to (float, float)
         Lowest and highest value of each parameter, in its unit.
+    linearization : Linearization, optional
+        How the model is linearized; its options may be keywords instead.
 
     Examples
     --------
@@ -205,7 +222,7 @@ def uncertain(model: Model, point: OperatingPoint | None, box: Box) -> Uncertain
     >>> u.blocks, u.M.B.shape, float(u.remainder["A"].max()) < 1e-12
     ((('k', 1),), (2, 2), True)
     """
-    varied = VariedModel(model, point, box)
+    varied = VariedModel(model, point, box, Request.of("uncertain", linearization, options))
     nominal = varied.linear(varied.values(np.zeros(len(box))))
     affine = Uncertain(nominal, nominal, (), dict(box), {})
     rest = {name: np.zeros_like(getattr(nominal, name)) for name in "ABCD"}
