@@ -32,7 +32,7 @@ class Sweep:
         self._plan = Plan(
             "fmilin.systems:cartesian_pendulum(length=1.0)",
             grid_over({"x": np.linspace(-0.9, 1.05, 80).tolist()}, zipped=False),  # the last ones cannot be
-            how=Request(["x", "vx"]),
+            how=Request(independent=["x", "vx"]),
         )
         self.whole = self._run(FamilyBuilder(self._plan.grid))
         store = Store(self._plan, self._file, resume=False)

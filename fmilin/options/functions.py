@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
@@ -12,8 +13,6 @@ from fmilin.options.linearization import Linearization
 from fmilin.support.option import describe, is_given
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from fmilin.formulations.formulation import Formulation
     from fmilin.numerics.differences.differences import Differences
     from fmilin.options.linearization import Stepping
@@ -224,9 +223,9 @@ def reject_without_meaning(function: str, values: Mapping[str, object]) -> None:
 
 
 def takes_linearization(function: F) -> F:
-    """Show the options of a function as keywords, in ``help()`` and to ``inspect.signature``; a decorator.
+    """Show the options of a function as keywords, in its signature and its docstring; a decorator.
 
-    The function has the parameters ``linearization`` and ``**options``.
+    The function has the parameters ``linearization`` and ``**options``, and describes the first of them.
     """
     signature = inspect.signature(function)
     *others, last = signature.parameters.values()
@@ -239,7 +238,19 @@ def takes_linearization(function: F) -> F:
         if d.keyword not in taken
     ]
     function.__signature__ = signature.replace(parameters=[*others, *options])  # type: ignore[attr-defined]
+    function.__doc__ = _describe_keywords(function.__doc__ or "", [parameter.name for parameter in options])
     return function
+
+
+def _describe_keywords(docstring: str, keywords: Sequence[str]) -> str:
+    """Return a docstring that names the keywords, behind the parameter ``linearization`` or at the end."""
+    described = re.search(r"^( *)linearization : .*\n(?:\1 +.*\n)+", docstring, flags=re.MULTILINE)
+    if described is None:
+        names = ", ".join(f"``{keyword}``" for keyword in keywords)
+        return f"{docstring.rstrip()}\n\n    Keywords of :class:`fmilin.Linearization`: {names}.\n    "
+    indent = described[1]
+    entry = f"{indent}{', '.join(keywords)}\n{indent}    As in :class:`fmilin.Linearization`.\n"
+    return docstring[: described.end()] + entry + docstring[described.end() :]
 
 
 def _unexpected(function: str, keyword: str) -> str:
