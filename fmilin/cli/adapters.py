@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fmilin.cli.command import Command
+from fmilin.cli.derive import json_switch, take
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.model_options import DEBUG
-from fmilin.cli.options import json_option
+from fmilin.cli.model_options import DEBUG, Debugging
 from fmilin.errors import FmilinError
 
 if TYPE_CHECKING:
@@ -18,17 +19,24 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Shown:
+    """How the adapters are shown."""
+
+    as_json: bool = json_switch("The same as one JSON document on standard output.")
+
+
 @click.command(cls=Command, examples=["fmilin adapters"])
-@json_option("The same as one JSON document on standard output.")
+@take("shown", Shown)
 @DEBUG
-def command(*, as_json: bool, debug: bool) -> int:
+def command(shown: Shown, debugging: Debugging) -> int:
     """List the installed adapters: what they read, the engine they run on, and what they are missing."""
 
     def job(runner: JobRunner) -> None:
         from fmilin.adapters.registry import PUBLISHED, installed_adapters
 
         rows = [_row(installed) for installed in installed_adapters()]
-        if as_json:
+        if shown.as_json:
             runner.print_json({"adapters": rows})
             return
         if not rows:
@@ -42,7 +50,7 @@ def command(*, as_json: bool, debug: bool) -> int:
             engine = f"; {row['engine']}" if row["engine"] else ""
             runner.results.write(f"{row['name']:<12} {row['distribution']}{engine}\n{'':<12} {what}\n")
 
-    return work(job, isolate=False, debug=debug)
+    return work(job, isolate=False, debug=debugging.debug)
 
 
 def _row(installed: Installed) -> Row:

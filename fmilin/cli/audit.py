@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fmilin.cli.command import Command
+from fmilin.cli.derive import MODEL, OPTIONS, command_option, json_switch, take
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.model_options import of_model_options
-from fmilin.cli.options import MODEL, json_option, names_option
+from fmilin.cli.linear_options import linearization_options
+from fmilin.cli.model_options import POINT_OPTIONS, Carrying, Discovery, model_options
 from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_of
 from fmilin.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:
     from fmilin.auditing.result import Audit
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is audited with, and how it is shown."""
+
+    against: str | None = command_option(
+        None,
+        "The nonlinear model that a file of a linear model was made from.",
+        OPTIONS,
+        "text",
+        metavar="MODEL",
+    )
+    as_json: bool = json_switch("The audit as one JSON document on standard output.")
 
 
 @click.command(
@@ -26,23 +42,24 @@ if TYPE_CHECKING:
     ],
 )
 @MODEL
-@click.option("--against", metavar="MODEL", help="The nonlinear model that a file of a linear model was made from.")
-@names_option("--inputs", "Of a model: a choice and an order.")
-@names_option("--outputs", "Of a model: a choice and an order.")
-@of_model_options
-@json_option("The audit as one JSON document on standard output.")
-def command(model: str, against: str | None, *, as_json: bool, **given: Any) -> int:
+@take("options", Options)
+@model_options(Discovery)
+@POINT_OPTIONS
+@take("carrying", Carrying)
+@linearization_options()
+def command(model: str, options: Options, **given: Any) -> int:
     """Compare every number of a result with a second, independent computation.
 
     MODEL is a file of a linear model ({linear_files}, .fmu of one), of a family ({family_files}), of 'fmilin
     floquet', or what 'fmilin linearize' takes, which is linearized first, at an equilibrium with --trim.
     Ends with status 5 when a number disagrees.
     """
+    against = options.against
     request = request_of(against or model, **given)
 
     def job(runner: JobRunner) -> None:
         audits = _audit_source(model, request, runner, against)
-        _deliver(audits, runner, as_json=as_json)
+        _deliver(audits, runner, as_json=options.as_json)
 
     return request.work(job)
 

@@ -1,17 +1,27 @@
 """``fmilin build MODEL -o FILE.fmu``: a native description as a nonlinear FMU."""
 
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 
 from fmilin.cli.command import Command
+from fmilin.cli.derive import MODEL, OPTIONS, required_file, switch, take
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.linear_options import FMI, PLATFORMS
-from fmilin.cli.model_options import DEBUG, FileOptions, file_options
-from fmilin.cli.options import MODEL, new_file_option
+from fmilin.cli.linear_options import FmuWriting
+from fmilin.cli.model_options import DEBUG, SOURCE_OPTIONS, Debugging, source_options
 from fmilin.errors import UsageError
 from fmilin.loading.request import is_fmu
+from fmilin.options import SourceOptions
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where the FMU goes, and what it has."""
+
+    output: Path = field(metadata=required_file("Where the FMU goes.", (".fmu",)))
+    no_directional_derivatives: bool = switch("Leave out the exact directional derivatives.", OPTIONS)
 
 
 @click.command(
@@ -22,21 +32,12 @@ from fmilin.loading.request import is_fmu
     ],
 )
 @MODEL
-@new_file_option("-o", "--output", suffix=".fmu", required=True, help="Where the FMU goes.")
-@FMI
-@PLATFORMS
-@click.option("--no-directional-derivatives", is_flag=True, help="Leave out the exact directional derivatives.")
-@file_options
+@take("target", Output)
+@take("written", FmuWriting)
+@SOURCE_OPTIONS
 @DEBUG
 def command(
-    model: str,
-    output: Path,
-    fmi: str,
-    platforms: tuple[str, ...],
-    opened: FileOptions,
-    *,
-    no_directional_derivatives: bool,
-    debug: bool,
+    model: str, target: Output, written: FmuWriting, opened: SourceOptions, debugging: Debugging
 ) -> int:
     """Compile a native model to an FMU for model exchange and co-simulation, its constraints inside.
 
@@ -44,6 +45,8 @@ def command(
     a C compiler. A model that cannot print itself as C (an engine's, as scene.xml, or Python functions) becomes an FMU
     2.0 for co-simulation that runs Python: this needs the package pythonfmu.
     """
+    output, fmi, platforms = target.output, written.fmi, written.platforms
+    given = source_options(opened)
     if is_fmu(model):
         raise UsageError(f"'{model}' is an FMU already. Build from a native model, such as fmilin.systems:four_bar.")
 
@@ -52,14 +55,14 @@ def command(
         from fmilin.fmi.write import build_fmu
         from fmilin.wrapping import wrap_as_fmu
 
-        native = runner.borrow(fl.load(model, options=opened.given()))
+        native = runner.borrow(fl.load(model, options=given))
         if not native.compilable:
             if fmi != "2.0" or platforms:
                 raise UsageError(
                     f"'{model}' cannot be compiled to C, so it becomes an FMU that runs Python: there --fmi 3.0 and "
                     "--platforms are not to be had."
                 )
-            if given := opened.given():
+            if given:
                 raise UsageError(
                     f"'{model}' cannot be compiled to C, and the FMU that runs Python opens the file as it is: "
                     f"{', '.join(given)} cannot be asked for."
@@ -71,8 +74,12 @@ def command(
             )
             return
         build_fmu(
-            native, output, fmi_version=fmi, directional_derivatives=not no_directional_derivatives, platforms=platforms
+            native,
+            output,
+            fmi_version=fmi,
+            directional_derivatives=not target.no_directional_derivatives,
+            platforms=platforms,
         )
         sys.stderr.write(f"{output}: FMI {fmi}, model exchange and co-simulation\n")
 
-    return work(job, isolate=False, debug=debug)
+    return work(job, isolate=False, debug=debugging.debug)

@@ -1,7 +1,4 @@
-"""What all commands share: files kept apart, and options under headings, those of every day first.
-
-A new option needs no entry in the tables of headings: without one it counts among those of every day.
-"""
+"""What all commands share: files kept apart, and options under headings, those of every day first."""
 
 from collections.abc import Iterable, Sequence
 from inspect import cleandoc
@@ -9,13 +6,23 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
+from fmilin.cli.derive import FILES, MESSAGES, OPTIONS, SMALLER, DerivedOption, require_options_that_fit
 from fmilin.cli.duration import deadline_option
-from fmilin.errors import UsageError
+from fmilin.cli.options import INPUTS, NewFile, require_apart
 from fmilin.formats import alternatives, listed
+from fmilin.options.groups import (
+    COSIMULATION,
+    FMU_PROCESS,
+    FORMULATIONS,
+    LINEARIZATION,
+    LOOPS,
+    MODEL,
+    MOTION,
+    POINT,
+    PROCESSES,
+)
 
-FIRST = "Options"
 EVERY_DAY = {
     "linearize": "-o --json --set --trim --fix --free --constraint --discover --independent --inputs --outputs --point",
     "info": "--json --run --check",
@@ -33,56 +40,24 @@ EVERY_DAY = {
     "build": "-o --fmi --platforms --no-directional-derivatives",
     "convert": "-o --grid",
 }
-"""By command: those of the first heading that stand below another one elsewhere, in their order."""
+"""By command: the options of the first heading, in their order."""
 
-GROUPS = {
-    "Model and constraints": "--constraint --constraints --no-constraints --discover --tangent-only --floating-base "
-    "--fix-joint --hold --keyframe --library --interface --compile",
-    "Operating point": "--set --time --point --trim --fix --free --steady --bound --near --minimize --stable --guess "
-    "--simulate-to --simulate-until --snapshots --input --project",
-    "Coordinates, signals and slopes": "--independent --coordinates --inputs --outputs --derivatives --keep-inaccurate "
-    "--one-sided --hold-modes --at-singularity --parameters",
-    "Loops of connected systems": "--loop-at --sensitivity-at --open",
-    "Smaller, sampled or scaled": "--minimal --keep-frequencies --reduce --discretize --sample-time --modal --balance",
-    "Files": "--plot --deviation --modelica --precision --fmi --platforms --sparsity",
-    "Co-simulation": "--method --step --lifted --integrator --amplitude --budget --order --as-cosimulated --master "
-    "--solver-tolerance",
-    "Formulations of Lagrange's equations": "--formulation --basis --spurious --penalty",
-    "Motion": "--segments --tolerance --stabilization --longest-step --energy --keep-energy",
-    "Many processes": "--jobs --scheduler --resume --strict",
-    "The FMU's process": "--no-isolation --timeout --memory --unpack-limit --allow-read --allow-env --allow-network",
-    "Messages and limits": "--json --verbose --debug --deadline --help",
-}
-_GROUP_OF = {name: title for title, names in GROUPS.items() for name in names.split()}
+HEADINGS = (
+    OPTIONS, MODEL, POINT, LINEARIZATION, LOOPS, SMALLER, FILES, COSIMULATION, FORMULATIONS, MOTION, PROCESSES,
+    FMU_PROCESS, MESSAGES,
+)  # fmt: skip
+"""In the order of the help."""
 
 
 def grouped(command: str, options: Sequence[click.Parameter]) -> dict[str, list[click.Parameter]]:
     """Return the options of a command by heading, both in the order in which its help shows them."""
     everyday = EVERY_DAY.get(command, "").split()
-    groups: dict[str, list[click.Parameter]] = {title: [] for title in (FIRST, *GROUPS)}
+    groups: dict[str, list[click.Parameter]] = {title: [] for title in HEADINGS}
     for option in options:
-        title = next((_GROUP_OF[name] for name in option.opts if name in _GROUP_OF), FIRST)
-        groups[FIRST if set(option.opts) & set(everyday) else title].append(option)
-    groups[FIRST].sort(key=lambda o: next((i for i, name in enumerate(everyday) if name in o.opts), len(everyday)))
+        title = option.group if isinstance(option, DerivedOption) else MESSAGES
+        groups[OPTIONS if set(option.opts) & set(everyday) else title].append(option)
+    groups[OPTIONS].sort(key=lambda o: next((i for i, name in enumerate(everyday) if name in o.opts), len(everyday)))
     return {title: members for title, members in groups.items() if members}
-
-
-_INPUTS = "fmilin.cli.command.inputs"
-
-
-class NewFile(click.Path):
-    """The type of an option that names a file to write, not one to read; the shell completes its ``suffixes``."""
-
-    def __init__(self, suffixes: Sequence[str] = ()) -> None:
-        super().__init__(path_type=Path)
-        self.suffixes = tuple(suffixes)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Return the names that the typed one may become; without a dot in it, files that are there already."""
-        stem, dot, typed = incomplete.rpartition(".")
-        if not dot or not Path(stem).name or "/" in typed:
-            return super().shell_complete(ctx, param, incomplete)
-        return [CompletionItem(f"{stem}{s}") for s in self.suffixes if s.startswith(f".{typed}")]
 
 
 KINDS = (
@@ -130,7 +105,8 @@ class Command(click.Command):
                 formatter.write_dl([record for p in options if (record := p.get_help_record(ctx))])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Look at all files of the command line together, and then run."""
+        """Look at all options and files of the command line together, and then run."""
+        require_options_that_fit(ctx)
         inputs: list[Path] = []
         outputs: list[Path] = []
         for parameter in self.params:
@@ -142,24 +118,9 @@ class Command(click.Command):
                 inputs += values
             elif parameter.name == "model":
                 inputs += [file for v in values for file in _files_of(str(v), constraints=self.reads_constraints)]
-        ctx.meta[_INPUTS] = inputs
+        ctx.meta[INPUTS] = inputs
         require_apart(outputs)
         return super().invoke(ctx)
-
-
-def require_apart(outputs: Sequence[Path]) -> None:
-    """Make sure that files to write are different from each other and from those that the present command reads."""
-    context = click.get_current_context(silent=True)
-    inputs: Sequence[Path] = () if context is None else context.meta.get(_INPUTS, ())
-    for i, output in enumerate(outputs):
-        if any(_same(output, other) for other in outputs[:i]):
-            raise UsageError(f"The outputs name the same file twice: '{output}'. Keep one.")
-        for source in inputs:
-            if _same(output, source):
-                raise UsageError(
-                    f"'{output}' would be written over '{source}', which is read: they are the same file. Choose "
-                    "another name for the output."
-                )
 
 
 def _files_of(model: str, *, constraints: bool) -> Iterable[Path]:
@@ -169,10 +130,3 @@ def _files_of(model: str, *, constraints: bool) -> Iterable[Path]:
         yield path
         if path.name and constraints:
             yield path.with_name(f"{path.stem}.fmilin.toml")
-
-
-def _same(one: Path, other: Path) -> bool:
-    try:
-        return one.samefile(other)
-    except (OSError, ValueError):  # one of them does not exist, or cannot
-        return one.absolute() == other.absolute()

@@ -1,17 +1,28 @@
 """``fmilin convert LINEAR... -o FILE``: between the formats of linear models, made smaller or sampled on the way."""
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 
 from fmilin.cli.command import Command
+from fmilin.cli.derive import OPTIONS, command_option, required_files, take
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.linear_options import Steps, conditioned, steps_options, writing_options
-from fmilin.cli.model_options import DEBUG
-from fmilin.cli.options import checked_outputs, names_option, outputs_of
+from fmilin.cli.linear_options import FileWriting, Steps, conditioned
+from fmilin.cli.model_options import DEBUG, Debugging
+from fmilin.cli.options import checked_outputs
 from fmilin.errors import UsageError
 from fmilin.export.files import checked_families, dumps, dumps_each, is_family, load, load_family
-from fmilin.formats import Writing
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where the linear models go."""
+
+    output: tuple[Path, ...] = field(metadata=required_files("linear model"))
+    grid: list[str] | None = command_option(
+        None, "What an array runs over: time, inputs, parameters, states or outputs.", OPTIONS, "names"
+    )
 
 
 @click.command(
@@ -23,24 +34,18 @@ from fmilin.formats import Writing
     ],
 )
 @click.argument("linear", nargs=-1, required=True, type=click.Path(path_type=Path))
-@outputs_of("linear model", required=True)
-@names_option("--grid", "What an array runs over: time, inputs, parameters, states or outputs.")
-@writing_options
-@steps_options
+@take("target", Output)
+@take("written", FileWriting)
+@take("steps", Steps)
 @DEBUG
 def command(
-    linear: tuple[Path, ...],
-    output: tuple[Path, ...],
-    grid: list[str] | None,
-    writing: Writing,
-    steps: Steps,
-    *,
-    debug: bool,
+    linear: tuple[Path, ...], target: Output, written: FileWriting, steps: Steps, debugging: Debugging
 ) -> int:
     """Convert a linear model; nothing is lost between {lossless}.
 
     LINEAR is a {readable}; several make a family ({families}). A family is converted, too.
     """
+    output, grid, writing = target.output, target.grid, written.writing()
     family = len(linear) > 1 or is_family(linear[0])
     try:
         files = checked_families(output) if family else checked_outputs(output)
@@ -67,4 +72,4 @@ def command(
         for old, new in zip(given, models, strict=True):
             runner.say_remarks(new.warnings[len(old.warnings) :])
 
-    return work(job, isolate=False, debug=debug)
+    return work(job, isolate=False, debug=debugging.debug)

@@ -11,7 +11,7 @@ import click
 from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_models import deliver, linear_model
-from fmilin.cli.model_options import DEBUG
+from fmilin.cli.model_options import DEBUG, Debugging
 from fmilin.cli.request import Request
 from fmilin.errors import UsageError
 from fmilin.options import Loading
@@ -26,13 +26,13 @@ FMU, MAT, PICTURE = "four_bar.fmu", "four_bar.mat", "eigenvalues.png"
 @click.command(cls=Command, examples=["fmilin demo"])
 @click.argument("directory", type=click.Path(path_type=Path), default="fmilin-demo")
 @DEBUG
-def command(directory: Path, *, debug: bool) -> int:
+def command(directory: Path, debugging: Debugging) -> int:
     """Build a four-bar linkage as an FMU, linearize it, and compare with a naive Jacobian.
 
     Leaves four_bar.fmu, four_bar.mat and eigenvalues.png in DIRECTORY, fmilin-demo by default. Needs a C compiler.
     """
     _prepare(directory)
-    return work(lambda runner: _demo(directory, runner), isolate=False, debug=debug)
+    return work(lambda runner: _demo(directory, runner), isolate=False, debug=debugging.debug)
 
 
 def _prepare(directory: Path) -> None:

@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fmilin.cli.command import Command
+from fmilin.cli.derive import MODEL, OPTIONS, command_option, json_switch, new_file, take, together
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.model_options import INTERFACE, running_options
-from fmilin.cli.options import MODEL, TIME, json_option, new_file_option, number_option, settings_option
+from fmilin.cli.model_options import FMU_OPTIONS, RUNNING, SOURCE_OPTIONS
 from fmilin.cli.request import at_point, request_of
 from fmilin.errors import UsageError
+from fmilin.options import Loading
 from fmilin.support.interrupts import stoppable
+from fmilin.trimming.request import PointRequest
 
 if TYPE_CHECKING:
     from fmilin.discovery.result import Discovery
     from fmilin.model.interface import Model, OperatingPoint
 
 MOST_LINES, LONGEST = 60, 300  # of what is told on the way
+
+
+@dataclass(frozen=True)
+class Search:
+    """How constraints are looked for, and where they go."""
+
+    excite: float = command_option(
+        1.0, "How far inputs are moved, in their nominal sizes.", OPTIONS, "number", metavar="X"
+    )
+    output: Path | None = new_file(
+        "Where the constraints go, for --constraints of linearize.", (".toml",), flag="--output", short="-o"
+    )
+    as_json: bool = json_switch("What was found as one JSON document on standard output.")
 
 
 class _Discover(Command):
@@ -31,22 +47,19 @@ class _Discover(Command):
 
 @click.command(cls=_Discover, examples=["fmilin discover supplied.fmu -o found.toml"])
 @MODEL
-@settings_option("Repeatable: a start value, parameter or input. States around this point are looked at.")
-@TIME
-@number_option("--excite", metavar="X", default=1.0, help="How far inputs are moved, in their nominal sizes.")
-@INTERFACE
-@new_file_option("-o", "--output", suffix=".toml", help="Where the constraints go, for --constraints of linearize.")
-@json_option("What was found as one JSON document on standard output.")
-@running_options
-def command(model: str, excite: float, output: Path | None, *, as_json: bool, **given: Any) -> int:
+@take("search", Search)
+@together(take("loading", Loading, only=("interface",)), SOURCE_OPTIONS, FMU_OPTIONS, RUNNING)
+@take("point", PointRequest, only=("settings", "time"))
+def command(model: str, search: Search, loading: Loading, **given: Any) -> int:
     """Find the constraints that a model keeps and does not declare.
 
     Rates are asked for at random states; functions of the states are looked for that never change. What was found is
     verified at other states and written as a file.
     """
+    excite, output = search.excite, search.output
     if not excite > 0:
         raise UsageError(f"--excite {excite:g}: give a factor more than 0.")
-    request = request_of(model, constraints=[], **given)
+    request = request_of(model, loading=replace(loading, constraints=[]), **given)
 
     def job(runner: JobRunner) -> None:
         from fmilin.report.result_tables import show_discovery
@@ -55,7 +68,7 @@ def command(model: str, excite: float, output: Path | None, *, as_json: bool, **
         runner.restore_directory()
         if output is not None:
             runner.write_files({output: discovery.toml().encode()})
-        if as_json:
+        if search.as_json:
             runner.print_json(discovery.document())
         elif output is None:
             runner.print_shown(show_discovery, discovery)

@@ -1,14 +1,16 @@
 """``fmilin examples``: the examples that come with fmilin, and copies of them to run and to change."""
 
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 import fmilin
 from fmilin.cli.command import Command
+from fmilin.cli.derive import OPTIONS, command_option, take
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.model_options import DEBUG
+from fmilin.cli.model_options import DEBUG, Debugging
 from fmilin.errors import UnknownNameError, UsageError
 
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc")
@@ -32,21 +34,29 @@ def names(folder: Path) -> dict[str, str]:
     return headings
 
 
+@dataclass(frozen=True)
+class Copy:
+    """Where an example is copied to."""
+
+    to: Path | None = command_option(
+        None, "Where the copy goes; a folder of its name, here.", OPTIONS, "path", metavar="FOLDER"
+    )
+
+
 @click.command(cls=Command, examples=["fmilin examples", "fmilin examples bicycle"])
 @click.argument(
     "name",
     required=False,
     shell_complete=lambda *given: [n for n in names(folder_of_examples()) if n.startswith(given[2])],
 )
-@click.option(
-    "--to", metavar="FOLDER", type=click.Path(path_type=Path), help="Where the copy goes; a folder of its name, here."
-)
+@take("copy", Copy)
 @DEBUG
-def command(name: str | None, to: Path | None, *, debug: bool) -> int:
+def command(name: str | None, copy: Copy, debugging: Debugging) -> int:
     """List the examples, or copy one of them to a folder of its own, to run and to change.
 
     Each has a README.md with the commands to type; most have a run.py.
     """
+    to = copy.to
     if name is None and to is not None:
         raise UsageError("--to says where a copy goes: name the example, as in 'fmilin examples bicycle --to FOLDER'.")
 
@@ -63,7 +73,7 @@ def command(name: str | None, to: Path | None, *, debug: bool) -> int:
         _copy(folder / name, target)
         runner.results.write(f"{target}: {headings[name]}. Begin with {target / 'README.md'}.\n")
 
-    return work(job, isolate=False, debug=debug)
+    return work(job, isolate=False, debug=debugging.debug)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -1,42 +1,55 @@
 """``fmilin explain MODEL --input u --output y``: why a channel is zero."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
 
 import fmilin as fl
 from fmilin.cli.command import Command
+from fmilin.cli.derive import MODEL, OPTIONS, command_option, json_switch, take
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.model_options import of_model_options
-from fmilin.cli.options import MODEL, json_option
+from fmilin.cli.linear_options import linearization_options
+from fmilin.cli.model_options import POINT_OPTIONS, Carrying, Discovery, model_options
 from fmilin.cli.request import at_point, request_of
 from fmilin.cli.translation import in_options
 from fmilin.errors import UsageError
 
 
+@dataclass(frozen=True)
+class Channel:
+    """What is explained."""
+
+    input: str | None = command_option(
+        None, "With --output: one channel; else all inputs and outputs.", OPTIONS, "text", metavar="NAME"
+    )
+    output: str | None = command_option(None, "Any output of linearize.", OPTIONS, "text", metavar="NAME")
+    as_json: bool = json_switch("The reasons as one JSON document on standard output.")
+
+
 @click.command(cls=Command, examples=["fmilin explain valve.py:valve --input opening --output level"])
 @MODEL
-@click.option("--input", "input_", metavar="NAME", help="With --output: one channel; else all inputs and outputs.")
-@click.option("--output", metavar="NAME", help="Any output of linearize.")
-@json_option("The reasons as one JSON document on standard output.")
-@of_model_options
-def command(model: str, input_: str | None, output: str | None, *, as_json: bool, **given: Any) -> int:
+@take("channel", Channel)
+@model_options(Discovery)
+@POINT_OPTIONS
+@take("carrying", Carrying)
+@linearization_options()
+def command(model: str, channel: Channel, **given: Any) -> int:
     """Say why an input does not move an output: what to change, confirmed by changing it.
 
     Without --input and --output every input that moves nothing and every output that nothing moves is explained.
     """
-    if (input_ is None) != (output is None):
+    if (channel.input is None) != (channel.output is None):
         raise UsageError("A channel has two ends: give --input and --output, or neither.")
     request = request_of(model, **given)
 
     def job(runner: JobRunner) -> None:
         loaded, point = at_point(request, runner)
-        if input_ is not None and output is not None:
-            reasons: tuple[fl.Explanation, ...] = (fl.explain(loaded, point, input_, output),)
+        if channel.input is not None and channel.output is not None:
+            reasons: tuple[fl.Explanation, ...] = (fl.explain(loaded, point, channel.input, channel.output),)
         else:
             reasons = fl.explain_zeros(loaded, point)
-        if as_json:
+        if channel.as_json:
             parts = [{**asdict(reason), "culprits": list(reason.culprits)} for reason in reasons]
             runner.print_json({"explanations": parts, "format": "fmilin-explanations/1"})
             return

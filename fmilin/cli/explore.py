@@ -6,16 +6,18 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fmilin.cli import model_options, options
+from fmilin.cli import model_options
 from fmilin.cli.command import Command
+from fmilin.cli.derive import MODEL, OPTIONS, switch, take
 from fmilin.cli.job_runner import JobRunner, work
+from fmilin.cli.linear_options import linearization_options
 from fmilin.cli.request import Request, completed, open_model, request_of
 from fmilin.errors import ModelError, UsageError
 from fmilin.formats import is_named_as
@@ -40,14 +42,20 @@ class _Explore(Command):
         return super().parse_args(ctx, args)
 
 
+@dataclass(frozen=True)
+class Opening:
+    """How the page is opened."""
+
+    no_browser: bool = switch("Only print the page's address.", OPTIONS)
+
+
 @click.command(cls=_Explore, examples=["fmilin explore loader.toml", "fmilin explore family.nc"])
-@options.MODEL
-@model_options.of_model_options
-@model_options.trim_options
-@options.names_option("--inputs", "A choice and an order.")
-@options.OUTPUTS
-@click.option(STAY, is_flag=True, help="Only print the page's address.")
-def command(model: str, *, no_browser: bool, **given: Any) -> int:
+@MODEL
+@take("opening", Opening)
+@model_options.model_options(model_options.Discovery)
+@model_options.POINT_OPTIONS
+@linearization_options()
+def command(model: str, opening: Opening, **given: Any) -> int:
     """Open a page on which sliders move the point and the parameters, and the linear model follows.
 
     MODEL is also a file of a family ({families}), between whose points the sliders move. The page is on this machine
@@ -64,7 +72,7 @@ def command(model: str, *, no_browser: bool, **given: Any) -> int:
         from fmilin.explore.server import serve
 
         subject = _of_family(model) if is_named_as(model, "family") else _of_model(completed(request), typed, runner)
-        serve(partial(Page, subject), f"fmilin: {subject.title}", partial(_open, browser=not no_browser))
+        serve(partial(Page, subject), f"fmilin: {subject.title}", partial(_open, browser=not opening.no_browser))
 
     return work(job, isolate=False, debug=request.running.debug)  # an FMU runs in a command of its own
 

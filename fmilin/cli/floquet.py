@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fmilin.cli import model_options, options
+from fmilin.cli import model_options
 from fmilin.cli.command import Command
+from fmilin.cli.derive import (
+    INPUTS_OVER_TIME,
+    MODEL,
+    Reading,
+    command_option,
+    json_switch,
+    new_file,
+    new_files,
+    take,
+)
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.options import assignments, names_field, names_option, number_field, one_of, option, read_by, repeated
 from fmilin.cli.request import Request, open_model, request_of
 from fmilin.cli.sweep import axes_of
 from fmilin.errors import UsageError
 from fmilin.export.files import check_output, dumps
+from fmilin.formats import suffixes
+from fmilin.linearization.request import Request as LinearizationRequest
+from fmilin.options import Orbit
+from fmilin.options.groups import MOTION, POINT
+from fmilin.trimming.request import PointRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from fmilin.model.interface import Model, OperatingPoint
     from fmilin.periodic.chart import FloquetChart
@@ -31,25 +45,33 @@ FINE = 1e-8  # error of the exponents, times the period, at which no more phases
 
 
 @dataclass(frozen=True)
-class Orbit:
-    """What stands on the command line about the motion."""
+class Results:
+    """What varies, at how many phases the model is linearized, and where the results go."""
 
-    period: float | None = number_field("T", "In seconds, of what forces the motion; found where it is left out.")
-    turn: str | None = option(metavar="NAME", help="The state that grows by one turn a period.")
-    fix: Mapping[str, float] = repeated(
-        "NAME=VALUE",
-        "Repeatable: a state at the start of the period, an input or a parameter that keeps this value.",
-        assignments,
+    vary: dict[str, list[float]] = command_option(
+        {},
+        "A state, input or parameter, over a range or [v1,v2,...]; one: a Campbell diagram, two: a stability chart "
+        "(-o: .json).",
+        POINT,
+        "special",
+        metavar="NAME=FROM:TO:COUNT",
+        reading=Reading(str, axes_of, is_repeatable=True),
     )
-    free: Sequence[str] | None = names_field("Inputs and parameters to solve for; period: --period is a first guess.")
-    steady: Sequence[str] | None = names_field("States that may gain something every period: distances gone.")
-    guess: Mapping[str, float] = repeated("NAME=VALUE", "Repeatable: where the search starts.", assignments)
-    inputs: Path | None = None
-    method: str = option(
-        type=one_of("DOP853", "RK45", "Radau", "BDF"), default="DOP853", help="Radau and BDF for stiff models."
+    inputs: Path | None = INPUTS_OVER_TIME
+    points: int | None = command_option(
+        None, "Phases; 64, and more where the multipliers need them.", MOTION, "integer", metavar="M"
     )
-    tolerance: float = number_field("R", "Relative, of one step of the integration.", default=1e-12)
-    segments: int | None = option(metavar="K", type=int, help="Stretches of multiple shooting; 1, then 8.")
+    output: tuple[Path, ...] = new_files("periodic model")
+    plot: Path | None = new_file("A picture of the multipliers.", suffixes("picture"))
+    as_json: bool = json_switch("What Floquet's theory says, as one JSON document on standard output.")
+
+
+@dataclass(frozen=True)
+class _Search:
+    """The search for the orbit."""
+
+    orbit: Orbit
+    inputs: Path | None
 
     def request(self, start: OperatingPoint, time: float | None) -> OrbitRequest:
         """Return what is asked of the motion; ``start`` as in :class:`OrbitRequest`."""
@@ -58,13 +80,14 @@ class Orbit:
         from fmilin.simulation.run import RunRequest
         from fmilin.simulation.trajectory import read_inputs
 
+        orbit = self.orbit
         run = RunRequest(
             inputs=None if self.inputs is None else read_inputs(self.inputs),
-            method=Method(self.method, self.tolerance, self.tolerance / 10),
+            method=Method(orbit.method, orbit.tolerance, orbit.tolerance / 10),
         )
         return OrbitRequest(
-            self.period, self.turn, self.fix, tuple(self.free or ()), tuple(self.steady or ()), start, time, run,
-            self.segments,
+            orbit.period, orbit.turn, orbit.fixed, tuple(orbit.free), tuple(orbit.steady), start, time, run,
+            orbit.segments,
         )  # fmt: skip
 
 
@@ -76,69 +99,51 @@ class Orbit:
         "fmilin floquet mathieu.py:model --period 3.14159265358979 --vary a=0:6:9 --vary q=0:3:5 --plot chart.png",
     ],
 )
-@options.MODEL
-@options.grouped("orbit", Orbit, model_options.INPUTS_OVER_TIME)
-@click.option(
-    "--vary",
-    metavar="NAME=FROM:TO:COUNT",
-    multiple=True,
-    callback=read_by(axes_of),
-    help="Repeatable: over a range or [v1,v2,...]; one: a Campbell diagram, two: a stability chart (-o: .json).",
-)
-@options.settings_option("Repeatable: a start value, parameter or input.")
-@options.TIME
-@model_options.POINT
-@model_options.PROJECT
-@model_options.of_model("Treat all states as independent.")
-@names_option("--independent", "States to keep as coordinates.")
-@options.OUTPUTS
-@click.option("--points", metavar="M", type=int, help="Phases; 64, and more where the multipliers need them.")
-@options.outputs_of("periodic model")
-@options.picture_option("A picture of the multipliers.")
-@options.json_option("What Floquet's theory says, as one JSON document on standard output.")
+@MODEL
+@take("orbit", Orbit)
+@model_options.model_options(model_options.Discovery)
+@take("point", PointRequest, omit=("guess",))
+@take("how", LinearizationRequest, apart=("formulation",))
+@take("results", Results)
 def command(
-    model: str,
-    orbit: Orbit,
-    vary: dict[str, list[float]],
-    settings: dict[str, float],
-    points: int | None,
-    output: tuple[Path, ...],
-    plot: Path | None,
-    *,
-    as_json: bool,
-    **given: Any,
+    model: str, orbit: Orbit, point: PointRequest, formulation: str | None, results: Results, **given: Any
 ) -> int:
     """Find a motion that repeats, and say what becomes of small deviations from it, period by period.
 
     The period is given (--period), that of a turn (--turn), or else found. A table is printed; -o saves the linear
     models along the motion for 'fmilin plot'.
     """
+    vary, output, plot, as_json = results.vary, results.output, results.plot, results.as_json
     for path in output:
         check_output(path, "periodic model")
         if vary and path.suffix.lower() != ".json":
             raise UsageError(f"-o '{path}': a chart (--vary) is saved as .json.")
     if vary and plot and len(vary) > 2:
         raise UsageError(f"--plot draws over one or two axes, and {len(vary)} vary.")
-    request = request_of(model, settings={**settings, **orbit.guess, **orbit.fix}, **given)
+    if formulation is not None:
+        raise UsageError("--formulation has no meaning here.")
+    settings = {**point.settings, **orbit.guess, **orbit.fixed}
+    request = request_of(model, point=replace(point, settings=settings), **given)
+    search, points = _Search(orbit, results.inputs), results.points
 
     def job(runner: JobRunner) -> None:
         opened = open_model(request, runner)
         if vary:
-            chart = _charted(opened, request, orbit, vary, points)
+            chart = _charted(opened, request, search, vary, points)
             _deliver_chart(chart, output, plot, runner, as_json=as_json)
             return
-        _deliver(*_made(opened, request, orbit, points), output, plot, runner, as_json=as_json)
+        _deliver(*_made(opened, request, search, points), output, plot, runner, as_json=as_json)
 
     return request.work(job)
 
 
-def _made(model: Model, request: Request, orbit: Orbit, points: int | None) -> tuple[PeriodicOrbit, PeriodicModel]:
+def _made(model: Model, request: Request, search: _Search, points: int | None) -> tuple[PeriodicOrbit, PeriodicModel]:
     """Return the orbit and the linear models along it, at as many phases as the multipliers need."""
     from fmilin.periodic.linearize import linearize_periodic_as
     from fmilin.periodic.search import orbit_as
     from fmilin.trimming.procedure import point_of
 
-    closed = orbit_as(model, orbit.request(point_of(model, request.point.completed()), request.point.time))
+    closed = orbit_as(model, search.request(point_of(model, request.point.completed()), request.point.time))
     count = points or 64
     periodic = linearize_periodic_as(model, closed, request.how, count)
     while points is None and count < MOST_POINTS and _error(periodic) * closed.period > FINE:
@@ -151,14 +156,14 @@ def _made(model: Model, request: Request, orbit: Orbit, points: int | None) -> t
 
 
 def _charted(
-    model: Model, request: Request, orbit: Orbit, vary: dict[str, list[float]], points: int | None
+    model: Model, request: Request, search: _Search, vary: dict[str, list[float]], points: int | None
 ) -> FloquetChart:
     from fmilin.periodic.chart import chart_as
     from fmilin.trimming.procedure import point_of
 
     start = point_of(model, request.point.completed())
     with progress_bar(model.info.name, 0.0, 1.0) as progress:
-        own = orbit.request(start, request.point.time)
+        own = search.request(start, request.point.time)
         return chart_as(model, vary, own, request.how, points or 64, lambda done, every: progress(done / every))
 
 

@@ -2,81 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import click
-
 import fmilin as fl
 from fmilin.cli import options
-from fmilin.cli.options import flag, grouped, names, names_field, number_field, one_of, option, read_by
+from fmilin.cli.derive import (
+    FILES,
+    SMALLER,
+    Decorator,
+    Reading,
+    command_option,
+    new_file,
+    switch,
+    take,
+    together,
+)
 from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
-from fmilin.formats import Writing
+from fmilin.formats import Writing, suffixes
+from fmilin.linearization.request import Request as LinearizationRequest
+from fmilin.options import Stepping
+from fmilin.options.groups import COSIMULATION, FORMULATIONS, LOOPS
 
 if TYPE_CHECKING:
+    from fmilin.formulations import Formulation
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model, OperatingPoint
-    from fmilin.options import Stepping
     from fmilin.reduction.minimal import Conditioning
 
 
-@dataclass(frozen=True)
-class Stepped:
-    """What stands on the command line about a model that is stepped."""
-
-    method: str = option(
-        "--method",
-        "--way",
-        cls=options.Renamed,
-        type=one_of("auto", "direct", "step", "response", "multisine"),
-        default="auto",
-        help="Of a co-simulation FMU: how the linear model is made; the first that works.",
-    )
-    step: float | None = option(metavar="SECONDS", type=float, help="Of a co-simulation: the communication step.")
-    lifted: bool = flag("The discrete model over one step, the base period of a sampled model.")
-    amplitude: float | None = number_field(
-        "A", "Of a co-simulation: by how much inputs are moved at most, in their units."
-    )
-    budget: float = number_field("S", "Of a co-simulation FMU: processor time for experiments.", default=20.0)
-    integrator: str | None = option(
-        type=one_of(
-            "euler",
-            "semi-implicit-euler",
-            "positions-first-euler",
-            "implicit-euler",
-            "trapezoid",
-            "rk2",
-            "rk3",
-            "rk4",
-            "exact",
-        ),
-        help="Of a co-simulation FMU with a fixed step: its integrator, where responses do not tell it.",
-    )
-    order: str | None = option(
-        metavar="N|A,B,...",
-        help="Of an identified model, chosen from singular values otherwise; of a Gauss-Seidel master: its members.",
-    )
-
-    def stepping(self) -> Stepping | None:
-        """Return what was asked for; None when nothing was."""
-        if self == Stepped():
-            return None
-        order = None if self.order is None else _number(self.order)
-        if self.order is not None and self.method in ("direct", "step"):
-            raise UsageError(
-                f"--order is for models identified from responses, --method {self.method} has the order of the FMU."
-            )
-        from fmilin.options import Stepping
-
-        return Stepping(
-            self.method, self.step, self.lifted, order, self.amplitude, self.budget, integrator=self.integrator
+def stepping_of(stepping: Stepping, order: str | None) -> Stepping | None:
+    """Return how a stepped model is linearized, with the order of an identified model; None if nothing was given."""
+    if order is not None and stepping.method in ("direct", "step"):
+        raise UsageError(
+            f"--order is for models identified from responses, --method {stepping.method} has the order of the FMU."
         )
-
-
-stepping_options = grouped("stepped", Stepped)
+    whole = stepping if order is None else replace(stepping, order=_number(order))
+    return None if whole == Stepping() else whole
 
 
 def _number(text: str) -> int:
@@ -89,7 +54,68 @@ def _number(text: str) -> int:
         ) from None
 
 
-def _range(text: str | None, option: str) -> Any:
+def _three_numbers(text: str, option: str) -> Any:
+    refusal = f"{option} '{text}' is not ALPHA,XI,OMEGA: three numbers, as in {option} 1e6,1,10."
+    return options.floats(text, ",", refusal, 3) or None
+
+
+PENALTY = Reading(str, _three_numbers)
+
+
+@dataclass(frozen=True)
+class FormulationChoices:
+    """What a formulation of Lagrange's equations can be told."""
+
+    basis: str | None = command_option(
+        None,
+        "With mcs: how the velocities left free by the constraints are found.",
+        FORMULATIONS,
+        "choice",
+        choices=("coordinates", "zero-eigenvalue", "svd", "qr", "gram-schmidt"),
+    )
+    spurious: str | None = command_option(
+        None, "With rcs: where the spurious eigenvalues are put.", FORMULATIONS, "choice", choices=("infinite", "zero")
+    )
+    penalty: tuple[float, float, float] | None = command_option(
+        None,
+        "With ucs: weight, damping ratio, rad/s.",
+        FORMULATIONS,
+        "numbers",
+        metavar="ALPHA,XI,OMEGA",
+        reading=PENALTY,
+    )
+
+    def check(self, formulation: str | None) -> None:
+        """Raise UsageError if a choice of another formulation is given."""
+        for name, owner in (("basis", "mcs"), ("spurious", "rcs"), ("penalty", "ucs")):
+            if getattr(self, name) is not None and formulation not in (owner, "all"):
+                raise UsageError(f"--{name} goes with --formulation {owner} (or all) only. Leave it out or add that.")
+
+    def formulation(self, name: str) -> Formulation:
+        """Return the formulation of this name."""
+        from fmilin.formulations import MCS, RCS, UCS
+
+        if name == "mcs":
+            return MCS() if self.basis is None else MCS(self.basis)
+        if name == "rcs":
+            return RCS("zero" if self.spurious == "zero" else "infinite")
+        return UCS() if self.penalty is None else UCS(*self.penalty)
+
+
+def linearization_options(*, omit_stepping: tuple[str, ...] = (), formulations: tuple[str, ...] = ()) -> Decorator:
+    """Return every option of a linearization.
+
+    A command has other names for ``omit_stepping``, options of stepped models, and takes ``formulations`` besides those
+    that give a linear model.
+    """
+    return together(
+        take("how", LinearizationRequest, apart=("formulation",), more_choices={"formulation": formulations}),
+        take("choices", FormulationChoices),
+        take("stepping", Stepping, omit=omit_stepping, apart=("order",), readings={"order": Reading(str)}),
+    )
+
+
+def _range(text: str, option: str) -> Any:
     refusal = f"{option} '{text}' is no range of frequencies in rad/s: write LOW:HIGH, for example 0:100."
     return options.floats(text, ":", refusal, 2) or None
 
@@ -98,19 +124,31 @@ def _range(text: str | None, option: str) -> Any:
 class Steps:
     """What stands on the command line about what is done to a linear model."""
 
-    minimal: bool = flag("Leave out what no input reaches or no output shows.")
-    keep_frequencies: tuple[float, float] | None = option(
-        metavar="LOW:HIGH", help="Keep the modes of these rad/s.", callback=read_by(_range)
+    minimal: bool = switch("Leave out what no input reaches or no output shows.", SMALLER)
+    keep_frequencies: tuple[float, float] | None = command_option(
+        None, "Keep the modes of these rad/s.", SMALLER, "special", metavar="LOW:HIGH", reading=Reading(str, _range)
     )
-    reduce: int | None = option(metavar="ORDER", type=int, help="Truncate a balanced realization to this order.")
-    keep_states: list[str] | None = names_field("Keep these states of the model, as many as the order is to be.")
-    discretize: Literal["zoh", "foh", "tustin"] | None = option(
-        type=one_of("zoh", "foh", "tustin"), help="Sample; inputs are held, straight lines, or as Tustin has it."
+    reduce: int | None = command_option(
+        None, "Truncate a balanced realization to this order.", SMALLER, "integer", metavar="ORDER"
     )
-    sample_time: float | None = number_field("T", "In seconds.")
-    modal: bool = flag("One state per eigenvalue.")
-    balance: Literal["nominals", "norms"] | None = option(
-        type=one_of("nominals", "norms"), help="Divide states by their nominal values or by norms of A."
+    keep_states: list[str] | None = command_option(
+        None, "Keep these states of the model, as many as the order is to be.", SMALLER, "names"
+    )
+    discretize: Literal["zoh", "foh", "tustin"] | None = command_option(
+        None,
+        "Sample: inputs are held (zoh), interpolated linearly (foh), or by Tustin's rule.",
+        SMALLER,
+        "choice",
+        choices=("zoh", "foh", "tustin"),
+    )
+    sample_time: float | None = command_option(None, "In seconds.", SMALLER, "number", metavar="T")
+    modal: bool = switch("One state per eigenvalue.", SMALLER)
+    balance: Literal["nominals", "norms"] | None = command_option(
+        None,
+        "Divide states by their nominal values or by norms of A.",
+        SMALLER,
+        "choice",
+        choices=("nominals", "norms"),
     )
 
     def conditioning(self) -> Conditioning | None:
@@ -131,9 +169,6 @@ class Steps:
         )
 
 
-steps_options = grouped("steps", Steps)
-
-
 def conditioned(models: Sequence[LinearModel], steps: Conditioning | None) -> list[LinearModel]:
     """Return the models after the steps."""
     if steps is None:
@@ -148,9 +183,9 @@ def conditioned(models: Sequence[LinearModel], steps: Conditioning | None) -> li
     return [steps.applied(model) for model in models]
 
 
-def _platforms(text: str | None, option: str) -> tuple[str, ...]:
+def _platforms(text: str, option: str) -> tuple[str, ...]:
     """Return the platforms that were named; none means this machine."""
-    platforms = tuple(names(text, option) or ())
+    platforms = tuple(options.names(text, option) or ())
     if platforms:
         from fmilin.fmi.platforms import machines
 
@@ -158,31 +193,48 @@ def _platforms(text: str | None, option: str) -> tuple[str, ...]:
     return platforms
 
 
-FMI = click.option("--fmi", type=one_of("2.0", "3.0"), default="2.0", help="Version of the standard, for .fmu.")
-PLATFORMS = click.option(
-    "--platforms",
-    metavar="A,B,...",
-    help="What an FMU runs on: linux64,win64,darwin64,aarch64-linux,...; this machine by default. Others need "
-    "fmilin[cross].",
-    callback=read_by(_platforms),
-)
-writing_options = grouped(
-    "writing",
-    Writing,
-    click.option(
-        "--deviation", is_flag=True, help="Signals in deviations from the point, where a format has the choice."
-    ),
-    click.option(
-        "--modelica",
-        type=one_of("blocks", "equations"),
-        default="blocks",
-        help="Connectors of Modelica.Blocks.Interfaces, or plain inputs and outputs.",
-    ),
-    click.option("--precision", type=one_of("double", "single"), default="double", help="Of the numbers in C code."),
-    FMI,
-    PLATFORMS,
-    apart=("name", "sample_time", "embedded"),
-)
+@dataclass(frozen=True)
+class FmuWriting:
+    """How an FMU is written."""
+
+    fmi: Literal["2.0", "3.0"] = command_option(
+        "2.0", "Version of the standard, for .fmu.", FILES, "choice", choices=("2.0", "3.0")
+    )
+    platforms: tuple[str, ...] = command_option(
+        (),
+        "What an FMU runs on: linux64,win64,darwin64,aarch64-linux,...; this machine by default. Others need "
+        "fmilin[cross].",
+        FILES,
+        "names",
+        reading=Reading(str, _platforms),
+    )
+
+
+@dataclass(frozen=True)
+class FileWriting(FmuWriting):
+    """How a linear model is written."""
+
+    deviation: bool = switch("Signals in deviations from the point, where a format has the choice.", FILES)
+    modelica: Literal["blocks", "equations"] = command_option(
+        "blocks",
+        "Connectors of Modelica.Blocks.Interfaces, or plain inputs and outputs.",
+        FILES,
+        "choice",
+        choices=("blocks", "equations"),
+    )
+    precision: Literal["double", "single"] = command_option(
+        "double", "Of the numbers in C code.", FILES, "choice", choices=("double", "single")
+    )
+
+    def writing(self) -> Writing:
+        """Return what the formats are told."""
+        return Writing(
+            deviation=self.deviation,
+            modelica=self.modelica,
+            precision=self.precision,
+            fmi=self.fmi,
+            platforms=self.platforms,
+        )
 
 
 @dataclass(frozen=True)
@@ -199,61 +251,61 @@ class Wanted:
 class Coupled:
     """What stands on the command line about a system of several members."""
 
-    as_cosimulated: bool = flag("Of a system: the discrete model of its co-simulation, with its delays.")
-    master: str | None = option(type=one_of("jacobi", "gauss-seidel"), help="Of the co-simulation; jacobi.")
-    plot: Path | None = None
+    as_cosimulated: bool = switch(
+        "Of a system: the discrete model of its co-simulation, with its delays.",
+        COSIMULATION,
+        conflicts="--lifted --method",
+    )
+    master: str | None = command_option(
+        None,
+        "Of the co-simulation: jacobi, or gauss-seidel, which steps members in the order that --order names; jacobi.",
+        COSIMULATION, "choice", choices=("jacobi", "gauss-seidel"),
+        needs="--as-cosimulated",
+    )
+    plot: Path | None = new_file(
+        "A picture: of the eigenvalues; with --as-cosimulated of the damping lost.", suffixes("picture")
+    )
 
-    def request(self, stepped: Stepped) -> Wanted | None:
+    def request(self, stepping: Stepping, member_order: str | None) -> Wanted | None:
         """Return what was asked for; None when nothing was."""
         if not self.as_cosimulated:
-            if self.master is not None:
-                raise UsageError("--master goes with --as-cosimulated. Add it, or leave it out.")
             return None
-        if stepped.step is None:
+        if stepping.step is None:
             raise UsageError("--as-cosimulated needs the communication step: --step SECONDS.")
-        if stepped.lifted or stepped.method != "auto":
-            raise UsageError("--as-cosimulated does not go with --lifted or --method. Leave them out.")
         master = self.master or "jacobi"
-        order = tuple(names(stepped.order, "--order") or ())
+        order = tuple(options.names(member_order, "--order") or ())
         if order and master == "jacobi":
             raise UsageError("--order is for --master gauss-seidel: a Jacobi master steps all members at once.")
-        return Wanted(stepped.step, master, order, self.plot)
-
-
-composition_options = grouped(
-    "coupled",
-    Coupled,
-    options.picture_option("A picture: of the eigenvalues; with --as-cosimulated of the damping lost."),
-)
+        return Wanted(stepping.step, master, order, self.plot)
 
 
 @dataclass(frozen=True)
 class Cut:
     """Which loop of a system is cut, and which transfer function there is wanted."""
 
-    loop_at: list[str] | None = names_field(
-        "Of a system: L at wires, named by the inputs they end at, and its margins."
+    loop_at: list[str] | None = command_option(
+        None,
+        "Of a system: L at wires, named by the inputs they end at, and its margins.",
+        LOOPS,
+        "names",
+        conflicts="--sensitivity-at",
     )
-    sensitivity_at: list[str] | None = names_field("Of a system: S = 1/(1 - L) at wires.")
-    open_at: list[str] | None = option(
-        "--open",
-        metavar="A,B,...",
-        help="Of a system: wires that are cut; each becomes an input.",
-        callback=read_by(names),
+    sensitivity_at: list[str] | None = command_option(None, "Of a system: S = 1/(1 - L) at wires.", LOOPS, "names")
+    open_at: list[str] | None = command_option(
+        None, "Of a system: wires that are cut; each becomes an input.", LOOPS, "names", flag="--open"
+    )
+    continuous: bool = switch(
+        "Of --loop-at, --sensitivity-at: a continuous approximation of sampled members.",
+        LOOPS,
+        needs="--loop-at --sensitivity-at",
     )
 
-    continuous: bool = flag("Of --loop-at, --sensitivity-at: a continuous approximation of sampled members.")
-
-    def check(self, others: Mapping[str, object]) -> None:
-        """Make sure that one transfer function is asked for, and nothing that contradicts it."""
-        if self.loop_at is not None and self.sensitivity_at is not None:
-            raise UsageError("--loop-at and --sensitivity-at ask for two different results. Leave one of them out.")
+    def check(self, others: Sequence[str]) -> None:
+        """Raise UsageError if there are other options on the command line that do not go with a cut wire."""
         between = self.loop_at is not None or self.sensitivity_at is not None
-        if self.continuous and not between:
-            raise UsageError("--continuous goes with --loop-at or --sensitivity-at. Leave it out.")
         names = "--loop-at or --sensitivity-at" if between else "--open"
-        if wrong := [option for option, given in others.items() if given]:
-            raise UsageError(f"{wrong[0]} does not go with {names}. Leave one of them out.")
+        if others:
+            raise UsageError(f"{others[0]} does not go with {names}. Leave one of them out.")
 
     @property
     def wanted(self) -> bool:
@@ -269,6 +321,3 @@ class Cut:
             return fl.opened(model, open_at, point)
         loop = fl.loop_transfer(model, self.loop_at, point, opened=open_at, continuous=self.continuous)
         return replace(loop, warnings=(*loop.warnings, Remark("wire", str(fl.design.margins(loop)))))
-
-
-cut_options = grouped("cut", Cut)

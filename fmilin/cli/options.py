@@ -1,175 +1,34 @@
-"""What is written on the command line, as values: checked before any model is touched.
-
-Options that several commands share are the fields of a frozen dataclass, each made by :func:`option`, which
-:func:`grouped` hands to a command.
-"""
+"""Values on the command line: read and checked before any model is touched."""
 
 from __future__ import annotations
 
-# ruff: noqa: A002 - help is what click calls it
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import field, fields
-from functools import reduce, wraps
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from fmilin.cli.command import NewFile, require_apart
 from fmilin.errors import UsageError
 from fmilin.export.files import check_output
-from fmilin.formats import Holds, listed, suffixes
-from fmilin.support.files import check_writable
 
-Command = Callable[..., int]
-Decorator = Callable[[Command], Command]
-MODEL = click.argument("model", shell_complete=lambda *given: [CompletionItem(given[2], type="file")])
+INPUTS = "fmilin.cli.inputs"
+"""Where click's context has the files that the present command reads."""
 
 
-def path_option(*names: str, metavar: str, help: str, **more: Any) -> Decorator:
-    """Return an option that names a file to read."""
-    return click.option(*names, metavar=metavar, type=click.Path(path_type=Path), help=help, **more)
+class NewFile(click.Path):
+    """The type of an option that names a file to write, not one to read; the shell completes its ``suffixes``."""
 
+    def __init__(self, suffixes: Sequence[str] = ()) -> None:
+        super().__init__(path_type=Path)
+        self.suffixes = tuple(suffixes)
 
-def output_option(*names: str, metavar: str, help: str, suffixes: Sequence[str] = (), **more: Any) -> Decorator:
-    """Return an option that names a file to write."""
-    return click.option(*names, metavar=metavar, type=NewFile(suffixes), help=help, **more)
-
-
-def outputs_of(holds: Holds, **more: Any) -> Decorator:
-    """Return ``-o`` for files that hold such a thing."""
-    text = f"Repeatable; the suffix picks the format: {listed(holds)}"
-    more |= {"multiple": True, "suffixes": suffixes(holds)}
-    return output_option("-o", "--output", metavar="FILE", help=text, **more)
-
-
-def new_file_option(*names: str, suffix: str | tuple[str, ...], help: str, **more: Any) -> Decorator:
-    """Return an option that names a file to write, of one kind: refused at once where that cannot be done."""
-    kinds = (suffix,) if isinstance(suffix, str) else suffix
-
-    def checked(path: Path | None, option: str) -> Path | None:
-        if path is not None:
-            if path.suffix.lower() not in kinds:
-                raise UsageError(f"{option} '{path}': the file has to end in {' or '.join(kinds)}.")
-            check_writable(path)
-        return path
-
-    metavar = f"FILE{'|'.join(kinds)}"
-    return output_option(*names, metavar=metavar, help=help, suffixes=kinds, callback=read_by(checked), **more)
-
-
-def picture_option(help: str, name: str = "--plot") -> Decorator:
-    """Return ``--plot``."""
-    return new_file_option(name, suffix=suffixes("picture"), help=help)
-
-
-def json_option(help: str) -> Decorator:
-    """Return ``--json``."""
-    return click.option("--json", "as_json", is_flag=True, help=help)
-
-
-def read_by(read: Callable[[Any, str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """Return a callback for an option; ``read`` takes what stands behind it and its name, and returns the value."""
-    return lambda _, parameter, value: read(value, parameter.opts[-1])
-
-
-def names_option(name: str, help: str) -> Decorator:
-    """Return an option for several names."""
-    return click.option(name, metavar="A,B,...", help=help, callback=read_by(names))
-
-
-def number_option(*names: str, metavar: str, help: str, **more: Any) -> Decorator:
-    """Return an option for a finite number."""
-    return click.option(*names, metavar=metavar, type=float, help=help, callback=read_by(finite), **more)
-
-
-def settings_option(help: str) -> Decorator:
-    """Return ``--set``."""
-    read = read_by(assignments)
-    return click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help=help, callback=read)
-
-
-def one_of(*choices: str) -> click.Choice[str]:
-    """Return the type of an option that has these values."""
-    return click.Choice(choices)
-
-
-def choice_option(name: str, help: str, *choices: str, default: str | None = None) -> Decorator:
-    """Return an option that has one of these values."""
-    return click.option(name, type=one_of(*choices), default=default, help=help)
-
-
-class Renamed(click.Option):
-    """An option whose later names are old ones: accepted, and not shown."""
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return the line of the help, with the first name alone."""
-        every, self.opts = self.opts, self.opts[:1]
-        try:
-            return super().get_help_record(ctx)
-        finally:
-            self.opts = every
-
-
-def together(*decorators: Decorator) -> Decorator:
-    """Return a decorator for all of ``decorators``, in the order of the help."""
-    return lambda command: reduce(lambda decorated, decorator: decorator(decorated), reversed(decorators), command)
-
-
-def option(*names: str, by: Callable[..., Decorator] = click.option, **more: Any) -> Any:
-    """Return a field of a group: what the option ``names``, by default that of the field's name, is read into."""
-    empty = False if more.get("is_flag") else () if more.get("multiple") else None
-    return field(default=more.get("default", empty), metadata={"names": names, "by": by, "more": more})
-
-
-def flag(help: str) -> Any:
-    """Return a field of a group that a switch turns on."""
-    return option(is_flag=True, help=help)
-
-
-def names_field(help: str) -> Any:
-    """Return a field of a group that takes several names."""
-    return option(by=names_option, help=help)
-
-
-def repeated(metavar: str, help: str, read: Callable[[Any, str], Any] | None = None, **more: Any) -> Any:
-    """Return a field of a group whose option may be given several times; ``read`` takes all of them.
-
-    The field's default is what the command line yields without the option: ``read`` of no texts, such as ``{}``.
-    """
-    if read is None:
-        return option(metavar=metavar, multiple=True, help=help, **more)
-    made = {"metavar": metavar, "multiple": True, "help": help, "callback": read_by(read), **more}
-    metadata = {"names": (), "by": click.option, "more": made}
-    return field(default_factory=lambda: read((), ""), metadata=metadata)
-
-
-def number_field(metavar: str, help: str, **more: Any) -> Any:
-    """Return a field of a group that takes a finite number."""
-    return option(by=number_option, metavar=metavar, help=help, **more)
-
-
-def grouped(
-    parameter: str, kind: Callable[..., object], *decorators: Decorator, apart: Sequence[str] = ()
-) -> Decorator:
-    """Return a decorator that hands a command one ``kind``; fields that are no :func:`option` come from ``decorators``.
-
-    Fields ``apart`` have no option at all.
-    """
-    own = [f for f in fields(kind) if f.name not in apart]  # type: ignore[arg-type]
-    named = [(f.metadata, (*f.metadata["names"], f.name)) for f in own if f.metadata]
-    made = [m["by"](*(names if m["names"] else [f"--{names[0].replace('_', '-')}"]), **m["more"]) for m, names in named]
-
-    def decorate(command: Command) -> Command:
-        @wraps(command)
-        def with_group(**given: Any) -> int:
-            return command(**{parameter: kind(**{f.name: given.pop(f.name) for f in own})}, **given)
-
-        return together(*made, *decorators)(with_group)
-
-    return decorate
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the names that the typed one may become; without a dot in it, files that are there already."""
+        stem, dot, typed = incomplete.rpartition(".")
+        if not dot or not Path(stem).name or "/" in typed:
+            return super().shell_complete(ctx, param, incomplete)
+        return [CompletionItem(f"{stem}{s}") for s in self.suffixes if s.startswith(f".{typed}")]
 
 
 def names(text: str | None, option: str) -> list[str] | None:
@@ -222,6 +81,33 @@ def assignments(texts: Sequence[str], option: str = "--set") -> dict[str, float]
     return values
 
 
+def assignment_lists(texts: Sequence[str], option: str) -> dict[str, float]:
+    """Return ``A=VALUE,B=VALUE`` texts as values by name."""
+    return assignments([item for text in texts for item in names(text, option) or []], option)
+
+
+def guesses(texts: Sequence[str], option: str) -> list[dict[str, float]]:
+    """Return each text ``A=VALUE,B=VALUE`` as values by name."""
+    return [assignments(names(text, option) or [], option) for text in texts]
+
+
+def bounds(texts: Sequence[str], option: str) -> dict[str, tuple[float, float]]:
+    """Return ``NAME=LO:HI`` as a pair by name; a missing side is infinite."""
+    pairs: dict[str, tuple[float, float]] = {}
+    for text in texts:
+        name, equals, pair = text.rpartition("=")
+        low, colon, high = pair.partition(":")
+        if not (equals and colon and name.strip()):
+            raise UsageError(f"{option} '{text}' is no NAME=LO:HI. Write for example {option} torque=-5:5.")
+        name = name.strip().strip("`")
+        if name in pairs:
+            raise UsageError(f"{option}: '{name}' has bounds twice. Keep one pair.")
+        lower = assignments([f"side={low}"], option)["side"] if low.strip() else -math.inf
+        upper = assignments([f"side={high}"], option)["side"] if high.strip() else math.inf
+        pairs[name] = (lower, upper)
+    return pairs
+
+
 def number(text: str, where: str) -> float:
     """Return the finite number that a text says; true and false are 1 and 0."""
     if text.lower() in ("true", "false"):
@@ -261,5 +147,23 @@ def checked_outputs(paths: Sequence[Path]) -> list[Path]:
     return list(paths)
 
 
-OUTPUTS = names_option("--outputs", "A choice and an order; der(x) and any continuous variable may be one.")
-TIME = number_option("--time", metavar="T", help="The point's time in seconds.")
+def require_apart(outputs: Sequence[Path]) -> None:
+    """Make sure that files to write are different from each other and from those that the present command reads."""
+    context = click.get_current_context(silent=True)
+    inputs: Sequence[Path] = () if context is None else context.meta.get(INPUTS, ())
+    for i, output in enumerate(outputs):
+        if any(_same(output, other) for other in outputs[:i]):
+            raise UsageError(f"The outputs name the same file twice: '{output}'. Keep one.")
+        for source in inputs:
+            if _same(output, source):
+                raise UsageError(
+                    f"'{output}' would be written over '{source}', which is read: they are the same file. Choose "
+                    "another name for the output."
+                )
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except (OSError, ValueError):  # one of them does not exist, or cannot
+        return one.absolute() == other.absolute()

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fmilin.cli import options
+from fmilin.cli import model_options, options
 from fmilin.cli.command import Command
+from fmilin.cli.derive import (
+    MODEL,
+    OPTIONS,
+    CommandLineOption,
+    Reading,
+    command_option,
+    required_file,
+    switch,
+    take,
+)
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.model_options import of_model_options
+from fmilin.cli.linear_options import linearization_options
 from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_of
 from fmilin.errors import UsageError
 from fmilin.formats import suffixes
@@ -35,50 +45,54 @@ NONLINEAR = ("validity",)
 MECHANISM = ("mechanism", "shapes")
 PERIODIC = ("multipliers", "floquet-modes", "campbell", "stability")
 KINDS = tuple(dict.fromkeys((*LINEAR, *FAMILY, *NONLINEAR, *MECHANISM, *PERIODIC)))
+KIND = {"option": CommandLineOption("What to draw.", OPTIONS, "choice", "", choices=KINDS)}
 
 
-def _numbers(text: str | None, option: str) -> list[int] | None:
+def _numbers(text: str, option: str) -> list[int]:
     """Return ``1,3`` as numbers from 1."""
-    if text is None:
-        return None
     items = [item.strip() for item in text.split(",")]
     if any(not item.isdigit() or int(item) < 1 for item in items):
         raise UsageError(f"{option} '{text}': modes are counted from 1, as in {option} 1,3.")
     return [int(item) for item in items]
 
 
-def _orders(text: str | None, option: str) -> list[float]:
-    return [*options.floats(text, ",", f"{option} '{text}' are no numbers. Write for example {option} 1,2,4.")]
+def _orders(text: str, option: str) -> tuple[float, ...]:
+    return options.floats(text, ",", f"{option} '{text}' are no numbers. Write for example {option} 1,2,4.")
 
 
 @dataclass(frozen=True)
 class Drawing:
     """What is to be drawn, and how."""
 
-    kind: str = options.option(type=options.one_of(*KINDS), required=True, help="What to draw.")
-    output: Path = options.option(
-        "-o",
-        "--output",
-        by=options.new_file_option,
-        suffix=suffixes("picture", "motion picture"),
-        required=True,
-        help="The picture; .gif: a mechanism that moves in its modes.",
+    kind: str = field(metadata=KIND)
+    output: Path = field(
+        metadata=required_file(
+            "The picture; .gif: a mechanism that moves in its modes.", suffixes("picture", "motion picture")
+        )
     )
-    against: str | None = options.option(
-        metavar="MODEL", help="Beside a file of its linear model: the nonlinear one; of reduction the full one's file."
+    against: str | None = command_option(
+        None,
+        "Beside a file of its linear model: the nonlinear one; of reduction the full one's file.",
+        OPTIONS,
+        "text",
+        metavar="MODEL",
     )
-    mode: list[int] | None = options.option(
-        metavar="N,...", callback=options.read_by(_numbers), help="Of modes: which, slowest first."
+    mode: list[int] | None = command_option(
+        None, "Of modes: which, slowest first.", OPTIONS, "numbers", metavar="N,...", reading=Reading(str, _numbers)
     )
-    amplitude: float | None = options.number_field("A", "Of step, in the unit of each input.")
-    stop_time: float | None = options.number_field("T", "Of step and validity: how long, in seconds.")
-    quantity: str | None = options.option(
-        metavar="TEXT", help="Of surface: growth, damping, frequency, accuracy, or an entry, A[1,2]."
+    amplitude: float | None = command_option(
+        None, "Of step, in the unit of each input.", OPTIONS, "number", metavar="A"
     )
-    orders: list[float] = options.option(
-        metavar="N,...", callback=options.read_by(_orders), help="Of campbell: multiples of the axis."
+    stop_time: float | None = command_option(
+        None, "Of step and validity: how long, in seconds.", OPTIONS, "number", metavar="T"
     )
-    hertz: bool = options.flag("Of campbell: frequencies in Hz.")
+    quantity: str | None = command_option(
+        None, "Of surface: growth, damping, frequency, accuracy, or an entry, A[1,2].", OPTIONS, "text"
+    )
+    orders: tuple[float, ...] = command_option(
+        (), "Of campbell: multiples of the axis.", OPTIONS, "numbers", metavar="N,...", reading=Reading(str, _orders)
+    )
+    hertz: bool = switch("Of campbell: frequencies in Hz.", OPTIONS)
 
     def check(self) -> None:
         """Make sure that the options go with the kind of picture."""
@@ -109,12 +123,12 @@ class Drawing:
         "fmilin plot family.nc --kind root-locus -o locus.png",
     ],
 )
-@options.MODEL
-@options.grouped("drawing", Drawing)
-@options.names_option("--inputs", "Which inputs.")
-@options.names_option("--outputs", "Which outputs.")
-@options.names_option("--parameters", "Of sensitivities: parameters by which a model is differentiated.")
-@of_model_options
+@MODEL
+@take("drawing", Drawing)
+@model_options.model_options(model_options.Discovery)
+@model_options.POINT_OPTIONS
+@take("carrying", model_options.Carrying)
+@linearization_options(omit_stepping=("amplitude",))
 def command(model: str, drawing: Drawing, **given: Any) -> int:
     """Draw a linear model, a family of them, or a mechanism; the picture's path is printed.
 

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from fmilin.cli import model_options
 from fmilin.cli.command import Command
+from fmilin.cli.derive import MODEL, OPTIONS, command_option, required_file, switch, take
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.model_options import of_model_options
-from fmilin.cli.options import MODEL, names_option, new_file_option, number_option
+from fmilin.cli.linear_options import linearization_options
 from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_of, verified
 from fmilin.errors import UsageError
 from fmilin.formats import suffixes
+from fmilin.options import Verification as VerificationOptions
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model
+
+
+@dataclass(frozen=True)
+class Page:
+    """What stands on the page."""
+
+    output: Path = field(metadata=required_file("The page.", suffixes("page")))
+    against: str | None = command_option(
+        None, "The nonlinear model: verifies the linear one beside it.", OPTIONS, "text", metavar="MODEL"
+    )
+    verify: bool = switch("Of a model: verify its linear model against it.", OPTIONS)
 
 
 @click.command(
@@ -30,20 +44,20 @@ if TYPE_CHECKING:
     ],
 )
 @MODEL
-@new_file_option("-o", "--output", suffix=suffixes("page"), required=True, help="The page.")
-@click.option("--against", metavar="MODEL", help="The nonlinear model: verifies the linear one beside it.")
-@click.option("--verify", is_flag=True, help="Of a model: verify its linear model against it.")
-@number_option("--horizon", metavar="T", help="How long responses are followed to verify, in seconds.")
-@names_option("--inputs", "Of a model: a choice and an order.")
-@names_option("--outputs", "Of a model: a choice and an order.")
-@of_model_options
-def command(model: str, output: Path, against: str | None, horizon: float | None, *, verify: bool, **given: Any) -> int:
+@take("page", Page)
+@take("comparison", VerificationOptions)
+@model_options.model_options(model_options.Discovery)
+@model_options.POINT_OPTIONS
+@take("carrying", model_options.Carrying)
+@linearization_options()
+def command(model: str, page: Page, comparison: VerificationOptions, **given: Any) -> int:
     """Write everything about a linear model, a family or a motion that repeats as one HTML file.
 
     MODEL is a file of a linear model ({linear_files}, .fmu of one), of a family ({family_files}), of 'fmilin
     floquet', or what 'fmilin linearize' takes, which is linearized first. The page needs no network; its path is
     printed.
     """
+    output, against, verify, horizon = page.output, page.against, page.verify, comparison.horizon
     request = request_of(against or model, **given)
     if horizon is not None and against is None and not verify:
         raise UsageError("--horizon says how long to verify: add --against MODEL, or --verify where a model is given.")

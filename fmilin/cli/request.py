@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import fmilin as fl
+from fmilin.cli.derive import given_options
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import Job, JobRunner
-from fmilin.cli.model_options import Constraints, FileOptions, Running, TrimOptions
+from fmilin.cli.linear_options import FormulationChoices, stepping_of
+from fmilin.cli.model_options import (
+    Carrying,
+    Declaration,
+    Discovery,
+    Running,
+    Trimming,
+    source_options,
+    trimmed_point,
+)
 from fmilin.cli.translation import in_options
 from fmilin.errors import UsageError
 from fmilin.linearization.request import Request as LinearizationRequest
 from fmilin.loading.request import is_fmu
-from fmilin.options import Loading
+from fmilin.options import FmuOptions, Loading, SourceOptions
 from fmilin.support.interrupts import stoppable
 from fmilin.trimming.request import PointRequest, TrimRequest
 
@@ -24,8 +34,6 @@ if TYPE_CHECKING:
     from fmilin.linear_model.verification import Verification
     from fmilin.model.interface import Model, OperatingPoint
     from fmilin.options import Stepping
-
-Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,7 @@ class Request:
     discover: bool = False  # whether constraints are looked for first, and used
     tangent_only: bool = False  # whether the tangent space is to be found from numbers alone, without constraints
     running: Running = field(default_factory=Running)
+    given: tuple[str, ...] = ()  # the options on the command line that say how and where a model is linearized
 
     def work(self, job: Job) -> int:
         """Do ``job`` with the model, where it may run, and return the exit status."""
@@ -49,48 +58,73 @@ class Request:
 
 def request_of(
     source: str,
+    *,
     running: Running,
-    constrained: Constraints | None = None,
-    opened: FileOptions | None = None,
-    trimming: TrimOptions | None = None,
-    **more: Any,
+    loading: Loading | None = None,
+    declaration: Declaration | None = None,
+    opened: SourceOptions | None = None,
+    fmu: FmuOptions | None = None,
+    point: PointRequest | None = None,
+    guess: Sequence[Mapping[str, float]] = (),
+    trimming: Trimming | None = None,
+    problem: TrimRequest | None = None,
+    carrying: Carrying | None = None,
+    how: LinearizationRequest | None = None,
+    stepping: Stepping | None = None,
+    order: str | None = None,
+    formulation: str | None = None,
+    choices: FormulationChoices | None = None,
 ) -> Request:
-    """Return what options ask for: groups of them, and ``more``, called like fields of the request or of its parts."""
-    values: dict[str, Any] = {"fmu": running.fmu(), "running": running}
-    if constrained is not None:
-        values |= {"constraints": constrained.expressions(), "constraints_file": constrained.constraints}
-    if opened is not None:
-        values["options"] = opened.given()
-    values |= more
-    if trimming is not None:
-        values |= trimming.of_point(values["settings"], trim=values["trim"])
-    elif isinstance(trim := values.get("trim"), bool):
-        values["trim"] = TrimRequest() if trim else None
-    differentiated_by = values.pop("parameters", None) or ()  # those of the loaded model are among the settings
+    """Return the request that the options of a command describe, by groups as the command took them."""
+    loading = loading or Loading()
+    point = point or PointRequest()
+    how = how or LinearizationRequest()
+    if problem is not None:
+        point = trimmed_point(point, guess, problem, trim=trimming is not None and trimming.trim)
+    if stepping is not None:
+        how = replace(how, stepping=stepping_of(stepping, order))
+    if choices is not None:
+        choices.check(formulation)
+        if formulation is not None:
+            # Checked with that of minimal coordinates where all of them are asked for.
+            how = replace(how, formulation=choices.formulation("mcs" if formulation == "all" else formulation))
+    if how.formulation is not None and (wrong := given_options("loading", "declaration")):
+        raise UsageError(
+            f"A formulation takes the model's own equations. --formulation and {wrong[0]} exclude each other: leave "
+            "one of them out."
+        )
+    discover = isinstance(declaration, Discovery) and declaration.discover
+    if discover or (declaration is not None and declaration.declares_none):
+        loading = replace(loading, constraints=[])
+    return Request(
+        source,
+        replace(loading, fmu=fmu, options={} if opened is None else source_options(opened)),
+        point,
+        how,
+        simulate_to=None if carrying is None else carrying.simulate_to,
+        simulate_until=None if carrying is None else carrying.simulate_until,
+        discover=discover,
+        tangent_only=declaration is not None and declaration.ignores_constraints,
+        running=running,
+        given=given_options(*SAY_WHERE_AND_HOW),
+    )
 
-    def part(kind: Callable[..., Part], **options: Any) -> Part:
-        names = [f.name for f in fields(kind) if f.name in values]  # type: ignore[arg-type]
-        return kind(**{name: values.pop(name) for name in names}, **options)
 
-    how = part(LinearizationRequest, parameters=differentiated_by)
-    return Request(source, part(Loading), part(PointRequest), how, **values)
+SAY_WHERE_AND_HOW = (
+    "point", "trimming", "problem", "carrying", "how", "stepping", "choices", "loading", "declaration",
+)  # fmt: skip
+"""The groups of options that say where and how a model is linearized."""
+
+OF_A_MODEL_BESIDE = frozenset(("--set", "--constraint", "--constraints", "--no-constraints", "--interface"))
+"""Options that hold for the nonlinear model that a linear one is compared with."""
 
 
 def refuse_points(source: str, request: Request, against: str | None, *, channels: bool = False) -> None:
-    """Refuse what says where to linearize: a linear model stands where it was made (``channels`` may pass)."""
-    load, point, how = request.load, request.point, request.how
-    given = {
-        "--set": point.settings and against is None,
-        "--point": point.saved,
-        "--trim": point.trim,
-        "--time": point.time is not None,
-        "--independent": how.independent,
-        "--project": point.project,
-        "--constraint": (load.constraints is not None or load.constraints_file) and against is None,
-        "--inputs": how.inputs is not None and not channels,
-        "--outputs": how.outputs is not None and not channels,
-    }
-    if wrong := [option for option, value in given.items() if value]:
+    """Refuse what says where and how to linearize: a linear model has been made already (``channels`` may pass)."""
+    allowed = set() if against is None else set(OF_A_MODEL_BESIDE)
+    if channels:
+        allowed |= {"--inputs", "--outputs"}
+    if wrong := [option for option in request.given if option not in allowed]:
         raise UsageError(
             f"{wrong[0]} is for a model that is linearized, and '{source}' holds the result. Leave it out."
         )

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import fmilin as fl
-from fmilin.cli import model_options, options
+from fmilin.cli import model_options
 from fmilin.cli.command import Command
+from fmilin.cli.derive import INPUTS_OVER_TIME, MODEL, OPTIONS, command_option, new_file, take
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.options import number_field, one_of, option
 from fmilin.cli.request import at_point, request_of
 from fmilin.errors import UsageError
 from fmilin.formats import listed, suffixes
+from fmilin.linearization.request import Request as LinearizationRequest
+from fmilin.options import Simulation
 from fmilin.support.interrupts import stoppable
+from fmilin.trimming.request import PointRequest
 
 if TYPE_CHECKING:
     from fmilin.composition.linear_response import Comparison
@@ -29,45 +32,37 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Run:
-    """How to integrate, as the command line says."""
+class Results:
+    """What the motion is compared with, and where it goes."""
 
-    stop_time: float = number_field("T", "In seconds.", required=True)
-    start_time: float | None = number_field("T", "In seconds; the model's own start.")
-    step: float | None = number_field("H", "Of the samples, in seconds; a 500th of the whole.")
-    stabilization: str = option(
-        "--stabilization",
-        "--formulation",
-        cls=options.Renamed,
-        type=one_of("projection", "local", "baumgarte", "none"),
-        default="projection",
-        help="How the states are kept on the manifold.",
+    inputs: Path | None = INPUTS_OVER_TIME
+    against: Path | None = command_option(
+        None,
+        f"Compare with a linear model: {listed('linear model', complete=True)}",
+        OPTIONS,
+        "path",
+        metavar="LINEAR",
     )
-    method: str = option(
-        type=one_of("DOP853", "RK45", "RK23", "Radau", "BDF", "RK4"),
-        default="DOP853",
-        help="Radau and BDF for stiff models.",
-    )
-    tolerance: float | None = number_field("R", "Relative, of one step; 1e-9.")
-    longest_step: float | None = number_field("H", "Of the integrator, in seconds; the step of RK4.")
-    energy: str | None = option(metavar="TEXT", help="An expression or a variable that is recorded as the energy.")
-    keep_energy: bool = options.flag("Project onto the energy of the start, too.")
+    output: Path | None = new_file("Every state and output over time.", suffixes("motion"), flag="--output", short="-o")
+    plot: Path | None = new_file("A picture.", suffixes("picture"))
 
-    def integrator(self) -> Method:
-        """Return the method with its tolerances; RK4 steps from sample to sample when no step is given."""
-        from fmilin.simulation.method import Method
 
-        relative = Method().relative if self.tolerance is None else self.tolerance
-        longest = self.longest_step
-        if longest is None:
-            longest = self.step if self.method == "RK4" and self.step is not None else float("inf")
-        return Method(self.method, relative, relative / 100, longest)
+def integrator(run: Simulation) -> Method:
+    """Return the method with its tolerances; RK4 steps from sample to sample when no step is given."""
+    from fmilin.simulation.method import Method
 
-    def on_manifold(self) -> Stabilization:
-        """Return the stabilization."""
-        from fmilin.simulation.stabilizations import Projection, stabilization_named
+    relative = Method().relative if run.tolerance is None else run.tolerance
+    longest = run.longest_step
+    if longest is None:
+        longest = run.step if run.method == "RK4" and run.step is not None else float("inf")
+    return Method(run.method, relative, relative / 100, longest)
 
-        return Projection(keeps_energy=True) if self.keep_energy else stabilization_named(self.stabilization)
+
+def stabilization(run: Simulation) -> Stabilization:
+    """Return how the states are kept on the manifold."""
+    from fmilin.simulation.stabilizations import Projection, stabilization_named
+
+    return Projection(keeps_energy=True) if run.keep_energy else stabilization_named(run.stabilization)
 
 
 @click.command(
@@ -77,35 +72,21 @@ class Run:
         "fmilin simulate four_bar.fmu --set phi=2.2 --stop-time 5 --against plant.mat",
     ],
 )
-@options.MODEL
-@options.grouped("run", Run)
-@model_options.INPUTS_OVER_TIME
-@options.settings_option("Repeatable: a start value, parameter or input.")
-@model_options.of_model("Integrate all states as they are, as other tools do.")
-@model_options.POINT
-@model_options.PROJECT
-@options.OUTPUTS
-@options.path_option(
-    "--against", metavar="LINEAR", help=f"Compare with a linear model: {listed('linear model', complete=True)}"
-)
-@options.new_file_option("-o", "--output", suffix=suffixes("motion"), help="Every state and output over time.")
-@options.picture_option("A picture.")
-def command(
-    model: str,
-    run: Run,
-    inputs: Path | None,
-    against: Path | None,
-    output: Path | None,
-    plot: Path | None,
-    **given: Any,
-) -> int:
+@MODEL
+@take("run", Simulation)
+@model_options.model_options(model_options.Discovery)
+@take("point", PointRequest, omit=("time", "guess"))
+@take("how", LinearizationRequest, only=("outputs",))
+@take("results", Results)
+def command(model: str, run: Simulation, point: PointRequest, results: Results, **given: Any) -> int:
     """Integrate a model on the manifold of its constraints.
 
     Without -o or --plot a summary is printed.
     """
     if run.keep_energy and run.stabilization != "projection":
         raise UsageError("--keep-energy goes with --stabilization projection. Leave one of them out.")
-    request = request_of(model, time=run.start_time, **given)
+    request = request_of(model, point=replace(point, time=run.start_time), **given)
+    inputs, against, output, plot = results.inputs, results.against, results.output, results.plot
 
     def job(runner: JobRunner) -> None:
         from fmilin.composition.linear_response import compare
@@ -120,7 +101,7 @@ def command(
         runner.restore_directory()
         comparison = None
         if against is not None:
-            comparison = compare(trajectory, LinearModel.load(against), inputs=table, method=run.integrator())
+            comparison = compare(trajectory, LinearModel.load(against), inputs=table, method=integrator(run))
         name = loaded.info.name
         if output is not None:
             runner.write_files({output: trajectory_as_csv(trajectory)})
@@ -134,7 +115,7 @@ def command(
     return request.work(job)
 
 
-def _simulated(model: Model, point: OperatingPoint, run: Run, table: InputTable | None) -> Trajectory:
+def _simulated(model: Model, point: OperatingPoint, run: Simulation, table: InputTable | None) -> Trajectory:
     with stoppable() as stop, progress_bar(model.info.name, point.time, run.stop_time) as progress:
         return fl.simulate(
             model,
@@ -142,8 +123,8 @@ def _simulated(model: Model, point: OperatingPoint, run: Run, table: InputTable 
             stop_time=run.stop_time,
             step=run.step,
             inputs=table,
-            stabilization=run.on_manifold(),
-            method=run.integrator(),
+            stabilization=stabilization(run),
+            method=integrator(run),
             energy=run.energy,
             progress=progress,
             stop=stop,

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from fmilin.cli import options
 from fmilin.cli.command import Command
+from fmilin.cli.derive import FILES, MODEL, OPTIONS, command_option, json_switch, new_file, take
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.model_options import DEBUG
-from fmilin.cli.options import MODEL, floats, grouped, names_option, one_of, option, read_by
+from fmilin.cli.linear_options import PENALTY, FormulationChoices
+from fmilin.cli.model_options import DEBUG, Debugging
 from fmilin.cli.translation import in_options
 from fmilin.errors import NumericalError, UsageError
+from fmilin.formats import suffixes
+from fmilin.linearization.request import Request as LinearizationRequest
+from fmilin.trimming.request import PointRequest
 
 if TYPE_CHECKING:
     from fmilin.cli.request import Request
@@ -27,82 +29,16 @@ if TYPE_CHECKING:
 FORMS = ("mcs", "rcs", "ucs")
 
 
-def _three(text: str | None, option: str) -> Any:
-    refusal = f"{option} '{text}' is not ALPHA,XI,OMEGA: three numbers, as in {option} 1e6,1,10."
-    return floats(text, ",", refusal, 3) or None
-
-
-PENALTY = click.option(
-    "--penalty", metavar="ALPHA,XI,OMEGA", help="With ucs: weight, damping ratio, rad/s.", callback=read_by(_three)
-)
-
-
-@dataclass(frozen=True)
-class Formulated:
-    """What stands on the command line about formulations; None where nothing was said."""
-
-    formulation: str | None = option(
-        type=one_of(*FORMS, "all"),
-        help="Of a model of Lagrange's equations: minimal, redundant or unconstrained coordinates with their spurious "
-        "eigenvalues; all: a comparison.",
-    )
-    basis: str | None = option(
-        type=one_of("coordinates", "zero-eigenvalue", "svd", "qr", "gram-schmidt"),
-        help="With mcs: how the velocities left free by the constraints are found.",
-    )
-    spurious: str | None = option(
-        type=one_of("infinite", "zero"), help="With rcs: where the spurious eigenvalues are put."
-    )
-    penalty: tuple[float, float, float] | None = None
-
-    def chosen(self) -> Formulated | None:
-        """Return what was chosen; None without ``--formulation``."""
-        for name, owner in (("basis", "mcs"), ("spurious", "rcs"), ("penalty", "ucs")):
-            if getattr(self, name) is not None and self.formulation not in (owner, "all"):
-                raise UsageError(f"--{name} goes with --formulation {owner} (or all) only. Leave it out or add that.")
-        if self.formulation is None:
-            return None
-        for form in FORMS:
-            self.options(form)
-        return self
-
-    def options(self, form: str) -> Formulation:
-        """Return the formulation ``form`` with these options."""
-        from fmilin.formulations import MCS, RCS, UCS
-
-        if form == "mcs":
-            return MCS() if self.basis is None else MCS(self.basis)
-        if form == "rcs":
-            return RCS("zero" if self.spurious == "zero" else "infinite")
-        return UCS() if self.penalty is None else UCS(*self.penalty)
-
-
-formulation_options = grouped("formulated", Formulated, PENALTY)
-
-
-def require_plain(request: Request, chosen: Formulated, others: Sequence[str], *, wants_model: bool) -> None:
-    """Refuse options that say how the general procedure works."""
-    contradicting = list(others)
-    how, load = request.how, request.load
-    if how.derivatives not in ("auto", "exact"):
-        contradicting.append("--derivatives differences" if isinstance(how.derivatives, str) else "--one-sided")
-    if how.coordinates != "partition":
-        contradicting.append(f"--coordinates {how.coordinates} (use --basis svd)")
-    if load.constraints is not None or load.constraints_file is not None:
-        contradicting.append("--constraint, --constraints or --no-constraints")
-    if contradicting:
-        raise UsageError(
-            f"--formulation {chosen.formulation} takes the model's own equations; it does not go with "
-            f"{' and '.join(contradicting)}. Leave one of them out."
-        )
-    if chosen.formulation == "all" and wants_model:
+def require_model(*, wants_model: bool, wants_picture: bool) -> None:
+    """Raise UsageError if a comparison of all formulations is to give a linear model, or a picture of one."""
+    if wants_model or wants_picture:
         raise UsageError(
             "--formulation all prints a comparison and makes no linear model. Choose mcs, rcs or ucs for --output, "
-            "--reduce and the like."
+            "--plot, --reduce and the like."
         )
 
 
-def one(request: Request, chosen: Formulated, runner: JobRunner) -> tuple[Spectrum, LinearModel, OperatingPoint]:
+def one(request: Request, formulation: Formulation, runner: JobRunner) -> tuple[Spectrum, LinearModel, OperatingPoint]:
     """Return the spectrum of one formulation, its linear model and the point."""
     from fmilin.formulations import spectrum
 
@@ -111,7 +47,7 @@ def one(request: Request, chosen: Formulated, runner: JobRunner) -> tuple[Spectr
     result = spectrum(
         model,
         point,
-        chosen.options(chosen.formulation or ""),
+        formulation,
         independent=tuple(how.independent or ()),
         interface=(how.inputs, how.outputs),
         at_singularity=how.at_singularity,
@@ -122,7 +58,7 @@ def one(request: Request, chosen: Formulated, runner: JobRunner) -> tuple[Spectr
     return result, result.linear, point
 
 
-def compare(request: Request, chosen: Formulated, runner: JobRunner, *, as_json: bool) -> None:
+def compare(request: Request, choices: FormulationChoices, runner: JobRunner, *, as_json: bool) -> None:
     """Print all formulations side by side."""
     from fmilin.formulations import spectrum
     from fmilin.report.formulations import show_comparison
@@ -130,7 +66,7 @@ def compare(request: Request, chosen: Formulated, runner: JobRunner, *, as_json:
     model, point = _at(request, runner)
     independent, at_singularity, spectra = tuple(request.how.independent or ()), request.how.at_singularity, []
     for form in FORMS:
-        formulation = chosen.options(form)
+        formulation = choices.formulation(form)
         try:
             spectra.append(spectrum(model, point, formulation, independent=independent, at_singularity=at_singularity))
         except NumericalError as error:
@@ -164,63 +100,63 @@ def _at(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
     return model, rest.point
 
 
+@dataclass(frozen=True)
+class Eigenvalues:
+    """Which eigenvalues are computed, and what is shown of them."""
+
+    around: float = command_option(0.0, "The frequency that they are nearest to.", OPTIONS, "number", metavar="RAD/S")
+    count: int = command_option(4, "How many, a pair of complex ones counting once.", OPTIONS, "integer", metavar="K")
+    sparsity: Path | None = new_file(
+        "Draw the mass matrices of all formulations and their factors.", suffixes("picture")
+    )
+    as_json: bool = json_switch("One JSON document on standard output.")
+
+
 @click.command(cls=Command, examples=['fmilin spectrum "fmilin.systems:four_bar_form(loops=500)" --count 2'])
 @MODEL
-@click.option(
-    "--formulation",
-    type=one_of(*FORMS),
-    default="rcs",
-    help="Minimal, redundant or unconstrained coordinates, all of them sparse.",
+@take(
+    "how", LinearizationRequest, only=("independent", "at_singularity", "formulation"), apart=("formulation",)
 )
-@click.option("--around", metavar="RAD/S", default=0.0, help="The frequency that they are nearest to.")
-@click.option("--count", metavar="K", default=4, help="How many, a pair of complex ones counting once.")
-@names_option("--independent", "Coordinates to keep; chosen by elimination otherwise.")
-@PENALTY
-@options.settings_option("Repeatable: a start value or input.")
-@options.picture_option("Draw the mass matrices of all formulations and their factors.", "--sparsity")
-@click.option(
-    "--at-singularity", is_flag=True, help="With mcs at a singular configuration: over all velocities with G v = 0."
-)
-@options.json_option("One JSON document on standard output.")
+@take("choices", FormulationChoices, only=("penalty",))
+@take("point", PointRequest, only=("settings",))
+@take("eigenvalues", Eigenvalues)
 @DEBUG
 def command(
     model: str,
-    formulation: str,
-    around: float,
-    count: int,
-    independent: list[str] | None,
-    penalty: tuple[float, float, float] | None,
-    settings: dict[str, float],
-    sparsity: Path | None,
-    *,
-    at_singularity: bool,
-    as_json: bool,
-    debug: bool,
+    how: LinearizationRequest,
+    formulation: str | None,
+    choices: FormulationChoices,
+    point: PointRequest,
+    eigenvalues: Eigenvalues,
+    debugging: Debugging,
 ) -> int:
     """Compute the eigenvalues nearest to a frequency without any full matrix.
 
     MODEL is Python, path/to/file.py:name or package.module:name(...) (Lagrange's equations, or their form at a point),
     or a mechanism in mechanism.toml or robot.urdf. For systems of thousands of coordinates:
-    "fmilin.systems:flexible_double_pendulum(elements=2000)", "fmilin.systems:four_bar_form(loops=20000)".
+    "fmilin.systems:flexible_double_pendulum(elements=2000)", "fmilin.systems:four_bar_form(loops=20000)". Redundant
+    coordinates (rcs) are used unless --formulation names others; all of them are sparse.
     """
-    asked_for = Formulated(formulation, penalty=penalty).chosen()
+    name_of_form = formulation or "rcs"
+    choices.check(name_of_form)
+    sparsity = eigenvalues.sparsity
 
     def job(runner: JobRunner) -> None:
         from fmilin.formulations.sparse import Around, eigenvalues_near
         from fmilin.loading.equations import equations_of
 
-        near = Around(around, count)
-        equations = equations_of(model, settings)
+        near = Around(eigenvalues.around, eigenvalues.count)
+        equations = equations_of(model, point.settings)
         name, form = equations.name, equations.form
         if sparsity is not None:
             from fmilin.report.formulations import sparsity_figure
 
             runner.draw(sparsity, sparsity_figure(form, title=name), "mass matrices and their factors")
-        chosen = asked_for.options(formulation) if asked_for is not None else formulation
-        spectrum = eigenvalues_near(form, chosen, around=near, independent=independent)
-        if formulation == "mcs" and not at_singularity:
+        chosen = choices.formulation(name_of_form)
+        spectrum = eigenvalues_near(form, chosen, around=near, independent=how.independent)
+        if name_of_form == "mcs" and not how.at_singularity:
             equations.require_regular(spectrum)
-        if as_json:
+        if eigenvalues.as_json:
             from fmilin.export.document import spectrum_text
 
             runner.results.write(spectrum_text(name, spectrum))
@@ -229,4 +165,4 @@ def command(
 
         runner.print_shown(show_nearest, name, spectrum)
 
-    return work(job, isolate=False, debug=debug)
+    return work(job, isolate=False, debug=debugging.debug)

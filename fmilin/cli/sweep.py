@@ -10,16 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fmilin.cli import model_options, options
+from fmilin.cli import model_options
 from fmilin.cli.command import Command
+from fmilin.cli.derive import MODEL, Reading, json_switch, new_file, new_files, switch, take
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.linear_options import Stepped, stepping_options
-from fmilin.cli.options import named, names_option, number, read_by
+from fmilin.cli.linear_options import linearization_options
+from fmilin.cli.options import named, number
 from fmilin.cli.request import request_of
 from fmilin.cli.translation import in_options
 from fmilin.errors import NumericalError, UsageError
 from fmilin.export.files import checked_families, save_all
+from fmilin.formats import suffixes
+from fmilin.options import Sweep
+from fmilin.options.groups import PROCESSES
+from fmilin.trimming.request import PointRequest
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
@@ -76,83 +81,47 @@ def _number(text: str, where: str) -> float:
     return number(text.strip(), where)
 
 
+VARY = Reading(str, axes_of, is_repeatable=True)
+
+
 @dataclass(frozen=True)
 class Delivery:
     """Where the family goes, and when that is a success."""
 
-    output: tuple[Path, ...] = ()
-    plot: Path | None = None
-    as_json: bool = False
-    strict: bool = options.flag("End with status 5 when any point failed.")
-    resume: bool = options.flag("Go on with a sweep that was interrupted.")
+    output: tuple[Path, ...] = new_files("family")
+    plot: Path | None = new_file("A picture of the root locus.", suffixes("picture"))
+    as_json: bool = json_switch("The family as one JSON document on standard output.")
+    strict: bool = switch("End with status 5 when any point failed.", PROCESSES)
+    resume: bool = switch("Go on with a sweep that was interrupted.", PROCESSES, needs="--output")
 
 
 @click.command(
     cls=Command, examples=["fmilin sweep four_bar.fmu --vary phi=0.5:2.5:5 --trim --free torque -o family.json"]
 )
-@options.MODEL
-@click.option(
-    "--vary",
-    metavar="NAME=FROM:TO:COUNT|[v1,...]",
-    multiple=True,
-    required=True,
-    callback=read_by(axes_of),
-    help="Repeatable: a state, input or parameter; all combinations, the last one fastest.",
-)
-@click.option("--zip", "zipped", is_flag=True, help="Walk all --vary together instead of combining them.")
-@click.option("--trim", is_flag=True, help="Find an equilibrium or steady motion at every point, from its neighbour.")
-@model_options.trim_options
-@model_options.of_model("Treat all states as independent.")
-@names_option("--independent", "States to keep as coordinates.")
-@model_options.COORDINATES
-@names_option("--inputs", "A choice and an order.")
-@options.OUTPUTS
-@options.settings_option("Repeatable: a start value, parameter or input of all points.")
-@options.TIME
-@model_options.DERIVATIVES
-@model_options.PROJECT
-@model_options.INTERFACE
-@stepping_options
-@names_option("--loop-at", "Of a system: the loop cut at these wires, and a table of its margins.")
-@click.option("--continuous", is_flag=True, help="Of --loop-at: a continuous approximation of sampled members.")
-@click.option("--jobs", metavar="N", type=int, default=1, help="Processes on this machine.")
-@click.option("--scheduler", metavar="ADDRESS", help="A Dask cluster, as in tcp://host:8786.")
-@options.grouped(
-    "delivery",
-    Delivery,
-    options.outputs_of("family"),
-    options.picture_option("A picture of the root locus."),
-    options.json_option("The family as one JSON document on standard output."),
-)
-def command(
-    model: str,
-    vary: dict[str, list[float]],
-    stepped: Stepped,
-    delivery: Delivery,
-    *,
-    zipped: bool,
-    loop_at: list[str] | None,
-    continuous: bool,
-    jobs: int,
-    scheduler: str | None,
-    **given: Any,
-) -> int:
+@MODEL
+@take("points", Sweep, readings={"vary": VARY})
+@model_options.model_options()
+@take("point", PointRequest, omit=("saved",), apart=("guess",), readings={"guess": model_options.GUESSES})
+@take("trimming", model_options.Trimming)
+@model_options.TRIM_OPTIONS
+@linearization_options()
+@take("delivery", Delivery)
+def command(model: str, points: Sweep, delivery: Delivery, **given: Any) -> int:
     """Compute linear models at many operating points: a grid over states, inputs and parameters.
 
     A point that fails is marked with its reason. Status 0 when at least one point is good, 5 when none is.
     """
     checked_families(delivery.output)
-    if delivery.resume and not delivery.output:
-        raise UsageError("--resume goes on with a sweep into a file: name it with -o.")
-    request = request_of(model, stepping=stepped.stepping(), **given)
+    request = request_of(model, **given)
 
     def job(runner: JobRunner) -> None:
         from fmilin.families.grid import grid_over
         from fmilin.families.plan import Plan
 
-        grid, wires = grid_over(vary, zipped=zipped), tuple(loop_at or ())
-        plan = Plan(request.source, grid, request.load, request.point, request.how, wires, continuous)
-        _sweep(plan, delivery, runner, request.running, jobs=jobs, scheduler=scheduler)
+        grid = grid_over(points.vary, zipped=points.zipped)
+        wires = tuple(points.loop_at)
+        plan = Plan(request.source, grid, request.load, request.point, request.how, wires, points.continuous)
+        _sweep(plan, delivery, runner, request.running, jobs=points.jobs, scheduler=points.scheduler)
 
     return work(job, isolate=False, debug=request.running.debug)
 

@@ -2,69 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fmilin.cli import model_options, options
+from fmilin.cli import model_options
 from fmilin.cli.command import Command
+from fmilin.cli.derive import FILES, MODEL, Reading, command_option, json_switch, take
 from fmilin.cli.job_runner import JobRunner
+from fmilin.cli.options import NewFile
 from fmilin.cli.request import open_model, request_of
 from fmilin.errors import UsageError
+from fmilin.trimming.request import PointRequest, TrimRequest
 
 if TYPE_CHECKING:
     from fmilin.model.interface import Model
     from fmilin.trimming.report import TrimmedPoint
 
 
+@dataclass(frozen=True)
+class Results:
+    """Where the point goes."""
+
+    output: tuple[Path, ...] = command_option(
+        (),
+        "The suffix picks the format: .toml .json",
+        FILES,
+        "paths",
+        flag="--output",
+        short="-o",
+        metavar="FILE",
+        reading=Reading(NewFile((".toml", ".json")), is_repeatable=True),
+    )
+    as_json: bool = json_switch("The point as one JSON document on standard output.")
+
+
 @click.command(
     cls=Command,
     examples=["fmilin trim four_bar.fmu -o point.json", "fmilin trim four_bar.fmu --fix phi=1.0 --free torque"],
 )
-@options.MODEL
-@model_options.trim_options
-@model_options.of_model("Treat all states as independent.")
-@options.settings_option("Repeatable: a parameter or input to hold, or a state to start from.")
-@options.TIME
-@model_options.PROJECT
-@options.output_option(
-    "-o", "--output", metavar="FILE", multiple=True, help="Repeatable; the suffix picks the format: .toml .json"
-)
-@options.json_option("The point as one JSON document on standard output.")
+@MODEL
+@model_options.TRIM_OPTIONS
+@model_options.model_options(model_options.Discovery)
+@take("point", PointRequest, omit=("saved",), apart=("guess",), readings={"guess": model_options.GUESSES})
+@take("results", Results)
 def command(
     model: str,
-    trimming: model_options.TrimOptions,
-    settings: dict[str, float],
-    output: tuple[Path, ...],
-    *,
-    as_json: bool,
+    problem: TrimRequest,
+    point: PointRequest,
+    guess: Sequence[Mapping[str, float]],
+    results: Results,
     **given: Any,
 ) -> int:
     """Find an equilibrium, or a steady motion, on the manifold.
 
     A table is printed; -o saves the point for --point of the other commands.
     """
-    files = _checked_files(output, trimming)
-    request = request_of(model, settings=trimming.with_settings(settings), trim=trimming.request(), **given)
+    files = _checked_files(results.output, guess)
+    settings = model_options.add_fixed(point.settings, problem)
+    request = request_of(model, point=replace(point, settings=settings, trim=problem), **given)
 
     def job(runner: JobRunner) -> None:
         from fmilin.trimming.procedure import search_each
 
         loaded = open_model(request, runner)
         problem, start = request.point.trim_of(loaded)  # its states are where every search starts, its inputs are held
-        guesses = [start | dict(guess) for guess in trimming.guess or [{}]]
+        guesses = [start | dict(values) for values in guess or [{}]]
         points = search_each(loaded, problem, guesses, anywhere=request.point.project)
-        _deliver(loaded, points, files, runner, as_json=as_json)
+        _deliver(loaded, points, files, runner, as_json=results.as_json)
 
     return request.work(job)
 
 
-def _checked_files(paths: Sequence[Path], trimming: model_options.TrimOptions) -> list[Path]:
+def _checked_files(paths: Sequence[Path], guess: Sequence[Mapping[str, float]]) -> list[Path]:
     if not paths:
         return []
-    if len(trimming.guess) > 1:
+    if len(guess) > 1:
         raise UsageError("-o saves one point: give one --guess, or leave -o out to see what several lead to.")
     from fmilin.model.files import check_point_file
     from fmilin.support.files import check_writable

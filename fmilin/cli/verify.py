@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fmilin.cli import model_options, options
 from fmilin.cli.command import Command
+from fmilin.cli.derive import MODEL, json_switch, new_file, take
 from fmilin.cli.job_runner import JobRunner
+from fmilin.cli.model_options import model_options
 from fmilin.cli.request import open_beside, request_of, verified
 from fmilin.errors import NumericalError
+from fmilin.formats import suffixes
+from fmilin.options import Verification as VerificationOptions
 
 if TYPE_CHECKING:
     from fmilin.linear_model.verification import Verification
 
 
+@dataclass(frozen=True)
+class Results:
+    """What is shown of the comparison."""
+
+    plot: Path | None = new_file("Draw both responses of each channel.", suffixes("picture"))
+    as_json: bool = json_switch("The verdict as one JSON document on standard output.")
+
+
 @click.command(cls=Command, examples=["fmilin verify four_bar.fmu plant.mat"])
-@options.MODEL
+@MODEL
 @click.argument("linear", type=click.Path(path_type=Path))
-@model_options.of_model("Treat all states as independent.")
-@options.number_option(
-    "--horizon", metavar="T", help="How long to follow each response, in seconds; by default two slow periods."
-)
-@options.picture_option("Draw both responses of each channel.")
-@options.json_option("The verdict as one JSON document on standard output.")
-def command(model: str, linear: Path, horizon: float | None, plot: Path | None, *, as_json: bool, **given: Any) -> int:
+@model_options()
+@take("comparison", VerificationOptions)
+@take("results", Results)
+def command(model: str, linear: Path, comparison: VerificationOptions, results: Results, **given: Any) -> int:
     """Compare a linear model with the nonlinear one on the manifold, channel by channel.
 
     LINEAR is a linear model of MODEL: {linear_file}.
@@ -39,7 +48,8 @@ def command(model: str, linear: Path, horizon: float | None, plot: Path | None, 
 
         claimed = LinearModel.load(linear)
         loaded = open_beside(request, claimed, runner)
-        _deliver(verified(claimed, loaded, horizon), plot, runner, as_json=as_json)
+        verification = verified(claimed, loaded, comparison.horizon)
+        _deliver(verification, results.plot, runner, as_json=results.as_json)
 
     return request.work(job)
 
