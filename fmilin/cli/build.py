@@ -36,9 +36,7 @@ class Output:
 @take("written", FmuWriting)
 @SOURCE_OPTIONS
 @DEBUG
-def command(
-    model: str, target: Output, written: FmuWriting, opened: SourceOptions, debugging: Debugging
-) -> int:
+def command(model: str, target: Output, written: FmuWriting, opened: SourceOptions, debugging: Debugging) -> int:
     """Compile a native model to an FMU for model exchange and co-simulation, its constraints inside.
 
     MODEL is Python, path/to/file.py:name or package.module:name, or a mechanism in mechanism.toml or robot.urdf. Needs

@@ -38,9 +38,7 @@ class Output:
 @take("written", FileWriting)
 @take("steps", Steps)
 @DEBUG
-def command(
-    linear: tuple[Path, ...], target: Output, written: FileWriting, steps: Steps, debugging: Debugging
-) -> int:
+def command(linear: tuple[Path, ...], target: Output, written: FileWriting, steps: Steps, debugging: Debugging) -> int:
     """Convert a linear model; nothing is lost between {lossless}.
 
     LINEAR is a {readable}; several make a family ({families}). A family is converted, too.

@@ -1,4 +1,4 @@
-"""Options of a command, derived from frozen dataclasses: those of :mod:`fmilin.options`, and those that only commands have.
+"""Options of a command, derived from frozen dataclasses: of :mod:`fmilin.options`, and of the commands themselves.
 
 A field's description gives name, former names, help, group, default and how its value is written. A command takes a
 dataclass with :func:`take`, and is called with an instance of it.
@@ -73,6 +73,7 @@ class CommandLineOption(Option):
     reading: Reading | None = None  # where that of its kind does not fit
     needs: tuple[str, ...] = ()  # options, one of which must be there as well
     conflicts: tuple[str, ...] = ()  # options that exclude it
+    because: str = ""  # why they do, a sentence
 
 
 def command_option(
@@ -89,8 +90,12 @@ def command_option(
     reading: Reading | None = None,
     needs: str = "",
     conflicts: str = "",
+    because: str = "",
 ) -> T:
-    """Return a dataclass field that is an option of commands; ``needs`` and ``conflicts`` list options."""
+    """Return a dataclass field that is an option of commands.
+
+    ``needs`` and ``conflicts`` list options; ``because`` is a sentence that says why they conflict.
+    """
     described = CommandLineOption(
         help=help,
         group=group,
@@ -103,6 +108,7 @@ def command_option(
         reading=reading,
         needs=tuple(needs.split()),
         conflicts=tuple(conflicts.split()),
+        because=because,
     )
     metadata = {"option": described}
     if isinstance(default, dict):
@@ -110,9 +116,18 @@ def command_option(
     return cast("T", field(default=default, metadata=metadata))
 
 
-def switch(help: str, group: str, *, flag: str = "", needs: str = "", conflicts: str = "") -> bool:
+def switch(help: str, group: str, *, flag: str = "", needs: str = "", conflicts: str = "", because: str = "") -> bool:
     """Return a field that is true if the option is there."""
-    return command_option(False, help, group, "switch", flag=flag, needs=needs, conflicts=conflicts)
+    return command_option(
+        default=False,
+        help=help,
+        group=group,
+        kind="switch",
+        flag=flag,
+        needs=needs,
+        conflicts=conflicts,
+        because=because,
+    )
 
 
 def json_switch(help: str) -> bool:
@@ -200,18 +215,22 @@ class DerivedOption(click.Option):
         names: Sequence[str],
         *,
         keyword: str,
+        is_of_commands_only: bool,
         group: str,
         old_flags: tuple[str, ...],
         needs: tuple[str, ...],
         conflicts: tuple[str, ...],
+        because: str,
         **more: Any,
     ) -> None:
         super().__init__(names, **more)
         self.keyword = keyword
+        self.is_of_commands_only = is_of_commands_only
         self.group = group
         self.old_flags = old_flags
         self.needs = needs
         self.conflicts = conflicts
+        self.because = because
 
     @property
     def flag(self) -> str:
@@ -310,10 +329,12 @@ def _make_option(name: str, description: Description, described: Option, reading
         name,
         cls=DerivedOption,
         keyword=description.keyword,
+        is_of_commands_only=isinstance(described, CommandLineOption),
         group=description.group,
         old_flags=description.old_options,
         needs=special.needs,
         conflicts=special.conflicts,
+        because=special.because,
         **more,
     )
 
@@ -351,7 +372,8 @@ def require_options_that_fit(context: click.Context) -> None:
     for option in dict.fromkeys(given.values()):
         for other in option.conflicts:
             if other in given:
-                raise UsageError(f"{option.flag} and {other} exclude each other: leave one of them out.")
+                reason = f"{option.because} " if option.because else ""
+                raise UsageError(f"{reason}{option.flag} and {other} exclude each other: leave one of them out.")
         needed = [name for name in option.needs if name in available]
         if needed and not any(name in given for name in needed):
             listed = " or ".join(needed)

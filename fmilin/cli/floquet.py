@@ -27,8 +27,7 @@ from fmilin.cli.sweep import axes_of
 from fmilin.errors import UsageError
 from fmilin.export.files import check_output, dumps
 from fmilin.formats import suffixes
-from fmilin.linearization.request import Request as LinearizationRequest
-from fmilin.options import Orbit
+from fmilin.options import Linearization, Orbit
 from fmilin.options.groups import MOTION, POINT
 from fmilin.trimming.request import PointRequest
 
@@ -103,7 +102,7 @@ class _Search:
 @take("orbit", Orbit)
 @model_options.model_options(model_options.Discovery)
 @take("point", PointRequest, omit=("guess",))
-@take("how", LinearizationRequest, apart=("formulation",))
+@take("how", Linearization, apart=("formulation",))
 @take("results", Results)
 def command(
     model: str, orbit: Orbit, point: PointRequest, formulation: str | None, results: Results, **given: Any

@@ -23,8 +23,7 @@ from fmilin.cli.derive import (
 from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
 from fmilin.formats import Writing, suffixes
-from fmilin.linearization.request import Request as LinearizationRequest
-from fmilin.options import Stepping
+from fmilin.options import Linearization, Stepping
 from fmilin.options.groups import COSIMULATION, FORMULATIONS, LOOPS
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ def linearization_options(*, omit_stepping: tuple[str, ...] = (), formulations: 
     that give a linear model.
     """
     return together(
-        take("how", LinearizationRequest, apart=("formulation",), more_choices={"formulation": formulations}),
+        take("how", Linearization, apart=("formulation",), more_choices={"formulation": formulations}),
         take("choices", FormulationChoices),
         take("stepping", Stepping, omit=omit_stepping, apart=("order",), readings={"order": Reading(str)}),
     )
@@ -259,7 +258,9 @@ class Coupled:
     master: str | None = command_option(
         None,
         "Of the co-simulation: jacobi, or gauss-seidel, which steps members in the order that --order names; jacobi.",
-        COSIMULATION, "choice", choices=("jacobi", "gauss-seidel"),
+        COSIMULATION,
+        "choice",
+        choices=("jacobi", "gauss-seidel"),
         needs="--as-cosimulated",
     )
     plot: Path | None = new_file(
@@ -289,6 +290,7 @@ class Cut:
         LOOPS,
         "names",
         conflicts="--sensitivity-at",
+        because="They are two different results.",
     )
     sensitivity_at: list[str] | None = command_option(None, "Of a system: S = 1/(1 - L) at wires.", LOOPS, "names")
     open_at: list[str] | None = command_option(

@@ -15,7 +15,6 @@ from fmilin.cli.derive import MODEL, Reading, command_option, given_options, jso
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.request import Request, request_of
 from fmilin.cli.spectrum import compare, one, require_model
-from fmilin.errors import UsageError
 from fmilin.formats import codec_for, listed
 from fmilin.loading.request import is_fmu
 from fmilin.options import Stepping
@@ -35,6 +34,7 @@ class Snapshots:
         metavar="T1,T2,...",
         reading=Reading(str, linear_models.snapshot_times),
         conflicts="--simulate-to --simulate-until --one-sided --at-singularity --formulation --plot",
+        because="Snapshots are several linear models along the motion from the point.",
     )
     table: Path | None = command_option(
         None,
@@ -97,7 +97,11 @@ def command(
     files = list(results.output) if times else options.checked_outputs(results.output)
     request = request_of(
         model,
-from fmilin.formats import codec_for, listed
+        # A system that is co-simulated as one has steps of its own.
+        stepping=None if coupled.as_cosimulated else stepping,
+        order=None if coupled.as_cosimulated else order,
+        formulation=formulation,
+        choices=choices,
         **given,
     )
     # Of the models that have equations, in files that carry them; one side of a kink has no descriptor system.

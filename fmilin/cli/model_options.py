@@ -51,9 +51,7 @@ class Running(Debugging):
         (), "An environment variable that the FMU may see.", FMU_PROCESS, "texts", metavar="NAME"
     )
     allow_network: bool = switch("Let the FMU use the network, as for a licence server.", FMU_PROCESS)
-    verbose: bool = switch(
-        "Say on standard error what is tried, and where an FMU departs from the standard.", MESSAGES
-    )
+    verbose: bool = switch("Say on standard error what is tried, and where an FMU departs from the standard.", MESSAGES)
 
     def work(self, job: Job, model: str) -> int:
         """Do ``job`` with ``model``, in a child process when it is an FMU or has some, and return the exit status."""
@@ -197,7 +195,9 @@ def model_options(declaration: type[Declaration] = Declaration) -> Decorator:
     )
 
 
-TRIM_OPTIONS = take("problem", TrimRequest, omit=("time",), readings={"bounds": Reading(str, options.bounds, is_repeatable=True)})
+TRIM_OPTIONS = take(
+    "problem", TrimRequest, omit=("time",), readings={"bounds": Reading(str, options.bounds, is_repeatable=True)}
+)
 GUESSES = Reading(str, options.guesses, is_repeatable=True)
 POINT_OPTIONS = together(
     take("point", PointRequest, apart=("guess",), readings={"guess": GUESSES}), take("trimming", Trimming), TRIM_OPTIONS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
 import fmilin as fl
@@ -25,7 +25,7 @@ from fmilin.cli.translation import in_options
 from fmilin.errors import UsageError
 from fmilin.linearization.request import Request as LinearizationRequest
 from fmilin.loading.request import is_fmu
-from fmilin.options import FmuOptions, Loading, SourceOptions
+from fmilin.options import FmuOptions, Linearization, Loading, SourceOptions
 from fmilin.support.interrupts import stoppable
 from fmilin.trimming.request import PointRequest, TrimRequest
 
@@ -69,7 +69,7 @@ def request_of(
     trimming: Trimming | None = None,
     problem: TrimRequest | None = None,
     carrying: Carrying | None = None,
-    how: LinearizationRequest | None = None,
+    how: Linearization | None = None,
     stepping: Stepping | None = None,
     order: str | None = None,
     formulation: str | None = None,
@@ -78,7 +78,7 @@ def request_of(
     """Return the request that the options of a command describe, by groups as the command took them."""
     loading = loading or Loading()
     point = point or PointRequest()
-    how = how or LinearizationRequest()
+    how = how or Linearization()
     if problem is not None:
         point = trimmed_point(point, guess, problem, trim=trimming is not None and trimming.trim)
     if stepping is not None:
@@ -100,7 +100,7 @@ def request_of(
         source,
         replace(loading, fmu=fmu, options={} if opened is None else source_options(opened)),
         point,
-        how,
+        LinearizationRequest(**{f.name: getattr(how, f.name) for f in fields(how)}),
         simulate_to=None if carrying is None else carrying.simulate_to,
         simulate_until=None if carrying is None else carrying.simulate_until,
         discover=discover,

@@ -17,8 +17,7 @@ from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.request import at_point, request_of
 from fmilin.errors import UsageError
 from fmilin.formats import listed, suffixes
-from fmilin.linearization.request import Request as LinearizationRequest
-from fmilin.options import Simulation
+from fmilin.options import Linearization, Simulation
 from fmilin.support.interrupts import stoppable
 from fmilin.trimming.request import PointRequest
 
@@ -76,7 +75,7 @@ def stabilization(run: Simulation) -> Stabilization:
 @take("run", Simulation)
 @model_options.model_options(model_options.Discovery)
 @take("point", PointRequest, omit=("time", "guess"))
-@take("how", LinearizationRequest, only=("outputs",))
+@take("how", Linearization, only=("outputs",))
 @take("results", Results)
 def command(model: str, run: Simulation, point: PointRequest, results: Results, **given: Any) -> int:
     """Integrate a model on the manifold of its constraints.

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from fmilin.cli.command import Command
-from fmilin.cli.derive import FILES, MODEL, OPTIONS, command_option, json_switch, new_file, take
+from fmilin.cli.derive import MODEL, OPTIONS, command_option, json_switch, new_file, take
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.linear_options import PENALTY, FormulationChoices
+from fmilin.cli.linear_options import FormulationChoices
 from fmilin.cli.model_options import DEBUG, Debugging
 from fmilin.cli.translation import in_options
 from fmilin.errors import NumericalError, UsageError
 from fmilin.formats import suffixes
-from fmilin.linearization.request import Request as LinearizationRequest
+from fmilin.options import Linearization
 from fmilin.trimming.request import PointRequest
 
 if TYPE_CHECKING:
@@ -114,16 +114,14 @@ class Eigenvalues:
 
 @click.command(cls=Command, examples=['fmilin spectrum "fmilin.systems:four_bar_form(loops=500)" --count 2'])
 @MODEL
-@take(
-    "how", LinearizationRequest, only=("independent", "at_singularity", "formulation"), apart=("formulation",)
-)
+@take("how", Linearization, only=("independent", "at_singularity", "formulation"), apart=("formulation",))
 @take("choices", FormulationChoices, only=("penalty",))
 @take("point", PointRequest, only=("settings",))
 @take("eigenvalues", Eigenvalues)
 @DEBUG
 def command(
     model: str,
-    how: LinearizationRequest,
+    how: Linearization,
     formulation: str | None,
     choices: FormulationChoices,
     point: PointRequest,

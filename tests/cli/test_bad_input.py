@@ -43,7 +43,7 @@ def old(tmp_path: Path) -> Path:
         ((*FOUR_BAR, "--set", "fi"), 2, "not of the form NAME=VALUE"),
         ((*FOUR_BAR, "--set", "phi=two"), 2, "'two' is no number"),
         ((*FOUR_BAR, "--set", "phy=2"), 2, "Did you mean 'phi'"),
-        ((*FOUR_BAR, "--no-constraints", "--constraint", "x0"), 2, "contradicts"),
+        ((*FOUR_BAR, "--no-constraints", "--constraint", "x0"), 2, "exclude each other"),
         ((*FOUR_BAR, "-o", "new.slx"), 2, "Known are .mat"),
         ((*FOUR_BAR, "-o", "absent/new.mat"), 2, "there is no folder"),
         ((*FOUR_BAR, "-o", "./old.mat"), 2, "same file twice"),

@@ -128,4 +128,4 @@ def test_linearize_and_sweep_draw_what_they_found(run: Run) -> None:
     assert is_picture("locus.png")
     done = run("linearize", PENDULUM, "--snapshots", "0,1", "--plot", "e.svg")
     assert done.status == 2
-    assert "--plot draws one linear model" in done.err
+    assert "--snapshots and --plot exclude each other" in done.err

@@ -137,7 +137,7 @@ def test_a_model_that_ends_early_says_so(run: Run, zoo: object, tmp_path: Path) 
         (["--stop-time", "1", "--constraint", "x - 0.8414709848078965"], 4, "does not keep these constraints"),
         (["--stop-time", "1", "--constraint", "x^2 + y^2 - 2"], 4, "do not satisfy the constraints"),
         (["--stop-time", "1", "--against", "lin.mat"], 3, "lin.mat"),
-        (["--stop-time", "1", "--no-constraints", "--constraint", "x"], 2, "contradicts"),
+        (["--stop-time", "1", "--no-constraints", "--constraint", "x"], 2, "exclude each other"),
     ],
 )
 def test_what_is_refused(run: Run, tmp_path: Path, arguments: list[str], status: int, words: str) -> None:
@@ -219,8 +219,8 @@ def test_times_that_do_not_increase(run: Run, text: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--snapshots", "1", "--simulate-to", "2"], "does not go with"),
-        (["--snapshots", "1", "--at-singularity"], "does not go with"),
+        (["--snapshots", "1", "--simulate-to", "2"], "--snapshots and --simulate-to exclude"),
+        (["--snapshots", "1", "--at-singularity"], "--snapshots and --at-singularity exclude"),
         (["--snapshots=-1"], "none before the start"),
         (["--simulate-to=-1"], "time does not go back"),
         (["--snapshots", "1", "--set", "F=1", "--inputs", ""], "'F' is not at its start value"),

@@ -133,7 +133,7 @@ def test_bounds(run: Run) -> None:
         (["--bound", "x=2:1"], 2, "the first must be the smaller one"),
         (["--fix", "x=0.1", "--set", "x=0.2"], 2, "both in --set and in --fix"),
         (["--guess", "F=1"], 2, "'F' is held at its value"),
-        (["--no-constraints", "--constraint", "x"], 2, "contradicts"),
+        (["--no-constraints", "--constraint", "x"], 2, "exclude each other"),
         (["--constraint", "x^2 + z"], 4, "'z' is not a variable of the model"),
         (["--constraint", "x - 0.1"], 4, "start values do not satisfy the constraints"),
         (["-o", "point.mat"], 2, "must end with .toml or .json"),
