@@ -113,7 +113,7 @@ def command_option(
     metadata = {"option": described}
     if isinstance(default, dict):
         return cast("T", field(default_factory=dict, metadata=metadata))
-    return cast("T", field(default=default, metadata=metadata))
+    return field(default=default, metadata=metadata)
 
 
 def switch(help: str, group: str, *, flag: str = "", needs: str = "", conflicts: str = "", because: str = "") -> bool:

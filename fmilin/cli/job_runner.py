@@ -20,8 +20,8 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
 import click
 
-from fmilin.cli.command import NewFile
 from fmilin.cli.duration import DeadlinePassed, elapsed_time
+from fmilin.cli.options import NewFile
 from fmilin.cli.streams import Results, columns, flush_c_streams, leave_parents_streams, silence, stdout_for_results
 from fmilin.cli.translation import in_options
 from fmilin.errors import AnotherInstanceError, FmilinError, ModelCrashError, ModelError

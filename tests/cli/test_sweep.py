@@ -157,7 +157,7 @@ def test_lists_together_with_values_of_all_points(run: Run) -> None:
         (["--vary", "x=[0.1]", "-o", "nowhere/a.nc"], "no folder"),
         (["--vary", "x=[0.1]", "--trim", "--guess", "x=2"], "nothing to guess"),
         (["--vary", "x=[0.1]", "--trim", "--guess", "y=2", "--guess", "y=1"], "one guess"),
-        (["--vary", "x=[0.1]", "--resume"], "name it with -o"),
+        (["--vary", "x=[0.1]", "--resume"], "--resume goes with --output: add --output"),
         (["--vary", "x=[0.1]", "-o", "a.fmu"], "as a family: it has the suffix '.fmu'"),
         (["--vary", "x=[0.1]", "-o", "a.npz", "-o", "a.npz"], "the same file twice"),
         (["--vary", "x=[0.1]", "--independent", "z"], "'z' is not a state"),
