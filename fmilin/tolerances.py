@@ -278,7 +278,7 @@ short steps is called stable. Tighter: rounding of a double z = 1 is called grow
 # -- verification ----------------------------------------------------------------------------------------------------
 
 SLOPES_AGREE: Final = 1e-5
-"""Relative error of a slope that ``fmilin verify`` accepts of a model without noise."""
+"""Relative error of a slope that ``fl.verify`` accepts of a model without noise."""
 
 SLOPES_AT_WORST: Final = 1e-2
 """The most that it accepts of a model that is inaccurate or noisy. Looser: any matrix is right beside enough noise."""

@@ -144,7 +144,9 @@ def chosen_adapter(text: str) -> tuple[Installed, Path] | None:
         if published.name == name:
             raise UsageError(f"The adapter '{name}' is not installed: pip install {published.distribution}")
     if path_exists(Path(file)) and Path(file).is_file():  # module:name has none
-        raise UsageError(f"There is no adapter '{name}' for '{file}'; 'fmilin adapters' lists those installed.")
+        raise UsageError(
+            f"There is no adapter '{name}' for '{file}'. fmilin.adapters.installed_adapters() lists those installed."
+        )
     return None
 
 

@@ -23,7 +23,7 @@ import click
 from fmilin.cli.duration import DeadlinePassed, elapsed_time
 from fmilin.cli.options import NewFile
 from fmilin.cli.streams import Results, columns, flush_c_streams, leave_parents_streams, silence, stdout_for_results
-from fmilin.cli.translation import in_options
+from fmilin.cli.translation import in_options, log_in_options
 from fmilin.errors import AnotherInstanceError, FmilinError, ModelCrashError, ModelError
 from fmilin.formats import suffixes
 from fmilin.sandbox.isolation import can_isolate, in_a_child
@@ -172,7 +172,7 @@ def work(job: Job, *, isolate: bool, debug: bool, limits: Limits | None = None) 
     """Do ``job``, in a child process if ``isolate``, and return the exit status; foreign prints go to stderr, last."""
     width = columns()
     try:
-        with requests_raise():
+        with requests_raise(), log_in_options():
             with suppress(OSError):
                 remove_leftovers(temporary_place())
             if isolate and can_isolate():

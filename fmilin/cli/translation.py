@@ -7,9 +7,11 @@
 from __future__ import annotations
 
 import ast
+import logging
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 
@@ -73,6 +75,7 @@ class Call:
 _SIMULATE_TO = {"times": Meaning("--simulate-to", "numbers"), "stop_time": Meaning("--simulate-to", "number")}
 _BALANCE = {"by": Meaning("--balance", "choice")}
 CALLS: Mapping[str, Call] = {
+    "fmilin.adapters.installed_adapters": Call("adapters"),
     "fl.audit": Call("audit"),
     "fl.discover": Call("discover", "--discover"),
     "fl.explain": Call("explain"),
@@ -142,6 +145,28 @@ def in_options(text: str) -> str:
         parts.append(text[match.start() : end] if translated is None else translated)
         position = end
     return "".join((*parts, text[position:]))
+
+
+class _LogFilter(logging.Filter):
+    """Words what is logged in options."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = in_options(record.getMessage()), ()
+        return True
+
+
+_LOG_FILTER = _LogFilter()
+
+
+@contextmanager
+def log_in_options() -> Iterator[None]:
+    """Word what the sandbox logs in options, as long as a command runs."""
+    logger = logging.getLogger("fmilin.sandbox")
+    logger.addFilter(_LOG_FILTER)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_LOG_FILTER)
 
 
 def _translate_keyword(text: str, match: re.Match[str]) -> tuple[int, str | None]:
@@ -253,7 +278,7 @@ def _word(value: ast.expr, kind: str) -> str | None:
             return "" if truth == (kind == "switch") else None
         case (ast.Constant(value=bool() | None), _):
             return None
-        case (ast.Constant(value=dots), _) if dots is ...:
+        case (ast.Constant(value=dots), "choice" | "text" | "path" | "number" | "integer") if dots is ...:
             return ""
         case (ast.Constant(value=str(word)), "choice" | "text" | "path" | "names" | "texts"):
             return _quoted(word)

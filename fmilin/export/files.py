@@ -122,7 +122,7 @@ def load_result(source: str) -> LinearModel | LinearFamily | None:
     if codec is not None and not codec.recognizes(path):
         return None
     if not path.exists():
-        raise ModelError(f"There is no file '{source}'. Name a file that 'fmilin linearize' or 'fmilin sweep' wrote.")
+        raise ModelError(f"There is no file '{source}'. Name the file of a linear model or of a family.")
     return load_family(path) if is_family(path) else load(path)
 
 

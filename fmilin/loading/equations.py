@@ -63,8 +63,8 @@ def equations_of(source: str, values: Mapping[str, float]) -> Equations:
 def _mechanism(source: str) -> Model:
     if not source.lower().endswith((".toml", ".urdf")):
         raise UsageError(
-            f"'{source}' does not give its equations of motion, which 'fmilin spectrum' needs: name a mechanism in a "
+            f"'{source}' does not give its equations of motion, which the formulations need: name a mechanism in a "
             ".toml or .urdf file, or a model in Python, as 'fmilin.systems:flexible_double_pendulum(elements=100)'. "
-            f"'fmilin linearize {source}' finds the eigenvalues of any model."
+            "fl.linearize(model) finds the eigenvalues of any model."
         )
     return load(source)
