@@ -48,7 +48,7 @@ def _prepare(directory: Path) -> None:
 def _demo(directory: Path, runner: JobRunner) -> None:
     from fmilin.fmi.write import build_fmu
     from fmilin.report.linear_pictures import eigenvalue_figure
-    from fmilin.report.table import print_table
+    from fmilin.report.table import show_linear
     from fmilin.systems import four_bar
 
     fmu, mat, picture = (directory / name for name in (FMU, MAT, PICTURE))
@@ -58,7 +58,7 @@ def _demo(directory: Path, runner: JobRunner) -> None:
     say(f"Now what 'fmilin linearize {_typed(fmu)} -o {_typed(mat)}' does:\n\n")
     true, point = linear_model(Request(str(fmu)), runner)
     deliver(true, point, [mat], runner)
-    print_table(true, runner.results, adjusted=point.adjusted)
+    runner.print_shown(show_linear, true, adjusted=point.adjusted)
     say("\n")
     naive, _ = linear_model(Request(str(fmu), Loading(constraints=[])), runner)
     _compare(true, naive, runner.results)

@@ -121,11 +121,11 @@ def deliver_each(
     if as_json:
         runner.results.writelines(pieces(family))
     elif not files:
-        from fmilin.report.table import print_table
+        from fmilin.report.table import show_linear
 
         for t, m in zip(times, models, strict=True):
             runner.results.write(f"At t = {t:g} s\n\n")
-            print_table(m, runner.results)
+            runner.print_shown(show_linear, m, adjusted=0.0)
             runner.results.write("\n")
     if files and not as_json:
         for t, m in zip(times, models, strict=True):
@@ -178,9 +178,9 @@ def deliver(
     if as_json:
         runner.results.write(dumps(linear, "results.json").decode("ascii"))
     elif not files:
-        from fmilin.report.table import print_table
+        from fmilin.report.table import show_linear
 
-        print_table(linear, runner.results, adjusted=point.adjusted)
+        runner.print_shown(show_linear, linear, adjusted=point.adjusted)
     if files and not as_json:
         runner.say_remarks(linear.warnings)
         order = f"{len(linear.states)} independent states out of {len(linear.full_states)}"

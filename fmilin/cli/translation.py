@@ -73,7 +73,9 @@ class Call:
 
 
 _SIMULATE_TO = {"times": Meaning("--simulate-to", "numbers"), "stop_time": Meaning("--simulate-to", "number")}
-_BALANCE = {"by": Meaning("--balance", "choice")}
+_BALANCE = {"by": CONDITIONING["balance"]}
+_ORDER = {"order": CONDITIONING["order"]}
+_SAMPLE_TIME = {"sample_time": CONDITIONING["sample_time"]}
 CALLS: Mapping[str, Call] = {
     "fmilin.adapters.installed_adapters": Call("adapters"),
     "fl.audit": Call("audit"),
@@ -87,8 +89,8 @@ CALLS: Mapping[str, Call] = {
     "fmilin.discovery.tangent.linearize_on_tangent": Call(option="--tangent-only"),
     "fl.periodic_orbit": Call("floquet"),
     "fl.reduction.balance": Call(positions=["by"], keywords=_BALANCE),
-    "fl.reduction.balanced_truncation": Call(positions=["order"], keywords=CONDITIONING),
-    "fl.reduction.discretize": Call(option="--discretize zoh", positions=["sample_time"], keywords=CONDITIONING),
+    "fl.reduction.balanced_truncation": Call(positions=["order"], keywords=_ORDER),
+    "fl.reduction.discretize": Call(option="--discretize zoh", positions=["sample_time"], keywords=_SAMPLE_TIME),
     "fl.reduction.keep_frequencies": Call(option="--keep-frequencies LOW:HIGH"),
     "fl.reduction.minimal_realization": Call(option="--minimal"),
     "fl.sandbox_report": Call("info MODEL --verbose"),
@@ -249,7 +251,7 @@ def _words(value: ast.expr, kind: str) -> list[str] | None:
             return _words_of_list(items, kind)
         case (ast.Dict(keys=keys, values=values), "assignments" | "assignment lists" | "special"):
             pairs = zip(keys, values, strict=True)
-            return [_quoted(f"{_name(key)}={_side(item)}") for key, item in pairs if key is not None]
+            return [_quoted(f"{_name(key)}={_side(item)}") for key, item in pairs if key is not None] or None
         case (ast.Tuple(elts=[low, high]), "range"):
             return [f"{_plain(low)}:{_plain(high)}"]
         case _:
