@@ -23,7 +23,6 @@ import click
 from fmilin.cli.duration import DeadlinePassed, elapsed_time
 from fmilin.cli.options import NewFile
 from fmilin.cli.streams import Results, columns, flush_c_streams, leave_parents_streams, silence, stdout_for_results
-from fmilin.cli.translation import in_options, log_in_options
 from fmilin.errors import AnotherInstanceError, FmilinError, ModelCrashError, ModelError
 from fmilin.formats import suffixes
 from fmilin.sandbox.isolation import can_isolate, in_a_child
@@ -93,6 +92,8 @@ class JobRunner:
 
     def say_remarks(self, remarks: Iterable[Remark], where: str = "") -> None:
         """Say warnings and notes there, one by one; that something was interrupted is said at the very end."""
+        from fmilin.cli.translation import in_options
+
         for remark in remarks:
             if remark.kind != "interrupted":
                 self.say(f"{remark.heading}: {where}{in_options(str(remark))}\n")
@@ -112,6 +113,7 @@ class JobRunner:
 
     def print_shown(self, show: Callable[..., None], *things: object, **options: Any) -> None:
         """Print on standard output what a function of :mod:`fmilin.report` shows on a console."""
+        from fmilin.cli.translation import in_options
         from fmilin.report.table import print_on
 
         print_on(self.results, show, *things, wording=in_options, **options)
@@ -170,6 +172,8 @@ class _Outcome:
 
 def work(job: Job, *, isolate: bool, debug: bool, limits: Limits | None = None) -> int:
     """Do ``job``, in a child process if ``isolate``, and return the exit status; foreign prints go to stderr, last."""
+    from fmilin.cli.translation import log_in_options
+
     width = columns()
     try:
         with requests_raise(), log_in_options():
@@ -323,6 +327,8 @@ def _status_and_text(error: BaseException) -> tuple[int, str]:
         return 128 + number, "interrupted." if number == signal.SIGINT else ""
     match error:
         case FmilinError():
+            from fmilin.cli.translation import in_options
+
             return error.exit_status, in_options(str(error))
         case DeadlinePassed():
             return error.exit_status, str(error)
