@@ -223,7 +223,6 @@ def test_times_that_do_not_increase(run: Run, text: str) -> None:
         (["--snapshots", "1", "--at-singularity"], "--snapshots and --at-singularity exclude"),
         (["--snapshots=-1"], "none before the start"),
         (["--simulate-to=-1"], "time does not go back"),
-        (["--snapshots", "1", "--set", "F=1", "--inputs", ""], "'F' is not at its start value"),
         (["--snapshots", "1", "-o", "nowhere/a.mat"], "no folder"),
         (["--snapshots", "1", "-o", "nowhere/a.mo"], "no folder"),
         (["--snapshots", "1", "-o", "a.slx"], "suffix '.slx'"),
