@@ -180,11 +180,6 @@ def cosimulated(
     True
     """
     request = Request.of("cosimulated", linearization, options)
-    if not isinstance(model, ConnectedModel):
-        raise UsageError(
-            f"'{model.info.name}' is no connected system: a co-simulation is of several members (fl.connect, or an SSP "
-            "file)."
-        )
     if not (np.isfinite(step) and step > 0):
         raise UsageError(f"The communication step is {step:g} s: it must be positive and finite.")
     how = Master(master, tuple(order))

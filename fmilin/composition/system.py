@@ -62,6 +62,8 @@ class Declaration:
 class ConnectedModel(Model):
     """Members and connections as one model (:func:`fmilin.connect`); closing the first view closes its members."""
 
+    _made_by = "fl.connect joins members to one, and fl.load opens an SSP file"
+
     def __init__(self, declaration: Declaration, *, owner: bool = True) -> None:
         self.declaration, self.members = declaration, dict(declaration.members)
         self._owner = owner

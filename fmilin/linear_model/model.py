@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fmilin.diagnostics import Remark
 from fmilin.errors import UnknownNameError
 from fmilin.formats import Holds
-from fmilin.model.interface import ModelInfo
+from fmilin.model.interface import Model, ModelInfo
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from fmilin.linear_model.modes import Modes
     from fmilin.linear_model.stability import Stability
     from fmilin.linear_model.verification import Verification
-    from fmilin.model.interface import Model
 
 
 Result = TypeVar("Result")

@@ -17,7 +17,7 @@ from fmilin.fmi.read.printed import absolute, process_state
 from fmilin.loading.python_objects import model_in_python, names_python
 from fmilin.loading.request import is_fmu, is_system
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.options import Loading
+from fmilin.options import FmuOptions, Loading
 from fmilin.options.sources import Value
 from fmilin.support.files import path_exists
 from fmilin.support.kinds import kinds_checked
@@ -26,7 +26,6 @@ from fmilin.trimming.request import PointRequest, require_variable
 if TYPE_CHECKING:
     from fmilin.fmi.read.archive import FmuFile
     from fmilin.model.files import ConstraintsFile
-    from fmilin.options import FmuOptions
 
 logger = logging.getLogger("fmilin.loading")
 

@@ -56,6 +56,7 @@ class OperatingPoint(TableRepr):
     """A point of a model: all states, dependent ones included, and the inputs."""
 
     _attributes = ".states, .inputs, .parameters"
+    _made_by = "fl.operating_point(model, {name: value}) makes one"
 
     time: float  #: in seconds
     states: FloatArray  #: shape (N,)
@@ -248,6 +249,7 @@ class Model(TableRepr, ABC):
     """
 
     _attributes = ".states, .outputs, .parameters, .constraints"
+    _made_by = "fl.load opens a file, and fl.connect({'plant': linear}, []) makes a model of a linear one"
 
     info: ModelInfo
     states: Signals  #: N of them in the model's order, like ``inputs`` (nu) and ``outputs`` (ny); any may be empty

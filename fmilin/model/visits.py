@@ -67,7 +67,7 @@ def one_at_a_time(function: Callable[P, R]) -> Callable[P, R]:
         model = arguments[0] if arguments else options.get(first)
         if not isinstance(model, Model):
             raise no_model(getattr(function, "__name__", "this"), model)
-        require_kinds(function.__annotations__, arguments, options)
+        require_kinds(function, arguments, options)
         with held(model):
             return function(*arguments, **options)
 

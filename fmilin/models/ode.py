@@ -83,7 +83,7 @@ class OdeModel(SymbolicModel):
 
     def __new__(cls, name: str = "", equations: Mapping[Name, Expr] | None = None, **given: Any) -> Any:
         """Return a model of this class, or a DaeModel where there are algebraic variables."""
-        require_containers(OdeModel.__init__.__annotations__, {"name": name, "equations": equations or {}, **given})
+        require_containers(OdeModel.__init__, {"name": name, "equations": equations or {}, **given})
         if not given.get("algebraic") and given.get("mass_matrix") is None:
             return super().__new__(cls)
         return as_dae(name, equations or {}, given) or super().__new__(cls)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import InitVar, dataclass, fields
+from dataclasses import InitVar, dataclass
 from typing import TYPE_CHECKING, Literal
 
 from fmilin.errors import UsageError
 from fmilin.options.groups import COSIMULATION, FORMULATIONS, LINEARIZATION
-from fmilin.support.kinds import require_kinds
+from fmilin.support.kinds import require_field_kinds
 from fmilin.support.option import (
     Exclusion,
     describe_in_docstring,
@@ -100,7 +100,7 @@ class Stepping:
     def __post_init__(self, way: str | None) -> None:
         if way is not None:
             object.__setattr__(self, "method", way)
-        _require_types(self)
+        require_field_kinds(self)
         if self.method not in STEPPING_METHODS:
             raise UsageError(
                 f"'{self.method}' is no method to linearize a stepped model: use {', '.join(STEPPING_METHODS)}."
@@ -231,16 +231,10 @@ class Linearization:
     )
 
     def __post_init__(self) -> None:
-        _require_types(self)
+        require_field_kinds(self)
         require_choices(self)
         require_compatible(self)
         if self.descriptor and getattr(self.derivatives, "side", None) is not None:
             raise UsageError(
                 f"{BOTH_BRANCHES} One-sided 'derivatives' and 'descriptor' exclude each other: leave one of them out."
             )
-
-
-def _require_types(options: Stepping | Linearization) -> None:
-    """Raise UsageError if an option has another type than its annotation."""
-    annotations = {f.name: str(f.type) for f in fields(options)}
-    require_kinds(annotations, (), {name: getattr(options, name) for name in annotations})

@@ -1,69 +1,48 @@
 """Arguments whose type a function does not declare are rejected with a sentence that names the argument.
 
-The annotations are the one description: their text is parsed once, and values are compared with it. Names of types
-that are neither builtin nor listed in ``_CLASSES`` accept everything; functions check such values themselves.
+The annotations are the one description: their text is parsed once, and values are compared with it. Names of classes of
+fmilin are looked up in the module of the function; other names accept everything, and functions check such values.
 """
 
 from __future__ import annotations
 
-import ast
 import contextlib
+import inspect
 import math
-import operator
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, wraps
-from inspect import unwrap
-from typing import Any, ParamSpec, SupportsFloat, TypeVar
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from fmilin.errors import UsageError
+from fmilin.support.annotations import ITERABLES, Member, is_number, members_of, union_entries
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_CLASSES = frozenset(
-    {"Differences", "Formulation", "Limits", "LinearFamily", "LinearModel", "Method", "Model", "OperatingPoint"}
-    | {"FmuOptions", "Linearization", "PeriodicOrbit", "Stabilization", "Stepping", "TrimRequest"}
-    | {"Constraint", "Estimator", "KalmanFilter", "KaneEquations", "Labels", "ModeGoal", "PeriodicModel", "Signal"}
-    | {"Signals", "SymbolicModel"}
-)
-"""Classes of fmilin that are compared by name: their modules need not be imported for the check."""
-
-_UNIONS = {"Formulation": {"MCS", "RCS", "UCS"}}
-"""Names of annotations that stand for several classes."""
-
-_ALIASES = {"Wires": "str | Sequence[str]"}
-"""Names of annotations that stand for other annotations."""
-
-_HINTS = {
-    "Model": ": fl.load opens a file, and fl.connect({'plant': linear}, []) makes a model of a linear one",
-    "OperatingPoint": ": fl.operating_point(model, {name: value}) makes one",
-}
-"""How an object of a class is made, for the message where another one was given."""
-
-_ITERABLES = frozenset({"Iterable", "Sequence", "tuple", "list"})
 _ARRAYS = frozenset({"FloatArray", "ArrayLike"})
 _LARGEST_INTEGER = 2**63 - 1  # that numpy represents
 _LONGEST_SHOWN = 60  # characters of a rejected value
 
 
-def require_kinds(declared: Mapping[str, str], arguments: Sequence[object], options: Mapping[str, object]) -> None:
-    """Raise UsageError for arguments of other types than their annotations: texts, in the order of the arguments."""
-    _require_each(declared, (*zip(declared, arguments, strict=False), *options.items()))
+def require_kinds(function: Callable[..., object], arguments: Sequence[object], options: Mapping[str, object]) -> None:
+    """Raise UsageError for arguments, in the order of the parameters, of other types than a function declares."""
+    function = inspect.unwrap(function)
+    declared = function.__annotations__
+    _require_each(declared, function.__module__, (*zip(declared, arguments, strict=False), *options.items()))
 
 
 def _require_each(
-    declared: Mapping[str, str], arguments: Iterable[tuple[str, object]], *, contents: bool = True
+    declared: Mapping[str, str], module: str, arguments: Iterable[tuple[str, object]], *, contents: bool = True
 ) -> None:
     for name, value in arguments:
         annotation = declared.get(name, "")
         if annotation and name != "return":
-            _require(name, value, _parse(annotation), contents=contents)
+            _require(name, value, members_of(annotation, module), contents=contents)
 
 
-def require_containers(declared: Mapping[str, str], options: Mapping[str, object]) -> None:
-    """Raise UsageError for arguments by name of other types than their annotations; entries are not looked at."""
-    _require_each(declared, options.items(), contents=False)
+def require_containers(function: Callable[..., object], options: Mapping[str, object]) -> None:
+    """Raise UsageError for arguments by name of other types than a function declares; entries are not looked at."""
+    _require_each(function.__annotations__, function.__module__, options.items(), contents=False)
 
 
 def kinds_checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -77,13 +56,14 @@ def containers_checked(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _check_calls(function: Callable[P, R], *, contents: bool) -> Callable[P, R]:
-    code = unwrap(function).__code__
+    declaration = inspect.unwrap(function)
+    code = declaration.__code__
     positional = code.co_varnames[: code.co_argcount]  # ``self`` has no annotation, and is accepted
 
     @wraps(function)
     def checked(*arguments: P.args, **options: P.kwargs) -> R:
-        named = zip(positional, arguments, strict=False)
-        _require_each(function.__annotations__, (*named, *options.items()), contents=contents)
+        named = (*zip(positional, arguments, strict=False), *options.items())
+        _require_each(declaration.__annotations__, declaration.__module__, named, contents=contents)
         return function(*arguments, **options)
 
     return checked
@@ -91,147 +71,57 @@ def _check_calls(function: Callable[P, R], *, contents: bool) -> Callable[P, R]:
 
 def require_field_kinds(instance: object) -> None:
     """Check the fields of a data class, whose ``__post_init__`` calls this, with :func:`require_kinds`."""
-    declared = type(instance).__annotations__
-    values = {name: getattr(instance, name) for name in declared if hasattr(instance, name)}
-    require_kinds({name: str(annotation) for name, annotation in declared.items()}, (), values)
+    _require_fields(instance, contents=True)
 
 
-def require_field_containers(instance: object) -> None:
-    """Check the fields of a data class as :func:`containers_checked` does arguments."""
-    declared = type(instance).__annotations__
-    require_containers(declared, {name: getattr(instance, name) for name in declared if hasattr(instance, name)})
+def require_field_containers(instance: object, *, texts: bool = True) -> None:
+    """Check the fields of a data class as :func:`containers_checked` does arguments; texts only with ``texts``."""
+    _require_fields(instance, contents=False, texts=texts)
 
 
-@cache
-def _parse(annotation: str) -> tuple[ast.expr, ...]:
-    """Return the members of the union that an annotation's text is."""
-    return tuple(_members(ast.parse(annotation, mode="eval").body))
+def _require_fields(instance: object, *, contents: bool, texts: bool = True) -> None:
+    for kind in type(instance).__mro__:  # the names in annotations of each class are those of its module
+        declared = inspect.get_annotations(kind)
+        values = [(name, getattr(instance, name)) for name in declared if hasattr(instance, name)]
+        chosen = [(name, value) for name, value in values if texts or not isinstance(value, str)]
+        _require_each(declared, kind.__module__, chosen, contents=contents)
 
 
-def _members(node: ast.expr) -> Iterable[ast.expr]:
-    if isinstance(node, ast.Name) and node.id in _ALIASES:
-        yield from _parse(_ALIASES[node.id])
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        yield from _members(node.left)
-        yield from _members(node.right)
-    else:
-        yield node
-
-
-def _require(name: str, value: object, declared: tuple[ast.expr, ...], *, contents: bool) -> None:
-    names = [_name(member) for member in declared]
-    if any(_has_type(value, type_name) for type_name in names):
-        fitting = [member for member in declared if _has_type(value, _name(member))]
-        if contents and len(fitting) == 1:
-            _require_contents(name, value, fitting[0])
+def _require(name: str, value: object, declared: Sequence[Member], *, contents: bool) -> None:
+    if value is None and any(member.name == "None" for member in declared):
         return
-    raise _error(f"'{name}'", value, names)
+    fitting = [member for member in declared if member.accepts(value)]
+    if not fitting:
+        raise _error(f"'{name}'", value, declared)
+    if contents and len(fitting) == 1:
+        _require_contents(name, value, fitting[0])
 
 
-def _name(node: ast.expr) -> str:
-    """Return the name of a type without its parameters and module."""
-    if isinstance(node, ast.Subscript):
-        return _name(node.value)
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    if isinstance(node, ast.Name):
-        return node.id
-    return "None" if isinstance(node, ast.Constant) and node.value is None else ""
-
-
-def _has_type(value: object, name: str) -> bool:
-    """Whether a value is of the type with this name; its contents are not looked at."""
-    if name in _PREDICATES:
-        return _PREDICATES[name](value)
-    if name in _CLASSES:
-        names = _UNIONS.get(name, {name})
-        return any(base.__name__ in names for base in type(value).__mro__)
-    return True
-
-
-def _is_integer(value: object) -> bool:
-    try:
-        operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        return False
-    return not getattr(value, "ndim", 0)
-
-
-def _is_number(value: object) -> bool:
-    """Whether a value is a real number; texts that look like one are not."""
-    if isinstance(value, str | bytes | type) or not isinstance(value, SupportsFloat):
-        return False
-    if getattr(value, "ndim", 0):
-        return False
-    dtype: Any = getattr(value, "dtype", None)
-    return dtype is None or dtype.kind in "biufO"
-
-
-def _is_bool(value: object) -> bool:
-    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")  # of numpy
-
-
-def _is_listing(value: object) -> bool:
-    """Whether a value can be iterated for its entries. A text or a mapping in place of a list is a mistake."""
-    if isinstance(value, str | bytes | Mapping | type):
-        return False
-    return isinstance(value, Iterable) or hasattr(value, "__getitem__")  # a matrix of sympy is no Iterable
-
-
-def _is_array(value: object) -> bool:
-    return _is_listing(value) or _is_number(value) or isinstance(value, complex)
-
-
-_PREDICATES: Mapping[str, Callable[[object], bool]] = {
-    "None": lambda value: value is None,
-    "str": lambda value: isinstance(value, str),
-    "Path": lambda value: isinstance(value, os.PathLike),
-    "PathLike": lambda value: isinstance(value, os.PathLike),
-    "bool": _is_bool,
-    "int": _is_integer,
-    "float": _is_number,
-    "Literal": lambda value: value is None or isinstance(value, str | int),
-    "Mapping": lambda value: isinstance(value, Mapping),
-    "Box": lambda value: isinstance(value, Mapping),
-    "Callable": callable,
-    "FloatArray": _is_array,
-    "ArrayLike": _is_array,
-    "Inputs": lambda value: callable(value) or isinstance(value, Mapping) or type(value).__name__ == "InputTable",
-    **dict.fromkeys(_ITERABLES, _is_listing),
-}
-
-
-def _require_contents(name: str, value: object, declared: ast.expr) -> None:
+def _require_contents(name: str, value: object, declared: Member) -> None:
     """Check a number for what no number may be, and the entries of a container, unless looking would use them up."""
-    type_name = _name(declared)
-    if type_name in ("float", "int"):
+    if declared.name in ("float", "int"):
         _require_representable(f"'{name}'", value)
-    if type_name in _ARRAYS:
-        _require_array(f"'{name}'", value, complex_numbers=type_name == "ArrayLike")
-    if not isinstance(declared, ast.Subscript):
-        return
-    parameters = declared.slice.elts if isinstance(declared.slice, ast.Tuple) else [declared.slice]
-    if isinstance(value, Mapping) and len(parameters) == 2:
+    if declared.name in _ARRAYS:
+        _require_array(f"'{name}'", value, complex_numbers=declared.name == "ArrayLike")
+    entries = [union_entries(parameter, declared.module) for parameter in declared.parameters]
+    if isinstance(value, Mapping) and len(entries) == 2:
         for key, entry in value.items():
-            _require_entry(f"A key of '{name}'", key, parameters[0])
-            _require_entry(f"'{key}'", entry, parameters[1])
-    elif type_name == "Sequence" and len(parameters) == 1:
+            _require_entry(f"A key of '{name}'", key, entries[0])
+            _require_entry(f"'{key}'", entry, entries[1])
+    elif declared.name == "Sequence" and len(entries) == 1:
         if not isinstance(value, Sequence):
-            if (
-                _name(parameters[0]) == "str"
-            ):  # an array of names has no truth value, and names are looked up one by one
-                raise _error(f"'{name}'", value, ["Sequence"])
+            # An array of names has no truth value, and names are looked up one by one.
+            if entries[0][0].name == "str":
+                raise _error(f"'{name}'", value, [declared])
             return
         for entry in value:
-            _require_entry(f"An entry of '{name}'", entry, parameters[0])
+            _require_entry(f"An entry of '{name}'", entry, entries[0])
 
 
-def _require_entry(what: str, value: object, declared: ast.expr) -> None:
-    members = list(_members(declared))
-    names = [_name(member) for member in members]
-    if not any(_has_type(value, name) for name in names):
-        raise _error(what, value, names)
-    if "float" in names and _is_number(value):
+def _require_entry(what: str, value: object, declared: Sequence[Member]) -> None:
+    if not any(member.accepts(value) for member in declared):
+        raise _error(what, value, declared)
+    if is_number(value) and any(member.name == "float" for member in declared):
         _require_representable(what, value)
 
 
@@ -244,7 +134,7 @@ def _require_array(what: str, value: object, *, complex_numbers: bool) -> None:
     except ValueError:
         raise UsageError(f"{what} is not an array of numbers: its rows have different lengths.") from None
     numeric = array.dtype.kind in ("biufc" if complex_numbers else "biuf")
-    if numeric or (array.dtype.kind == "O" and all(map(_is_number, array.ravel().tolist()))):
+    if numeric or (array.dtype.kind == "O" and all(map(is_number, array.ravel().tolist()))):
         with contextlib.suppress(OverflowError):
             array.astype(np.complex128 if complex_numbers else np.float64, copy=False)
             return
@@ -265,18 +155,20 @@ def _require_representable(what: str, value: object) -> None:
         raise UsageError(f"{what} is not a number (NaN): give a finite number.")
 
 
-def _error(what: str, value: object, names: Sequence[str]) -> UsageError:
-    """Return the error for a value that has none of the types with these names."""
-    numbers_only = set(names) <= {"float", "int", "None"} and value is not None
-    if numbers_only:
-        kind = "an integer" if "float" not in names else "a number"
+def _error(what: str, value: object, declared: Sequence[Member]) -> UsageError:
+    """Return the error for a value that none of the types of a union accepts."""
+    names = {member.name for member in declared if member.name}
+    if names <= {"float", "int", "None"} and value is not None:
+        kind = "a number" if "float" in names else "an integer"
         shown = repr(value)
         if len(shown) > _LONGEST_SHOWN:
             shown = f"{shown[:_LONGEST_SHOWN]}..."
         return UsageError(f"{what} is {' '.join(shown.split())}: {kind} is needed.")
-    if isinstance(value, str) and set(names) & _ITERABLES:
+    if isinstance(value, str) and names & ITERABLES:
         shown = value[:_LONGEST_SHOWN]
         return UsageError(f"{what} is the text '{shown}', and should be a list: write ['{shown}'].")
-    hint = "".join(text for type_name, text in _HINTS.items() if type_name in names)
-    wanted = " or ".join(sorted({name for name in names if name and name != "None"}))
+    # A class says in ``_made_by`` how an object of it is made.
+    hints = [getattr(member.stands_for, "_made_by", "") for member in declared]
+    hint = "".join(f": {text}" for text in hints if text)
+    wanted = " or ".join(sorted(names - {"None"}))
     return UsageError(f"{what} is of the type '{type(value).__name__}', and should be of the type {wanted}{hint}.")

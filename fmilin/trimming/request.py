@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.options import Point, Trim
-from fmilin.support.kinds import require_kinds
+from fmilin.support.kinds import require_field_kinds
 
 if TYPE_CHECKING:
     from fmilin.model.files import SavedPoint
@@ -33,8 +33,7 @@ class TrimRequest(Trim):
     targets: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        annotations = {f.name: str(f.type) for f in fields(self)}
-        require_kinds(annotations, (), {name: getattr(self, name) for name in annotations})
+        require_field_kinds(self)
 
     @property
     def is_plain(self) -> bool:

@@ -188,7 +188,7 @@ def test_wrong_requests() -> None:
         fl.cosimulated(model, step=0.1, master="gauss-seidel", order=["one"])
     with pytest.raises(fl.UsageError, match="must be positive"):
         fl.cosimulated(model, step=0.0)
-    with pytest.raises(fl.UsageError, match="is no connected system"):
+    with pytest.raises(fl.UsageError, match="should be of the type ConnectedModel"):
         fl.cosimulated(oscillator(), step=0.1)  # type: ignore[arg-type]
     with pytest.raises(fl.NumericalError, match="unstable itself"):
         _ = fl.cosimulated(fl.connect({"m": oscillator(damper=-0.1)}), step=0.1).largest_step

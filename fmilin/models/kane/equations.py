@@ -10,7 +10,7 @@ import sympy
 
 from fmilin.models.declaration import Declaration, Expr, Given, Name, Symbol, der
 from fmilin.models.kane.form import KaneForm, LinearRow, in_order_of, linear_row, plain_name
-from fmilin.support.kinds import require_containers
+from fmilin.support.kinds import require_field_containers
 
 if TYPE_CHECKING:
     from fmilin.models.kane.conversion import SympyEquations
@@ -41,9 +41,7 @@ class KaneEquations:
     names: Sequence[str] = ()  #: of the constraints f_c, then f_v, for messages; ``f_c[1]`` and so on when left out
 
     def __post_init__(self) -> None:
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        lists = {name: value for name, value in values.items() if not isinstance(value, str)}
-        require_containers(type(self).__annotations__, lists)  # the model names all texts in place of lists at once
+        require_field_containers(self, texts=False)  # the model names all texts in place of lists at once
 
 
 class _EquationReader:
