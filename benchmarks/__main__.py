@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 NAMES = (
-    "house",
+    "structure",
     "speed",
     "startup",
     "linearize",

@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -31,10 +30,16 @@ def class_of_instances(description: Description) -> type[Instance]:
             f"'{description.source}' was made for a draft of FMI 3.0 ({description.fmi_version}), whose functions took "
             "other arguments than those of the standard, so its code is not called. Export it again as FMI 3.0 or 2.0."
         )
-    name = f"SteppedInstance{number}" if description.interface == "CoSimulation" else f"Instance{number}"
-    module = "instance3" if number == "3" else "early_instances"
-    kind: type[Instance] = getattr(import_module(f"fmilin.fmi.read.{module}"), name)
-    return kind
+    is_stepped = description.interface == "CoSimulation"
+    if number == "3":
+        from fmilin.fmi.read.instance3 import Instance3, SteppedInstance3
+
+        return SteppedInstance3 if is_stepped else Instance3
+    from fmilin.fmi.read.early_instances import Instance1, Instance2, SteppedInstance1, SteppedInstance2
+
+    if number == "2":
+        return SteppedInstance2 if is_stepped else Instance2
+    return SteppedInstance1 if is_stepped else Instance1
 
 
 def unexpected_library(fmu: FmuFile, description: Description, kind: type[Instance]) -> str:

@@ -1,0 +1,262 @@
+"""The structure of the package: size, imports, calls by string, options, what tests import, and what checks cost."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from functools import partial
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import TypeGuard
+from unittest.mock import patch
+
+import click
+import grimp
+import numpy as np
+
+import fmilin
+import fmilin as fl
+from benchmarks.mechanism import quickest
+from benchmarks.robots import nearby, robots
+from benchmarks.tables import show
+from fmilin.cli.derive import DerivedOption
+from fmilin.cli.main import COMMANDS, program
+from fmilin.codegen.compiler import CompilationBudget
+from fmilin.models.mechanism import Mechanism
+from fmilin.options import DESCRIBED, describe
+from tests.test_import_paths import DOCUMENTED_MODULES
+
+PACKAGE = Path(fmilin.__file__).parent
+ROOT = PACKAGE.parent
+IMPLEMENTED_IN = PACKAGE / "support" / "implemented_in.py"
+MAX_TIME_RATIO = 1.5  # of a checked linear model to the recursion inside
+MAX_TESTS_OF_INTERNALS = 200
+POINTS = 512
+OPTIONS_OF_CLICK = {"--help", "--deadline"}
+
+Graph = dict[str, set[str]]
+"""For each module or package those that it imports."""
+
+
+def main() -> None:
+    files = sorted(PACKAGE.rglob("*.py"))
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in files}
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
+    packages = [path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()]
+    modules_at_the_top = [path.name for path in PACKAGE.iterdir() if path.suffix == ".py"]
+    imports = find_imports()
+    makers = find_makers(trees)
+    tests = sorted((ROOT / "tests").rglob("test_*.py"))
+    tests_of_internals = [path for path in tests if imports_internals(ast.parse(path.read_text(encoding="utf-8")))]
+    rows = [
+        ["Python lines", f"{lines:,}", ""],
+        ["modules", str(len(files)), ""],
+        ["packages at the top", str(len(packages)), ""],
+        ["modules at the top", str(len(modules_at_the_top)), ""],
+        ["imports upward", *compare_with_zero(find_upward_imports(imports))],
+        ["circle of modules", *compare_with_zero(find_circle(imports))],
+        ["circle of packages", *compare_with_zero(find_circle(join_packages(imports)))],
+        ["exceptions of the import contracts", *compare_with_zero(find_exceptions())],
+        ["calls by string other than implemented_in", *compare_with_zero(find_calls_by_string(trees))],
+        ["modules that import others by a computed name", ", ".join(find_computed_imports(trees)), ""],
+        ["options described in more than one place", *compare_with_zero(find_repeated_options())],
+        [
+            "test modules that import internals",
+            f"{len(tests_of_internals)} of {len(tests)}",
+            compare(len(tests_of_internals), MAX_TESTS_OF_INTERNALS),
+        ],
+        ["places that construct a numeric LinearModel", ", ".join(makers), compare(len(makers), 1)],
+    ]
+    remark = (
+        "Imports inside functions and for types count. A call by string takes a function or class by its name from a "
+        "module that a text names. Internals are modules and names that the documentation does not name."
+    )
+    show("Structure", ["what", "now", "target"], rows, remark)
+    print_time_ratios()
+
+
+def print_time_ratios() -> None:
+    """Print how much longer checked linear models take than the recursion inside, at the same points."""
+    rows = []
+    for robot in robots():
+        model = robot.make()
+        rows.append([robot.name, *measure_ratios(model, nearby(model, POINTS), fl.linearize(model).states.names)])
+    show(
+        "Checked linear models and the recursion inside",
+        ["robot", "recursion", "linearize_along", "sweep", "sweep, coordinates named", "target"],
+        [[*row, f"at most {MAX_TIME_RATIO:g}"] for row in rows],
+        f"{POINTS} points, processor time, in turns, the quickest of each; recursion: matrices_along, not compiled.",
+    )
+
+
+def measure_ratios(model: Mechanism, points: list[fl.OperatingPoint], coordinates: tuple[str, ...]) -> list[str]:
+    """Return the time of the recursion at a point, and the times of the functions that check, in parts of it."""
+    name = coordinates[1]
+    start = float(model.start.states[model.states.positions[name]])
+    vary = {name: np.linspace(start, start + 0.05, len(points))}
+    with patch.object(CompilationBudget, "is_spent_by", return_value=False):
+        recursion, *others = quickest(
+            partial(model.matrices_along, points, compiled=False),
+            partial(fl.linearize_along, model, points),
+            partial(fl.sweep, model, vary),
+            partial(fl.sweep, model, vary, independent=coordinates),
+            rounds=3,
+        )
+    return [f"{1e6 * recursion / len(points):.0f} us", *(f"{time / recursion:.2f}" for time in others)]
+
+
+def find_imports() -> Graph:
+    graph = grimp.build_graph("fmilin", exclude_type_checking_imports=False, cache_dir=None)
+    return {module: set(graph.find_modules_directly_imported_by(module)) for module in graph.modules}
+
+
+def read_contracts() -> list[dict[str, list[str]]]:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        contracts: list[dict[str, list[str]]] = tomllib.load(file)["tool"]["importlinter"]["contracts"]
+    return contracts
+
+
+def find_upward_imports(imports: Graph) -> list[str]:
+    """Return the imports from a package to one above it, or to another one of its layer, by the contract."""
+    (layers,) = (contract["layers"] for contract in read_contracts() if "layers" in contract)
+    level = {name.strip(): k for k, layer in enumerate(layers) for name in layer.split("|")}
+    upward = []
+    for module, imported in imports.items():
+        for other in imported:
+            above, below = level.get(package_of(module)), level.get(package_of(other))
+            if above is None or below is None or package_of(module) == package_of(other):
+                continue
+            if below <= above:
+                upward.append(f"{module} -> {other}")
+    return sorted(upward)
+
+
+def find_exceptions() -> list[str]:
+    """Return what the import contracts let pass, except that the command line imports fmilin itself."""
+    exceptions = (line for contract in read_contracts() for line in contract.get("ignore_imports", []))
+    return [line for line in exceptions if line != "fmilin.cli.* -> fmilin"]
+
+
+def find_calls_by_string(trees: dict[Path, ast.Module]) -> list[str]:
+    """Return where a name in a text picks a function or class of a module that a text names."""
+    return [
+        f"{module_of(path)}:{node.lineno}"
+        for path, tree in trees.items()
+        if path != IMPLEMENTED_IN
+        for node in ast.walk(tree)
+        if is_call_of(node, "getattr") and any(is_import_by_name(part) for part in ast.walk(node))
+    ]
+
+
+def find_computed_imports(trees: dict[Path, ast.Module]) -> list[str]:
+    return sorted(
+        {
+            module_of(path)
+            for path, tree in trees.items()
+            for node in ast.walk(tree)
+            if is_import_by_name(node) and path != IMPLEMENTED_IN
+        }
+    )
+
+
+def is_import_by_name(node: ast.AST) -> bool:
+    return is_call_of(node, "import_module") or is_call_of(node, "__import__")
+
+
+def is_call_of(node: ast.AST, name: str) -> TypeGuard[ast.Call]:
+    if not isinstance(node, ast.Call):
+        return False
+    function = node.func
+    return (isinstance(function, ast.Name) and function.id == name) or (
+        isinstance(function, ast.Attribute) and function.attr == name
+    )
+
+
+def find_repeated_options() -> list[str]:
+    """Return options of commands that have a text of their own beside that of the dataclass."""
+    texts: dict[tuple[str, str | None], set[str]] = {}
+    for dataclass_type in DESCRIBED:
+        for description in describe(dataclass_type):
+            texts.setdefault((description.keyword, description.option), set()).add(description.help.lower())
+    repeated = []
+    context = click.Context(program)
+    for name in COMMANDS:
+        command = program.get_command(context, name)
+        assert command is not None
+        for option in command.params:
+            if not isinstance(option, click.Option) or OPTIONS_OF_CLICK & set(option.opts):
+                continue
+            if not isinstance(option, DerivedOption):
+                repeated.append(f"{name} {option.opts[0]}")
+            elif not option.is_of_commands_only:
+                text = (option.help or "").removeprefix("Repeatable: ").lower()
+                if text not in texts.get((option.keyword, option.flag), set()):
+                    repeated.append(f"{name} {option.opts[0]}")
+    return repeated
+
+
+def imports_internals(tree: ast.Module) -> bool:
+    """Whether a module imports a module of fmilin that the documentation does not name, or a private name."""
+    return any(module not in DOCUMENTED_MODULES or name.startswith("_") for module, name in list_imported_names(tree))
+
+
+def list_imported_names(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield module and name of each import from fmilin; the name is empty where the module itself is imported."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == "fmilin":
+                    yield alias.name, ""
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "fmilin":
+            for alias in node.names:
+                path = f"{node.module}.{alias.name}"
+                is_module = (ROOT / Path(*path.split("."))).with_suffix(".py").exists()
+                yield (path, "") if is_module else (node.module or "", alias.name)
+
+
+def find_makers(trees: dict[Path, ast.Module]) -> list[str]:
+    """Return the modules that call ``LinearModel(...)``, except for those that read files."""
+    return [
+        module_of(path)
+        for path, tree in trees.items()
+        if PACKAGE / "export" not in path.parents and any(is_maker(node) for node in ast.walk(tree))
+    ]
+
+
+def is_maker(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "LinearModel"
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def package_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else "__init__"
+
+
+def join_packages(imports: Graph) -> Graph:
+    packages: Graph = {package_of(module): set() for module in imports}
+    for module, imported in imports.items():
+        packages[package_of(module)] |= {package_of(other) for other in imported} - {package_of(module)}
+    return packages
+
+
+def find_circle(graph: Graph) -> list[str]:
+    """Return the modules or packages of one circle, none when there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return [" -> ".join(name.removeprefix("fmilin.") for name in reversed(error.args[1]))]
+    return []
+
+
+def compare_with_zero(findings: list[str]) -> tuple[str, str]:
+    text = f"{len(findings)}: {', '.join(findings)}" if findings else "0"
+    return text, "0: " + ("MISSED" if findings else "kept")
+
+
+def compare(value: int, target: int) -> str:
+    return f"at most {target:,}: {'kept' if value <= target else 'MISSED'}"
