@@ -26,7 +26,8 @@ def page() -> str:
         "Every result says what you should know about it: `lin.warnings` in Python, `warnings` in JSON, the lines\n"
         "below the table on the command line. A remark has a `kind`, which programs can test for, and a `message`,\n"
         "which names variables and numbers. A *note* is mere information on how the result was made\n"
-        "(`is_information`); a *warning* says what to beware of.\n\n"
+        "(`is_information`); a *warning* says what to beware of. Advice names Python keywords;\n"
+        'the command line prints them as its options, `free=["torque"]` as `--free torque`.\n\n'
         + "\n".join(_section(scope, *words) for scope, words in SECTIONS.items())
     )
 

@@ -113,7 +113,7 @@ _FORM = re.compile(
     r"|(?P<keyword>[a-z_]+)="
     r")"
 )
-_OPTION_BEFORE = re.compile(r"--[a-z][\w-]*[ =](?:\S+,)*$")
+_OPTION_BEFORE = re.compile(r"--[a-z][\w-]*[ =](?:[^\s,]+,)*$")
 _BARE = re.compile(r"(?:True|False|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|[A-Z][A-Z_0-9]*|\.\.\.)(?![\w=(]|\.\w)")
 _NOTHING = re.compile(r"(?=$|[\s),;:.`])")
 _CLOSING = {"[": "]", "{": "}", "(": ")"}

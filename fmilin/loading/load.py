@@ -268,7 +268,7 @@ def _from_ssp(path: Path, request: Loading, at: PointRequest) -> Model:
     from fmilin.composition.ssp.opening import open_ssp
 
     if request.interface is not None:
-        raise UsageError(f"'{path}' is a system: 'interface' is for single FMUs.")
+        raise UsageError(f"'{path}' is a system: interface= is for single FMUs. Leave it out.")
 
     def member(fmu: Path, parameters: Mapping[str, Value], settings: Mapping[str, Value]) -> Model:
         wanted = Loading(parameters=parameters, fmu=request.fmu)

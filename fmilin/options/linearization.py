@@ -236,5 +236,5 @@ class Linearization:
         require_compatible(self)
         if self.descriptor and getattr(self.derivatives, "side", None) is not None:
             raise UsageError(
-                f"{BOTH_BRANCHES} One-sided 'derivatives' and 'descriptor' exclude each other: leave one of them out."
+                f"{BOTH_BRANCHES} One-sided derivatives= and descriptor= exclude each other: leave one of them out."
             )

@@ -168,7 +168,7 @@ def require_choices(options: object) -> None:
     for description in _restricted_options(options):
         value = getattr(options, description.keyword)
         if description.choices and isinstance(value, str) and value not in description.choices:
-            raise UsageError(f"'{description.keyword}' must be {_either(description.choices)}, and is '{value}'.")
+            raise UsageError(f"{description.keyword}= must be {_either(description.choices)}, and is '{value}'.")
 
 
 def require_compatible(options: object) -> None:
@@ -179,7 +179,7 @@ def require_compatible(options: object) -> None:
         for exclusion in description.excludes:
             if is_given(options, exclusion.keyword, exclusion.unless):
                 raise UsageError(
-                    f"{exclusion.because} '{description.keyword}' and '{exclusion.keyword}' exclude each other: "
+                    f"{exclusion.because} {description.keyword}= and {exclusion.keyword}= exclude each other: "
                     "leave one of them out."
                 )
 

@@ -243,6 +243,12 @@ def test_everything_else_stays_as_it_is(text: str) -> None:
     assert in_options(text) == text
 
 
+def test_long_lists_and_open_brackets_are_read_to_their_end() -> None:
+    names = ",".join(f"a{i}" for i in range(2000))
+    text = f"--inputs {names} is wrong: free=['x'], {'f(' * 2000}"
+    assert in_options(text) == text.replace("free=['x']", "--free x")
+
+
 def test_what_the_sandbox_logs_is_worded_for_a_command(caplog: pytest.LogCaptureFixture) -> None:
     logger = logging.getLogger("fmilin.sandbox")
     with caplog.at_level(logging.WARNING), log_in_options():
