@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from math import prod
-from typing import Any, ClassVar, ParamSpec, TypeVar
+from typing import ClassVar, Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from fmilin.constraints.declared import Constraint
@@ -78,26 +78,30 @@ _Key = tuple[float, bytes, bytes]
 REMEMBERED = 2_000_000  # numbers that are remembered at most
 
 
-def _passed_on(name: str) -> Any:
-    def method(self: CountedModel, *arguments: Any) -> Any:
-        return getattr(self.source, name)(*arguments)
+def _passed_on(method: Callable[Concatenate[Model, P], R]) -> Callable[Concatenate[CountedModel, P], R]:
+    """Return a method that calls the method of the source, as the source's class has it."""
 
-    return method
+    @wraps(method)
+    def pass_on(self: CountedModel, /, *arguments: P.args, **options: P.kwargs) -> R:
+        result: R = getattr(self.source, method.__name__)(*arguments, **options)
+        return result
+
+    return pass_on
 
 
 class CountedModel(Model):
     """Passes every request on and counts it: ``evaluations``, and ``directions`` of exact products."""
 
-    product_errors = _passed_on("product_errors")
-    second_order_form = _passed_on("second_order_form")
-    descriptor_form = _passed_on("descriptor_form")
-    kept = _passed_on("kept")
-    remarks_at = _passed_on("remarks_at")
-    contact_forces = _passed_on("contact_forces")
-    in_graph = _passed_on("in_graph")
-    formula = _passed_on("formula")
-    discrete_states = _passed_on("discrete_states")
-    event_indicators = _passed_on("event_indicators")  # not counted, as it costs no visit of its own
+    product_errors = _passed_on(Model.product_errors)
+    second_order_form = _passed_on(Model.second_order_form)
+    descriptor_form = _passed_on(Model.descriptor_form)
+    kept = _passed_on(Model.kept)
+    remarks_at = _passed_on(Model.remarks_at)
+    contact_forces = _passed_on(Model.contact_forces)
+    in_graph = _passed_on(Model.in_graph)
+    formula = _passed_on(Model.formula)
+    discrete_states = _passed_on(Model.discrete_states)
+    event_indicators = _passed_on(Model.event_indicators)  # not counted, as it costs no visit of its own
 
     def __init__(self, source: Model) -> None:
         self.source = source
