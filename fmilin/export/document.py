@@ -104,7 +104,9 @@ def to_document(linear: LinearModel) -> dict[str, Any]:
     if linear.descriptor is not None and not is_pending:
         document["descriptor"] = to_part(linear.descriptor)
     if linear.derivatives:
-        document["derivatives"] = {name: _part_of(derivative) for name, derivative in linear.derivatives.items()}
+        document["derivatives"] = {
+            name: derivative_to_part(derivative) for name, derivative in linear.derivatives.items()
+        }
     if linear.discrete is not None:
         document["discrete"] = _discrete_part(linear.discrete)
     document["format"] = FORMAT
@@ -134,12 +136,14 @@ def _read_discrete(part: Mapping[str, Any], linear: LinearModel) -> LinearModel:
     return with_errors(discrete, replace(linear.errors, **errors))
 
 
-def _part_of(derivative: Derivative) -> dict[str, Any]:
+def derivative_to_part(derivative: Derivative) -> dict[str, Any]:
+    """Return the matrices and shifts of a derivative by a parameter as arrays, and its value."""
     errors = {n: getattr(derivative.errors, n) for n in DERIVATIVE[:4]}
     return {n: getattr(derivative, n) for n in (*DERIVATIVE, "value")} | {"errors": errors}
 
 
-def _derivative_of(part: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> Derivative:
+def derivative_from_part(part: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> Derivative:
+    """Return the derivative that :func:`derivative_to_part` described."""
     arrays = {name: _array(part, name, shapes[name]) for name in DERIVATIVE}
     errors = {name: _array(part["errors"], name, shapes[name], real_array) for name in DERIVATIVE[:4]}
     return Derivative(**arrays, value=_float(part["value"]), errors=MatrixErrors(**errors))
@@ -204,7 +208,7 @@ def _linear_model(document: Mapping[str, Any]) -> LinearModel:
         errors=EntryErrors(**errors),
         descriptor=None if document.get("descriptor") is None else from_part(document["descriptor"]),
         derivatives={
-            str(name): _derivative_of(part, shapes) for name, part in (document.get("derivatives") or {}).items()
+            str(name): derivative_from_part(part, shapes) for name, part in (document.get("derivatives") or {}).items()
         },
     )
     discrete = document.get("discrete")

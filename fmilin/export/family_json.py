@@ -15,10 +15,11 @@ import numpy as np
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, ModelError
 from fmilin.export import document
-from fmilin.export.document import details_of, object_in, plain, signals_of
+from fmilin.export.document import derivative_from_part, derivative_to_part, details_of, object_in, plain, signals_of
 from fmilin.families.family import Choice, LinearFamily
 from fmilin.families.grid import Grid
 from fmilin.families.rows import Layout, Template
+from fmilin.linear_model.descriptor import Derivative
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray
 from fmilin.version import __version__
@@ -57,6 +58,33 @@ def texts_of(family: LinearFamily) -> dict[str, Any]:
         "distinct_remarks": [{"kind": r.kind, "message": r.message} for r in distinct],
         "remarks": {str(k): [number[r] for r in remarks] for k, remarks in family.remarks.items()},
         "reasons": {str(k): str(family.reasons.flat[k]) for k in np.flatnonzero(~family.ok.ravel()).tolist()},
+        **_derivative_texts(family),
+    }
+
+
+def _derivative_texts(family: LinearFamily) -> dict[str, Any]:
+    """Return the derivatives by parameters, by the number of the point; nothing without any."""
+    points = {
+        str(number): {name: derivative_to_part(derivative) for name, derivative in derivatives.items()}
+        for number, derivatives in family.point_derivatives.items()
+    }
+    return {"derivatives": plain(points)} if points else {}
+
+
+def _derivatives_from_texts(texts: Mapping[str, Any], template: Template) -> dict[int, dict[str, Derivative]]:
+    """Return the derivatives that :func:`_derivative_texts` described."""
+    order, inputs, outputs = template.order, len(template.inputs), len(template.outputs)
+    shapes = {
+        "A": (order, order),
+        "B": (order, inputs),
+        "C": (outputs, order),
+        "D": (outputs, inputs),
+        "states": (len(template.full_states),),
+        "inputs": (inputs,),
+    }
+    return {
+        int(number): {str(name): derivative_from_part(part, shapes) for name, part in parts.items()}
+        for number, parts in texts.get("derivatives", {}).items()
     }
 
 
@@ -94,6 +122,7 @@ def from_texts(texts: Mapping[str, Any], rows: Any, ok: Any, chosen: Any, origin
             choices,
             np.asarray(chosen, dtype=np.intp).reshape(grid.size),
             {int(k): tuple(remarks[i] for i in numbers) for k, numbers in texts["remarks"].items()},
+            point_derivatives=_derivatives_from_texts(texts, template),
         )
     except KeyError as missing:
         raise ModelError(f"'{origin}' is damaged: the field {missing} is missing. Save it again.") from None

@@ -129,7 +129,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
     descriptors: Mapping[int, Descriptor] = field(default_factory=dict, repr=False)
     #: the model, where it keeps its equations as they are written: descriptor systems are computed when asked for
     described_by: Model | None = field(default=None, repr=False)
-    #: by the number of the point and by parameter, where they were asked for; they go into no file of a family
+    #: by the number of the point and by parameter, where they were asked for
     point_derivatives: Mapping[int, Mapping[str, Derivative]] = field(default_factory=dict, repr=False)
 
     @implemented_in("fmilin.report.result_tables:show_family")

@@ -42,6 +42,11 @@ class Store(FamilyBuilder):
 
     def __init__(self, plan: Plan, path: Path, *, resume: bool) -> None:
         super().__init__(plan.grid)
+        if resume and plan.how.parameters:
+            raise UsageError(
+                "A sweep with derivatives by parameters cannot be resumed, because they are not stored for each point. "
+                "Compute it anew, with resume=False."
+            )
         self._folder, self._path = folder_of(path), path
         self.damaged = 0  # points that were done and whose rows are not what was written
         identity = json.dumps(plan.identity())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import control
@@ -175,6 +176,15 @@ def test_derivatives_by_parameters_along_a_sweep_are_those_of_single_points(trim
         single = fl.linearize(SWING, single_point, parameters=["k"])
         np.testing.assert_allclose(family.derivatives["k"].A[number], single.derivatives["k"].A, atol=1e-9)
         np.testing.assert_allclose(family[number].derivatives["k"].inputs, single.derivatives["k"].inputs, atol=1e-9)
+
+
+@pytest.mark.parametrize("suffix", [".json", ".npz", ".nc", ".mat"])
+def test_files_of_a_family_have_its_derivatives(suffix: str, tmp_path: Path) -> None:
+    family = fl.sweep(SWING, {"x": [0.2, 0.5]}, parameters=["k"])
+    family.save(tmp_path / f"family{suffix}")
+    loaded = fl.LinearFamily.load(tmp_path / f"family{suffix}")
+    np.testing.assert_allclose(loaded.derivatives["k"].A, family.derivatives["k"].A, rtol=1e-15)
+    np.testing.assert_allclose(loaded[1].eigenvalue_derivatives(), family[1].eigenvalue_derivatives())
 
 
 def test_a_trimmed_point_of_a_sweep_follows_its_parameter() -> None:
