@@ -178,7 +178,7 @@ def test_the_point_stands_in_the_annotation() -> None:
 
 def test_a_point_that_is_no_number_is_refused_in_absolute_values() -> None:
     linear = replace(pendulum(), point=replace(pendulum().point, time=np.nan, inputs={"F": np.nan}))
-    with pytest.raises(UsageError, match=r"the input 'F' is no number there\. Write deviations instead"):
+    with pytest.raises(UsageError, match=r"the input 'F' is not a number there\. Write deviations instead"):
         read(linear)
     text = dumps(linear, Writing("Plant", deviation=True)).decode()
     assert "experiment(StartTime = 0.0, StopTime = 1.0)" in text

@@ -241,7 +241,9 @@ def test_no_adapter_is_imported_before_a_file_asks_for_it(site: Path) -> None:
 
 def test_an_unknown_adapter_before_a_file_that_exists(tmp_path: Path) -> None:
     (tmp_path / "robot.urdf").write_text("<robot/>")
-    with pytest.raises(UsageError, match=r"There is no adapter 'drake' for '.*robot\.urdf'; 'fmilin adapters' lists"):
+    with pytest.raises(
+        UsageError, match=r"There is no adapter 'drake' for '.*robot\.urdf'\. .*installed_adapters\(\) lists"
+    ):
         fl.load(f"drake:{tmp_path / 'robot.urdf'}")
 
 

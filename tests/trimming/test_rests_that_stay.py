@@ -79,7 +79,7 @@ def test_a_rest_that_nothing_holds_is_refused_in_words(tmp_path: Path) -> None:
 
 
 def test_a_motion_is_no_rest() -> None:
-    with pytest.raises(fl.UsageError, match="'x' may move, and a rest that stays is asked for"):
+    with pytest.raises(fl.UsageError, match="'x' may move, but a stable equilibrium is requested"):
         fl.trim(cartesian_pendulum(), steady=["x"], stable=True)
 
 

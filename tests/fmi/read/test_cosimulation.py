@@ -201,7 +201,7 @@ def test_an_interface_that_is_not_there(made: Made) -> None:
 
 def test_another_time_cannot_be_asked(made: Made, stepped: Callable[..., SteppedFmu]) -> None:
     model = stepped(made("motor"))
-    with pytest.raises(ModelError, match=r"stands at t = 0 s: it cannot be asked at t = 1 s. Let it run there"):
+    with pytest.raises(ModelError, match=r"stands at t = 0 s: it cannot be evaluated at t = 1 s. Let it run there"):
         model.evaluate(1.0, model.start.states, model.start.inputs)
 
 
