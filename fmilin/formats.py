@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import insort
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, get_args
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 from fmilin.errors import ModelError, UsageError
 
@@ -111,12 +111,6 @@ class Codec(Protocol[Result]):
 
     def require_installed(self) -> None:
         """Raise UsageError if a package that the format needs is not installed."""
-
-
-class Storable(Protocol):
-    """A result that files can hold."""
-
-    file_kind: ClassVar[Holds]
 
 
 # Results of many types: what a codec returns for a file is known only from ``holds``.

@@ -100,9 +100,9 @@ class JobRunner:
 
     def draw(self, path: Path, figure: Figure, what: str) -> None:
         """Write a figure as a picture in the format of the suffix, and say what it shows."""
-        from fmilin.report.figures import rendered
+        from fmilin.report.figures import encode_picture
 
-        self.write_files({path: rendered(figure, path.suffix)})
+        self.write_files({path: encode_picture(figure, path)})
         self.say(f"{path}: {what}\n")
 
     def print_json(self, document: Mapping[str, Any]) -> None:

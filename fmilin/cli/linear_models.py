@@ -44,12 +44,12 @@ def linearize_cosimulation(
 
 def _deliver(cosimulation: Any, wanted: Wanted, files: Sequence[Path], runner: JobRunner, *, as_json: bool) -> None:
     from fmilin.report.cosimulation import cosimulation_figure, show_cosimulation
-    from fmilin.report.figures import rendered
+    from fmilin.report.figures import encode_picture
 
     runner.restore_directory()
     contents = {path: dumps(cosimulation.linear, path) for path in files}
     if wanted.plot is not None:
-        contents[wanted.plot] = rendered(cosimulation_figure(cosimulation), wanted.plot.suffix)
+        contents[wanted.plot] = encode_picture(cosimulation_figure(cosimulation), wanted.plot)
     runner.write_files(contents)
     for path in contents:
         runner.say(f"{path}: co-simulation over steps of {wanted.step:g} s\n")

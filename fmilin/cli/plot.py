@@ -24,7 +24,7 @@ from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options
 from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_of
 from fmilin.errors import UsageError
-from fmilin.formats import suffixes
+from fmilin.formats import Writing, codec_for, is_named_as, suffixes
 from fmilin.loading.request import is_fmu, is_system
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Drawing:
                 raise UsageError(f"{name} goes with --kind {' or '.join(kinds)}, not {self.kind}. Leave it out.")
         if self.kind == "reduction" and self.against is None:
             raise UsageError("--kind reduction shows a reduced linear model beside the full one: --against full.mat.")
-        if self.output.suffix.lower() == ".gif" and self.kind != "modes":
+        if is_named_as(self.output, "motion picture") and self.kind != "modes":
             raise UsageError(f"Only --kind modes of a mechanism moves: draw {self.kind} as .png or .svg, not .gif.")
 
 
@@ -151,11 +151,11 @@ def _drawn(source: str, drawing: Drawing, request: Request, runner: JobRunner) -
     from fmilin.export.files import load_result
     from fmilin.export.periodic_file import load_any
     from fmilin.families.family import LinearFamily
-    from fmilin.report.figures import rendered
+    from fmilin.report.figures import encode_picture
 
     if (periodic := load_any(source)) is not None:
         refuse_points(source, request, drawing.against)
-        return rendered(_of_periodic(periodic, source, drawing), drawing.output.suffix)
+        return encode_picture(_of_periodic(periodic, source, drawing), drawing.output)
     if drawing.kind in PERIODIC and drawing.kind not in FAMILY:
         raise UsageError(
             f"--kind {drawing.kind} draws what 'fmilin floquet {source} -o FILE.nc' (with --vary: -o FILE.json) saves."
@@ -164,10 +164,10 @@ def _drawn(source: str, drawing: Drawing, request: Request, runner: JobRunner) -
     if result is None:
         if drawing.against is not None:
             raise UsageError(f"--against goes with a file of a linear model, and '{source}' is a model itself.")
-        if drawing.kind in MECHANISM or drawing.output.suffix.lower() == ".gif":
+        if drawing.kind in MECHANISM or is_named_as(drawing.output, "motion picture"):
             return _mechanism(drawing, request, runner)
         figure = _of_model(drawing, request, runner)
-    elif drawing.output.suffix.lower() == ".gif" or drawing.kind in MECHANISM:
+    elif is_named_as(drawing.output, "motion picture") or drawing.kind in MECHANISM:
         raise UsageError(
             f"--kind {drawing.kind} draws bodies and joints, and '{source}' has none. Name the mechanism, as "
             "MODEL.toml or fmilin.systems:loader."
@@ -179,7 +179,7 @@ def _drawn(source: str, drawing: Drawing, request: Request, runner: JobRunner) -
             if isinstance(result, LinearFamily)
             else _of_linear(result, source, drawing, request, runner)
         )
-    return rendered(figure, drawing.output.suffix)
+    return encode_picture(figure, drawing.output)
 
 
 def _of_periodic(periodic: PeriodicModel | FloquetChart, source: str, drawing: Drawing) -> Figure:
@@ -279,8 +279,8 @@ def _mechanism(drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
     """Draw a mechanism in its posture, in its mode shapes, or moving in them."""
     from fmilin.linearization.procedure import linearize_as
     from fmilin.models.mechanism import MechanismDescription
-    from fmilin.report.figures import rendered
-    from fmilin.report.mechanism_picture import mechanism_figure, mechanism_motion
+    from fmilin.report.figures import encode_picture
+    from fmilin.report.mechanism_picture import MovingMechanism, mechanism_figure
 
     model, point = at_point(request, runner)
     description = getattr(model, "description", None)
@@ -292,8 +292,9 @@ def _mechanism(drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
         )
     if drawing.kind == "mechanism":
         states = dict(zip(model.states.names, point.states.tolist(), strict=True))
-        return rendered(mechanism_figure(description, states=states), drawing.output.suffix, dpi=120)
+        return encode_picture(mechanism_figure(description, states=states), drawing.output, dpi=120)
     linear = linearize_as(model, point, replace(request.how, inputs=None, outputs=None))
-    if drawing.output.suffix.lower() != ".gif":
-        return rendered(mechanism_figure(description, linear), drawing.output.suffix, dpi=120)
-    return mechanism_motion(description, linear, numbers=drawing.mode)
+    if not is_named_as(drawing.output, "motion picture"):
+        return encode_picture(mechanism_figure(description, linear), drawing.output, dpi=120)
+    moving = MovingMechanism(description, linear, drawing.mode)
+    return codec_for(drawing.output, "motion picture").dumps(moving, Writing())

@@ -7,70 +7,65 @@ from typing import TYPE_CHECKING
 from fmilin.formats import Codec, Writing, register
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from fmilin.families.family import LinearFamily
-    from fmilin.linear_model.model import LinearModel
-    from fmilin.models.mechanism.description import MechanismDescription
-    from fmilin.periodic.chart import FloquetChart
-    from fmilin.periodic.model import PeriodicModel
+    from fmilin.report.figures import Picture
+    from fmilin.report.mechanism_picture import MovingMechanism
+    from fmilin.report.web import Report
 
 
 @register
-class PicturePng(Codec["Figure"]):
+class PicturePng(Codec["Picture"]):
     holds = "picture"
     suffix = ".png"
     audience = "screens"
     content = "pixels"
     position = 10
 
-    def dumps(self, result: Figure, writing: Writing) -> bytes:
+    def dumps(self, result: Picture, writing: Writing) -> bytes:
         from fmilin.report.figures import rendered
 
-        return rendered(result, self.suffix)
+        return rendered(result.figure, self.suffix, result.dpi)
 
 
 @register
-class PictureSvg(Codec["Figure"]):
+class PictureSvg(Codec["Picture"]):
     holds = "picture"
     suffix = ".svg"
     audience = "print"
     content = "lines and text"
     position = 20
 
-    def dumps(self, result: Figure, writing: Writing) -> bytes:
+    def dumps(self, result: Picture, writing: Writing) -> bytes:
         from fmilin.report.figures import rendered
 
-        return rendered(result, self.suffix)
+        return rendered(result.figure, self.suffix, result.dpi)
 
 
 @register
-class MotionPictureGif(Codec["tuple[MechanismDescription, LinearModel]"]):
+class MotionPictureGif(Codec["MovingMechanism"]):
     holds = "motion picture"
     suffix = ".gif"
     audience = "screens"
     content = "a mechanism that moves in its modes"
     position = 10
 
-    def dumps(self, result: tuple[MechanismDescription, LinearModel], writing: Writing) -> bytes:
+    def dumps(self, result: MovingMechanism, writing: Writing) -> bytes:
         from fmilin.report.mechanism_picture import mechanism_motion
 
-        description, linear = result
-        return mechanism_motion(description, linear)
+        return mechanism_motion(result.description, result.linear, numbers=result.numbers)
 
 
 @register
-class PageHtml(Codec["LinearModel | LinearFamily | PeriodicModel | FloquetChart"]):
+class PageHtml(Codec["Report"]):
     holds = "page"
     suffix = ".html"
     audience = "browsers"
     content = "tables and pictures in one file: `fmilin report`"
     position = 10
 
-    def dumps(self, result: LinearModel | LinearFamily | PeriodicModel | FloquetChart, writing: Writing) -> bytes:
+    def dumps(self, result: Report, writing: Writing) -> bytes:
         from fmilin.report.web import report_html
 
-        return report_html(result).encode("utf-8")
+        return report_html(result.result, result.verification, result.model).encode("utf-8")
 
 
 @register

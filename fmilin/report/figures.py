@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fmilin.formats import Writing, codec_for
 from fmilin.report.numbers import shortened
 
 if TYPE_CHECKING:
@@ -104,6 +107,19 @@ def named_ticks(axes: Axes, rows: Sequence[str], columns: Sequence[str]) -> None
         axes.set_yticks(range(len(rows)), [plain(n) for n in rows], fontsize=8)
     if len(columns) <= MOST_TICKS:
         axes.set_xticks(range(len(columns)), [plain(n) for n in columns], fontsize=8, rotation=45, ha="right")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure, and the resolution that it has in formats of pixels."""
+
+    figure: Figure
+    dpi: int = 130
+
+
+def encode_picture(figure: Figure, path: str | Path, dpi: int = 130) -> bytes:
+    """Return the content of a file of a picture, in the format of its suffix. Raises UsageError if there is none."""
+    return codec_for(path, "picture").dumps(Picture(figure, dpi), Writing())
 
 
 def rendered(figure: Figure, suffix: str = ".png", dpi: int = 130) -> bytes:

@@ -167,6 +167,15 @@ MOST_MODES = 3
 DPI = 80
 
 
+@dataclass(frozen=True)
+class MovingMechanism:
+    """A mechanism that swings in the modes of its linear model with these numbers, the three slowest by default."""
+
+    description: MechanismDescription
+    linear: LinearModel
+    numbers: Sequence[int] | None = None
+
+
 def mechanism_motion(
     description: MechanismDescription, linear: LinearModel, *, numbers: Sequence[int] | None = None
 ) -> bytes:

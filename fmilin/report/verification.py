@@ -13,7 +13,7 @@ import numpy as np
 from fmilin.errors import UsageError
 from fmilin.formats import alternatives, is_named_as
 from fmilin.linear_model.verification import Channel, Trace, Verification
-from fmilin.report.figures import COLORS, QUIET, gridded, new_figure, rendered
+from fmilin.report.figures import COLORS, QUIET, encode_picture, gridded, new_figure
 from fmilin.report.numbers import rough, shortened
 from fmilin.report.table import Fact, print_fact, print_facts, print_on, print_remarks, simple_table
 from fmilin.support.files import write_atomically
@@ -117,7 +117,7 @@ def save_verification(verification: Verification, path: str | Path) -> None:
     """Write what :func:`verification_figure` draws."""
     if not is_named_as(path, "picture"):
         raise UsageError(f"Cannot draw '{path}': a picture ends in {alternatives('picture')}.")
-    write_atomically(path, rendered(verification_figure(verification), Path(path).suffix))
+    write_atomically(path, encode_picture(verification_figure(verification), path))
 
 
 def validity_figure(verification: Verification) -> Figure:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -29,6 +30,7 @@ from fmilin.formats import (
     registered_codecs,
     suffixes,
 )
+from fmilin.report.figures import Picture
 from tests.documentation.scripts import script
 from tests.hand_made import differences, pendulum
 
@@ -74,13 +76,22 @@ def new_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setattr(fmilin.export.codecs, "__path__", [*fmilin.export.codecs.__path__, str(folder)])
     importlib.invalidate_caches()
     fmilin.export.codecs.import_codecs()
-    before = without_commands()
-    yield
-    without_commands()
-    sys.modules.update(before)
+    with new_commands():
+        yield
     sys.modules.pop("fmilin.export.codecs.toy")
-    if "fmilin.cli" in before:
-        vars(fl)["cli"] = before["fmilin.cli"]
+
+
+@contextmanager
+def new_commands() -> Iterator[None]:
+    """Import the command line afresh: its options list the suffixes that are registered when they are made."""
+    before = without_commands()
+    try:
+        yield
+    finally:
+        without_commands()
+        sys.modules.update(before)
+        if "fmilin.cli" in before:
+            vars(fl)["cli"] = before["fmilin.cli"]
 
 
 def without_commands() -> dict[str, ModuleType]:
@@ -196,6 +207,29 @@ def test_a_format_of_ones_own_is_registered_by_a_class(tmp_path: Path, monkeypat
         fl.LinearModel.load(tmp_path / "plant.order")
     with pytest.raises(ValueError, match=r"A format for '\.order' files with a linear model is registered already"):
         register(OrderText)
+
+
+def test_a_new_format_of_pictures_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(formats, "_codecs", list(registered_codecs()))
+
+    @register
+    class SizeText(Codec[Picture]):
+        holds = "picture"
+        suffix = ".size"
+        audience = "programs"
+        content = "the size of the figure"
+
+        def dumps(self, result: Picture, writing: Writing) -> bytes:
+            return f"{result.figure.get_figwidth():g} inches".encode()
+
+    pendulum().save(tmp_path / "plant.mat")
+    arguments = ["plot", str(tmp_path / "plant.mat"), "--kind", "eigenvalues", "-o", str(tmp_path / "plant.size")]
+    with new_commands():
+        program().main(arguments, prog_name="fmilin", standalone_mode=False)
+    assert capsys.readouterr().out == f"{tmp_path / 'plant.size'}\n"
+    assert (tmp_path / "plant.size").read_text("utf-8").endswith(" inches")
 
 
 def test_codecs_are_imported_without_numpy() -> None:

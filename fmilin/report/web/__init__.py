@@ -1,5 +1,6 @@
 """A report of a linear model, a family or a motion that repeats as one HTML file that needs nothing else."""
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from fmilin.errors import UsageError
 from fmilin.families.family import LinearFamily
-from fmilin.formats import is_named_as
+from fmilin.formats import Writing, codec_for, is_named_as
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.verification import Verification
 from fmilin.model.interface import Model
@@ -17,7 +18,7 @@ from fmilin.report import periodic as motions
 from fmilin.report.web.blocks import Section, html_of, number, picture, table, text
 from fmilin.report.web.of_family import family_report
 from fmilin.report.web.of_linear import linear_report
-from fmilin.support.files import check_writable, write_atomically
+from fmilin.support.files import check_writable
 
 
 def periodic_report(periodic: PeriodicModel) -> str:
@@ -74,6 +75,15 @@ def report_html(
     return linear_report(result, verification, model)
 
 
+@dataclass(frozen=True)
+class Report:
+    """A result, and what a page compares it with."""
+
+    result: LinearModel | LinearFamily | PeriodicModel | FloquetChart
+    verification: Verification | None = None
+    model: Model | None = None
+
+
 def save_report(
     result: LinearModel | LinearFamily,
     path: str | Path,
@@ -85,4 +95,4 @@ def save_report(
     if not is_named_as(path, "page"):
         raise UsageError(f"Cannot write a report to '{path}': it is a page, whose file ends in .html.")
     check_writable(path)
-    write_atomically(path, report_html(result, verification, model).encode("utf-8"))
+    codec_for(path, "page").write(Report(result, verification, model), Path(path), Writing())
