@@ -58,7 +58,7 @@ def integrator(run: Simulation) -> Method:
 
 
 def stabilization(run: Simulation) -> Stabilization:
-    """Return how the states are kept on the manifold."""
+    """Return the stabilization of a run."""
     from fmilin.simulation.stabilizations import Projection, stabilization_named
 
     return Projection(keeps_energy=True) if run.keep_energy else stabilization_named(run.stabilization)

@@ -149,7 +149,7 @@ _EXPLANATION = {
     "coordinates": _ZERO_IN_EVERY,
     "inputs": "The input is named.",
     "outputs": "The output is named.",
-    "at_singularity": _NOT_SINGULAR,
+    "at_singularity": "A channel is not determined at a singular configuration.",
     "stepping": _ZERO_IN_EVERY,
     "formulation": _ZERO_IN_EVERY,
     "descriptor": _ZERO_IN_EVERY,

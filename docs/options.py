@@ -1,0 +1,123 @@
+"""Writes ``docs/reference/options.md``: the options of functions and commands, as ``fmilin.options`` describes them.
+
+Usage: ``python docs/options.py``. A test compares the page with what is written here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fmilin.options import DESCRIBED, WITHOUT_MEANING, Description, Linearization, describe
+
+__all__ = ["page", "write"]
+
+PAGE = Path(__file__).parent / "reference" / "options.md"
+
+INTRODUCTION = """# Options
+
+Each option is described once, in `fmilin.options`. Signatures, checks, `--help` and this page are made of these
+descriptions; `python docs/options.py` writes the page.
+
+Every function that linearizes takes the options of `fl.Linearization`, as keywords or as one object:
+
+```python
+import fmilin as fl
+from fmilin.systems import cartesian_pendulum
+
+model = cartesian_pendulum()
+options = fl.Linearization(independent=["x", "vx"], outputs=["der(vx)"])
+lin = fl.linearize(model, linearization=options)
+family = fl.sweep(model, {"x": [0.0, 0.2, 0.4]}, linearization=options, parameters=["L"])
+family.derivatives["L"].A   # at all points, shape (3, 2, 2)
+```
+
+An option that is given twice is an error, and so is an option without a meaning in the function.
+"""
+
+
+def page() -> str:
+    """Return the text of the page."""
+    sections = [INTRODUCTION, _functions()]
+    for dataclass_type in DESCRIBED:
+        name = "fl.Linearization" if dataclass_type is Linearization else dataclass_type.__name__
+        first_line = (dataclass_type.__doc__ or "").partition("\n")[0]
+        sections.append(f"## {name}\n\n{_in_markdown(first_line)}\n\n{_table(describe(dataclass_type))}")
+    return "\n".join(sections)
+
+
+def _functions() -> str:
+    """Return the table of functions by options, and why some functions do not take some options."""
+    keywords = [description.keyword for description in describe(Linearization)]
+    functions = list(WITHOUT_MEANING)
+    lines = ["## Functions and their options", "", "A dot: the function takes the option."]
+    lines += ["", f"| function | {' | '.join(f'`{keyword}`' for keyword in keywords)} |"]
+    lines.append(f"| --- |{' :-: |' * len(keywords)}")
+    for function in functions:
+        marks = ["" if keyword in WITHOUT_MEANING[function] else "•" for keyword in keywords]
+        lines.append(f"| `{function}` | {' | '.join(marks)} |")
+    lines += [
+        "",
+        "Why a function does not take an option:",
+        "",
+        "| option | functions | reason |",
+        "| --- | --- | --- |",
+    ]
+    for keyword in keywords:
+        reasons: dict[str, list[str]] = {}
+        for function in functions:
+            if keyword in WITHOUT_MEANING[function]:
+                reasons.setdefault(WITHOUT_MEANING[function][keyword], []).append(function)
+        for reason, rejecting in reasons.items():
+            lines.append(f"| `{keyword}` | {', '.join(f'`{name}`' for name in rejecting)} | {reason} |")
+    return "\n".join(lines) + "\n"
+
+
+def _table(descriptions: tuple[Description, ...]) -> str:
+    """Return the table of the options of one dataclass."""
+    lines = ["| keyword | command line | default | meaning |", "| --- | --- | --- | --- |"]
+    for description in descriptions:
+        cells = [
+            f"`{description.keyword}`",
+            _on_command_line(description),
+            "required" if description.is_required else f"`{_in_python(description.default)}`",
+            _in_markdown(description.help) + _exclusions(description),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _on_command_line(description: Description) -> str:
+    if description.option is None:
+        return ""
+    value = "\\|".join(description.choices) if description.choices else description.metavar.replace("|", "\\|")
+    return f"`{description.option} {value}`" if value else f"`{description.option}`"
+
+
+def _exclusions(description: Description) -> str:
+    """Return the options that exclude one, as a sentence."""
+    if not description.excludes:
+        return ""
+    names = ", ".join(f"`{exclusion.keyword}`" for exclusion in description.excludes)
+    return f" Excludes {names}."
+
+
+def _in_python(default: object) -> str:
+    return (
+        f'"{default}"' if isinstance(default, str) else f"{default:g}" if isinstance(default, float) else f"{default}"
+    )
+
+
+def _in_markdown(text: str) -> str:
+    """Return a docstring's text with names of code in backquotes."""
+    for role in (":func:", ":class:"):
+        text = text.replace(role, "")
+    return text.replace("|", "\\|")
+
+
+def write() -> None:
+    """Write the page."""
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
