@@ -28,12 +28,12 @@ from fmilin.formats import Writing, codec_for, is_named_as, suffixes
 from fmilin.loading.request import is_fmu, is_system
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
     from matplotlib.figure import Figure
 
-    from fmilin.families.family import FamilyPlots, LinearFamily
-    from fmilin.linear_model.model import LinearModel, Plots
+    from fmilin.families.family import LinearFamily
+    from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model
     from fmilin.periodic.chart import FloquetChart
     from fmilin.periodic.model import PeriodicModel
@@ -211,23 +211,19 @@ def _of_family(family: LinearFamily, source: str, drawing: Drawing) -> Figure:
             f"'{source}' is a family of {len(family)} points: --kind {drawing.kind} draws one linear model. Of "
             f"families there are {', '.join(FAMILY)}."
         )
-    more: dict[str, dict[str, Any]] = {
-        "campbell": {"orders": drawing.orders, "hertz": drawing.hertz},
-        "surface": {"quantity": drawing.quantity or "growth"},
+    plot = family.plot
+    pictures: dict[str, Callable[[], Figure]] = {
+        "eigenvalues": plot.eigenvalues,
+        "root-locus": plot.root_locus,
+        "campbell": lambda: plot.campbell(orders=drawing.orders, hertz=drawing.hertz),
+        "surface": lambda: plot.surface(drawing.quantity or "growth"),
     }
-    return _drawn_by(family.plot, drawing.kind, more)
-
-
-def _drawn_by(plot: Plots | FamilyPlots, kind: str, more: Mapping[str, Mapping[str, Any]]) -> Figure:
-    figure: Figure = getattr(plot, kind.replace("-", "_"))(**more.get(kind, {}))
-    return figure
+    return pictures[drawing.kind]()
 
 
 def _of_linear(linear: LinearModel, source: str, drawing: Drawing, request: Request, runner: JobRunner) -> Figure:
     against = None
-    if drawing.kind == "reduction":
-        return linear.plot.reduction(type(linear).load(str(drawing.against)))
-    if drawing.against is not None:
+    if drawing.against is not None and drawing.kind != "reduction":
         against = open_beside(request, linear, runner)
     elif drawing.kind in NONLINEAR:
         raise UsageError(
@@ -246,16 +242,26 @@ def _linear_figure(linear: LinearModel, drawing: Drawing, request: Request, agai
             f"--kind {drawing.kind} draws a family of linear models, and this is one: 'fmilin sweep MODEL --vary "
             "NAME=FROM:TO:COUNT -o FILE.nc' makes one."
         )
-    channels = {"inputs": request.how.inputs, "outputs": request.how.outputs}
-    length = {"amplitude": drawing.amplitude, "stop_time": drawing.stop_time}
-    more: dict[str, dict[str, Any]] = {
-        "modes": {"numbers": drawing.mode},
-        "sensitivities": {"numbers": drawing.mode},
-        "bode": channels,
-        "nyquist": channels,
-        "step": {**channels, **length, "against": against},
+    plot, inputs, outputs = linear.plot, request.how.inputs, request.how.outputs
+    pictures: dict[str, Callable[[], Figure]] = {
+        "eigenvalues": plot.eigenvalues,
+        "modes": lambda: plot.modes(drawing.mode),
+        "participation": plot.participation,
+        "bode": lambda: plot.bode(inputs=inputs, outputs=outputs),
+        "nyquist": lambda: plot.nyquist(inputs=inputs, outputs=outputs),
+        "step": lambda: plot.step(
+            inputs=inputs,
+            outputs=outputs,
+            against=against,
+            amplitude=drawing.amplitude,
+            stop_time=drawing.stop_time,
+        ),
+        "errors": plot.errors,
+        "sparsity": plot.sparsity,
+        "sensitivities": lambda: plot.sensitivities(drawing.mode),
+        "reduction": lambda: plot.reduction(type(linear).load(str(drawing.against))),
     }
-    return _drawn_by(linear.plot, drawing.kind, more)
+    return pictures[drawing.kind]()
 
 
 def _of_model(drawing: Drawing, request: Request, runner: JobRunner) -> Figure:
