@@ -1,0 +1,68 @@
+"""Code as users write it, in one folder for type checkers: a module for each page of documentation and each example.
+
+Every line keeps its number, so that a complaint about a module is one about the page or the example.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.documentation.blocks import blocks_of
+
+ROOT = Path(__file__).parents[2]
+CASES = Path(__file__).parent / "cases"
+PAGES = ("README.md", "docs/*.md", "docs/*/*.md", "adapters/README.md", "adapters/*/README.md")
+EXAMPLES = ("examples/*/*.py", "adapters/*/example/*.py")
+
+
+def write_sources(folder: Path) -> dict[str, Path]:
+    """Write the modules into a folder; return the page, example or case that each of them is made of, by file name."""
+    sources: dict[str, Path] = {}
+    for name, text, source in (*page_modules(), *example_modules(), *case_modules()):
+        assert name not in sources, f"{name} is written twice: {sources[name]} and {source}"
+        (folder / name).write_text(text, encoding="utf-8")
+        sources[name] = source
+    return sources
+
+
+def page_modules() -> Iterator[tuple[str, str, Path]]:
+    """Return the Python blocks of each page as one module, and Python files that a page shows as modules of theirs."""
+    for pattern in PAGES:
+        for page in sorted(ROOT.glob(pattern)):
+            lines: list[str] = []
+            for block in blocks_of(page.read_text(encoding="utf-8")):
+                if block.language != "python":
+                    continue
+                if block.caption:
+                    yield block.caption, block.body, page
+                    continue
+                lines += [""] * (block.line - len(lines))
+                lines += block.body.splitlines()
+            if lines:
+                yield module_name(page), "\n".join(lines) + "\n", page
+
+
+def example_modules() -> Iterator[tuple[str, str, Path]]:
+    """Return the programs of the examples; their imports of each other name the modules written here."""
+    for pattern in EXAMPLES:
+        for program in sorted(ROOT.glob(pattern)):
+            text = program.read_text(encoding="utf-8")
+            for sibling in program.parent.glob("*.py"):
+                written = module_name(sibling).removesuffix(".py")
+                text = re.sub(rf"^from {sibling.stem} import", f"from {written} import", text, flags=re.MULTILINE)
+                text = re.sub(rf"^import {sibling.stem}$", f"import {written} as {sibling.stem}", text, flags=re.MULTILINE)
+            yield module_name(program), text, program
+
+
+def case_modules() -> Iterator[tuple[str, str, Path]]:
+    """Return the deliberate mistakes and the right uses."""
+    for case in sorted(CASES.glob("*.py")):
+        yield case.name, case.read_text(encoding="utf-8"), case
+
+
+def module_name(path: Path) -> str:
+    """Return the file name of the module made of a page or of an example."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return "_".join(part.replace("-", "_") for part in parts) + ".py"
