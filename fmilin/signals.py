@@ -17,6 +17,10 @@ from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
 
 FloatArray = NDArray[np.float64]
+RealArray = NDArray[np.floating[Any] | np.integer[Any]]
+"""An array of real numbers of any precision, as users make them: FloatArray is what fmilin returns."""
+RealArrayLike = float | Sequence[float] | Sequence[Sequence[float]] | Sequence[RealArray] | RealArray
+"""Numbers of which numpy.asarray makes an array of doubles; unlike numpy's ArrayLike no text and no complex numbers."""
 LARGEST = float(np.finfo(np.float64).max)
 
 

@@ -89,13 +89,14 @@ def record(seed: int) -> tuple[Any, Any, Any]:
 both, encoder = make_filter(list(SENSORS)), make_filter(["crank"])
 nees = np.zeros((RUNS, SAMPLES))
 nis = np.zeros((RUNS, SAMPLES))
-for run in range(RUNS):
-    known, measured, states = record(run)
+records = [record(run) for run in range(RUNS)]
+for run, (known, measured, states) in enumerate(records):
     both.reset()
     for k in range(SAMPLES):
         both.step(known[k], measured[k])
         nees[run, k], nis[run, k] = fl.design.nees(both, states[k]), both.nis
 both.save(output / "filter.c")
+known, measured, states = records[-1]
 felt = fl.design.filtered(both, known, measured)
 alone = fl.design.filtered(encoder, known, measured[:, :1])
 

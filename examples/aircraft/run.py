@@ -108,7 +108,7 @@ def regulator(linear: fl.LinearModel) -> tuple[list[str], FloatArray]:
     allowed |= dict.fromkeys("uvw", 5.0) | dict.fromkeys("pqr", 0.2)
     Q = np.diag([1 / allowed[name] ** 2 for name in names])
     R = np.diag(1 / np.array([0.2, 0.2, 0.2, 0.15]) ** 2)
-    return names, np.linalg.solve(R, B.T @ solve_continuous_are(A, B, Q, R))
+    return names, np.asarray(np.linalg.solve(R, B.T @ solve_continuous_are(A, B, Q, R)), dtype=np.float64)
 
 
 def fly(model: fl.Model, case: Case) -> FloatArray:

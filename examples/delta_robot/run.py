@@ -43,7 +43,7 @@ family = fl.sweep(
 
 def rule(linear: fl.LinearModel) -> FloatArray:
     sampled = control.c2d(control.ss(linear.A, linear.B, linear.C, linear.D), SAMPLE)
-    gain: FloatArray = control.dlqr(sampled.A, sampled.B, np.diag([4e3] * 3 + [4.0] * 3), 0.5 * np.eye(3))[0]
+    gain = control.dlqr(sampled.A, sampled.B, np.diag([4e3] * 3 + [4.0] * 3), 0.5 * np.eye(3))[0]
     return gain
 
 

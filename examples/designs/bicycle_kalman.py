@@ -70,7 +70,7 @@ def main(output: Path) -> dict[str, Any]:
         measured={"bike.gyro": GYRO**2, "bike.accelerometer": ACCELEROMETER**2},
     )
     random = np.random.default_rng(7)
-    nees, ran, estimated = [], None, None
+    nees = []
     for _ in range(RUNS):
         ran = _ride(system, linear, kalman, random)
         noise = random.standard_normal((SAMPLES, 2)) * (GYRO, ACCELEROMETER)
@@ -78,7 +78,7 @@ def main(output: Path) -> dict[str, Any]:
         estimated = kalman.run(np.column_stack([np.zeros(SAMPLES), STEERING]), seen)
         nees.append(kalman.nees(estimated, np.column_stack([ran[name] for name in linear.states.names])))
     mean, n = np.mean(nees, axis=0), len(linear.states)
-    low, high = chi2.ppf([0.025, 0.975], RUNS * n) / RUNS
+    low, high = (float(chi2.ppf(quantile, RUNS * n)) / RUNS for quantile in (0.025, 0.975))
 
     figure, (lean, steer, errors) = picture(3, f"Bicycle at {SPEED} m/s in gusts: filter on nonlinear data")
     for axes, name in ((lean, "bike.lean"), (steer, "bike.steer")):

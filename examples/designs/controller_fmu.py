@@ -88,6 +88,7 @@ def cosimulated(plant: Path, controller: Path, start: dict[str, float]) -> np.nd
 
 def _opened(file: Path) -> tuple[FMU2Slave, dict[str, int]]:
     description = read_model_description(str(file))
+    assert description.coSimulation is not None  # noqa: S101 - the file was made for co-simulation
     instance = FMU2Slave(
         guid=description.guid,
         unzipDirectory=extract(str(file)),

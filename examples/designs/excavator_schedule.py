@@ -42,10 +42,10 @@ def main(output: Path) -> dict[str, Any]:
 
     def scheduled(t: float, y: np.ndarray) -> np.ndarray:
         here = np.clip(y[:2], (BOOM[0], STICK[0]), (BOOM[-1], STICK[-1]))
-        return u0(here)[0] + K(here)[0] @ (wanted(t) - y)
+        return np.asarray(u0(here)[0] + K(here)[0] @ (wanted(t) - y))
 
     def fixed(t: float, y: np.ndarray) -> np.ndarray:
-        return u0(FROM)[0] + K(FROM)[0] @ (wanted(t) - y)
+        return np.asarray(u0(FROM)[0] + K(FROM)[0] @ (wanted(t) - y))
 
     start = fl.trim(model, fixed=dict(zip(READ, [*FROM, 0.0, 0.0], strict=True)), free=list(LIMITS))
     moves = {

@@ -29,7 +29,7 @@ def main(output: Path) -> dict[str, Any]:
     """Design the regulator and release the pendulum at larger and larger angles."""
     plant = furuta_pendulum()
     linear = fl.linearize(plant, outputs=["arm.q", "pendulum.q"])
-    encoders = dict.fromkeys(linear.outputs.names, ENCODER)
+    encoders: dict[str, float] = dict.fromkeys(linear.outputs.names, ENCODER)
     kalman = design.kalman_filter(
         linear, SAMPLE, process={"torque": 1e-5}, measured={name: sd**2 for name, sd in encoders.items()}
     )

@@ -107,7 +107,7 @@ def _central(
             return None
         F, L = -U @ B2.T @ X, -Y @ C2.T @ V
         Z = np.linalg.inv(np.eye(len(A)) - Y @ X / gamma**2)
-        return control.ss(
+        return control.StateSpace(
             A + B1 @ B1.T @ X / gamma**2 + B2 @ F + Z @ L @ C2, -Z @ L, F, np.zeros((B2.shape[1], len(C2)))
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -148,7 +149,7 @@ def panels(title: str) -> tuple[Figure, list[Axes]]:
     return figure, every
 
 
-def finish(axes: Axes, title: str, legend: str = "") -> None:
+def finish(axes: Axes, title: str, legend: Literal["", "center left"] = "") -> None:
     """Title on the left, legend in the same line on the right unless it has another place."""
     axes.set_title(title, loc="left", fontsize=10.5)
     handles, labels = axes.get_legend_handles_labels()

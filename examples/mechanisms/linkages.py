@@ -79,7 +79,9 @@ def pinned_loop(
     return Loop(name, kind, first[0], second[0], Placement(first[1].local(at)), Placement(second[1].local(at)))
 
 
-def four_bar_mechanism(loops: int = 1, damping: float = 0.0, *, pins: str = "point_on_line") -> Mechanism:
+def four_bar_mechanism(
+    loops: int = 1, damping: float = 0.0, *, pins: Literal["point_on_line", "revolute"] = "point_on_line"
+) -> Mechanism:
     """Return the N-loop four-bar linkage of González et al. as a mechanism: 4N + 2 states, of which 2 are independent.
 
     It is `fmilin.systems.four_bar` at its "upper" equilibrium in the angles of the joints: rods A_i B_i turn

@@ -86,4 +86,4 @@ def _closed(
             R = (data.oMi[j1] * P1).rotation.T @ (data.oMi[j2] * P2).rotation
             turn = pin.Quaternion(R).coeffs() if loop.type == "spherical" else [np.dot(loop.axis, pin.log3(R))]
             q[robot.idx_qs[j1] : robot.idx_qs[j1] + robot.nqs[j1]] = turn
-    return q
+    return np.asarray(q, dtype=np.float64)

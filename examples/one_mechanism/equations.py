@@ -5,6 +5,8 @@ The joints are those of four_bar.urdf and spatial.urdf, so that states have the 
 
 from __future__ import annotations
 
+from typing import Any
+
 import sympy
 from sympy.physics.mechanics import (
     KanesMethod,
@@ -50,7 +52,8 @@ def four_bar_by_lagrange() -> KaneModel:
     N = ReferenceFrame("N")
     ground = Point("O")
     ground.set_vel(N, 0)
-    bodies, ends = [], {}
+    bodies: list[Any] = []
+    ends: dict[str, Any] = {}
     for name, start, angle in (("crank", None, phi), ("coupler", "crank", phi + elbow), ("rocker", "ground", rock)):
         frame = N.orientnew(name, "Axis", [angle, -N.y])
         pin = ground if start is None else ground.locatenew("C", N.x) if start == "ground" else ends[start]
@@ -78,8 +81,12 @@ def spatial_by_kane() -> KaneModel:
     N = ReferenceFrame("N")
     ground = Point("O")
     ground.set_vel(N, 0)
-    frames, points = {"ground": N}, {"ground": ground}
-    bodies, q, u, kinematics = [], [], [], []
+    frames: dict[str, Any] = {"ground": N}
+    points: dict[str, Any] = {"ground": ground}
+    bodies: list[Any] = []
+    q: list[Any] = []
+    u: list[Any] = []
+    kinematics: list[Any] = []
     for name, (joint, parent, where, axis, mass, center, moments) in SPATIAL.items():
         angle, speed = dynamicsymbols(f"{joint} {joint}_v")
         frame = frames[name] = frames[parent].orientnew(name, "Axis", [angle, _vector(frames[parent], axis)])

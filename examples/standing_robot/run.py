@@ -80,7 +80,7 @@ def regulator(linear: fl.LinearModel, weights: FloatArray, effort: float) -> Flo
     sampled = discretize(linear, SAMPLE)
     K, _, poles = control.dlqr(sampled.A, sampled.B, np.diag(weights), effort * np.eye(len(linear.inputs)))
     print(f"sampled at {1 / SAMPLE:g} Hz; slowest pole of the loop {np.abs(poles).max():.5f}")
-    return np.asarray(K)
+    return np.asarray(K, dtype=np.float64)
 
 
 def quadruped_pushed(

@@ -20,7 +20,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.signals import FloatArray, Signal, Signals, as_numbers
+from fmilin.signals import FloatArray, RealArray, Signal, Signals, as_numbers
 from fmilin.simulation.run import simulate
 from fmilin.simulation.trajectory import Trajectory
 from fmilin.support.implemented_in import implemented_in
@@ -69,7 +69,7 @@ def frequency_response(
     point: OperatingPoint | None = None,
     *,
     input: str,  # noqa: A002 - the contract's name
-    frequencies: Sequence[float] | FloatArray,
+    frequencies: Sequence[float] | RealArray,
     amplitude: float | Sequence[float],
     outputs: Sequence[str] | None = None,
     signal: Literal["sine", "multisine", "chirp"] = "sine",

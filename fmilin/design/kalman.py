@@ -36,7 +36,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.measured_angles import MeasuredAngles
 from fmilin.linear_model.model import LinearModel
 from fmilin.reduction.transformation import discretize
-from fmilin.signals import FloatArray, Signals, as_numbers, wrap_differences
+from fmilin.signals import FloatArray, RealArrayLike, Signals, as_numbers, wrap_differences
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
 from fmilin.support.table_repr import Sheet, TableRepr
@@ -63,7 +63,7 @@ def require_intensities(inputs: Signals, intensities: Mapping[str, float]) -> li
 
 
 @kinds_checked
-def sampled_noise(A: FloatArray, G: FloatArray, W: FloatArray, sample_time: float) -> FloatArray:
+def sampled_noise(A: RealArrayLike, G: RealArrayLike, W: RealArrayLike, sample_time: float) -> FloatArray:
     """Return the covariance that white noise adds over one sample (Van Loan): shape (P, P), positive semidefinite.
 
     Raises UsageError when the sample time is not positive.
@@ -164,7 +164,7 @@ class KalmanFilter(TableRepr, Savable):
         return NoisySystem(s.A, s.C, self.noise, self.feedthrough, self.R, A_error, C_error)
 
     @kinds_checked
-    def predict(self, y: FloatArray, u: FloatArray) -> FloatArray:
+    def predict(self, y: RealArrayLike, u: RealArrayLike) -> FloatArray:
         """Return the estimate a sample after ``y``, shape (P,), with the inputs ``u`` (nu,) held; absolute values."""
         s = self.sampled
         y = require_vector(y, s.states, "The estimate")
@@ -172,7 +172,7 @@ class KalmanFilter(TableRepr, Savable):
         return np.asarray(s.y0 + s.f0 + s.A @ (y - s.y0) + s.B @ (u - self.linear.u0))
 
     @kinds_checked
-    def correct(self, y: FloatArray, u: FloatArray, measured: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def correct(self, y: RealArrayLike, u: RealArrayLike, measured: RealArrayLike) -> tuple[FloatArray, FloatArray]:
         """Return the estimate after what was ``measured``, shape (m,), and the innovation, shape (m,).
 
         ``y``, shape (P,), is what was predicted; ``u``, shape (nu,), the inputs over the sample that ends with the
@@ -206,7 +206,7 @@ class KalmanFilter(TableRepr, Savable):
         return y + self.gain @ innovation, innovation
 
     @kinds_checked
-    def run(self, inputs: FloatArray, measured: FloatArray, start: FloatArray | None = None) -> Estimates:
+    def run(self, inputs: RealArrayLike, measured: RealArrayLike, start: RealArrayLike | None = None) -> Estimates:
         """Return what the filter makes of recorded data.
 
         Raises UsageError when shapes do not fit.
@@ -237,7 +237,7 @@ class KalmanFilter(TableRepr, Savable):
         return Estimates(states, innovations, observer.remarks)
 
     @kinds_checked
-    def nees(self, estimates: Estimates, true: FloatArray) -> FloatArray:
+    def nees(self, estimates: Estimates, true: RealArrayLike) -> FloatArray:
         """Return the normalized estimation errors squared e' P^-1 e, shape (K,): on average P where all is right.
 
         ``true``, shape (K, P), are the independent coordinates as they were, ``estimates`` those of :meth:`run`.
@@ -278,8 +278,8 @@ def kalman_filter(
     linear: LinearModel,
     sample_time: float,
     *,
-    process: Mapping[str, float] | FloatArray,
-    measured: Mapping[str, float] | FloatArray,
+    process: Mapping[str, float] | RealArrayLike,
+    measured: Mapping[str, float] | RealArrayLike,
     held: bool = False,
     wrapped_outputs: Wrapped = None,
 ) -> KalmanFilter:
@@ -343,7 +343,7 @@ def kalman_filter(
 
 
 def _noise_of_a_sample(
-    linear: LinearModel, sampled: LinearModel, process: Mapping[str, float] | FloatArray, *, held: bool
+    linear: LinearModel, sampled: LinearModel, process: Mapping[str, float] | RealArrayLike, *, held: bool
 ) -> tuple[FloatArray, FloatArray, System]:
     """Return the factors of the noise that a sample adds to states and measurement; what tells what it excites."""
     P, m = len(sampled.A), len(sampled.C)

@@ -19,7 +19,7 @@ from fmilin.constraints.functions import find_expression_turn, function_of
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model
-from fmilin.signals import FloatArray, Signal, Signals, as_numbers, rate_unit
+from fmilin.signals import FloatArray, RealArrayLike, Signal, Signals, as_numbers, rate_unit
 from fmilin.support.kinds import kinds_checked
 from fmilin.tolerances import CANCELLED, EQUILIBRIUM
 
@@ -145,7 +145,7 @@ def _slopes(expression: Expression, values: Mapping[str, float]) -> tuple[float,
     return float(functions.values(at)[0]), dict(zip(expression.names, functions.jacobian(at)[0].tolist(), strict=True))
 
 
-def factor_of(matrix: FloatArray, shape: int, what: str) -> FloatArray:
+def factor_of(matrix: RealArrayLike, shape: int, what: str) -> FloatArray:
     """Return F with F F' = matrix, symmetric and positive semidefinite, (n, n)."""
     M = as_numbers(matrix, what)
     if M.shape != (shape, shape):
@@ -163,7 +163,7 @@ def factor_of(matrix: FloatArray, shape: int, what: str) -> FloatArray:
 
 
 def process_directions(
-    model: Model, noise: Mapping[str, float] | FloatArray, augmented: Sequence[str], *, held: bool = False
+    model: Model, noise: Mapping[str, float] | RealArrayLike, augmented: Sequence[str], *, held: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """Return directions of the states' rates (N, k) and of inputs (nu, k), times roots of spectral densities.
 
@@ -188,7 +188,7 @@ def process_directions(
     return X, U
 
 
-def measurement_covariance(outputs: Signals, noise: Mapping[str, float] | FloatArray) -> FloatArray:
+def measurement_covariance(outputs: Signals, noise: Mapping[str, float] | RealArrayLike) -> FloatArray:
     """Return R, shape (m, m), positive definite."""
     m = len(outputs)
     if not isinstance(noise, Mapping):
@@ -209,7 +209,7 @@ def measurement_covariance(outputs: Signals, noise: Mapping[str, float] | FloatA
 
 
 def initial_factor(
-    states: Signals, T: FloatArray, kept: Sequence[int], given: Mapping[str, float] | FloatArray
+    states: Signals, T: FloatArray, kept: Sequence[int], given: Mapping[str, float] | RealArrayLike
 ) -> FloatArray:
     """Return a factor S (P, P) of the covariance at the start.
 
@@ -242,7 +242,7 @@ def initial_factor(
     return np.asarray(np.linalg.cholesky(np.linalg.inv(information)))
 
 
-def require_vector(values: FloatArray, signals: Signals, what: str) -> FloatArray:
+def require_vector(values: RealArrayLike, signals: Signals, what: str) -> FloatArray:
     """Return one finite number for each signal, shape (n,); refuse anything else."""
     numbers = as_numbers(values, what)
     if numbers.shape != (len(signals),) or not np.isfinite(numbers).all():

@@ -22,7 +22,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.periodic.fourier import Interpolant, derivative
 from fmilin.periodic.model import PeriodicModel
 from fmilin.periodic.transition import factors
-from fmilin.signals import FloatArray, as_numbers
+from fmilin.signals import FloatArray, RealArrayLike, as_numbers
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
 from fmilin.support.table_repr import Sheet, TableRepr
@@ -144,7 +144,7 @@ class PeriodicGain(TableRepr):
 
 
 @kinds_checked
-def periodic_lqr(periodic: PeriodicModel, state_cost: FloatArray, input_cost: FloatArray) -> PeriodicGain:
+def periodic_lqr(periodic: PeriodicModel, state_cost: RealArrayLike, input_cost: RealArrayLike) -> PeriodicGain:
     """Return the state feedback along a periodic motion that costs least: the integral of y' Q y + u' R u.
 
     Raises UsageError when shapes do not fit, R is not positive definite, or the coordinates do not come back to

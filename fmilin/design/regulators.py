@@ -19,7 +19,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.measured_angles import MeasuredAngles
 from fmilin.linear_model.model import LinearModel
 from fmilin.reduction.transformation import discretize
-from fmilin.signals import FloatArray, Signal, Signals, as_numbers, wrap_differences
+from fmilin.signals import FloatArray, RealArrayLike, Signal, Signals, as_numbers, wrap_differences
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
 from fmilin.support.table_repr import Sheet, TableRepr
@@ -65,7 +65,7 @@ class KalmanRegulator(TableRepr, Savable):
     def _print_table(self, page: Sheet) -> None: ...
 
     @kinds_checked
-    def __init__(self, filter: KalmanFilter, gain: FloatArray, drives: Sequence[str] | None = None) -> None:  # noqa: A002
+    def __init__(self, filter: KalmanFilter, gain: RealArrayLike, drives: Sequence[str] | None = None) -> None:  # noqa: A002
         linear = filter.linear
         self.filter = filter
         self.drives = tuple(linear.inputs.names if drives is None else drives)
@@ -185,7 +185,7 @@ class FunctionRegulator(TableRepr):
     @kinds_checked
     def __init__(
         self,
-        function: Callable[[float, FloatArray], FloatArray],
+        function: Callable[[float, FloatArray], RealArrayLike],
         reads: Sequence[str],
         drives: Sequence[str],
         sample_time: float,
@@ -221,7 +221,7 @@ class StateFeedback(FunctionRegulator, Savable):
     """u = u0 - K (y - y0), with the independent coordinates read from the plant; :func:`state_feedback` makes it."""
 
     @kinds_checked
-    def __init__(self, linear: LinearModel, gain: FloatArray, sample_time: float, drives: Sequence[str]) -> None:
+    def __init__(self, linear: LinearModel, gain: RealArrayLike, sample_time: float, drives: Sequence[str]) -> None:
         self.gain = _gain(linear, gain, drives)
         self._linear, self._y0 = linear, linear.y0.copy()
         if not linear.sample_time:
@@ -262,7 +262,7 @@ class StateFeedback(FunctionRegulator, Savable):
 
 @kinds_checked
 def state_feedback(
-    linear: LinearModel, gain: FloatArray, sample_time: float, drives: Sequence[str] | None = None
+    linear: LinearModel, gain: RealArrayLike, sample_time: float, drives: Sequence[str] | None = None
 ) -> StateFeedback:
     """Return u = u0 - K (y - y0), with the independent coordinates read from the plant.
 
@@ -328,7 +328,7 @@ def _require_honest_stability(
             )
 
 
-def _gain(linear: LinearModel, gain: FloatArray, drives: Sequence[str]) -> FloatArray:
+def _gain(linear: LinearModel, gain: RealArrayLike, drives: Sequence[str]) -> FloatArray:
     K = np.atleast_2d(as_numbers(gain, "The gain"))
     if K.shape != (len(drives), len(linear.states)):
         raise UsageError(

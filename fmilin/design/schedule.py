@@ -28,7 +28,7 @@ from fmilin.errors import FmilinError, NumericalError, UnknownNameError, UsageEr
 from fmilin.families.family import LinearFamily
 from fmilin.linear_model.model import LinearModel
 from fmilin.reduction.transformation import discretize
-from fmilin.signals import FloatArray, Signal, Signals, as_numbers, wrap_differences
+from fmilin.signals import FloatArray, RealArrayLike, Signal, Signals, as_numbers, wrap_differences
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
 from fmilin.support.table_repr import Sheet, TableRepr
@@ -90,7 +90,7 @@ class Schedule(TableRepr, Savable):
         self._u = np.zeros(len(self.drives))
         self.left = 0  # steps outside the range or in a hole since then
 
-    def step(self, at: Mapping[str, float] | Sequence[float] | FloatArray, read: Sequence[float] | FloatArray) -> Any:
+    def step(self, at: Mapping[str, float] | RealArrayLike, read: RealArrayLike) -> FloatArray:
         """Return the inputs of the plant, shape (k,), absolute values; they are taken to be applied as they are.
 
         ``at`` are the scheduling variables, ``read`` the independent coordinates, shape (P,), or what an estimator
@@ -134,7 +134,7 @@ class Schedule(TableRepr, Savable):
             p = self._now
             self._y = p["y0"] + p["f"] + p["A"] @ (self._y - p["y0"]) + p["B"] @ (self._u - p["u0"])
 
-    def _values(self, at: Mapping[str, float] | Sequence[float] | FloatArray) -> FloatArray:
+    def _values(self, at: Mapping[str, float] | RealArrayLike) -> FloatArray:
         """Return the scheduling variables in their order, shape (k,)."""
         if isinstance(at, Mapping):
             for name in at:
@@ -182,7 +182,7 @@ class Schedule(TableRepr, Savable):
         """
         ...
 
-    def linear_model(self, at: Mapping[str, float] | Sequence[float] | FloatArray | None = None) -> LinearModel:
+    def linear_model(self, at: Mapping[str, float] | RealArrayLike | None = None) -> LinearModel:
         """Return the regulator of one point, from what is measured to the inputs of the plant.
 
         ``at`` are the scheduling variables. D = -K, and the trim values are in ``.point``; with an estimator the states
@@ -221,7 +221,7 @@ class Schedule(TableRepr, Savable):
         """How far A, B (and C) of each point are from what its neighbours say, shape (points, rows, columns)."""
         return schedule_check.errors_of_points(self)
 
-    def verdict(self, at: Mapping[str, float] | Sequence[float] | FloatArray) -> ScheduleVerdict:
+    def verdict(self, at: Mapping[str, float] | RealArrayLike) -> ScheduleVerdict:
         """Return what the interpolated model says of the closed loop at fixed scheduling variables.
 
         UsageError, NumericalError: outside the range and in a hole of the grid.
@@ -253,10 +253,10 @@ class Along(FunctionRegulator):
 @kinds_checked
 def schedule(
     family: LinearFamily,
-    rule: Callable[[LinearModel], FloatArray],
+    rule: Callable[[LinearModel], RealArrayLike],
     over: Sequence[str] | None = None,
     *,
-    estimator: Callable[[LinearModel], KalmanFilter | FloatArray] | None = None,
+    estimator: Callable[[LinearModel], KalmanFilter | RealArrayLike] | None = None,
     sample_time: float | None = None,
     form: Form = "trim",
     states: Sequence[str] | None = None,
@@ -323,8 +323,8 @@ class _Design:
     def __init__(
         self,
         family: LinearFamily,
-        rule: Callable[[LinearModel], FloatArray],
-        estimator: Callable[[LinearModel], KalmanFilter | FloatArray] | None,
+        rule: Callable[[LinearModel], RealArrayLike],
+        estimator: Callable[[LinearModel], KalmanFilter | RealArrayLike] | None,
         driven: Signals,
         sample_time: float | None,
         states: Sequence[str] | None,
@@ -389,7 +389,7 @@ class _Design:
         row = np.concatenate([np.ravel(values[name]) for name in shapes])
         return row if np.isfinite(row).all() else "The gains are infinite or no numbers there."
 
-    def _gain(self, given: KalmanFilter | FloatArray) -> FloatArray:
+    def _gain(self, given: KalmanFilter | RealArrayLike) -> FloatArray:
         if not isinstance(given, KalmanFilter):
             return np.asarray(given, dtype=np.float64)
         self.sample_time = self.sample_time or given.sampled.sample_time

@@ -248,12 +248,12 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
         return self.grid.size
 
     @overload
-    def __getitem__(self, key: int) -> LinearModel: ...
+    def __getitem__(self, key: int | np.integer[Any] | tuple[int | np.integer[Any], ...]) -> LinearModel: ...  # type: ignore[overload-overlap]
     @overload
-    def __getitem__(self, key: slice) -> LinearFamily: ...
-    @overload
-    def __getitem__(self, key: tuple[int | slice, ...]) -> Any: ...
-    def __getitem__(self, key: int | slice | tuple[int | slice, ...]) -> Any:
+    def __getitem__(self, key: slice | tuple[int | np.integer[Any] | slice, ...]) -> LinearFamily: ...
+    def __getitem__(
+        self, key: int | np.integer[Any] | slice | tuple[int | np.integer[Any] | slice, ...]
+    ) -> LinearModel | LinearFamily:
         if isinstance(key, int | np.integer) and len(self.shape) > 1:
             return self.linear_model(range(len(self))[int(key)])
         try:

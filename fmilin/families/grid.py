@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import UnknownNameError, UsageError
-from fmilin.signals import FloatArray
+from fmilin.signals import FloatArray, RealArray
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Grid:
         return None
 
 
-def grid_over(vary: Mapping[str, Sequence[float] | FloatArray], *, zipped: bool = False) -> Grid:
+def grid_over(vary: Mapping[str, Sequence[float] | RealArray], *, zipped: bool = False) -> Grid:
     """Return the grid over these values, checked."""
     if not vary or not isinstance(vary, Mapping):
         raise UsageError("There is nothing to vary: give at least one name with its values, vary={'NAME': [V1, V2]}.")

@@ -24,7 +24,7 @@ from fmilin.options import Linearization, LinearizationOptions, Loading
 from fmilin.options.functions import takes_linearization
 from fmilin.sandbox.isolation import can_isolate
 from fmilin.sandbox.limits import Limits
-from fmilin.signals import FloatArray
+from fmilin.signals import FloatArray, RealArray
 from fmilin.support.kinds import kinds_checked
 from fmilin.trimming.request import PointRequest, TrimRequest
 
@@ -150,7 +150,7 @@ def _needed(runs: dict[int, tuple[int | None, tuple[int, ...]]], finished: set[i
 @takes_linearization
 def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; all but two by keyword
     source: Model | str | Path,
-    vary: Mapping[str, Sequence[float] | FloatArray],
+    vary: Mapping[str, Sequence[float] | RealArray],
     *,
     zipped: bool = False,
     trim: TrimRequest | bool | None = None,

@@ -17,7 +17,7 @@ from fmilin.manifold.position import ROUNDED_SLOPES, ROUNDED_VALUES
 from fmilin.manifold.projection import Corrected, Some, follow
 from fmilin.manifold.rank import decide_rank, independent_rows
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.signals import FloatArray
+from fmilin.signals import FloatArray, RealArray
 from fmilin.tolerances import REACHED
 
 CORRECTIONS = 8
@@ -28,7 +28,7 @@ RIDGE = 1e-15  # keeps the normal equations solvable where rows become dependent
 
 
 def points_with(
-    model: Model, values: Mapping[str, FloatArray | Sequence[float] | float], *, time: float | None = None
+    model: Model, values: Mapping[str, RealArray | Sequence[float] | float], *, time: float | None = None
 ) -> tuple[OperatingPoint, ...]:
     """Assemble many consistent points; see :func:`fmilin.operating_points`."""
     count, columns = _columns(values)
@@ -57,7 +57,7 @@ def points_with(
     return tuple(points)
 
 
-def _columns(values: Mapping[str, FloatArray | Sequence[float] | float]) -> tuple[int, dict[str, FloatArray]]:
+def _columns(values: Mapping[str, RealArray | Sequence[float] | float]) -> tuple[int, dict[str, FloatArray]]:
     arrays = {name: np.asarray(value, dtype=np.float64) for name, value in values.items()}
     lengths = {name: len(a) for name, a in arrays.items() if a.ndim == 1}
     if any(a.ndim > 1 for a in arrays.values()) or len(set(lengths.values())) > 1:

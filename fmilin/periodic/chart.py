@@ -22,7 +22,7 @@ from fmilin.periodic.fourier import ComplexArray
 from fmilin.periodic.linearize import linearize_periodic_as
 from fmilin.periodic.orbit import OrbitRequest
 from fmilin.periodic.search import ORBIT_METHOD, orbit_as
-from fmilin.signals import FloatArray
+from fmilin.signals import FloatArray, RealArray
 from fmilin.simulation.inputs import Inputs
 from fmilin.simulation.run import RunRequest
 from fmilin.support.implemented_in import implemented_in
@@ -78,7 +78,7 @@ class FloquetChart(TableRepr):
 @takes_linearization
 def floquet_chart(
     model: Model,
-    vary: Mapping[str, Sequence[float] | FloatArray],
+    vary: Mapping[str, Sequence[float] | RealArray],
     start: Mapping[str, float] | OperatingPoint | None = None,
     *,
     period: float | None = None,
@@ -128,7 +128,7 @@ def floquet_chart(
 
 def chart_as(
     model: Model,
-    vary: Mapping[str, Sequence[float] | FloatArray],
+    vary: Mapping[str, Sequence[float] | RealArray],
     request: OrbitRequest,
     how: Request,
     points: int = 64,

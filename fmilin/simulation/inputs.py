@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.errors import UsageError
-from fmilin.signals import FloatArray, Signals, as_numbers
+from fmilin.signals import FloatArray, RealArrayLike, Signals, as_numbers
 
 Course = Callable[[float], FloatArray]  # time in seconds to inputs, shape (nu,)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class InputTable:
     """Values of some inputs at some times; linear in between, constant before the first row and after the last."""
 
@@ -19,7 +19,10 @@ class InputTable:
     names: tuple[str, ...]  # the inputs, one per column
     values: FloatArray  # shape (K, n)
 
-    def __post_init__(self) -> None:
+    def __init__(self, times: RealArrayLike, names: Sequence[str], values: RealArrayLike) -> None:
+        object.__setattr__(self, "times", as_numbers(times, "One of the times"))
+        object.__setattr__(self, "names", tuple(names))
+        object.__setattr__(self, "values", as_numbers(values, "One of the values"))
         problem = _problem(self.times, self.names, self.values)
         if problem:
             raise UsageError(f"The table of inputs cannot be used: {problem}.")

@@ -16,7 +16,7 @@ from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Hybrid, Stepped
 from fmilin.model.visits import one_at_a_time
-from fmilin.signals import FloatArray, as_numbers
+from fmilin.signals import FloatArray, RealArray, as_numbers
 from fmilin.simulation.inputs import Inputs, input_course
 from fmilin.simulation.integration_loop import Integration, Plan, Sample
 from fmilin.simulation.method import Method
@@ -132,7 +132,7 @@ def snapshots(
     model: Model,
     point: OperatingPoint | None = None,
     *,
-    times: Sequence[float] = (),
+    times: Sequence[float] | RealArray = (),
     until: str | None = None,
     stop_time: float | None = None,
     inputs: Inputs | None = None,

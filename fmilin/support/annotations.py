@@ -178,8 +178,7 @@ PREDICATES: Mapping[str, Callable[[object], bool]] = {
     "Literal": lambda value: value is None or isinstance(value, str | int),
     "Mapping": lambda value: isinstance(value, Mapping),
     "Callable": callable,
-    "FloatArray": _is_array,
-    "ArrayLike": _is_array,
+    **dict.fromkeys(("FloatArray", "RealArray", "RealArrayLike", "ArrayLike"), _is_array),
     **dict.fromkeys(ITERABLES, _is_listing),
 }
 """Builtin types by their names, which accept what Python and numpy accept for them: an integer for a float."""

@@ -19,7 +19,7 @@ from fmilin.support.annotations import ITERABLES, Member, is_number, members_of,
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_ARRAYS = frozenset({"FloatArray", "ArrayLike"})
+_ARRAYS = frozenset({"FloatArray", "RealArray", "RealArrayLike", "ArrayLike"})
 _LARGEST_INTEGER = 2**63 - 1  # that numpy represents
 _LONGEST_SHOWN = 60  # characters of a rejected value
 

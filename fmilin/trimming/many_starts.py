@@ -11,7 +11,7 @@ from fmilin.errors import REFUSALS, NumericalError, UsageError
 from fmilin.manifold.many_points import points_with
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import RememberingModel, one_at_a_time
-from fmilin.signals import FloatArray, Signals
+from fmilin.signals import FloatArray, RealArray, Signals
 from fmilin.support.implemented_in import implemented_in
 from fmilin.trimming.deflation import search_elsewhere
 from fmilin.trimming.equations import Equations
@@ -81,7 +81,7 @@ class OperatingPoints(tuple[TrimmedPoint, ...]):
 
 @overload
 def operating_points(
-    model: Model, values: Mapping[str, FloatArray | Sequence[float] | float], *, time: float | None = None
+    model: Model, values: Mapping[str, RealArray | Sequence[float] | float], *, time: float | None = None
 ) -> tuple[OperatingPoint, ...]: ...
 
 
@@ -103,7 +103,7 @@ def operating_points(
 @one_at_a_time
 def operating_points(
     model: Model,
-    values: Mapping[str, FloatArray | Sequence[float] | float] | None = None,
+    values: Mapping[str, RealArray | Sequence[float] | float] | None = None,
     *,
     time: float | None = None,
     starts: int = STARTS,

@@ -35,8 +35,9 @@ def page_modules() -> Iterator[tuple[str, str, Path]]:
             for block in blocks_of(page.read_text(encoding="utf-8")):
                 if block.language != "python":
                     continue
-                if block.caption:
-                    yield block.caption, block.body, page
+                named = re.match(r"# (\w+\.py)\n", block.body)  # the comment that names a file
+                if block.caption or named:
+                    yield named[1] if named else block.caption, block.body, page
                     continue
                 lines += [""] * (block.line - len(lines))
                 lines += block.body.splitlines()
@@ -51,8 +52,12 @@ def example_modules() -> Iterator[tuple[str, str, Path]]:
             text = program.read_text(encoding="utf-8")
             for sibling in program.parent.glob("*.py"):
                 written = module_name(sibling).removesuffix(".py")
-                text = re.sub(rf"^from {sibling.stem} import", f"from {written} import", text, flags=re.MULTILINE)
-                text = re.sub(rf"^import {sibling.stem}$", f"import {written} as {sibling.stem}", text, flags=re.MULTILINE)
+                text = re.sub(
+                    rf"^( *)from {sibling.stem} import", rf"\1from {written} import", text, flags=re.MULTILINE
+                )
+                text = re.sub(
+                    rf"^import {sibling.stem}$", f"import {written} as {sibling.stem}", text, flags=re.MULTILINE
+                )
             yield module_name(program), text, program
 
 

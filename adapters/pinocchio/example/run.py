@@ -24,7 +24,7 @@ FILE = Path(__file__).with_name("four_bar.urdf")
 
 pinocchio, own = fl.load(f"pinocchio:{FILE}"), Mechanism.from_urdf(FILE)
 angles = np.linspace(-2.9, -0.25, 54)
-square = {"pinocchio": [], "own": []}
+square: dict[str, list[np.ndarray]] = {"pinocchio": [], "own": []}
 worst = 0.0
 for angle in angles:
     A = []

@@ -22,7 +22,7 @@ from fmilin.manifold.frame import frame_at
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Hybrid, Stepped
-from fmilin.signals import FloatArray, Signals, as_numbers, limits_by_name
+from fmilin.signals import FloatArray, RealArrayLike, Signals, as_numbers, limits_by_name
 from fmilin.support.kinds import kinds_checked
 
 FAST = 0.1  # of the fastest mode's time, and of the motion: how long a step of Runge and Kutta's method is
@@ -35,12 +35,12 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     model: Model,
     *,
     outputs: Sequence[str] | None = None,
-    process_noise: Mapping[str, float] | FloatArray,
-    measurement_noise: Mapping[str, float] | FloatArray,
+    process_noise: Mapping[str, float] | RealArrayLike,
+    measurement_noise: Mapping[str, float] | RealArrayLike,
     sample_time: float,
     kind: str = "ekf",
     point: OperatingPoint | None = None,
-    initial_covariance: Mapping[str, float] | FloatArray | None = None,
+    initial_covariance: Mapping[str, float] | RealArrayLike | None = None,
     augment: Sequence[str] = (),
     limits: Mapping[str, tuple[float, float]] | None = None,
     lag: int = 0,

@@ -11,7 +11,7 @@ from scipy import optimize, stats
 
 from fmilin.design.estimation.estimator import Estimator
 from fmilin.errors import NumericalError, UsageError
-from fmilin.signals import FloatArray, Signals, as_numbers
+from fmilin.signals import FloatArray, RealArrayLike, Signals, as_numbers
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
 from fmilin.support.table_repr import Sheet, TableRepr
@@ -75,7 +75,7 @@ class Filtered(TableRepr):
 
 
 @kinds_checked
-def filtered(kf: Estimator, inputs: FloatArray, measured: FloatArray) -> Filtered:
+def filtered(kf: Estimator, inputs: RealArrayLike, measured: RealArrayLike) -> Filtered:
     """Return what a filter makes of recorded data, from its start.
 
     Raises UsageError when shapes do not fit.
@@ -100,7 +100,7 @@ def filtered(kf: Estimator, inputs: FloatArray, measured: FloatArray) -> Filtere
     return Filtered(times, x, deviations, innovations, whitened, kf.model.states, kf.model.outputs, kf.log_likelihood)
 
 
-def _require_records(kf: Estimator, inputs: FloatArray, measured: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _require_records(kf: Estimator, inputs: RealArrayLike, measured: RealArrayLike) -> tuple[FloatArray, FloatArray]:
     """Return recorded inputs (K, nu) and measurements (K, m); refuse other shapes."""
     u, y = as_numbers(inputs, "The inputs"), as_numbers(measured, "The measurements")
     count = len(y) if y.ndim else 0
@@ -114,7 +114,7 @@ def _require_records(kf: Estimator, inputs: FloatArray, measured: FloatArray) ->
 
 
 @kinds_checked
-def nees(kf: Estimator, x: FloatArray) -> float:
+def nees(kf: Estimator, x: RealArrayLike) -> float:
     """Return the normalized estimation error squared e' P^-1 e: on average P, the number of coordinates.
 
     Raises UsageError when the number of states is another one; NumericalError when the covariance is singular.
@@ -142,8 +142,8 @@ def nees(kf: Estimator, x: FloatArray) -> float:
 def tuned_noise(
     make: Callable[[Mapping[str, float]], Estimator],
     guess: Mapping[str, float],
-    inputs: FloatArray,
-    measured: FloatArray,
+    inputs: RealArrayLike,
+    measured: RealArrayLike,
     *,
     decades: float = 4.0,
     evaluations: int = 200,
