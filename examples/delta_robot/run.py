@@ -44,7 +44,7 @@ family = fl.sweep(
 def rule(linear: fl.LinearModel) -> FloatArray:
     sampled = control.c2d(control.ss(linear.A, linear.B, linear.C, linear.D), SAMPLE)
     gain = control.dlqr(sampled.A, sampled.B, np.diag([4e3] * 3 + [4.0] * 3), 0.5 * np.eye(3))[0]
-    return gain
+    return np.asarray(gain, dtype=np.float64)
 
 
 schedule = fl.design.schedule(family, rule, over=PLACE, sample_time=SAMPLE)

@@ -70,13 +70,15 @@ def main(output: Path) -> dict[str, Any]:
         measured={"bike.gyro": GYRO**2, "bike.accelerometer": ACCELEROMETER**2},
     )
     random = np.random.default_rng(7)
-    nees = []
+    nees, runs = [], []
     for _ in range(RUNS):
         ran = _ride(system, linear, kalman, random)
         noise = random.standard_normal((SAMPLES, 2)) * (GYRO, ACCELEROMETER)
         seen = np.column_stack([ran[name] for name in linear.outputs.names]) + noise
         estimated = kalman.run(np.column_stack([np.zeros(SAMPLES), STEERING]), seen)
+        runs.append((ran, estimated))
         nees.append(kalman.nees(estimated, np.column_stack([ran[name] for name in linear.states.names])))
+    ran, estimated = runs[-1]
     mean, n = np.mean(nees, axis=0), len(linear.states)
     low, high = (float(chi2.ppf(quantile, RUNS * n)) / RUNS for quantile in (0.025, 0.975))
 

@@ -20,7 +20,7 @@ from fmilin import design
 from fmilin.systems import furuta_pendulum
 
 SAMPLE, DELAY = 0.01, 0.001  # s
-ENCODER = 2 * np.pi / 4096 / np.sqrt(12)  # rad: 4096 lines, standard deviation of the rounding
+ENCODER = float(2 * np.pi / 4096 / np.sqrt(12))  # rad: 4096 lines, standard deviation of the rounding
 LIMIT = 0.25  # N m
 LIMITS = {"torque": (-LIMIT, LIMIT)}
 
@@ -29,7 +29,7 @@ def main(output: Path) -> dict[str, Any]:
     """Design the regulator and release the pendulum at larger and larger angles."""
     plant = furuta_pendulum()
     linear = fl.linearize(plant, outputs=["arm.q", "pendulum.q"])
-    encoders: dict[str, float] = dict.fromkeys(linear.outputs.names, ENCODER)
+    encoders = dict.fromkeys(linear.outputs.names, ENCODER)
     kalman = design.kalman_filter(
         linear, SAMPLE, process={"torque": 1e-5}, measured={name: sd**2 for name, sd in encoders.items()}
     )

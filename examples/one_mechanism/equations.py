@@ -111,5 +111,5 @@ def spatial_by_kane() -> KaneModel:
     return KaneModel.from_sympy(method, name="spatial")
 
 
-def _vector(frame: ReferenceFrame, components: tuple[float, ...]) -> object:
+def _vector(frame: ReferenceFrame, components: tuple[float, ...]) -> Any:
     return sum((c * axis for c, axis in zip(components, (frame.x, frame.y, frame.z), strict=True)), start=0 * frame.x)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import sympy
@@ -81,12 +81,17 @@ class OdeModel(SymbolicModel):
     array([-0.05])
     """
 
-    def __new__(cls, name: str = "", equations: Mapping[Name, Expr] | None = None, **given: Any) -> Any:
-        """Return a model of this class, or a DaeModel where there are algebraic variables."""
+    def __new__(cls, name: str = "", equations: Mapping[Name, Expr] | None = None, **given: Any) -> Self:
+        """Return a model of this class, or a DaeModel where there are algebraic variables.
+
+        Type checkers are told of this class alone: of a method that may return another one, pyright takes the arguments
+        to be unknown, and checks none of them.
+        """
         require_containers(OdeModel.__init__, {"name": name, "equations": equations or {}, **given})
         if not given.get("algebraic") and given.get("mass_matrix") is None:
             return super().__new__(cls)
-        return as_dae(name, equations or {}, given) or super().__new__(cls)
+        dae: Any = as_dae(name, equations or {}, given)
+        return super().__new__(cls) if dae is None else cast("Self", dae)
 
     @containers_checked
     def __init__(

@@ -52,12 +52,8 @@ def example_modules() -> Iterator[tuple[str, str, Path]]:
             text = program.read_text(encoding="utf-8")
             for sibling in program.parent.glob("*.py"):
                 written = module_name(sibling).removesuffix(".py")
-                text = re.sub(
-                    rf"^( *)from {sibling.stem} import", rf"\1from {written} import", text, flags=re.MULTILINE
-                )
-                text = re.sub(
-                    rf"^import {sibling.stem}$", f"import {written} as {sibling.stem}", text, flags=re.MULTILINE
-                )
+                text = re.sub(rf"(?m)^( *)from {sibling.stem} import", rf"\1from {written} import", text)
+                text = re.sub(rf"(?m)^import {sibling.stem}$", f"import {written} as {sibling.stem}", text)
             yield module_name(program), text, program
 
 
