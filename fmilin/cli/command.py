@@ -10,6 +10,7 @@ import click
 from fmilin.cli.derive import FILES, MESSAGES, OPTIONS, SMALLER, DerivedOption, require_options_that_fit
 from fmilin.cli.duration import deadline_option
 from fmilin.cli.options import INPUTS, NewFile, require_apart
+from fmilin.errors import UsageError
 from fmilin.formats import alternatives, listed
 from fmilin.options.groups import (
     COSIMULATION,
@@ -95,6 +96,18 @@ class Command(click.Command):
             self.help = f"{self.help}\n\n{KINDS}"
         if examples:
             self.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options; one that other commands have and that has no meaning here is named with the reason."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            reason = getattr(self.callback, "reasons", {}).get(error.option_name)
+            if reason is None:
+                raise
+            raise UsageError(
+                f"{error.option_name} has no meaning in '{ctx.command_path}'. {reason} Leave it out."
+            ) from None
 
     def _grouped(self, options: Sequence[click.Parameter]) -> dict[str, list[click.Parameter]]:
         return grouped((self.callback.__module__ if self.callback else "").rpartition(".")[2], options)

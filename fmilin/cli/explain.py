@@ -33,7 +33,7 @@ class Channel:
 @model_options(Discovery)
 @POINT_OPTIONS
 @take("carrying", Carrying)
-@linearization_options()
+@linearization_options("explain")
 def command(model: str, channel: Channel, **given: Any) -> int:
     """Say why an input does not move an output: what to change, confirmed by changing it.
 
@@ -46,9 +46,11 @@ def command(model: str, channel: Channel, **given: Any) -> int:
     def job(runner: JobRunner) -> None:
         loaded, point = at_point(request, runner)
         if channel.input is not None and channel.output is not None:
-            reasons: tuple[fl.Explanation, ...] = (fl.explain(loaded, point, channel.input, channel.output),)
+            reasons: tuple[fl.Explanation, ...] = (
+                fl.explain(loaded, point, channel.input, channel.output, linearization=request.how),
+            )
         else:
-            reasons = fl.explain_zeros(loaded, point)
+            reasons = fl.explain_zeros(loaded, point, linearization=request.how)
         if channel.as_json:
             parts = [{**asdict(reason), "culprits": list(reason.culprits)} for reason in reasons]
             runner.print_json({"explanations": parts, "format": "fmilin-explanations/1"})

@@ -22,12 +22,13 @@ from fmilin.cli.derive import (
 )
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
+from fmilin.cli.linear_options import linearization_options, reasons_against, reject_options
 from fmilin.cli.request import Request, open_model, request_of
 from fmilin.cli.sweep import axes_of
 from fmilin.errors import UsageError
 from fmilin.export.files import check_output, dumps
 from fmilin.formats import suffixes
-from fmilin.options import Linearization, Orbit
+from fmilin.options import Orbit
 from fmilin.options.groups import MOTION, POINT
 from fmilin.trimming.request import PointRequest
 
@@ -102,11 +103,9 @@ class _Search:
 @take("orbit", Orbit)
 @model_options.model_options(model_options.Discovery)
 @take("point", PointRequest, omit=("guess",))
-@take("how", Linearization, apart=("formulation",))
+@linearization_options("linearize_periodic")
 @take("results", Results)
-def command(
-    model: str, orbit: Orbit, point: PointRequest, formulation: str | None, results: Results, **given: Any
-) -> int:
+def command(model: str, orbit: Orbit, point: PointRequest, results: Results, **given: Any) -> int:
     """Find a motion that repeats, and say what becomes of small deviations from it, period by period.
 
     The period is given (--period), that of a turn (--turn), or else found. A table is printed; -o saves the linear
@@ -119,8 +118,8 @@ def command(
             raise UsageError(f"-o '{path}': a chart (--vary) is saved as .json.")
     if vary and plot and len(vary) > 2:
         raise UsageError(f"--plot draws over one or two axes, and {len(vary)} vary.")
-    if formulation is not None:
-        raise UsageError("--formulation has no meaning here.")
+    if vary:
+        reject_options(reasons_against("floquet_chart"), "--vary")
     settings = {**point.settings, **orbit.guess, **orbit.fixed}
     request = request_of(model, point=replace(point, settings=settings), **given)
     search, points = _Search(orbit, results.inputs), results.points

@@ -12,17 +12,30 @@ from typing import TYPE_CHECKING, Any
 import fmilin as fl
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.linear_options import Cut, Wanted
+from fmilin.cli.linear_options import Cut, Wanted, flags_of, reasons_against
 from fmilin.cli.options import checked_outputs, floats
 from fmilin.errors import UsageError
 from fmilin.export.files import check_output, dumps
 from fmilin.formats import is_named_as
+from fmilin.options import Linearization, Stepping, describe
+from fmilin.options.functions import KEYWORDS, WITHOUT_MEANING
+from fmilin.options.functions import given_options as given_keywords
 
 if TYPE_CHECKING:
     from fmilin.cli.request import Request
     from fmilin.formats import Writing
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model, OperatingPoint
+
+
+TANGENT_KEYWORDS = ("independent", "inputs", "outputs", "derivatives")
+"""What a linear model on the tangent space that numbers show depends on."""
+
+# The step, the order of the members and the choice of signals are those of the co-simulation.
+_OF_THE_COSIMULATION = {"--inputs", "--outputs", *(d.option for d in describe(Stepping))}
+REASONS_AGAINST_COSIMULATION = {
+    flag: reason for flag, reason in reasons_against("cosimulated").items() if flag not in _OF_THE_COSIMULATION
+}
 
 
 def linearize_cosimulation(
@@ -38,7 +51,11 @@ def linearize_cosimulation(
     model = model.with_interface(request.how.inputs, request.how.outputs)
     if len(point.inputs) != len(model.inputs):  # those that were not chosen stand at their start values
         point = replace(point, inputs=model.start.inputs)
-    cosimulation = fl.cosimulated(model, point, step=wanted.step, master=wanted.master, order=wanted.order)
+    without = WITHOUT_MEANING["cosimulated"]
+    how = Linearization(**{k: v for k, v in given_keywords(request.how).items() if k not in without})
+    cosimulation = fl.cosimulated(
+        model, point, step=wanted.step, master=wanted.master, order=wanted.order, linearization=how
+    )
     _deliver(cosimulation, wanted, files, runner, as_json=as_json)
 
 
@@ -57,6 +74,13 @@ def _deliver(cosimulation: Any, wanted: Wanted, files: Sequence[Path], runner: J
         runner.results.write(dumps(cosimulation.linear, "results.json").decode("ascii"))
     elif not files:
         runner.print_shown(show_cosimulation, cosimulation)
+
+
+def reasons_against_tangent() -> dict[str, str]:
+    """Return why options have no meaning where the directions of motion come from numbers alone, by option."""
+    because = "The directions of motion come from one Jacobian of all states."
+    others = [keyword for keyword in KEYWORDS if keyword not in TANGENT_KEYWORDS]
+    return dict.fromkeys((flag for keyword in others for flag in flags_of(keyword)), because)
 
 
 def snapshot_times(text: str | None, option: str = "--snapshots") -> tuple[float, ...]:
@@ -154,11 +178,11 @@ def linear_model(request: Request, runner: JobRunner, cut: Cut | None = None) ->
 
     model, point = at_point(request, runner)
     if cut is not None:
-        return cut.linear_model(model, point), point
+        return cut.linear_model(model, point, request.how), point
     if request.tangent_only:
         from fmilin.discovery.tangent import linearize_on_tangent
 
-        named = {n: getattr(request.how, n) for n in ("independent", "inputs", "outputs", "derivatives")}
+        named = {keyword: getattr(request.how, keyword) for keyword in TANGENT_KEYWORDS}
         return linearize_on_tangent(model, point, **named), point
     return linearize_as(model, point, request.how), point
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import fmilin as fl
@@ -12,9 +13,11 @@ from fmilin.cli import options
 from fmilin.cli.derive import (
     FILES,
     SMALLER,
+    Command,
     Decorator,
     Reading,
     command_option,
+    given_options,
     new_file,
     switch,
     take,
@@ -23,7 +26,8 @@ from fmilin.cli.derive import (
 from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
 from fmilin.formats import Writing, suffixes
-from fmilin.options import Linearization, Stepping
+from fmilin.options import Description, Linearization, Stepping, describe
+from fmilin.options.functions import WITHOUT_MEANING
 from fmilin.options.groups import COSIMULATION, FORMULATIONS, LOOPS
 
 if TYPE_CHECKING:
@@ -101,17 +105,76 @@ class FormulationChoices:
         return UCS() if self.penalty is None else UCS(*self.penalty)
 
 
-def linearization_options(*, omit_stepping: tuple[str, ...] = (), formulations: tuple[str, ...] = ()) -> Decorator:
-    """Return every option of a linearization.
+def linearization_options(
+    function: str = "linearize",
+    *,
+    omit_stepping: tuple[str, ...] = (),
+    formulations: tuple[str, ...] = (),
+    without_meaning: Mapping[str, str] = MappingProxyType({}),
+) -> Decorator:
+    """Return the options of a linearization that have a meaning in ``function``; a command rejects the others.
 
-    A command has other names for ``omit_stepping``, options of stepped models, and takes ``formulations`` besides those
-    that give a linear model.
+    Of ``omit_stepping``, options of stepped models, the command has another one of the same name. ``formulations`` are
+    those that it takes besides the ones that give a linear model. ``without_meaning`` are further keywords that have no
+    meaning in the command, with the reasons.
     """
-    return together(
-        take("how", Linearization, apart=("formulation",), more_choices={"formulation": formulations}),
-        take("choices", FormulationChoices),
-        take("stepping", Stepping, omit=omit_stepping, apart=("order",), readings={"order": Reading(str)}),
-    )
+    without = {**WITHOUT_MEANING[function], **without_meaning}
+    has_formulation = "formulation" not in without
+    decorators = [
+        take(
+            "how",
+            Linearization,
+            omit=tuple(without),
+            apart=("formulation",) if has_formulation else (),
+            more_choices={"formulation": formulations} if has_formulation else {},
+        )
+    ]
+    if has_formulation:
+        decorators.append(take("choices", FormulationChoices))
+    if "stepping" not in without:
+        readings = {"order": Reading(str)}
+        decorators.append(take("stepping", Stepping, omit=omit_stepping, apart=("order",), readings=readings))
+    combined = together(*decorators)
+
+    def decorate(command: Command) -> Command:
+        taking = combined(command)
+        taking.__dict__["reasons"] = explain_flags(without)
+        return taking
+
+    return decorate
+
+
+def reasons_against(function: str) -> dict[str, str]:
+    """Return why options of a linearization have no meaning in a function, by option."""
+    return explain_flags(WITHOUT_MEANING[function])
+
+
+def explain_flags(reasons: Mapping[str, str]) -> dict[str, str]:
+    """Return reasons that are given by keyword of a linearization by option."""
+    return {flag: because for keyword, because in reasons.items() for flag in flags_of(keyword)}
+
+
+def flags_of(keyword: str) -> list[str]:
+    """Return the options by which a keyword of a linearization is given, with their former names."""
+    return [flag for d in _descriptions(keyword) for flag in (d.option, *d.old_options) if flag is not None]
+
+
+def _descriptions(keyword: str) -> tuple[Description, ...]:
+    """Return the descriptions of the options by which a keyword of a linearization is given."""
+    match keyword:
+        case "stepping":
+            return describe(Stepping)
+        case "formulation":
+            return (*(d for d in describe(Linearization) if d.keyword == keyword), *describe(FormulationChoices))
+        case _:
+            return tuple(d for d in describe(Linearization) if d.keyword == keyword)
+
+
+def reject_options(reasons: Mapping[str, str], beside: str) -> None:
+    """Raise UsageError if an option on the command line has no meaning beside another one."""
+    for flag in given_options("how", "choices", "stepping"):
+        if flag in reasons:
+            raise UsageError(f"{flag} has no meaning with {beside}. {reasons[flag]} Leave it out.")
 
 
 def _range(text: str, option: str) -> Any:
@@ -253,7 +316,7 @@ class Coupled:
     as_cosimulated: bool = switch(
         "Of a system: the discrete model of its co-simulation, with its delays.",
         COSIMULATION,
-        conflicts="--lifted --method",
+        conflicts="--lifted --method --amplitude --budget --integrator",
     )
     master: str | None = command_option(
         None,
@@ -302,24 +365,30 @@ class Cut:
         needs="--loop-at --sensitivity-at",
     )
 
-    def check(self, others: Sequence[str]) -> None:
-        """Raise UsageError if there are other options on the command line that do not go with a cut wire."""
-        between = self.loop_at is not None or self.sensitivity_at is not None
-        names = "--loop-at or --sensitivity-at" if between else "--open"
-        if others:
-            raise UsageError(f"{others[0]} does not go with {names}. Leave one of them out.")
+    def check(self) -> None:
+        """Raise UsageError if an option of a linearization on the command line has no meaning for what is asked."""
+        if self.sensitivity_at is not None:
+            reject_options(reasons_against("sensitivity"), "--sensitivity-at")
+        elif self.loop_at is not None:
+            reject_options(reasons_against("loop_transfer"), "--loop-at")
+        else:
+            reject_options(reasons_against("opened"), "--open")
 
     @property
     def wanted(self) -> bool:
         """Whether any wire is cut."""
         return any(names is not None for names in (self.loop_at, self.sensitivity_at, self.open_at)) or self.continuous
 
-    def linear_model(self, model: Model, point: OperatingPoint) -> LinearModel:
-        """Return what is asked for; of a loop its margins are told."""
+    def linear_model(self, model: Model, point: OperatingPoint, how: Linearization) -> LinearModel:
+        """Return what is asked for; a loop has its margins among its remarks."""
         open_at = self.open_at or []
         if self.sensitivity_at is not None:
-            return fl.sensitivity(model, self.sensitivity_at, point, opened=open_at, continuous=self.continuous)
+            return fl.sensitivity(
+                model, self.sensitivity_at, point, opened=open_at, continuous=self.continuous, linearization=how
+            )
         if self.loop_at is None:
-            return fl.opened(model, open_at, point)
-        loop = fl.loop_transfer(model, self.loop_at, point, opened=open_at, continuous=self.continuous)
+            return fl.opened(model, open_at, point, linearization=how)
+        loop = fl.loop_transfer(
+            model, self.loop_at, point, opened=open_at, continuous=self.continuous, linearization=how
+        )
         return replace(loop, warnings=(*loop.warnings, Remark("wire", str(fl.design.margins(loop)))))

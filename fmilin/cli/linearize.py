@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,9 @@ import click
 
 from fmilin.cli import linear_models, linear_options, model_options, options
 from fmilin.cli.command import Command
-from fmilin.cli.derive import MODEL, Reading, command_option, given_options, json_switch, new_files, take
+from fmilin.cli.derive import MODEL, Reading, command_option, json_switch, new_files, take
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.request import Request, request_of
+from fmilin.cli.request import request_of
 from fmilin.cli.spectrum import compare, one, require_model
 from fmilin.formats import codec_for, listed
 from fmilin.loading.request import is_fmu
@@ -33,7 +32,8 @@ class Snapshots:
         flag="--snapshots",
         metavar="T1,T2,...",
         reading=Reading(str, linear_models.snapshot_times),
-        conflicts="--simulate-to --simulate-until --one-sided --at-singularity --formulation --plot",
+        conflicts="--simulate-to --simulate-until --one-sided --at-singularity --formulation --plot --open --loop-at "
+        "--sensitivity-at --as-cosimulated --tangent-only",
         because="Snapshots are several linear models along the motion from the point.",
     )
     table: Path | None = command_option(
@@ -105,12 +105,11 @@ def command(
         **given,
     )
     # Of the models that have equations, in files that carry them; one side of a kink has no descriptor system.
-    shows_equations = not times and not is_fmu(model) and "--one-sided" not in request.given
+    shows_equations = not (times or cut.wanted or is_fmu(model) or "--one-sided" in request.given)
     descriptor = shows_equations and (as_json or any(codec_for(path, "linear model").is_complete for path in files))
     request = replace(request, how=replace(request.how, descriptor=descriptor))
     how = coupled.request(stepping, order)
-    if cut.wanted:
-        cut.check(_options_beside_a_cut(request, is_cosimulated=coupled.as_cosimulated))
+    _reject_options_without_meaning(cut, is_cosimulated=coupled.as_cosimulated, is_on_tangent=request.tangent_only)
     if times:
         linear_models.check_files(files, times)
     conditioning = steps.conditioning()
@@ -146,10 +145,11 @@ def command(
     return request.work(job)
 
 
-def _options_beside_a_cut(request: Request, *, is_cosimulated: bool) -> Sequence[str]:
-    """Return the options on the command line that do not go with a cut wire."""
-    return (
-        *given_options("how", "stepping", "choices", "snapshots"),
-        *(["--as-cosimulated"] if is_cosimulated else []),
-        *(["--tangent-only"] if request.tangent_only else []),
-    )
+def _reject_options_without_meaning(cut: linear_options.Cut, *, is_cosimulated: bool, is_on_tangent: bool) -> None:
+    """Raise UsageError if an option of a linearization has no meaning beside what else is asked for."""
+    if is_cosimulated:
+        linear_options.reject_options(linear_models.REASONS_AGAINST_COSIMULATION, "--as-cosimulated")
+    if is_on_tangent:
+        linear_options.reject_options(linear_models.reasons_against_tangent(), "--tangent-only")
+    if cut.wanted:
+        cut.check()

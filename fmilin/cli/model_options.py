@@ -124,7 +124,7 @@ class Replacement(Discovery):
     tangent_only: bool = switch(
         "Find the directions of motion from numbers, without constraints.",
         MODEL,
-        conflicts="--discover --constraint --constraints",
+        conflicts="--discover --constraint --constraints --open --loop-at --sensitivity-at --as-cosimulated",
     )
 
     @property

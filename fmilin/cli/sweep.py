@@ -15,7 +15,7 @@ from fmilin.cli.command import Command
 from fmilin.cli.derive import MODEL, Reading, json_switch, new_file, new_files, switch, take
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.linear_options import linearization_options
+from fmilin.cli.linear_options import linearization_options, reasons_against, reject_options
 from fmilin.cli.options import named, number
 from fmilin.cli.request import request_of
 from fmilin.cli.translation import in_options
@@ -112,6 +112,8 @@ def command(model: str, points: Sweep, delivery: Delivery, **given: Any) -> int:
     A point that fails is marked with its reason. Status 0 when at least one point is good, 5 when none is.
     """
     checked_families(delivery.output)
+    if points.loop_at:
+        reject_options(reasons_against("loop_transfer"), "--loop-at")
     request = request_of(model, **given)
 
     def job(runner: JobRunner) -> None:

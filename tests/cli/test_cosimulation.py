@@ -104,7 +104,7 @@ def test_info_says_how_it_can_be_stepped(run: Run, hidden: Path, controller: Pat
     ("options", "status", "said"),
     [
         (("--step", "-1"), 2, "communication step is -1 s"),
-        (("--step", "nan"), 2, "'step' is not a number (NaN)"),
+        (("--step", "nan"), 2, "--step nan: the value must be finite"),
         (("--order", "0"), 2, "order of 0 is none"),
         (("--order", "2", "--method", "direct"), 2, "--order is for models identified"),
         (("--way", "step"), 2, "It declares no states"),

@@ -27,8 +27,8 @@ def test_margins_on_the_command_line(run: Run) -> None:
         (["--loop-at", "plnt.u"], "'plnt.u' is not a wire of 'system'. Did you mean 'plant.u'"),
         (["--loop-at", "plant.u", "--sensitivity-at", "plant.u"], "two different results"),
         (["--continuous"], "--continuous goes with --loop-at or --sensitivity-at"),
-        (["--loop-at", "plant.u", "--inputs", "plant.u"], "--inputs does not go with --loop-at"),
-        (["--open", "plant.u", "--discretize", "zoh", "--snapshots", "1,2"], "--snapshots does not go with --open"),
+        (["--loop-at", "plant.u", "--inputs", "plant.u"], "--inputs has no meaning with --loop-at"),
+        (["--open", "plant.u", "--snapshots", "1,2"], "--snapshots and --open exclude each other"),
     ],
 )
 def test_what_cannot_be_asked_on_the_command_line(run: Run, options: list[str], words: str) -> None:

@@ -1,0 +1,147 @@
+"""Commands that linearize have the same options, and each changes what the linear model of one point is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.cli.linear_options import flags_of
+from fmilin.cli.main import program
+from fmilin.models import OdeModel
+from fmilin.options import Linearization, describe
+from fmilin.options.functions import WITHOUT_MEANING
+from tests.cli.conftest import Run
+
+FUNCTIONS = {
+    "linearize": "linearize",
+    "sweep": "sweep",
+    "report": "linearize",
+    "plot": "linearize",
+    "audit": "linearize",
+    "explore": "linearize",
+    "floquet": "linearize_periodic",
+    "explain": "explain",
+}
+"""What each command that linearizes calls."""
+
+MODELS = """
+from fmilin.models import FunctionModel, OdeModel
+
+def count(t, x, u):
+    return round(50 * x[0]) / 50
+
+encoder = FunctionModel("encoder", {"x": 0.3, "v": 0.0}, lambda t, x, u: [x[1], -2 * x[0]], outputs={"y": count})
+kink = OdeModel("kink", {"x": "v", "v": "-k*x - 0.3*abs(v) + u"}, inputs=["u"], parameters={"k": 2.0})
+mathieu = OdeModel("Mathieu", {"x": "v", "v": "-(1.2 + 0.3*cos(2*time))*x"})
+"""
+
+
+def options_of(command: str) -> set[str]:
+    found = program.get_command(click.Context(program), command)
+    assert found is not None
+    return {name for parameter in found.params for name in parameter.opts}
+
+
+@pytest.mark.parametrize(("command", "function"), FUNCTIONS.items())
+def test_a_command_has_every_option_that_has_a_meaning_in_its_function(command: str, function: str) -> None:
+    names = options_of(command)
+    for described in describe(Linearization):
+        if described.keyword == "descriptor":  # which the format of a file decides
+            continue
+        flags = set(flags_of(described.keyword))
+        if described.keyword in WITHOUT_MEANING[function] or (command, described.keyword) == ("audit", "one_sided"):
+            own = {"--method", "--way", "--step"} if command == "floquet" else set()  # --method is the integrator
+            assert not (flags - own) & names
+        else:
+            assert flags <= names
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "reason"),
+    [
+        ("floquet", "--lifted", "A motion is followed by integration"),
+        ("floquet", "--at-singularity", "A motion that passes a singular configuration has no linear model there"),
+        ("floquet", "--basis", "Formulations are of single points"),
+        ("audit", "--one-sided", "The second way of an audit takes derivatives on both sides"),
+        ("explain", "--parameters", "Whether a channel is zero does not depend on it"),
+        ("explain", "--hold-modes", "always keeps inaccurate entries and the present modes"),
+    ],
+)
+def test_an_option_without_meaning_is_rejected_with_the_reason(
+    run: Run, command: str, option: str, reason: str
+) -> None:
+    done = run(command, "fmilin.systems:cartesian_pendulum", option)
+    assert done.status == 2
+    assert done.is_one_paragraph()
+    assert f"{option} has no meaning in 'fmilin {command}'" in done.err
+    assert reason in done.err
+
+
+PENDULUM = "fmilin.systems:cartesian_pendulum"
+LINKAGE = "fmilin.systems:four_bar"
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "values", "options"),
+    [
+        ("models.py:kink", "x", [0.0, 0.5], ["--one-sided", "left"]),
+        ("models.py:kink", "x", [0.0, 0.5], ["--one-sided", "right"]),
+        ("models.py:encoder", "x", [0.301, 0.52], ["--keep-inaccurate"]),
+        (LINKAGE, "phi", [1.0, 1.2], ["--coordinates", "tangent"]),
+        (LINKAGE, "phi", [1.0, 1.2], ["--formulation", "mcs", "--basis", "svd"]),
+        (LINKAGE, "phi", [1.0, 1.2], ["--hold-modes", "--derivatives", "exact"]),
+    ],
+)
+def test_a_sweep_with_an_option_is_linearize_with_it_at_every_point(
+    run: Run, model: str, name: str, values: list[float], options: list[str]
+) -> None:
+    Path("models.py").write_text(MODELS, encoding="utf-8")
+    done = run("sweep", model, "--vary", f"{name}={values}", *options, "--json")
+    assert done.status == 0, done.err
+    for point, value in zip(json.loads(done.out)["points"], values, strict=True):
+        single = run("linearize", model, "--set", f"{name}={value}", *options, "--json")
+        assert single.status == 0, single.err
+        expected = json.loads(single.out)
+        assert point["ok"]
+        eigenvalues = np.array(point["eigenvalues"]) @ [1, 1j]
+        np.testing.assert_allclose(
+            np.sort_complex(eigenvalues), np.sort_complex(np.array(expected["eigenvalues"]) @ [1, 1j]), atol=1e-9
+        )
+        if model.startswith("models.py"):  # the coordinates are the states
+            for matrix in ("A", "B", "C", "D"):
+                np.testing.assert_allclose(point[matrix], expected[matrix], atol=1e-9)
+
+
+@pytest.mark.parametrize(("side", "damping"), [("left", 0.3), ("right", -0.3)])
+def test_one_sided_derivatives_at_a_kink(run: Run, side: str, damping: float) -> None:
+    """At v = 0 the damping of the model is -0.3 |v|: its derivative is 0.3 on the left and -0.3 on the right."""
+    Path("models.py").write_text(MODELS, encoding="utf-8")
+    A = [[0.0, 1.0], [-2.0, damping]]
+    swept = json.loads(run("sweep", "models.py:kink", "--vary", "u=[0]", "--one-sided", side, "--json").out)
+    np.testing.assert_allclose(swept["points"][0]["A"], A, atol=1e-8)
+    single = json.loads(run("linearize", "models.py:kink", "--one-sided", side, "--json").out)
+    np.testing.assert_allclose(single["A"], A, atol=1e-8)
+
+
+def test_a_picture_is_drawn_of_an_inaccurate_linear_model_where_it_is_wanted(run: Run) -> None:
+    Path("models.py").write_text(MODELS, encoding="utf-8")
+    arguments = ["plot", "models.py:encoder", "--kind", "sparsity", "-o", "picture.svg"]
+    assert run(*arguments).status == 5
+    assert run(*arguments, "--keep-inaccurate").status == 0
+
+
+def test_floquet_takes_the_options_of_linear_models_along_a_motion(run: Run) -> None:
+    Path("models.py").write_text(MODELS, encoding="utf-8")
+    arguments = ["floquet", "models.py:mathieu", "--period", "3.141592653589793", "--points", "16", "--json"]
+    done = run(*arguments, "--derivatives", "differences")
+    assert done.status == 0, done.err
+    model = OdeModel("Mathieu", {"x": "v", "v": "-(1.2 + 0.3*cos(2*time))*x"})
+    orbit = fl.periodic_orbit(model, period=np.pi)
+    floquet = fl.linearize_periodic(model, orbit, points=16, derivatives="differences").floquet()
+    multipliers = np.array(json.loads(done.out)["multipliers"]) @ [1, 1j]
+    np.testing.assert_allclose(np.sort_complex(multipliers), np.sort_complex(floquet.multipliers), rtol=1e-9)
