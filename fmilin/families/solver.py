@@ -27,6 +27,7 @@ from fmilin.model.stepping import Stepped
 from fmilin.signals import FloatArray
 from fmilin.trimming.procedure import point_of, search
 from fmilin.trimming.request import PointRequest, TrimRequest
+from fmilin.trimming.sensitivity import make_parameters_adjustable
 
 OPEN_MODELS = 4  # models with other parameters that stay open
 WORTH_A_STACK = 3  # points of a run that are left: fewer are computed one by one
@@ -67,6 +68,8 @@ class Solver:
                 self._refuse_unless_parameter(name, first[name])
         if plan.how.inputs is not None:
             chosen_inputs(self.base.inputs, plan.how.inputs)
+        if plan.how.parameters:
+            make_parameters_adjustable(self.base, self.base.start, plan.how.parameters)
         for name in plan.how.independent or ():
             if "=" not in name and self.base.states.find_signed(name) is None:
                 self.base.states.index_of(name, "a state of the model")

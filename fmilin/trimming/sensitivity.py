@@ -10,7 +10,7 @@ M, whose errors are what the same of second order leaves, and rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -79,6 +79,39 @@ def add_parameter_derivatives(
     return replace(linear, derivatives=derivatives, warnings=remarks)
 
 
+def make_parameters_adjustable(
+    model: Model, point: OperatingPoint, names: Sequence[str]
+) -> tuple[Model, OperatingPoint]:
+    """Return the model and the point with parameters as inputs if the model can only be differentiated by inputs.
+
+    A model whose equations have all these parameters is returned as it is.
+
+    Raises
+    ------
+    UnknownNameError, UsageError
+        When a name is not a parameter of the model.
+    """
+    inputs = [name for name in names if name not in model.parameters]
+    if not inputs:
+        return model, point
+    if model.moves_parameters:
+        try:
+            return with_parameters_as_inputs(model, point, inputs)
+        except UnknownNameError as error:
+            if error.name in inputs and model.parameters:  # of a system: not of the member that is an FMU
+                raise UnknownNameError.among(error.name, model.parameters, "a parameter of a member") from None
+            raise UnknownNameError(
+                f"{error} What is a number inside an FMU cannot be varied: build it with that parameter.",
+                name=error.name,
+            ) from None
+    if not model.parameters:
+        raise UsageError(
+            f"'{model.info.name}' has no parameters that can be changed: '{inputs[0]}' is none. Describe the "
+            "model with parameters={...}; an FMU has those that it was built with."
+        )
+    raise UnknownNameError.among(inputs[0], model.parameters, f"a parameter of '{model.info.name}'")
+
+
 @dataclass(frozen=True, eq=False)
 class _Branch:
     """A point and how it moves with parameters, which are inputs of the model where these are what can be changed."""
@@ -99,25 +132,9 @@ class _Branch:
         request: Request,
         graph: GraphDerivatives | None,
     ) -> _Branch:
-        inputs = [name for name in request.parameters if name not in model.parameters]
-        if inputs and model.moves_parameters:
-            try:
-                adjustable, at = with_parameters_as_inputs(model, point, inputs)
-            except UnknownNameError as error:
-                if error.name in inputs and model.parameters:  # of a system: not of the member that is an FMU
-                    raise UnknownNameError.among(error.name, model.parameters, "a parameter of a member") from None
-                raise UnknownNameError(
-                    f"{error} What is a number inside an FMU cannot be varied: build it with that parameter.",
-                    name=error.name,
-                ) from None
+        adjustable, at = make_parameters_adjustable(model, point, request.parameters)
+        if adjustable is not model:
             return cls(adjustable, at, linear, request)
-        if inputs:
-            if not model.parameters:
-                raise UsageError(
-                    f"'{model.info.name}' has no parameters that can be changed: '{inputs[0]}' is none. Describe the "
-                    "model with parameters={...}; an FMU has those that it was built with."
-                )
-            raise UnknownNameError.among(inputs[0], model.parameters, f"a parameter of '{model.info.name}'")
         return cls(model, point, linear, request, graph)
 
     def value(self, name: str) -> float:

@@ -237,3 +237,8 @@ def test_a_linear_model_that_fits_no_family_says_what_differs(second: fl.LinearM
     builder = FamilyBuilder(grid_over({"k": [1.0, 2.0]}))
     builder.add_all(outcome_of(k, linear) for k, linear in enumerate((fl.linearize(oscillator()), second)))
     assert said in builder.family().reasons[1]
+
+
+def test_an_unknown_parameter_of_derivatives_is_rejected_before_the_first_point() -> None:
+    with pytest.raises(fl.UnknownNameError, match=r"'foo' is not a parameter of 'four_bar'\. Known: m, k"):
+        fl.sweep(four_bar(), {"phi": [1.0, 1.5]}, parameters=["foo"])
