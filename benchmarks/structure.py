@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeGuard
 from unittest.mock import patch
 
@@ -26,6 +27,7 @@ from fmilin.codegen.compiler import CompilationBudget
 from fmilin.models.mechanism import Mechanism
 from fmilin.options import DESCRIBED, describe
 from tests.test_import_paths import DOCUMENTED_MODULES
+from tests.typing.checkers import check_sources, count_unresolved_imports, list_mistakes
 
 PACKAGE = Path(fmilin.__file__).parent
 ROOT = PACKAGE.parent
@@ -50,6 +52,7 @@ def main() -> None:
     tests = sorted((ROOT / "tests").rglob("test_*.py"))
     tests_of_internals = [path for path in tests if imports_internals(ast.parse(path.read_text(encoding="utf-8")))]
     rows = [
+        *check_types(),
         ["Python lines", f"{lines:,}", ""],
         ["modules", str(len(files)), ""],
         ["packages at the top", str(len(packages)), ""],
@@ -104,6 +107,25 @@ def measure_ratios(model: Mechanism, points: list[fl.OperatingPoint], coordinate
             rounds=3,
         )
     return [f"{1e6 * recursion / len(points):.0f} us", *(f"{time / recursion:.2f}" for time in others)]
+
+
+def check_types() -> list[list[str]]:
+    """Return what mypy and pyright report of documentation, examples and deliberate mistakes; it takes a minute."""
+    with TemporaryDirectory() as folder:
+        _, complaints = check_sources(Path(folder))
+    mistakes = list_mistakes()
+    rows = []
+    for checker, unresolved in count_unresolved_imports(complaints).items():
+        verdict = "kept" if unresolved == 0 else "MISSED"
+        rows.append([f"documented imports that {checker} does not resolve", str(unresolved), f"0: {verdict}"])
+    for checker in ("mypy", "pyright"):
+        lines = {c.line for c in complaints if c.checker == checker and c.module == "mistakes.py"}
+        reported = len(lines & mistakes)
+        verdict = "kept" if reported == len(mistakes) else "MISSED"
+        rows.append(
+            [f"deliberate mistakes that {checker} reports", f"{reported} of {len(mistakes)}", f"all: {verdict}"]
+        )
+    return rows
 
 
 def find_imports() -> Graph:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.typing.checkers import Complaint, check_sources, count_unresolved_imports
+from tests.typing.checkers import Complaint, check_sources, count_unresolved_imports, list_mistakes
 from tests.typing.sources import CASES
 
 pytest.importorskip("pyright", reason="pyright is not installed")
@@ -35,8 +35,7 @@ def test_code_of_documentation_and_examples_has_no_error_of_types(complaints: li
 def test_a_type_checker_reports_each_deliberate_mistake_and_nothing_else(
     complaints: list[Complaint], checker: str
 ) -> None:
-    text = (CASES / "mistakes.py").read_text(encoding="utf-8")
-    expected = {number for number, line in enumerate(text.splitlines(), 1) if re.search(r"# mistake: \w", line)}
+    expected = list_mistakes()
     assert len(expected) == 20
     reported = {c.line for c in complaints if c.checker == checker and c.module == "mistakes.py"}
     assert reported == expected
