@@ -251,7 +251,7 @@ def _words(value: ast.expr, kind: str) -> list[str] | None:
             return _words_of_list(items, kind)
         case (ast.Dict(keys=keys, values=values), "assignments" | "assignment lists" | "special"):
             pairs = zip(keys, values, strict=True)
-            return [_quoted(f"{_name(key)}={_side(item)}") for key, item in pairs if key is not None] or None
+            return [_quoted(f"{_name(key)}{_side(item)}") for key, item in pairs if key is not None] or None
         case (ast.Tuple(elts=[low, high]), "range"):
             return [f"{_plain(low)}:{_plain(high)}"]
         case _:
@@ -293,14 +293,16 @@ def _word(value: ast.expr, kind: str) -> str | None:
 
 
 def _side(value: ast.expr) -> str:
-    """Return what stands on the right of ``NAME=``: a value, LO:HI, or a list of values."""
+    """Return what stands behind a name: nothing for dots, else ``=`` with a value, LO:HI, or a list of values."""
     match value:
+        case ast.Constant(value=dots) if dots is ...:
+            return ""
         case ast.Tuple(elts=sides):
-            return ":".join(_plain(side) for side in sides)
+            return f"={':'.join(_plain(side) for side in sides)}"
         case ast.List(elts=items):
-            return f"[{','.join(_plain(item) for item in items)}]"
+            return f"=[{','.join(_plain(item) for item in items)}]"
         case _:
-            return _plain(value)
+            return f"={_plain(value)}"
 
 
 def _plain(value: ast.expr) -> str:

@@ -186,8 +186,8 @@ class Conditioning:
             )
         forms = {
             "modal=True": self.modal,
-            f"balance={self.balance!r}": self.balance,
-            f"states={list(self.states)!r}": self.states,
+            "balance=...": self.balance,
+            "states=[...]": self.states,
         }
         if len(given := [f"Conditioning({form})" for form, wanted in forms.items() if wanted]) > 1:
             raise UsageError(

@@ -318,7 +318,7 @@ def point_of(model: Model, request: PointRequest) -> OperatingPoint:
         return operating_point(model, values, time=request.time, project=request.project)
     if states := [name for name in values if model.states.has(name)]:
         raise UsageError(
-            f"settings={{{states[0]!r}: {values[states[0]]:g}}} contradicts saved=, a point that has all states. Leave "
+            f"settings={{{states[0]!r}: ...}} contradicts saved=, a point that has all states. Leave "
             "one of them out, or trim from there: fl.trim(model)."
         )
     point = saved.on(model)

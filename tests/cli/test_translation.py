@@ -200,6 +200,7 @@ def test_a_command_without_the_option_is_pointed_to_the_command_that_does_it() -
         ("parameters={'L': VALUE} or parameters=['L']", "--set L=VALUE or --parameters L"),
         ("constraints=['x - y', 'gap']", '--constraint "x - y" --constraint gap'),
         ("constraints=[...]", "--constraint"),
+        ("settings={'x': ...} contradicts saved=", "--set x contradicts --point"),
         ("Start elsewhere (guess=), or release it (free=).", "Start elsewhere (--guess), or release it (--free)."),
         ("stepping=fl.Stepping(lifted=True, step=0.1);", "--lifted --step 0.1;"),
         ("fmu=FmuOptions(most_bytes=...)", "--unpack-limit"),

@@ -163,7 +163,7 @@ def test_contradictions_are_refused() -> None:
         Conditioning(hold="zoh")
     with pytest.raises(UsageError, match="takes a method and a sample time"):
         Conditioning(sample_time=1.0)
-    with pytest.raises(UsageError, match=r"leave Conditioning\(modal=True\) or Conditioning\(balance='norms'\) out"):
+    with pytest.raises(UsageError, match=r"leave Conditioning\(modal=True\) or Conditioning\(balance=\.\.\.\) out"):
         Conditioning(modal=True, balance="norms")
     with pytest.raises(UsageError, match=r"Conditioning\(order=-1\): an order is not negative"):
         Conditioning(order=-1)
