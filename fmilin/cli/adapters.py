@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fmilin.cli.command import Command
-from fmilin.cli.derive import json_switch, take
+from fmilin.cli.derive import json_switch, options_of_commands, take
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.model_options import DEBUG, Debugging
 from fmilin.errors import FmilinError
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Shown:
     """How the adapters are shown."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fmilin.cli.command import Command
-from fmilin.cli.derive import MODEL, OPTIONS, command_option, json_switch, take
+from fmilin.cli.derive import MODEL, OPTIONS, command_option, json_switch, options_of_commands, take
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options
 from fmilin.cli.model_options import POINT_OPTIONS, Carrying, Discovery, model_options
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from fmilin.auditing.result import Audit
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Options:
     """What is audited with, and how it is shown."""
 

@@ -1,13 +1,13 @@
 """``fmilin build MODEL -o FILE.fmu``: a native description as a nonlinear FMU."""
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import click
 
 from fmilin.cli.command import Command
-from fmilin.cli.derive import MODEL, OPTIONS, required_file, switch, take
+from fmilin.cli.derive import MODEL, OPTIONS, options_of_commands, required_file, switch, take
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_options import FmuWriting
 from fmilin.cli.model_options import DEBUG, SOURCE_OPTIONS, Debugging, source_options
@@ -16,7 +16,7 @@ from fmilin.loading.request import is_fmu
 from fmilin.options import SourceOptions
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Output:
     """Where the FMU goes, and what it has."""
 

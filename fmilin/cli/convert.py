@@ -1,12 +1,12 @@
 """``fmilin convert LINEAR... -o FILE``: between the formats of linear models, made smaller or sampled on the way."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import click
 
 from fmilin.cli.command import Command
-from fmilin.cli.derive import OPTIONS, command_option, required_files, take
+from fmilin.cli.derive import OPTIONS, command_option, options_of_commands, required_files, take
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_options import FileWriting, Steps, conditioned
 from fmilin.cli.model_options import DEBUG, Debugging
@@ -15,7 +15,7 @@ from fmilin.errors import UsageError
 from fmilin.export.files import checked_families, dumps, dumps_each, is_family, load, load_family
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Output:
     """Where the linear models go."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fmilin.cli.command import Command
-from fmilin.cli.derive import MODEL, OPTIONS, command_option, json_switch, new_file, take, together
+from fmilin.cli.derive import MODEL, OPTIONS, command_option, json_switch, new_file, options_of_commands, take, together
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.model_options import FMU_OPTIONS, RUNNING, SOURCE_OPTIONS
 from fmilin.cli.request import at_point, request_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MOST_LINES, LONGEST = 60, 300  # of what is told on the way
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Search:
     """How constraints are looked for, and where they go."""
 

@@ -1,14 +1,13 @@
 """``fmilin examples``: the examples that come with fmilin, and copies of them to run and to change."""
 
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 import fmilin
 from fmilin.cli.command import Command
-from fmilin.cli.derive import OPTIONS, command_option, take
+from fmilin.cli.derive import OPTIONS, command_option, options_of_commands, take
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.model_options import DEBUG, Debugging
 from fmilin.errors import UnknownNameError, UsageError
@@ -34,7 +33,7 @@ def names(folder: Path) -> dict[str, str]:
     return headings
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Copy:
     """Where an example is copied to."""
 

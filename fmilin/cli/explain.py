@@ -1,13 +1,13 @@
 """``fmilin explain MODEL --input u --output y``: why a channel is zero."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import click
 
 import fmilin as fl
 from fmilin.cli.command import Command
-from fmilin.cli.derive import MODEL, OPTIONS, command_option, json_switch, take
+from fmilin.cli.derive import MODEL, OPTIONS, command_option, json_switch, options_of_commands, take
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options
 from fmilin.cli.model_options import POINT_OPTIONS, Carrying, Discovery, model_options
@@ -16,7 +16,7 @@ from fmilin.cli.translation import in_options
 from fmilin.errors import UsageError
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Channel:
     """What is explained."""
 

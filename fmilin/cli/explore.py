@@ -6,7 +6,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,10 @@ import click
 
 from fmilin.cli import model_options
 from fmilin.cli.command import Command
-from fmilin.cli.derive import MODEL, OPTIONS, switch, take
+from fmilin.cli.derive import MODEL, OPTIONS, options_of_commands, switch, take
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_options import linearization_options
-from fmilin.cli.request import Request, completed, open_model, request_of
+from fmilin.cli.request import Request, completed, open_model, refuse_points, request_of
 from fmilin.errors import ModelError, UsageError
 from fmilin.formats import is_named_as
 from fmilin.loading.request import is_fmu, is_system
@@ -42,7 +42,7 @@ class _Explore(Command):
         return super().parse_args(ctx, args)
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Opening:
     """How the page is opened."""
 
@@ -71,7 +71,11 @@ def command(model: str, opening: Opening, **given: Any) -> int:
             raise UsageError("'fmilin explore' needs NiceGUI: pip install 'fmilin[explore]'.") from None
         from fmilin.explore.server import serve
 
-        subject = _of_family(model) if is_named_as(model, "family") else _of_model(completed(request), typed, runner)
+        if is_named_as(model, "family"):
+            refuse_points(model, request, None)
+            subject = _of_family(model)
+        else:
+            subject = _of_model(completed(request), typed, runner)
         serve(partial(Page, subject), f"fmilin: {subject.title}", partial(_open, browser=not opening.no_browser))
 
     return work(job, isolate=False, debug=request.running.debug)  # an FMU runs in a command of its own

@@ -18,6 +18,7 @@ from fmilin.cli.derive import (
     json_switch,
     new_file,
     new_files,
+    options_of_commands,
     take,
 )
 from fmilin.cli.duration import progress_bar
@@ -44,7 +45,7 @@ MOST_POINTS = 512  # phases that are taken without being asked for
 FINE = 1e-8  # error of the exponents, times the period, at which no more phases are taken
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Results:
     """What varies, at how many phases the model is linearized, and where the results go."""
 

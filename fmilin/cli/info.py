@@ -1,7 +1,6 @@
 """``fmilin info MODEL``: what is in a model."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import click
 
 import fmilin as fl
 from fmilin.cli.command import Command
-from fmilin.cli.derive import MODEL, OPTIONS, json_switch, switch, take
+from fmilin.cli.derive import MODEL, OPTIONS, json_switch, options_of_commands, switch, take
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.model_options import SOURCE_OPTIONS, TIMEOUT, UNPACK_LIMIT, Running, source_options
 from fmilin.errors import UsageError
@@ -18,7 +17,7 @@ from fmilin.options import FmuOptions, SourceOptions
 from fmilin.sandbox.limits import Limits, sandbox_report
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Options:
     """What is shown."""
 

@@ -19,6 +19,7 @@ from fmilin.cli.derive import (
     command_option,
     given_options,
     new_file,
+    options_of_commands,
     switch,
     take,
     together,
@@ -65,7 +66,7 @@ def _three_numbers(text: str, option: str) -> Any:
 PENALTY = Reading(str, _three_numbers)
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class FormulationChoices:
     """What a formulation of Lagrange's equations can be told."""
 
@@ -182,7 +183,7 @@ def _range(text: str, option: str) -> Any:
     return options.floats(text, ":", refusal, 2) or None
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Steps:
     """What stands on the command line about what is done to a linear model."""
 
@@ -215,7 +216,7 @@ class Steps:
 
     def conditioning(self) -> Conditioning | None:
         """Return what the options ask for; None when they ask for nothing."""
-        if self == Steps():
+        if vars(self) == vars(Steps()):
             return None
         from fmilin.reduction.minimal import Conditioning
 
@@ -255,7 +256,7 @@ def _platforms(text: str, option: str) -> tuple[str, ...]:
     return platforms
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class FmuWriting:
     """How an FMU is written."""
 
@@ -272,7 +273,7 @@ class FmuWriting:
     )
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class FileWriting(FmuWriting):
     """How a linear model is written."""
 
@@ -309,7 +310,7 @@ class Wanted:
     plot: Path | None
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Coupled:
     """What stands on the command line about a system of several members."""
 
@@ -343,7 +344,7 @@ class Coupled:
         return Wanted(stepping.step, master, order, self.plot)
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Cut:
     """Which loop of a system is cut, and which transfer function there is wanted."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import click
 
 from fmilin.cli import linear_models, linear_options, model_options, options
 from fmilin.cli.command import Command
-from fmilin.cli.derive import MODEL, Reading, command_option, json_switch, new_files, take
+from fmilin.cli.derive import MODEL, Reading, command_option, json_switch, new_files, options_of_commands, take
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.request import request_of
 from fmilin.cli.spectrum import compare, one, require_model
@@ -20,7 +20,7 @@ from fmilin.options import Stepping
 from fmilin.options.groups import POINT
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Snapshots:
     """Where along a motion the model is linearized."""
 
@@ -47,7 +47,7 @@ class Snapshots:
     )
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Results:
     """Where the linear model goes."""
 

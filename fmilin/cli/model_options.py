@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fmilin.cli import options
-from fmilin.cli.derive import MESSAGES, Decorator, Reading, command_option, switch, take, together
+from fmilin.cli.derive import MESSAGES, Decorator, Reading, command_option, options_of_commands, switch, take, together
 from fmilin.cli.job_runner import Job, work
 from fmilin.errors import UsageError
 from fmilin.loading.request import is_fmu, is_system
@@ -24,14 +23,14 @@ GIB = 2**30
 NO_CONSTRAINTS = "Treat all states as independent, as other tools do."
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Debugging:
     """What a command shows of its failures."""
 
     debug: bool = switch("Show tracebacks.", MESSAGES)
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Running(Debugging):
     """Where and within which limits a model runs, and what is said meanwhile."""
 
@@ -84,7 +83,7 @@ class Running(Debugging):
         )
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Declaration:
     """What becomes of the constraints that a model declares."""
 
@@ -101,7 +100,7 @@ class Declaration:
         return False
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Discovery(Declaration):
     """What becomes of the constraints of a model, declared or not."""
 
@@ -117,7 +116,7 @@ class Discovery(Declaration):
         return self.no_constraints or self.discover
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Replacement(Discovery):
     """What stands in the place of the constraints of a model."""
 
@@ -138,14 +137,14 @@ class Replacement(Discovery):
         return self.tangent_only
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Trimming:
     """Whether the point is an equilibrium or a steady motion."""
 
     trim: bool = switch("Find the equilibrium nearest to the point first.", POINT)
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Carrying:
     """Where the nonlinear model runs before it is linearized."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from fmilin.cli.derive import (
     CommandLineOption,
     Reading,
     command_option,
+    options_of_commands,
     required_file,
     switch,
     take,
@@ -60,7 +61,7 @@ def _orders(text: str, option: str) -> tuple[float, ...]:
     return options.floats(text, ",", f"{option} '{text}' are no numbers. Write for example {option} 1,2,4.")
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Drawing:
     """What is to be drawn, and how."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import click
 
 from fmilin.cli import model_options
 from fmilin.cli.command import Command
-from fmilin.cli.derive import MODEL, OPTIONS, command_option, required_file, switch, take
+from fmilin.cli.derive import MODEL, OPTIONS, command_option, options_of_commands, required_file, switch, take
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options
 from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_of, verified
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fmilin.model.interface import Model
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Page:
     """What stands on the page."""
 

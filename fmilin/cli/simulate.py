@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import click
 import fmilin as fl
 from fmilin.cli import model_options
 from fmilin.cli.command import Command
-from fmilin.cli.derive import INPUTS_OVER_TIME, MODEL, OPTIONS, command_option, new_file, take
+from fmilin.cli.derive import INPUTS_OVER_TIME, MODEL, OPTIONS, command_option, new_file, options_of_commands, take
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.request import at_point, request_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fmilin.simulation.trajectory import Trajectory
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Results:
     """What the motion is compared with, and where it goes."""
 

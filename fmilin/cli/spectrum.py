@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from fmilin.cli.command import Command
-from fmilin.cli.derive import MODEL, OPTIONS, command_option, json_switch, new_file, take
+from fmilin.cli.derive import MODEL, OPTIONS, command_option, json_switch, new_file, options_of_commands, take
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_options import FormulationChoices
 from fmilin.cli.model_options import DEBUG, Debugging
@@ -100,7 +100,7 @@ def _at(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
     return model, rest.point
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Eigenvalues:
     """Which eigenvalues are computed, and what is shown of them."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import click
 
 from fmilin.cli import model_options
 from fmilin.cli.command import Command
-from fmilin.cli.derive import MODEL, Reading, json_switch, new_file, new_files, switch, take
+from fmilin.cli.derive import MODEL, Reading, json_switch, new_file, new_files, options_of_commands, switch, take
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_options import linearization_options, reasons_against, reject_options
@@ -84,7 +83,7 @@ def _number(text: str, where: str) -> float:
 VARY = Reading(str, axes_of, is_repeatable=True)
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Delivery:
     """Where the family goes, and when that is a success."""
 

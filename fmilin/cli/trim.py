@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import click
 
 from fmilin.cli import model_options
 from fmilin.cli.command import Command
-from fmilin.cli.derive import FILES, MODEL, Reading, command_option, json_switch, take
+from fmilin.cli.derive import FILES, MODEL, Reading, command_option, json_switch, options_of_commands, take
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.options import NewFile
 from fmilin.cli.request import open_model, request_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fmilin.trimming.report import TrimmedPoint
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Results:
     """Where the point goes."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fmilin.cli.command import Command
-from fmilin.cli.derive import MODEL, json_switch, new_file, take
+from fmilin.cli.derive import MODEL, json_switch, new_file, options_of_commands, take
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.model_options import model_options
 from fmilin.cli.request import open_beside, request_of, verified
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from fmilin.linear_model.verification import Verification
 
 
-@dataclass(frozen=True)
+@options_of_commands
 class Results:
     """What is shown of the comparison."""
 

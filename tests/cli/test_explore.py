@@ -19,9 +19,10 @@ import pytest
 
 import fmilin as fl
 from fmilin.cli.explore import _line
-from fmilin.cli.model_options import Running, TrimOptions
+from fmilin.cli.model_options import Running, Trimming
 from fmilin.cli.request import request_of
 from fmilin.explore.page import Choice
+from fmilin.trimming.request import PointRequest, TrimRequest
 from tests.browser import Browser, browsing, needs_chromium
 from tests.cli.conftest import Run
 
@@ -155,7 +156,11 @@ def test_the_page_ends_with_its_parent() -> None:
 def test_typed_values_give_way_to_those_of_the_sliders() -> None:
     typed = ["m.toml", "--trim", "--set", "k=1", "--fix=q=2,f=3", "--free", "u"]
     request = request_of(
-        "m.toml", Running(), trim=True, settings={"k": 1.0}, trimming=TrimOptions({"q": 2.0, "f": 3.0})
+        "m.toml",
+        running=Running(),
+        point=PointRequest(settings={"k": 1.0}),
+        trimming=Trimming(trim=True),
+        problem=TrimRequest({"q": 2.0, "f": 3.0}),
     )
     assert _line(request, typed, Choice({}), "") == ["fmilin", "linearize", *typed]
     line = _line(request, typed, Choice({"q": 2.5, "a,b": 1.0}, ("q",), projects=True), ".mat")
