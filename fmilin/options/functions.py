@@ -202,7 +202,7 @@ def merge_options(function: str, linearization: Linearization | None, keywords: 
             raise TypeError(_unexpected(function, keyword))
         if keyword in values:
             raise UsageError(
-                f"{function}() is given '{keyword}' twice, as a keyword and in 'linearization'. Leave one of them out."
+                f"{function}() is given {keyword}= twice, as a keyword and in linearization=. Leave one of them out."
             )
         values[keyword] = value
     reject_without_meaning(function, values)
@@ -219,7 +219,7 @@ def reject_without_meaning(function: str, values: Mapping[str, object]) -> None:
     defaults = {description.keyword: description.default for description in describe(Linearization)}
     for keyword, because in WITHOUT_MEANING[function].items():
         if keyword in values and values[keyword] is not None and values[keyword] != defaults[keyword]:
-            raise UsageError(f"'{keyword}' has no meaning in {function}(). {because} Leave it out.")
+            raise UsageError(f"{keyword}= has no meaning in {function}(). {because} Leave it out.")
 
 
 def takes_linearization(function: F) -> F:

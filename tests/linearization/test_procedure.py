@@ -198,9 +198,9 @@ def test_a_point_off_the_manifold_is_refused() -> None:
 
 
 def test_unknown_choices_are_refused() -> None:
-    with pytest.raises(fl.UsageError, match="use partition or tangent"):
+    with pytest.raises(fl.UsageError, match="must be 'partition' or 'tangent', and is 'qr'"):
         fl.linearize(pendulum(), coordinates="qr")
-    with pytest.raises(fl.UsageError, match="use auto, exact or differences"):
+    with pytest.raises(fl.UsageError, match="must be 'auto', 'exact' or 'differences', and is 'forward'"):
         fl.linearize(pendulum(), derivatives="forward")
 
 

@@ -111,21 +111,21 @@ def test_an_option_without_meaning_is_rejected_with_the_reason(name: str, keywor
     options = fl.Linearization(**{keyword: EXAMPLES[keyword]})
     with pytest.raises(fl.UsageError) as caught:
         option_classes.merge_options(name, options, {})
-    assert str(caught.value) == f"'{keyword}' has no meaning in {name}(). {because} Leave it out."
+    assert str(caught.value) == f"{keyword}= has no meaning in {name}(). {because} Leave it out."
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_an_option_that_is_given_twice_is_an_error(name: str) -> None:
     keyword = next(k for k in KEYWORDS if k not in WITHOUT_MEANING[name])
     options = fl.Linearization(**{keyword: EXAMPLES[keyword]})
-    with pytest.raises(fl.UsageError, match=rf"{name}\(\) is given '{keyword}' twice, as a keyword and in"):
+    with pytest.raises(fl.UsageError, match=rf"{name}\(\) is given {keyword}= twice, as a keyword and in"):
         option_classes.merge_options(name, options, {keyword: EXAMPLES[keyword]})
 
 
 def test_errors_reach_the_caller_of_a_function() -> None:
-    with pytest.raises(fl.UsageError, match=r"linearize\(\) is given 'outputs' twice"):
+    with pytest.raises(fl.UsageError, match=r"linearize\(\) is given outputs= twice"):
         fl.linearize(KINK, linearization=fl.Linearization(outputs=["x"]), outputs=["v"])
-    with pytest.raises(fl.UsageError, match=r"'formulation' has no meaning in loop_transfer\(\)"):
+    with pytest.raises(fl.UsageError, match=r"formulation= has no meaning in loop_transfer\(\)"):
         fl.loop_transfer(loop(SWING), "plant.F", linearization=fl.Linearization(formulation="mcs"))
     with pytest.raises(TypeError, match=r"unexpected keyword argument 'indepndent'.*'independent'"):
         fl.linearize(KINK, indepndent=["x"])  # type: ignore[call-arg]
@@ -134,11 +134,11 @@ def test_errors_reach_the_caller_of_a_function() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"coordinates": "polar"}, "'coordinates' must be 'partition' or 'tangent', and is 'polar'"),
-        ({"derivatives": "guess"}, "'derivatives' must be 'auto', 'exact' or 'differences', and is 'guess'"),
-        ({"one_sided": "up"}, "'one_sided' must be 'left' or 'right', and is 'up'"),
-        ({"formulation": "mcs", "coordinates": "tangent"}, "'formulation' and 'coordinates' exclude each other"),
-        ({"descriptor": True, "one_sided": "left"}, "'descriptor' and 'one_sided' exclude each other"),
+        ({"coordinates": "polar"}, "coordinates= must be 'partition' or 'tangent', and is 'polar'"),
+        ({"derivatives": "guess"}, "derivatives= must be 'auto', 'exact' or 'differences', and is 'guess'"),
+        ({"one_sided": "up"}, "one_sided= must be 'left' or 'right', and is 'up'"),
+        ({"formulation": "mcs", "coordinates": "tangent"}, "formulation= and coordinates= exclude each other"),
+        ({"descriptor": True, "one_sided": "left"}, "descriptor= and one_sided= exclude each other"),
         ({"outputs": "x"}, r"'outputs' is the text 'x', and should be a list: write \['x'\]"),
         ({"keep_inaccurate": 3}, "'keep_inaccurate' is of the type 'int'"),
     ],
