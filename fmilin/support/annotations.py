@@ -69,7 +69,7 @@ def _members(node: ast.expr, module: str) -> Iterator[Member]:
         yield from _members(node.right, module)
         return
     member = Member(node, module)
-    alias = None if member.name in PREDICATES else vars(sys.modules[module]).get(member.name)
+    alias = None if member.name in PREDICATES else _namespace(module).get(member.name)
     if isinstance(node, ast.Name) and get_origin(alias) is not None and not _names_own_class(alias):
         yield from members_of(str(alias), module)
     else:
@@ -83,9 +83,14 @@ def union_entries(node: ast.expr, module: str) -> list[Member]:
     return [Member(node, module)]
 
 
+def _namespace(module: str) -> Mapping[str, object]:
+    """Return the names in a module; none of a file that was executed without being a module, as users' files are."""
+    return vars(sys.modules[module]) if module in sys.modules else {}
+
+
 def _look_up(name: str, module: str) -> object:
     """Return what a name in a module stands for: ``()``, of which nothing is an instance, while that is not loaded."""
-    namespace = vars(sys.modules[module])
+    namespace = _namespace(module)
     if name in namespace:
         return namespace[name]
     source = _imports_for_type_checkers(module).get(name, "")
@@ -97,6 +102,8 @@ def _look_up(name: str, module: str) -> object:
 @cache
 def _imports_for_type_checkers(module: str) -> Mapping[str, str]:
     """Return the modules of the names that a module imports in ``if TYPE_CHECKING:``; none without its source."""
+    if module not in sys.modules:
+        return {}
     try:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
     except (OSError, TypeError):

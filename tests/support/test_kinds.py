@@ -7,9 +7,10 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
+import pytest
 
 import fmilin as fl
 from fmilin.simulation.inputs import InputTable
@@ -46,6 +47,14 @@ def test_subclasses_are_accepted_and_classes_of_the_same_name_are_not() -> None:
 
     assert accepts("Model", cartesian_pendulum())
     assert not accepts("Model", Model())
+
+
+def test_fields_that_a_user_adds_to_a_data_class_are_not_compared() -> None:
+    namespace: dict[str, Any] = {"Limits": fl.Limits, "__name__": "a_file_that_is_no_module"}
+    exec("class More(Limits):\n    seconds: float\n    extra: 'Unheard' = 3", namespace)
+    assert namespace["More"](seconds=2.0).seconds == 2.0
+    with pytest.raises(fl.UsageError, match=r"'seconds' is \[2\.0\]: a number is needed"):
+        namespace["More"](seconds=[2.0])
 
 
 def test_switches_may_be_of_numpy() -> None:
