@@ -214,7 +214,7 @@ def wrap_differences(differences: FloatArray, turns: FloatArray) -> FloatArray:
     return np.asarray(np.where(wraps, differences - sizes * whole_turns, differences))
 
 
-def as_numbers(given: Any, what: str) -> FloatArray:
+def as_numbers(given: object, what: str) -> FloatArray:
     """Return numbers as an array; refuse text and what else is none, as the value of ``what``."""
     try:
         array = np.asarray(given)

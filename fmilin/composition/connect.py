@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -42,6 +42,9 @@ from fmilin.options.functions import (
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.support.kinds import kinds_checked
 from fmilin.tolerances import INSEPARABLE
+
+if TYPE_CHECKING:
+    from control import StateSpace, TransferFunction
 
 
 @one_at_a_time
@@ -240,8 +243,8 @@ class HybridSystem(ConnectedModel, Hybrid):
 
 @kinds_checked
 def connect(
-    members: Mapping[str, Any],
-    connections: Iterable[Connection | Sequence[Any]] = (),
+    members: Mapping[str, Model | LinearModel | StateSpace | TransferFunction],
+    connections: Iterable[Connection | Sequence[str | float]] = (),
     *,
     inputs: Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
     outputs: Sequence[str] | Mapping[str, str] | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from fmilin.constraints.expressions import Expression, ExpressionError, parse
 from fmilin.constraints.functions import ExpressionFunctions
 from fmilin.errors import ConstraintError, UnknownNameError
 from fmilin.signals import FloatArray, Signals
+
+if TYPE_CHECKING:
+    from casadi import SX
 
 LONGEST_LABEL = 200  # characters of an expression that stands for a name in a message
 Level = Literal["position", "velocity"]
@@ -181,11 +184,12 @@ class Constraints:
             return values
         return self._functions.values(s)
 
-    def graph(self, t: Any, x: Any, u: Any, z: Any, parameters: Mapping[str, Any] | None = None) -> Any:
+    def graph(self, t: SX, x: SX, u: SX, z: SX, parameters: Mapping[str, SX] | None = None) -> SX:
         """Return g as a column of CasADi's nodes for such columns t, x, u and z, and nodes for parameters by name."""
         import casadi as ca
 
-        return self._functions.graph(ca.vertcat(t, x, u, z), parameters)
+        column: SX = self._functions.graph(ca.vertcat(t, x, u, z), parameters)
+        return column
 
     def partials(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> Partials:
         """Return the exact partial derivatives of g; at many points (..., n) with these axes in front."""

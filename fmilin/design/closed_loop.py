@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -28,13 +28,35 @@ from fmilin.simulation.run import simulate
 from fmilin.simulation.trajectory import Trajectory
 from fmilin.support.kinds import kinds_checked
 
+if TYPE_CHECKING:
+    from control import StateSpace, TransferFunction
+
+    from fmilin.linear_model.model import LinearModel
+    from fmilin.simulation.inputs import Inputs
+    from fmilin.simulation.method import Method
+    from fmilin.simulation.stabilization import Stabilization
+
 _PLANT, _REGULATOR = "plant", "regulator"
+
+
+class SimulationOptions(TypedDict, total=False):
+    """Options of :func:`fmilin.simulate` that a closed loop takes, too."""
+
+    start_time: float | None
+    step: float | None
+    inputs: Inputs | None
+    stabilization: Stabilization | str
+    method: Method | str
+    energy: str | None
+    progress: Callable[[float], None]
+    stop: Callable[[], bool]
+    formulation: Stabilization | str | None
 
 
 @kinds_checked
 def closed_loop(
     model: Model,
-    regulator: Any,
+    regulator: Regulator | LinearModel | StateSpace | TransferFunction,
     point: OperatingPoint | None = None,
     *,
     stop_time: float,
@@ -46,7 +68,7 @@ def closed_loop(
     quantization: Mapping[str, float] | None = None,
     sample_times: Mapping[str, float] | None = None,
     disturbances: Mapping[str, float | Callable[[float], float]] | None = None,
-    **simulation: Any,
+    **simulation: Unpack[SimulationOptions],
 ) -> Trajectory:
     """Return the motion of a nonlinear model under a sampled regulator, with all its inputs as they were applied.
 
@@ -121,11 +143,12 @@ def closed_loop(
     if shaken:
         simulation["inputs"] = _with(simulation.get("inputs"), {f"{n} disturbed": real.disturbances[n] for n in shaken})
     u = np.concatenate((start.inputs[[model.inputs.index_of(name) for name in others]], np.zeros(len(shaken))))
+    options: SimulationOptions = {"step": law.sample_time, **simulation}
     ran = simulate(
         system,
         OperatingPoint(start.time, start.states, u, {}),
         stop_time=stop_time,
-        **{"step": law.sample_time, **simulation},
+        **options,
     )
     observed = law.remarks if isinstance(law, KalmanRegulator | EstimatorRegulator) else ()
     return _of_plant(replace(ran, remarks=(*ran.remarks, *observed)), model, law)

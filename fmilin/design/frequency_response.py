@@ -28,7 +28,10 @@ from fmilin.support.kinds import kinds_checked
 from fmilin.support.table_repr import Sheet, TableRepr
 
 if TYPE_CHECKING:
+    from control import StateSpace, TransferFunction
     from matplotlib.figure import Figure
+
+    from fmilin.design.regulators import Regulator
 
 Complex = NDArray[np.complex128]
 Run = Callable[[Callable[[float], float], float, float], Trajectory]
@@ -73,7 +76,7 @@ def frequency_response(
     amplitude: float | Sequence[float],
     outputs: Sequence[str] | None = None,
     signal: Literal["sine", "multisine", "chirp"] = "sine",
-    regulator: Any = None,
+    regulator: Regulator | LinearModel | StateSpace | TransferFunction | None = None,
 ) -> FrequencyResponse:
     """Return the response of a nonlinear model from an input to outputs, as an instrument measures it.
 

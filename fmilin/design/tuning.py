@@ -45,13 +45,13 @@ class Tuned(TableRepr):
     _attributes = ".parameters, .controller, .disk_margins, .bandwidths, .attained"
 
     parameters: dict[str, float]  #: by name
-    controller: Any  #: from r - y to u
+    controller: control.StateSpace | control.TransferFunction  #: from r - y to u
     disk_margins: FloatArray  #: of each loop, shape (plants,)
     bandwidths: FloatArray  #: of each loop in rad/s, shape (plants,)
     attained: bool  #: whether every loop reaches the goals
-    plants: tuple[Any, ...] = ()  #: between ``input`` and ``output``, as systems of python-control
+    plants: tuple[control.StateSpace, ...] = ()  #: between ``input`` and ``output``, as systems of python-control
     #: makes the controller from the parameters, where it is one of fmilin's structures
-    structure: Callable[..., Any] | None = None
+    structure: Callable[..., control.StateSpace | control.TransferFunction] | None = None
 
     @implemented_in("fmilin.report.designs:show_tuned")
     def _print_table(self, page: Sheet) -> None: ...
@@ -60,7 +60,7 @@ class Tuned(TableRepr):
 @kinds_checked
 def tune(
     plants: LinearModel | LinearFamily | Iterable[LinearModel],
-    structure: str | Callable[..., Any],
+    structure: str | Callable[..., control.StateSpace | control.TransferFunction],
     start: Mapping[str, float],
     *,
     input: str,  # noqa: A002 - as in fl.frequency_response

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fmilin.composition.declaration import Connection, split
 from fmilin.composition.linear_member import linear_from_control
@@ -22,6 +22,9 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model
 from fmilin.support.files import write_atomically
 
+if TYPE_CHECKING:
+    from control import StateSpace, TransferFunction
+
 _BASE = "http://ssp-standard.org/SSP1/SystemStructure"
 _SSD, _SSC = f"{{{_BASE}Description}}", f"{{{_BASE}Common}}"
 ET.register_namespace("ssd", f"{_BASE}Description")
@@ -30,8 +33,8 @@ ET.register_namespace("ssc", f"{_BASE}Common")
 
 def ssp(
     path: str | Path,
-    members: Mapping[str, Any],
-    connections: Iterable[Connection | Sequence[Any]],
+    members: Mapping[str, Model | LinearModel | StateSpace | TransferFunction],
+    connections: Iterable[Connection | Sequence[str | float]],
     *,
     inputs: Mapping[str, str] | None = None,
     outputs: Mapping[str, str] | None = None,

@@ -120,7 +120,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
     #: is none
     rows: FloatArray = field(repr=False)
     ok: NDArray[np.bool_] = field(repr=False)  #: shape (\*shape)
-    reasons: NDArray[Any] = field(repr=False)  #: shape (\*shape); why there is none; else empty
+    reasons: NDArray[np.object_] = field(repr=False)  #: shape (\*shape); why there is none; else empty
     choices: tuple[Choice, ...] = field(repr=False)  #: of coordinates and derivatives
     #: shape (number of points,); which of the choices belongs to each point; -1 where there is no linear model
     chosen: NDArray[np.intp] = field(repr=False)
@@ -380,7 +380,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
         ...
 
     @implemented_in("fmilin.design.margins:family_margins")
-    def margins(self) -> NDArray[Any]:
+    def margins(self) -> NDArray[np.object_]:
         r"""Return :func:`fmilin.design.margins` of every loop (``fl.sweep(..., loop_at=)``), shape (\*shape)."""
         ...
 

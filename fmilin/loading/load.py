@@ -49,7 +49,7 @@ def load(
     time: float | None = None,
     interface: str | None = None,
     fmu: FmuOptions | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> Model:
     """Return the model behind ``source``; close it, or use it in a ``with`` statement: an FMU holds files, a library.
 

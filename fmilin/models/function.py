@@ -25,8 +25,9 @@ from fmilin.numerics.factors import DenseFactors, Factors, require_regular
 from fmilin.signals import FloatArray, Signal, Signals, as_numbers
 from fmilin.support.kinds import containers_checked
 
-Array = NDArray[Any]
-Function = Callable[[float, Array, Array], Any]
+Array = NDArray[Any]  # of doubles, or complex for a complex step
+Values = complex | Array | Sequence[complex]
+Function = Callable[[float, Array, Array], Values]
 """(t, x, u) -> values; x (N,) and u (nu,) are real, or complex for a complex step."""
 
 STEP = 1e-30
@@ -85,7 +86,7 @@ class FunctionModel(NativeModel):
         rates: Function,
         *,
         inputs: Sequence[str] | Signals = (),
-        outputs: Mapping[str, Callable[[float, Array, Array], Any]] | None = None,
+        outputs: Mapping[str, Function] | None = None,
         constraints: Sequence[str | Constraint] = (),
         parameters: Mapping[str, float] | None = None,
         analytic: bool = False,
@@ -135,7 +136,7 @@ class _FunctionEngine(NativeEngine):
                 position = i if self.algebraic is None else self.algebraic.kept[i]
                 return lambda _t, x, _u: x[position]
             case ("rate", i):
-                return lambda t, x, u: self.rates(t, x, u)[i]
+                return lambda t, x, u: np.asarray(self.rates(t, x, u))[i]
             case ("input", i):
                 return lambda _t, _x, u: u[i]
         function: Function = quantity.source

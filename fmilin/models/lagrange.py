@@ -38,6 +38,8 @@ from fmilin.signals import rate_unit
 from fmilin.support.kinds import containers_checked
 
 if TYPE_CHECKING:
+    from sympy import Matrix
+
     from fmilin.model.equations import SparseEquations
     from fmilin.models.large import LargeEquations
 
@@ -78,7 +80,7 @@ class LagrangeModel(SymbolicModel):
         self,
         name: str,
         coordinates: Mapping[Name, Name],
-        mass_matrix: Any,
+        mass_matrix: Matrix | Sequence[Sequence[Expr]],
         forces: Sequence[Expr],
         *,
         constraints: Sequence[Expr | SymbolicConstraint] = (),

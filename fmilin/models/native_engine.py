@@ -95,7 +95,7 @@ class NativeEngine(ABC):
         return None
 
     @cached_property
-    def point_codes(self) -> dict[tuple[tuple[str, ...], ...], Any]:
+    def point_codes(self) -> dict[tuple[tuple[str, ...], ...], CompiledVisits]:
         """What :mod:`fmilin.models.native_engine` keeps for the models of this engine, by names of quantities."""
         return {}
 

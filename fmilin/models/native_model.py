@@ -246,7 +246,16 @@ class NativeModel(Model):
         system = self.engine.in_graph(self._chosen, [self._quantity(name) for name in self._observed_names()])
         return None if system is None else system.with_inputs(self._input_indices)
 
-    def discrete_along(self, points: Sequence[OperatingPoint], dt: float, **options: Any) -> DiscreteModels:
+    def discrete_along(
+        self,
+        points: Sequence[OperatingPoint],
+        dt: float,
+        *,
+        independent: Sequence[str] | None = None,
+        integrator: str = "rk4",
+        steps: int = 1,
+        threads: int = 1,
+    ) -> DiscreteModels:
         """Return A_k, B_k, c_k of y_(k+1) = A_k y_k + B_k u_k + c_k, as :func:`fmilin.models.discrete.discrete_along`.
 
         >>> from fmilin.systems import cartesian_pendulum
@@ -257,7 +266,9 @@ class NativeModel(Model):
         """
         from fmilin.models.discrete import discrete_along
 
-        return discrete_along(self, points, dt, **options)
+        return discrete_along(
+            self, points, dt, independent=independent, integrator=integrator, steps=steps, threads=threads
+        )
 
     @kinds_checked
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:

@@ -39,6 +39,8 @@ from fmilin.support.kinds import containers_checked, require_containers
 from fmilin.tolerances import RANK, ROUNDED_COEFFICIENT
 
 if TYPE_CHECKING:
+    from sympy import Matrix
+
     from fmilin.models.dae.model import DaeModel
 
 
@@ -103,7 +105,7 @@ class OdeModel(SymbolicModel):
         parameters: Mapping[Name, float] | None = None,
         outputs: Mapping[str, Expr] | None = None,
         constraints: Sequence[Expr | SymbolicConstraint | Constraint] = (),
-        mass_matrix: Any | None = None,
+        mass_matrix: Matrix | Sequence[Sequence[Expr]] | None = None,
         algebraic: Mapping[Name, Expr] | None = None,
         start: Mapping[Name, float] | None = None,
         labels: Labels | None = None,
@@ -134,7 +136,7 @@ class OdeModel(SymbolicModel):
             written |= {"labels": labels or Labels(), "mass_matrix": mass_matrix}
             self.engine.as_written = AsWritten(name, equations, written)
 
-    def with_parameters(self, values: Mapping[str, float]) -> Any:
+    def with_parameters(self, values: Mapping[str, float]) -> Self:
         """Return the same model with other parameter values, a DaeModel where these make the mass matrix singular."""
         changed = super().with_parameters(values)
         written = changed.engine.as_written
@@ -143,7 +145,7 @@ class OdeModel(SymbolicModel):
         given = {**written.given, "parameters": changed.parameters}
         given["start"] = {signal.name: signal.start for signal in (*changed.states, *changed.engine.inputs)}
         dae = as_dae(written.name, written.equations, given)
-        return changed if dae is None else dae.chosen_as(changed)
+        return changed if dae is None else cast("Self", dae.chosen_as(changed))
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,7 @@ class Method:
 
     def solver(
         self, f: Rates, t: float, z: FloatArray, end: float, *, sizes: FloatArray, first_step: float | None = None
-    ) -> Any:
+    ) -> integrate.OdeSolver:
         """Return scipy's ``OdeSolver`` for z' = f(t, z) from (t, z) to ``end``; by default f sets the first step."""
         if self.name == "RK4":
             return FixedRungeKutta4(f, t, z, end, step=self.longest_step)

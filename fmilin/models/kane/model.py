@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from fmilin.models.symbolic import SymbolicModel
 from fmilin.signals import FloatArray
 from fmilin.support.kinds import containers_checked
 from fmilin.tolerances import REFUSED
+
+if TYPE_CHECKING:
+    from sympy.physics.mechanics import KanesMethod, LagrangesMethod
 
 AT_ONCE = 256  # points of a path that are computed together
 
@@ -106,7 +109,7 @@ class KaneModel(SymbolicModel):
     @classmethod
     def from_sympy(
         cls,
-        method: Any,
+        method: KanesMethod | LagrangesMethod,
         *,
         name: str = "mechanism",
         inputs: Sequence[Name] | None = None,
@@ -201,7 +204,7 @@ class KaneModel(SymbolicModel):
 
     def linearize_symbolic(
         self,
-        values: Mapping[Name, Any] | None = None,
+        values: Mapping[Name, Expr] | None = None,
         *,
         independent: Sequence[str] | None = None,
         simplify: bool = True,

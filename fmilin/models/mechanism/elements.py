@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -276,7 +276,7 @@ class Sensor(Part, kind="sensor"):
             raise ModelError(f"The coordinate of {self.where} must be 0, 1, 2 or 3: a quaternion has four.")
 
     @classmethod
-    def three(cls, name: str, quantity: Quantity, of: str, point: Any = ZERO) -> tuple[Sensor, Sensor, Sensor]:
+    def three(cls, name: str, quantity: Quantity, of: str, point: Vector = ZERO) -> tuple[Sensor, Sensor, Sensor]:
         """Return sensors ``name.x``, ``name.y``, ``name.z`` along the three axes."""
         x, y, z = (
             replace(cls(f"{name}.{c}", quantity, of, point), axis=axis)

@@ -34,7 +34,7 @@ class Placement:
     position: Vector = (0.0, 0.0, 0.0)  # the origin, in m
     # 3 x 3 numbers, its columns are the axes of the frame; :meth:`from_rpy`, :meth:`from_axis` and
     # :meth:`from_quaternion` build it
-    rotation: Any = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+    rotation: Sequence[Sequence[float]] | NDArray[np.float64] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "position", vector(self.position, "The position of a frame"))
