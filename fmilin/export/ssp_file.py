@@ -33,7 +33,7 @@ ET.register_namespace("ssc", f"{_BASE}Common")
 
 def ssp(
     path: str | Path,
-    members: Mapping[str, Model | LinearModel | StateSpace | TransferFunction],
+    members: Mapping[str, Model | LinearModel | StateSpace | TransferFunction | str | Path],
     connections: Iterable[Connection | Sequence[str | float]],
     *,
     inputs: Mapping[str, str] | None = None,

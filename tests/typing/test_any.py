@@ -22,8 +22,8 @@ REASONS: dict[str, dict[str, str]] = {
         "fmilin.formulations.ConstrainedForm": "B C K M Phi_q",
         "fmilin.formulations.Motion": "Phi_q_dot gamma_q gamma_v",
     },
-    "names and expressions in equations: texts, numbers or objects of sympy, which has no types; a union of them as the "
-    "key of a mapping would reject variables that are mappings of texts alone": {
+    "names and expressions in equations: texts, numbers or objects of sympy, which has no types; a union of them as "
+    "the key of a mapping would reject variables that are mappings of texts alone": {
         "fmilin.models.DaeModel.__init__": "algebraic equations inputs outputs parameters start states",
         "fmilin.models.KaneEquations": "f_0 f_1 f_2 f_3 f_4 f_a f_c f_v multipliers q u",
         "fmilin.models.KaneModel.__init__": "inputs outputs parameters start",
