@@ -35,8 +35,14 @@ class Running(Debugging):
     """Where and within which limits a model runs, and what is said meanwhile."""
 
     no_isolation: bool = switch("Load the FMU in this process instead of a child.", FMU_PROCESS)
+    # limits() says what is wrong with values that are not finite.
     timeout: float = command_option(
-        TIMEOUT, "Seconds that a single call of the FMU may take; 0: no limit.", FMU_PROCESS, "number", metavar="S"
+        TIMEOUT,
+        "Seconds that a single call of the FMU may take; 0: no limit.",
+        FMU_PROCESS,
+        "number",
+        metavar="S",
+        reading=Reading(float, shows_default=True),
     )
     memory: float | None = command_option(
         None,
@@ -44,6 +50,7 @@ class Running(Debugging):
         FMU_PROCESS,
         "number",
         metavar="GIB",
+        reading=Reading(float),
     )
     allow_read: tuple[Path, ...] = command_option((), "A file or folder that the FMU may read.", FMU_PROCESS, "paths")
     allow_env: tuple[str, ...] = command_option(
