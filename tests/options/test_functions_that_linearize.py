@@ -356,6 +356,12 @@ def test_a_loop_has_derivatives_by_parameters_of_members() -> None:
     np.testing.assert_allclose(family.derivatives[name].A[1], d.A, atol=1e-9)
 
 
+def test_a_sweep_of_loops_rejects_what_a_loop_does_not_take() -> None:
+    system = loop(with_output(SWING, "-k*sin(x) - v + F"))
+    with pytest.raises(fl.UsageError, match=r"formulation= has no meaning in loop_transfer\(\)"):
+        fl.sweep(system, {"plant.k": [2.0]}, loop_at="plant.F", formulation="mcs")
+
+
 def test_an_opened_system_has_the_signals_that_are_chosen() -> None:
     system = loop(with_output(SWING, "-k*sin(x) - v + F"))
     linear = fl.opened(system, "plant.F", inputs=["plant.F"], outputs=["der(plant.v)"])
