@@ -171,11 +171,11 @@ def _descriptions(keyword: str) -> tuple[Description, ...]:
             return tuple(d for d in describe(Linearization) if d.keyword == keyword)
 
 
-def reject_options(reasons: Mapping[str, str], beside: str) -> None:
+def reject_options(reasons: Mapping[str, str], present_flag: str) -> None:
     """Raise UsageError if an option on the command line has no meaning beside another one."""
     for flag in given_options("how", "choices", "stepping"):
         if flag in reasons:
-            raise UsageError(f"{flag} has no meaning with {beside}. {reasons[flag]} Leave it out.")
+            raise UsageError(f"{flag} has no meaning with {present_flag}. {reasons[flag]} Leave it out.")
 
 
 def _range(text: str, option: str) -> Any:
