@@ -106,8 +106,7 @@ def holds_any(annotation: ast.expr, module: object) -> bool:
     """Whether an annotation names Any or an alias of Any; ``np.integer[Any]``, of any width, does not count."""
     exempt: set[int] = set()
     for node in ast.walk(annotation):
-        is_attribute = isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute)
-        if is_attribute and ast.unparse(node.value) in ("np.integer", "np.floating"):
+        if isinstance(node, ast.Subscript) and ast.unparse(node.value) in ("np.integer", "np.floating"):
             exempt |= {id(part) for part in ast.walk(node)}
     names = [node for node in ast.walk(annotation) if isinstance(node, ast.Name) and id(node) not in exempt]
     return any(node.id == "Any" or getattr(module, node.id, None) is Any for node in names)
