@@ -43,7 +43,7 @@ def test_a_channel_that_answers() -> None:
 
 def test_the_remark_points_to_it() -> None:
     linear = fl.linearize(PLANTED["two equations apart"].make())
-    assert any("fmilin explain" in str(w) for w in linear.warnings if w.kind == "no-response")
+    assert any("fl.explain_zeros(model)" in str(w) for w in linear.warnings if w.kind == "no-response")
 
 
 def test_on_the_command_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
