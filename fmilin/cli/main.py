@@ -125,7 +125,8 @@ def _run(given: list[str]) -> int:
     except click.ClickException as error:
         context = error.ctx if isinstance(error, click.UsageError) else None
         text = " ".join(error.format_message().split()).rstrip(".")
-        sys.stderr.write(f"fmilin: {text}. See '{context.command_path if context else 'fmilin'} --help'.\n")
+        end = "" if text.endswith("?") else "."
+        sys.stderr.write(f"fmilin: {text}{end} See '{context.command_path if context else 'fmilin'} --help'.\n")
         return 2
     except click.Abort as error:  # what click makes of an interrupt, or of a deadline
         return failure(error.__cause__ or error, debug="--debug" in given)
