@@ -21,7 +21,6 @@ from fmilin.cli import options
 from fmilin.errors import UsageError
 from fmilin.formats import Holds, listed, suffixes
 from fmilin.options import Description, describe
-from fmilin.options.groups import POINT
 from fmilin.support.files import check_writable
 from fmilin.support.option import METAVARS, Kind, Option
 
@@ -204,17 +203,6 @@ def new_file_reading(kinds: Sequence[str]) -> Reading:
         return path
 
     return Reading(options.NewFile(kinds), check)
-
-
-INPUTS_OVER_TIME: Path | None = command_option(
-    None,
-    "Inputs over time: a column 'time', and one per input.",
-    POINT,
-    "path",
-    flag="--input",
-    metavar="FILE.csv",
-)
-"""A field for ``--input``."""
 
 
 class DerivedOption(click.Option):

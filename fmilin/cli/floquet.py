@@ -11,7 +11,6 @@ import click
 from fmilin.cli import model_options
 from fmilin.cli.command import Command
 from fmilin.cli.derive import (
-    INPUTS_OVER_TIME,
     MODEL,
     Reading,
     command_option,
@@ -58,7 +57,7 @@ class Results:
         metavar="NAME=FROM:TO:COUNT",
         reading=Reading(str, axes_of, is_repeatable=True),
     )
-    inputs: Path | None = INPUTS_OVER_TIME
+    inputs: Path | None = model_options.INPUTS_OVER_TIME
     points: int | None = command_option(
         None, "Phases; 64, and more where the multipliers need them.", MOTION, "integer", metavar="M"
     )

@@ -23,6 +23,17 @@ GIB = 2**30
 NO_CONSTRAINTS = "Treat all states as independent, as other tools do."
 
 
+INPUTS_OVER_TIME: Path | None = command_option(
+    None,
+    "Inputs over time: a column 'time', and one per input.",
+    POINT,
+    "path",
+    flag="--input",
+    metavar="FILE.csv",
+)
+"""A field for ``--input``."""
+
+
 @options_of_commands
 class Debugging:
     """What a command shows of its failures."""

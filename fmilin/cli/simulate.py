@@ -11,7 +11,7 @@ import click
 import fmilin as fl
 from fmilin.cli import model_options
 from fmilin.cli.command import Command
-from fmilin.cli.derive import INPUTS_OVER_TIME, MODEL, OPTIONS, command_option, new_file, options_of_commands, take
+from fmilin.cli.derive import MODEL, OPTIONS, command_option, new_file, options_of_commands, take
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.request import at_point, request_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class Results:
     """What the motion is compared with, and where it goes."""
 
-    inputs: Path | None = INPUTS_OVER_TIME
+    inputs: Path | None = model_options.INPUTS_OVER_TIME
     against: Path | None = command_option(
         None,
         f"Compare with a linear model: {listed('linear model', complete=True)}",
