@@ -16,9 +16,10 @@ from fmilin.export.python_control import legal_name
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.report.page import Page, as_html, as_text
+from fmilin.report.page import as_html, as_text
 from fmilin.report.table import cut_list, print_fact
 from fmilin.signals import FloatArray
+from fmilin.support.table_repr import Sheet
 
 if TYPE_CHECKING:
     import control
@@ -41,7 +42,7 @@ class NonlinearView:
     def _repr_html_(self) -> str:
         return as_html(self._show)
 
-    def _show(self, page: Page) -> None:
+    def _show(self, page: Sheet) -> None:
         system = self.system
         y = [f"{n} = {v:.8g}" for n, v in zip(system.state_labels, self.start.tolist(), strict=True)]
         u = [f"{n} = {v:.8g}" for n, v in zip(system.input_labels, self.inputs.tolist(), strict=True)]

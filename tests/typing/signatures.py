@@ -105,8 +105,9 @@ def parsed_source(thing: type | Callable[..., object]) -> ast.stmt | None:
 def holds_any(annotation: ast.expr, module: object) -> bool:
     """Whether an annotation names Any or an alias of Any; ``np.integer[Any]``, of any width, does not count."""
     exempt: set[int] = set()
-    for node in ast.walk(annotation):
-        if isinstance(node, ast.Subscript) and ast.unparse(node.value) in ("np.integer", "np.floating"):
-            exempt |= {id(part) for part in ast.walk(node)}
+    subscripts = [node for node in ast.walk(annotation) if isinstance(node, ast.Subscript)]
+    for subscript in subscripts:
+        if ast.unparse(subscript.value) in ("np.integer", "np.floating"):
+            exempt |= {id(part) for part in ast.walk(subscript)}
     names = [node for node in ast.walk(annotation) if isinstance(node, ast.Name) and id(node) not in exempt]
     return any(node.id == "Any" or getattr(module, node.id, None) is Any for node in names)
