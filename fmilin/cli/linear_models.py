@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import fmilin as fl
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.linear_options import Cut, Wanted, flags_of, reasons_against
+from fmilin.cli.linear_options import Cut, Wanted, reasons_against
 from fmilin.cli.options import checked_outputs, floats
 from fmilin.errors import UsageError
 from fmilin.export.files import check_output, dumps
 from fmilin.formats import is_named_as
 from fmilin.options import Linearization, Stepping, describe
-from fmilin.options.functions import KEYWORDS, WITHOUT_MEANING
+from fmilin.options.functions import WITHOUT_MEANING
 from fmilin.options.functions import given_options as given_keywords
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model, OperatingPoint
 
-
-TANGENT_KEYWORDS = ("independent", "inputs", "outputs", "derivatives")
-"""What a linear model on the tangent space that numbers show depends on."""
 
 # The step, the order of the members and the choice of signals are those of the co-simulation.
 _OF_THE_COSIMULATION = {"--inputs", "--outputs", *(d.option for d in describe(Stepping))}
@@ -51,8 +48,7 @@ def linearize_cosimulation(
     model = model.with_interface(request.how.inputs, request.how.outputs)
     if len(point.inputs) != len(model.inputs):  # those that were not chosen stand at their start values
         point = replace(point, inputs=model.start.inputs)
-    without = WITHOUT_MEANING["cosimulated"]
-    how = Linearization(**{k: v for k, v in given_keywords(request.how).items() if k not in without})
+    how = _with_a_meaning_in("cosimulated", request.how)
     cosimulation = fl.cosimulated(
         model, point, step=wanted.step, master=wanted.master, order=wanted.order, linearization=how
     )
@@ -76,11 +72,10 @@ def _deliver(cosimulation: Any, wanted: Wanted, files: Sequence[Path], runner: J
         runner.print_shown(show_cosimulation, cosimulation)
 
 
-def reasons_against_tangent() -> dict[str, str]:
-    """Return why options have no meaning where the directions of motion come from numbers alone, by option."""
-    because = "The directions of motion come from one Jacobian of all states."
-    others = [keyword for keyword in KEYWORDS if keyword not in TANGENT_KEYWORDS]
-    return dict.fromkeys((flag for keyword in others for flag in flags_of(keyword)), because)
+def _with_a_meaning_in(function: str, how: Linearization) -> Linearization:
+    """Return the options that a function takes, without those that the command adds for the formats of files."""
+    without = WITHOUT_MEANING[function]
+    return Linearization(**{k: v for k, v in given_keywords(how).items() if k not in without})
 
 
 def snapshot_times(text: str | None, option: str = "--snapshots") -> tuple[float, ...]:
@@ -182,8 +177,8 @@ def linear_model(request: Request, runner: JobRunner, cut: Cut | None = None) ->
     if request.tangent_only:
         from fmilin.discovery.tangent import linearize_on_tangent
 
-        named = {keyword: getattr(request.how, keyword) for keyword in TANGENT_KEYWORDS}
-        return linearize_on_tangent(model, point, **named), point
+        how = _with_a_meaning_in("linearize_on_tangent", request.how)
+        return linearize_on_tangent(model, point, linearization=how), point
     return linearize_as(model, point, request.how), point
 
 

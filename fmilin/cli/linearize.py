@@ -150,6 +150,6 @@ def _reject_options_without_meaning(cut: linear_options.Cut, *, is_cosimulated: 
     if is_cosimulated:
         linear_options.reject_options(linear_models.REASONS_AGAINST_COSIMULATION, "--as-cosimulated")
     if is_on_tangent:
-        linear_options.reject_options(linear_models.reasons_against_tangent(), "--tangent-only")
+        linear_options.reject_options(linear_options.reasons_against("linearize_on_tangent"), "--tangent-only")
     if cut.wanted:
         cut.check()

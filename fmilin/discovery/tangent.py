@@ -6,6 +6,7 @@ A in the span of the first, and w B = 0. The tangent space is their common kerne
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Unpack
 
 import numpy as np
 from scipy import linalg
@@ -15,8 +16,13 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
 from fmilin.linearization.dependence import dependent_combinations
-from fmilin.linearization.procedure import linearize
+from fmilin.linearization.procedure import linearize_as
+from fmilin.linearization.request import Request
+from fmilin.manifold.operating_points import start_of
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.visits import one_at_a_time
+from fmilin.options import Linearization
+from fmilin.options.functions import TangentOptions, takes_linearization
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EQUILIBRIUM, REFUSED
 
@@ -24,20 +30,37 @@ NULL = 1e-7  # singular values, of the largest, that are zero; more where A has 
 WIDEST = 1e-2  # the same at most: beyond that nothing can be said
 
 
+@one_at_a_time
+@takes_linearization
 def linearize_on_tangent(
     model: Model,
     point: OperatingPoint | None = None,
     *,
-    independent: Sequence[str] | None = None,
-    inputs: Sequence[str] | None = None,
-    outputs: Sequence[str] | None = None,
-    derivatives: str = "auto",
+    linearization: Linearization | None = None,
+    **options: Unpack[TangentOptions],
 ) -> LinearModel:
-    """Return a linear model in states that move independently, by numbers at the point alone, constraints left out."""
+    """Return a linear model in states that move independently, by numbers at the point alone, constraints left out.
+
+    Parameters
+    ----------
+    model : Model
+    point : OperatingPoint, optional
+        An equilibrium; where the model starts by default.
+    linearization : Linearization, optional
+        How the Jacobian of all states is computed; its options may be keywords instead.
+    """
+    request = Request.of("linearize_on_tangent", linearization, options)
+    if request.stepping is not None and request.stepping.lifted:
+        raise UsageError(
+            "The directions of motion are found from a continuous linear model, and lifted=True makes a discrete one. "
+            "Leave it out."
+        )
+    independent = request.independent
+    of_all_states = replace(request, independent=None)
     free = model.with_constraints([])
-    point = free.start if point is None else point
-    full = linearize(free, point, inputs=inputs, outputs=outputs, derivatives=derivatives)
-    every = full if inputs is None else linearize(free, point, derivatives=derivatives)
+    point = start_of(free) if point is None else point
+    full = linearize_as(free, point, of_all_states)
+    every = full if request.inputs is None else linearize_as(free, point, replace(of_all_states, inputs=None))
     sizes = full.states.scales(full.y0)
     if float(np.abs(full.f0 / sizes).max(initial=0.0)) > EQUILIBRIUM:
         raise NumericalError(

@@ -34,11 +34,8 @@ class Plan:
     def __post_init__(self) -> None:
         if self.continuous and not self.loop_at:
             raise UsageError("A continuous approximation is one of loops. Name a wire with loop_at=.")
-        if self.loop_at:  # signals of the closed system may be chosen all the same, for its points
-            options = given_options(self.how)
-            reject_without_meaning(
-                "loop_transfer", {n: v for n, v in options.items() if n not in ("inputs", "outputs")}
-            )
+        if self.loop_at:
+            reject_without_meaning("loop_transfer", given_options(self.how))
         trim, guess = self.point.trim, self.point.guess
         for other, what in ((trim.fixed if trim else {}, "fixed"), (self.point.settings, "set")):
             if both := [name for name in self.grid.axes if name in other]:

@@ -59,6 +59,12 @@ class BoxOptions(AccuracyOptions, total=False):
     outputs: Sequence[str] | None
 
 
+class TangentOptions(BoxOptions, total=False):
+    """What linear models on a tangent space that is found from numbers take."""
+
+    stepping: Stepping | None
+
+
 class LoopOptions(CoordinateOptions, total=False):
     """What linear models of loops take."""
 
@@ -144,6 +150,13 @@ _SAMPLED_LOOP = {
     "descriptor": "A sampled loop is a discrete model.",
     "parameters": "Derivatives by parameters are of continuous models.",
 }
+_TANGENT = {
+    "coordinates": "Coordinates on a tangent space that is found from numbers are states of the model.",
+    "at_singularity": "At a singular configuration the directions of motion do not follow from one Jacobian.",
+    "formulation": "A formulation takes the constraints of the model, which are left out.",
+    "descriptor": "A descriptor system has the constraints of the model, which are left out.",
+    "parameters": "How directions of motion change with parameters does not follow from numbers at one point.",
+}
 _EXPLANATION = {
     "independent": _ZERO_IN_EVERY,
     "coordinates": _ZERO_IN_EVERY,
@@ -168,6 +181,7 @@ WITHOUT_MEANING: Mapping[str, Mapping[str, str]] = {
         "inputs": "Multipliers do not depend on the choice of inputs.",
         "outputs": "Multipliers do not depend on the choice of outputs.",
     },
+    "linearize_on_tangent": _TANGENT,
     "loop_transfer": _LOOP,
     "sensitivity": _CLOSED_LOOP,
     "complementary_sensitivity": _CLOSED_LOOP,

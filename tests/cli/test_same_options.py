@@ -145,3 +145,27 @@ def test_floquet_takes_the_options_of_linear_models_along_a_motion(run: Run) -> 
     floquet = fl.linearize_periodic(model, orbit, points=16, derivatives="differences").floquet()
     multipliers = np.array(json.loads(done.out)["multipliers"]) @ [1, 1j]
     np.testing.assert_allclose(np.sort_complex(multipliers), np.sort_complex(floquet.multipliers), rtol=1e-9)
+
+
+def test_the_tangent_space_takes_the_options_of_its_jacobian(run: Run) -> None:
+    Path("models.py").write_text(MODELS, encoding="utf-8")
+    arguments = ["linearize", "models.py:kink", "--tangent-only", "--json"]
+    done = run(*arguments)
+    assert done.status == 5
+    assert "--one-sided left" in done.err
+    for side, damping in (("left", 0.3), ("right", -0.3)):
+        linear = json.loads(run(*arguments, "--one-sided", side, "--keep-inaccurate", "--hold-modes").out)
+        np.testing.assert_allclose(linear["A"], [[0.0, 1.0], [-2.0, damping]], atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [("--coordinates", "are states of the model"), ("--parameters", "does not follow from numbers at one point")],
+)
+def test_the_tangent_space_rejects_an_option_with_the_reason(run: Run, option: str, reason: str) -> None:
+    Path("models.py").write_text(MODELS, encoding="utf-8")
+    value = "tangent" if option == "--coordinates" else "k"
+    done = run("linearize", "models.py:kink", "--tangent-only", option, value)
+    assert done.status == 2
+    assert f"{option} has no meaning with --tangent-only" in done.err
+    assert reason in done.err

@@ -13,7 +13,8 @@ import pytest
 
 import fmilin as fl
 from fmilin.composition.system import ConnectedModel
-from fmilin.models import OdeModel
+from fmilin.discovery.tangent import linearize_on_tangent
+from fmilin.models import FunctionModel, OdeModel
 from fmilin.options import WITHOUT_MEANING, describe
 from fmilin.options import functions as option_classes
 from fmilin.options.functions import KEYWORDS
@@ -22,8 +23,9 @@ from tests.by_hand import FunctionModel as HandModel
 from tests.by_hand import Parts
 from tests.identification.toys import Toy, oscillators
 
+IN_MODULES: Mapping[str, Callable[..., Any]] = {"linearize_on_tangent": linearize_on_tangent}
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    name: getattr(fl, name, None) or getattr(fl.design, name) for name in WITHOUT_MEANING
+    name: IN_MODULES.get(name) or getattr(fl, name, None) or getattr(fl.design, name) for name in WITHOUT_MEANING
 }
 KEYWORD_CLASSES = {
     "linearize": "LinearizationOptions",
@@ -31,6 +33,7 @@ KEYWORD_CLASSES = {
     "linearize_along": "LinearizationOptions",
     "linearize_periodic": "PeriodicOptions",
     "floquet_chart": "CoordinateOptions",
+    "linearize_on_tangent": "TangentOptions",
     "loop_transfer": "LoopOptions",
     "sensitivity": "CoordinateOptions",
     "complementary_sensitivity": "CoordinateOptions",
@@ -57,7 +60,7 @@ def test_public_functions_with_a_linearization_are_those_of_the_table() -> None:
     public |= {name: getattr(fl.design, name) for name in fl.design.__all__}
     functions = {name: thing for name, thing in public.items() if inspect.isfunction(thing)}
     taking = {name for name, thing in functions.items() if "linearization" in inspect.signature(thing).parameters}
-    assert taking == set(WITHOUT_MEANING)
+    assert taking | IN_MODULES.keys() == set(WITHOUT_MEANING)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -242,6 +245,9 @@ class Stuck(HandModel):
     def event_indicators(self, t: float, x: Any, u: Any) -> Any:
         return np.array([x[0], -x[0]])
 
+    def with_constraints(self, constraints: Any) -> Stuck:
+        return self
+
 
 def stuck() -> Stuck:
     return Stuck(Parts(["x"], [0.0], lambda t, x, u: -2 * x))
@@ -311,6 +317,48 @@ def test_options_travel_to_the_processes_of_a_sweep() -> None:
     assert processes[0].descriptor is not None
 
 
+# -- tangent spaces that are found from numbers -------------------------------------------------------------------
+
+
+def test_a_linear_model_on_a_tangent_space_has_the_derivatives_of_one_side() -> None:
+    """z' = x' keeps z - x: without the constraint, x and v move; d|x|/dx is -1 on the left and +1 on the right."""
+    model = OdeModel("slave", {"x": "v", "v": "-abs(x) - v + F", "z": "v"}, inputs=["F"])
+    with pytest.raises(fl.NumericalError, match="kink"):
+        linearize_on_tangent(model)
+    for side, sign in (("left", -1.0), ("right", 1.0)):
+        linear = linearize_on_tangent(model, one_sided=side)  # type: ignore[arg-type]
+        single = fl.linearize(model, one_sided=side)  # type: ignore[arg-type]
+        np.testing.assert_allclose(linear.A, single.A, atol=1e-9)
+        assert linear.A[1, 0] == pytest.approx(-sign, rel=1e-7)
+
+
+def test_a_linear_model_on_a_tangent_space_keeps_inaccurate_entries() -> None:
+    """y is x in stairs of an eighth, with an edge beside the equilibrium."""
+    stairs = FunctionModel(
+        "stairs", {"x": 0.0}, lambda t, x, u: [-x[0]], outputs={"y": lambda t, x, u: np.floor(8 * x[0] + 3.28) / 8}
+    )
+    with pytest.raises(fl.NumericalError, match="cannot be told"):
+        linearize_on_tangent(stairs)
+    kept = linearize_on_tangent(stairs, keep_inaccurate=True)
+    np.testing.assert_array_equal(kept.C, fl.linearize(stairs, keep_inaccurate=True).C)
+
+
+def test_a_linear_model_on_a_tangent_space_holds_the_modes_at_an_event() -> None:
+    with pytest.raises(fl.NumericalError):
+        linearize_on_tangent(stuck())
+    np.testing.assert_allclose(linearize_on_tangent(stuck(), hold_modes=True).A, [[-2.0]], rtol=1e-8)
+
+
+def test_a_linear_model_on_a_tangent_space_of_a_stepped_model_takes_its_stepping() -> None:
+    toy = Toy(oscillators((1.0, 3.0), damping=0.2))
+    stepping = fl.Stepping(step=0.3, order=4)
+    linear = linearize_on_tangent(toy, stepping=stepping)
+    single = fl.linearize(toy, stepping=stepping)
+    np.testing.assert_allclose(linear.eigenvalues(), single.eigenvalues(), rtol=1e-6)
+    with pytest.raises(fl.UsageError, match="lifted=True makes a discrete one"):
+        linearize_on_tangent(toy, stepping=fl.Stepping(lifted=True, step=0.3))
+
+
 # -- loops -------------------------------------------------------------------------------------------------------
 
 
@@ -360,6 +408,10 @@ def test_a_sweep_of_loops_rejects_what_a_loop_does_not_take() -> None:
     system = loop(with_output(SWING, "-k*sin(x) - v + F"))
     with pytest.raises(fl.UsageError, match=r"formulation= has no meaning in loop_transfer\(\)"):
         fl.sweep(system, {"plant.k": [2.0]}, loop_at="plant.F", formulation="mcs")
+    with pytest.raises(fl.UsageError, match="The inputs and outputs of a loop are its wires"):
+        fl.sweep(system, {"plant.k": [2.0]}, loop_at="plant.F", outputs=["plant.x"])
+    with pytest.raises(fl.UsageError, match="The inputs and outputs of a loop are its wires"):
+        fl.sweep(system, {"plant.k": [2.0]}, loop_at="plant.F", inputs=["plant.F"])
 
 
 def test_an_opened_system_has_the_signals_that_are_chosen() -> None:
