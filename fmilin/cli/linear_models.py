@@ -104,7 +104,7 @@ def linear_models(
         return list(_one_by_one(model, start, times, request))
     with progress_bar(model.info.name, start.time, times[-1]) as progress:
         points = fl.snapshots(model, start, times=times, inputs=inputs, progress=progress)
-        return linearize_along_as(model, points, replace(request.how, stepping=None))
+        return linearize_along_as(model, points, request.how)
 
 
 def _one_by_one(model: Model, start: OperatingPoint, times: Sequence[float], request: Request) -> Iterator[LinearModel]:

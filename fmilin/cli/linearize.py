@@ -32,8 +32,8 @@ class Snapshots:
         flag="--snapshots",
         metavar="T1,T2,...",
         reading=Reading(str, linear_models.snapshot_times),
-        conflicts="--simulate-to --simulate-until --one-sided --at-singularity --formulation --plot --open --loop-at "
-        "--sensitivity-at --as-cosimulated --tangent-only",
+        conflicts="--simulate-to --simulate-until --plot --open --loop-at --sensitivity-at --as-cosimulated "
+        "--tangent-only",
         because="Snapshots are several linear models along the motion from the point.",
     )
     table: Path | None = command_option(
@@ -114,7 +114,8 @@ def command(
         linear_models.check_files(files, times)
     conditioning = steps.conditioning()
     if formulation == "all":
-        require_model(wants_model=bool(files) or conditioning is not None, wants_picture=coupled.plot is not None)
+        wants_model = bool(files) or bool(times) or conditioning is not None
+        require_model(wants_model=wants_model, wants_picture=coupled.plot is not None)
 
     def job(runner: JobRunner) -> None:
         if how is not None:

@@ -34,7 +34,7 @@ def require_model(*, wants_model: bool, wants_picture: bool) -> None:
     if wants_model or wants_picture:
         raise UsageError(
             "--formulation all prints a comparison and makes no linear model. Choose mcs, rcs or ucs for --output, "
-            "--plot, --reduce and the like."
+            "--snapshots, --plot, --reduce and the like."
         )
 
 

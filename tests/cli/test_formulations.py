@@ -141,7 +141,7 @@ def test_a_swamping_penalty_is_warned_of(run: Run) -> None:
         (["--formulation", "ucs", "--penalty", "0,1,10"], 2, "The penalty's alpha must be positive"),
         (["--formulation", "ucs", "--penalty", "1e6,1,nan"], 2, "The penalty's omega must be positive"),
         (["--formulation", "all", "-o", "x.mat"], 2, "makes no linear model. Choose mcs, rcs or ucs for --output"),
-        (["--formulation", "rcs", "--snapshots", "1,2"], 2, "--snapshots and --formulation exclude each other"),
+        (["--formulation", "all", "--snapshots", "1,2"], 2, "Choose mcs, rcs or ucs for --output, --snapshots"),
         (["--formulation", "rcs", "--derivatives", "differences"], 2, "exclude each other"),
         (["--formulation", "rcs", "--one-sided", "left"], 2, "exclude each other"),
         (["--formulation", "mcs", "--coordinates", "tangent"], 2, "coordinates of its own"),

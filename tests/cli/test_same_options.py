@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -15,6 +17,7 @@ from fmilin.cli.main import program
 from fmilin.models import OdeModel
 from fmilin.options import Linearization, describe
 from fmilin.options.functions import WITHOUT_MEANING
+from fmilin.systems import four_bar
 from tests.cli.conftest import Run
 
 FUNCTIONS = {
@@ -35,6 +38,7 @@ from fmilin.models import FunctionModel, OdeModel
 def count(t, x, u):
     return round(50 * x[0]) / 50
 
+rectifier = OdeModel("rectifier", {"x": "-x + abs(u)"}, inputs=["u"], start={"x": 1.0})
 encoder = FunctionModel("encoder", {"x": 0.3, "v": 0.0}, lambda t, x, u: [x[1], -2 * x[0]], outputs={"y": count})
 kink = OdeModel("kink", {"x": "v", "v": "-k*x - 0.3*abs(v) + u"}, inputs=["u"], parameters={"k": 2.0})
 mathieu = OdeModel("Mathieu", {"x": "v", "v": "-(1.2 + 0.3*cos(2*time))*x"})
@@ -169,3 +173,51 @@ def test_the_tangent_space_rejects_an_option_with_the_reason(run: Run, option: s
     assert done.status == 2
     assert f"{option} has no meaning with --tangent-only" in done.err
     assert reason in done.err
+
+
+def rectifier() -> OdeModel:
+    return OdeModel("rectifier", {"x": "-x + abs(u)"}, inputs=["u"], start={"x": 1.0})
+
+
+def singular_linkage() -> fl.Model:
+    return four_bar(singular=True)
+
+
+@pytest.mark.parametrize(
+    ("build_model", "source", "flags", "options"),
+    [
+        (rectifier, "models.py:rectifier", ["--one-sided", "left"], {"one_sided": "left"}),
+        (rectifier, "models.py:rectifier", ["--one-sided", "right"], {"one_sided": "right"}),
+        (four_bar, LINKAGE, ["--formulation", "mcs", "--basis", "svd"], {"formulation": fl.formulations.MCS("svd")}),
+        (four_bar, LINKAGE, ["--formulation", "rcs"], {"formulation": "rcs"}),
+        (singular_linkage, f"{LINKAGE}(singular=True)", ["--at-singularity"], {"at_singularity": True}),
+        (four_bar, LINKAGE, ["--hold-modes", "--parameters", "gy"], {"hold_modes": True, "parameters": ["gy"]}),
+    ],
+)
+def test_snapshots_with_an_option_are_those_of_python(
+    run: Run, build_model: Callable[[], fl.Model], source: str, flags: list[str], options: dict[str, Any]
+) -> None:
+    Path("models.py").write_text(MODELS, encoding="utf-8")
+    times = [0.0] if options == {"at_singularity": True} else [0.1, 0.2]
+    arguments = ["--set", "w=0"] if source.startswith(LINKAGE) else []
+    done = run("linearize", source, *arguments, "--snapshots", ",".join(map(str, times)), *flags, "-o", "way.npz")
+    assert done.status == 0, done.err
+    model = build_model()
+    start = fl.operating_point(model, {"w": 0.0} if arguments else {})
+    expected = fl.linearize_along(model, fl.snapshots(model, start, times=times), **options)
+    family = fl.LinearFamily.load("way.npz")
+    assert family.states.names == expected.states.names
+    for matrix in ("A", "B", "C", "D"):
+        np.testing.assert_allclose(getattr(family, matrix), getattr(expected, matrix), rtol=1e-9, atol=1e-9)
+    for name in options.get("parameters", ()):
+        np.testing.assert_allclose(family.derivatives[name].A, expected.derivatives[name].A, rtol=1e-9, atol=1e-9)
+
+
+def test_snapshots_on_both_sides_of_a_kink_differ(run: Run) -> None:
+    """d|u|/du at 0 is -1 on the left and +1 on the right."""
+    Path("models.py").write_text(MODELS, encoding="utf-8")
+    arguments = ["linearize", "models.py:rectifier", "--snapshots", "0.1,0.2", "--json"]
+    assert run(*arguments).status == 5
+    for side, sign in (("left", -1.0), ("right", 1.0)):
+        points = json.loads(run(*arguments, "--one-sided", side).out)["points"]
+        np.testing.assert_allclose([point["B"] for point in points], [[[sign]], [[sign]]], atol=1e-8)
