@@ -29,6 +29,7 @@ class Meaning:
 UNDESCRIBED: Mapping[str, Meaning] = {
     "deviation": Meaning("--deviation", "switch"),
     "excite": Meaning("--excite", "number"),
+    "model": Meaning("--against", "text"),
     "modelica": Meaning("--modelica", "choice"),
     "points": Meaning("--points", "integer"),
     "resume": Meaning("--resume", "switch"),
@@ -68,6 +69,7 @@ class Call:
 
     command: str = ""  # the command that does the same
     option: str = ""  # its option, where the present command has it
+    within: str = ""  # the command that has the option, where the present one does not
     positions: Sequence[str] = ()  # keywords of the arguments behind the first one
     keywords: Mapping[str, Meaning] | None = None  # those that mean something else elsewhere
 
@@ -88,11 +90,13 @@ CALLS: Mapping[str, Call] = {
     "fl.operating_point": Call(positions=["values"]),
     "fmilin.discovery.tangent.linearize_on_tangent": Call(option="--tangent-only"),
     "fl.periodic_orbit": Call("floquet"),
-    "fl.reduction.balance": Call(positions=["by"], keywords=_BALANCE),
-    "fl.reduction.balanced_truncation": Call(positions=["order"], keywords=_ORDER),
-    "fl.reduction.discretize": Call(option="--discretize zoh", positions=["sample_time"], keywords=_SAMPLE_TIME),
-    "fl.reduction.keep_frequencies": Call(option="--keep-frequencies LOW:HIGH"),
-    "fl.reduction.minimal_realization": Call(option="--minimal"),
+    "fl.reduction.balance": Call(within="linearize", positions=["by"], keywords=_BALANCE),
+    "fl.reduction.balanced_truncation": Call(within="linearize", positions=["order"], keywords=_ORDER),
+    "fl.reduction.discretize": Call(
+        option="--discretize zoh", within="linearize", positions=["sample_time"], keywords=_SAMPLE_TIME
+    ),
+    "fl.reduction.keep_frequencies": Call(option="--keep-frequencies LOW:HIGH", within="linearize"),
+    "fl.reduction.minimal_realization": Call(option="--minimal", within="linearize"),
     "fl.sandbox_report": Call("info MODEL --verbose"),
     "fl.simulate": Call("simulate"),
     "fl.snapshots": Call(keywords=_SIMULATE_TO),
@@ -207,8 +211,11 @@ def _translate_call(text: str, match: re.Match[str]) -> tuple[int, str | None]:
         if option is None:
             return end, None
         options.append(option)
+    words = " ".join((call.option, *options) if call.option else options)
+    if call.within and words and not _has_option(words.split()[0]):
+        return end, f"'fmilin {call.within} {words}'"
     if call.option and (not call.command or _has_option(call.option)):
-        return end, " ".join((call.option, *options))
+        return end, words
     if call.command:
         return end, f"'{' '.join((f'fmilin {call.command}', *options))}'"
     return end, " ".join(options) or None

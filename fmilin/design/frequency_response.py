@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.design.closed_loop import closed_loop
+from fmilin.design.regulators import Regulator  # a protocol: arguments are compared with it
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import operating_point
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from control import StateSpace, TransferFunction
     from matplotlib.figure import Figure
 
-    from fmilin.design.regulators import Regulator
 
 Complex = NDArray[np.complex128]
 Run = Callable[[Callable[[float], float], float, float], Trajectory]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,7 +137,7 @@ def _warn_of_errors(loop: LinearModel, result: Margins) -> list[Remark]:
     return [Remark("margins", text)]
 
 
-def family_margins(family: LinearFamily) -> NDArray[Any]:
+def family_margins(family: LinearFamily) -> NDArray[np.object_]:
     """Return the margins of every loop of a family."""
     every = np.full(len(family), None, dtype=object)
     for number, linear in family.good():

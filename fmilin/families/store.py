@@ -45,7 +45,7 @@ class Store(FamilyBuilder):
         if resume and plan.how.parameters:
             raise UsageError(
                 "A sweep with derivatives by parameters cannot be resumed, because they are not stored for each point. "
-                "Compute it anew, with resume=False."
+                "Leave out resume=True, and all points are computed again."
             )
         self._folder, self._path = folder_of(path), path
         self.damaged = 0  # points that were done and whose rows are not what was written

@@ -63,11 +63,6 @@ def _unmovable(linear: LinearModel) -> FloatArray:
     return np.hstack((still, embedded))
 
 
-def unmovable_combinations(linear: LinearModel) -> int:
-    """Return how many combinations of the states cannot change, to first order, whatever the inputs do."""
-    return int(_unmovable(linear).shape[1])
-
-
 def dependent_combinations(linear: LinearModel, model: Model, point: OperatingPoint) -> FloatArray:
     """Return the gradients of what seems to be kept of a model's states, shape (N, k), for states in their sizes."""
     candidates = _unmovable(linear)

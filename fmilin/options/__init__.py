@@ -29,7 +29,6 @@ __all__ = [
     "Sweep",
     "Trim",
     "Verification",
-    "command_line_options",
     "describe",
     "option",
     "required",
@@ -39,17 +38,3 @@ DESCRIBED: tuple[type, ...] = (
     Linearization, Stepping, Loading, SourceOptions, FmuOptions, Point, Trim, Sweep, Simulation, Orbit, Verification,
 )  # fmt: skip
 """All dataclasses of options."""
-
-
-def command_line_options() -> dict[str, str]:
-    """Return the command-line option of each Python keyword, for messages; keywords without one are left out.
-
-    A keyword that has different options in different dataclasses, such as ``parameters``, has the one of the first of
-    them in :data:`DESCRIBED`.
-    """
-    table: dict[str, str] = {}
-    for dataclass_type in DESCRIBED:
-        for description in describe(dataclass_type):
-            if description.option is not None:
-                table.setdefault(description.keyword, description.option)
-    return table

@@ -101,7 +101,7 @@ _OWN_STATES = "Derivatives by parameters are along states of the model, which ar
 _BOX_NAMES_PARAMETERS = "The parameters are those of the box."
 _MEMBERS = "Members are linearized each in its own coordinates and signals."
 _ZERO_IN_EVERY = "Whether a channel is zero does not depend on it."
-_ALWAYS = "This function always keeps inaccurate entries and the present modes."
+_ALWAYS = "Inaccurate entries and the present modes are always kept here."
 
 _LOOP = {
     "inputs": _SIGNALS_ARE_WIRES,
@@ -230,9 +230,10 @@ def given_options(linearization: Linearization) -> dict[str, Any]:
 
 def reject_without_meaning(function: str, values: Mapping[str, object]) -> None:
     """Raise UsageError if an option that has no meaning in a function has another value than its default."""
-    defaults = {description.keyword: description.default for description in describe(Linearization)}
+    named = {keyword: value for keyword, value in values.items() if keyword in WITHOUT_MEANING[function]}
+    options = Linearization(**named)  # type: ignore[arg-type] # its fields are checked there
     for keyword, because in WITHOUT_MEANING[function].items():
-        if keyword in values and values[keyword] is not None and values[keyword] != defaults[keyword]:
+        if keyword in named and is_given(options, keyword):
             raise UsageError(f"{keyword}= has no meaning in {function}(). {because} Leave it out.")
 
 

@@ -31,7 +31,7 @@ STEPPING_INTEGRATORS = (
 )  # fmt: skip
 """Integrators of a fixed step that can be named."""
 
-FORMULATION_ALONE = "A formulation takes exact slopes and coordinates of its own."
+FORMULATION_ALONE = "A formulation takes exact derivatives and coordinates of its own."
 BOTH_BRANCHES = "A descriptor system has the equations as written, with both branches of a kink."
 
 
@@ -101,14 +101,7 @@ class Stepping:
         if way is not None:
             object.__setattr__(self, "method", way)
         require_field_kinds(self)
-        if self.method not in STEPPING_METHODS:
-            raise UsageError(
-                f"'{self.method}' is no method to linearize a stepped model: use {', '.join(STEPPING_METHODS)}."
-            )
-        if self.integrator is not None and self.integrator not in STEPPING_INTEGRATORS:
-            raise UsageError(
-                f"'{self.integrator}' is not an integrator that fmilin knows: use {', '.join(STEPPING_INTEGRATORS)}."
-            )
+        require_choices(self)
         if self.step is not None and not 0 < self.step < math.inf:
             raise UsageError(f"The communication step is {self.step:g} s: it must be positive and finite.")
         if self.order is not None and self.order < 1:
@@ -143,7 +136,7 @@ class Linearization:
     )
     outputs: Sequence[str] | None = option(
         default=None,
-        help="Outputs of the linear model, a choice and an order; der(x) and any continuous variable are possible.",
+        help="Outputs, a choice and an order; der(x) and any continuous variable are possible.",
         group=LINEARIZATION,
         kind="names",
     )
@@ -191,7 +184,7 @@ class Linearization:
         kind="choice",
         choices=("mcs", "rcs", "ucs"),
         excludes=tuple(
-            Exclusion(keyword, "A formulation takes exact slopes and coordinates of its own.", unless)
+            Exclusion(keyword, FORMULATION_ALONE, unless)
             for keyword, unless in (
                 ("coordinates", ()),
                 ("derivatives", ("exact",)),

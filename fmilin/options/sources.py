@@ -24,8 +24,7 @@ class FmuOptions:
 
     most_bytes: float = option(
         default=4 * 2**30,
-        help="Bytes that the files of an FMU may take unpacked, the model description alone a quarter of it; in GiB on "
-        "the command line, 4 by default.",
+        help="Size that the files of an FMU may take unpacked, the model description alone a quarter of it.",
         group=FMU_PROCESS,
         kind="number",
         flag="--unpack-limit",
@@ -42,12 +41,15 @@ class FmuOptions:
     instances: str = "shared"  # in one library, "reloaded" in one each, or one "copied" with the process for each run
     solver_tolerance: float | None = option(
         default=SOLVER_TOLERANCE,
-        help="Relative tolerance for the solver of a co-simulation FMU; 0 on the command line, None in Python: its "
-        "own.",
+        help="Relative tolerance for the solver of a co-simulation FMU; 0 or None for its own.",
         group=COSIMULATION,
         kind="number",
         metavar="R",
     )
+
+    def __post_init__(self) -> None:
+        if self.solver_tolerance == 0:
+            object.__setattr__(self, "solver_tolerance", None)
 
 
 @describe_in_docstring
@@ -87,14 +89,18 @@ class Loading:
 
     constraints: Sequence[str | Constraint] | None = option(
         default=None,
-        help="Expressions or variables that must be zero; the empty list for none; those that come with the model by "
-        "default.",
+        help="Expressions or variables that must be zero; those that come with the model by default.",
         group=MODEL,
         kind="texts",
         flag="--constraint",
     )
     constraints_file: str | Path | None = option(
-        default=None, help="The same from a file.", group=MODEL, kind="path", flag="--constraints", metavar="FILE.toml"
+        default=None,
+        help="A file with constraints and recommended coordinates.",
+        group=MODEL,
+        kind="path",
+        flag="--constraints",
+        metavar="FILE.toml",
     )
     parameters: Mapping[str, Value] = option(
         default={}, help="Values of parameters.", group=POINT, kind="assignments", flag="--set"

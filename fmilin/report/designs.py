@@ -1,4 +1,4 @@
-"""What the room of designs leaves, as tables and pictures: schedules, responses, regulators, many runs, estimators."""
+"""Tables and pictures of designs: schedules, responses, regulators, Monte Carlo runs, estimators."""
 
 from __future__ import annotations
 

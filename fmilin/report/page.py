@@ -27,7 +27,7 @@ _MORE = re.compile(r"and (\d+) more")
 
 
 class Page:
-    """Takes what functions of this room print on a console, and keeps it; ``width`` in columns."""
+    """Keeps what functions of this package print on a console; ``width`` in columns."""
 
     def __init__(self, width: int = WIDTH) -> None:
         self.width = width

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -27,8 +27,15 @@ _LONGEST_SHOWN = 60  # characters of a rejected value
 def require_kinds(function: Callable[..., object], arguments: Sequence[object], options: Mapping[str, object]) -> None:
     """Raise UsageError for arguments, in the order of the parameters, of other types than a function declares."""
     function = inspect.unwrap(function)
-    declared = function.__annotations__
-    _require_each(declared, function.__module__, (*zip(declared, arguments, strict=False), *options.items()))
+    named = (*_name_positional(function, arguments), *options.items())
+    _require_each(function.__annotations__, function.__module__, named)
+
+
+def _name_positional(function: Callable[..., object], arguments: Sequence[object]) -> Iterator[tuple[str, object]]:
+    """Return positional arguments by name; Python itself rejects more of them than there are."""
+    code = function.__code__
+    positional = code.co_varnames[: code.co_argcount]  # ``self`` has no annotation, and is accepted
+    return zip(positional, arguments, strict=False)
 
 
 def _require_each(
@@ -58,12 +65,10 @@ def containers_checked(function: Callable[P, R]) -> Callable[P, R]:
 
 def _check_calls(function: Callable[P, R], *, contents: bool) -> Callable[P, R]:
     declaration = inspect.unwrap(function)
-    code = declaration.__code__
-    positional = code.co_varnames[: code.co_argcount]  # ``self`` has no annotation, and is accepted
 
     @wraps(function)
     def checked(*arguments: P.args, **options: P.kwargs) -> R:
-        named = (*zip(positional, arguments, strict=False), *options.items())
+        named = (*_name_positional(declaration, arguments), *options.items())
         _require_each(declaration.__annotations__, declaration.__module__, named, contents=contents)
         return function(*arguments, **options)
 

@@ -187,10 +187,18 @@ def require_compatible(options: object) -> None:
 def is_given(options: object, keyword: str, unless: tuple[object, ...] = ()) -> bool:
     """Whether an option has another value than its default and those of ``unless``."""
     dataclass_type: type = type(options)
-    value, default = getattr(options, keyword), _defaults(dataclass_type)[keyword]
+    value = getattr(options, keyword)
+    default = _defaults(dataclass_type)[keyword]
     if value is default or value is None:
         return False
-    return not any(type(value) is type(other) and value == other for other in (default, *unless))
+    return not any(_is_same(value, other) for other in (default, *unless))
+
+
+def _is_same(value: object, other: object) -> bool:
+    """Whether two values are equal and of one type; a list counts as a tuple, an array is not compared."""
+    if isinstance(value, list) and isinstance(other, tuple):
+        return tuple(value) == other
+    return type(value) is type(other) and bool(value == other)
 
 
 @cache

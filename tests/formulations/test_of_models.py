@@ -331,7 +331,7 @@ def test_a_linkage_without_matrices_is_refused() -> None:
 
 def test_a_formulation_goes_with_its_own_coordinates_and_slopes() -> None:
     for other in ({"coordinates": "tangent"}, {"derivatives": "differences"}, {"one_sided": "left"}):
-        with pytest.raises(UsageError, match="A formulation takes exact slopes and coordinates of its own"):
+        with pytest.raises(UsageError, match="A formulation takes exact derivatives and coordinates of its own"):
             fl.linearize(four_bar(), formulation="rcs", **other)  # type: ignore[arg-type]
 
 

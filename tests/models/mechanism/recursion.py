@@ -1,8 +1,8 @@
 """The recursions of Spencer (thesis), A.3, in body-fixed coordinates, from link to link: oracles.
 
 Newton-Euler and the body-fixed Jacobians are a second way to what the sums over all links give
-(:mod:`fmilin.models.mechanism.dynamics`). The articulated-body algorithm finds accelerations of an open tree at a cost
-that is linear in the number of links.
+(:mod:`fmilin.models.mechanism.recursions`). The articulated-body algorithm finds accelerations of an open tree at a
+cost that is linear in the number of links.
 
 Each link has one elementary joint, whose screw S_i is constant in the link, so that its own Sdot_i is zero; that of a
 joint with several freedoms arises from the links between.
