@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fmilin.options import DESCRIBED, WITHOUT_MEANING, Description, Linearization, describe
+from fmilin.options import DESCRIBED, WITHOUT_MEANING, Description, Exclusion, Linearization, describe
 
 __all__ = ["page", "write"]
 
@@ -97,8 +97,13 @@ def _exclusions(description: Description) -> str:
     """Return the options that exclude one, as a sentence."""
     if not description.excludes:
         return ""
-    names = ", ".join(f"`{exclusion.keyword}`" for exclusion in description.excludes)
+    names = ", ".join(_exclusion(exclusion) for exclusion in description.excludes)
     return f" Excludes {names}."
+
+
+def _exclusion(exclusion: Exclusion) -> str:
+    resolved = f" unless `{exclusion.resolved_by}` is given" if exclusion.resolved_by else ""
+    return f"`{exclusion.keyword}`{resolved}"
 
 
 def _in_python(default: object) -> str:

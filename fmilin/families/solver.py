@@ -19,6 +19,7 @@ from fmilin.families.rows import Outcome, Template
 from fmilin.families.stacked import StackedRuns
 from fmilin.linear_model.builder import chosen_inputs, with_inputs
 from fmilin.linearization.procedure import add_parameter_derivatives, linearize_next
+from fmilin.linearization.suitability import require_suitable_model
 from fmilin.loading.load import load_as
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.selection import Selection
@@ -60,6 +61,7 @@ class Solver:
         """Refuse what can be seen to be wrong before the first point."""
         plan, first = self.plan, self.plan.grid.values(0)
         require_wires(self.base, plan.loop_at)
+        require_suitable_model(self.base, plan.how)
         for name in first:
             for signals in (self.base.states, self.base.inputs):
                 if name in signals.positions_of_negatives:

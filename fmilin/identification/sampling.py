@@ -23,16 +23,21 @@ MOST_EVENTS = 1000
 INTEGRATED = 1e-10  # tolerance of the integration between events, in sizes of the states
 
 
+def require_events(model: Model) -> Hybrid:
+    """Return a model that has events; raise UsageError if it has none, and so no base period."""
+    if not isinstance(model, Hybrid):
+        raise UsageError(
+            f"'{model.info.name}' has no events and nothing that is sampled, so there is no base period to lift "
+            "it over. Leave out lifted=True; fl.reduction.discretize(linear, T) samples the linear model."
+        )
+    return model
+
+
 class SampledModel(Model, Stepped):
     """Steps a hybrid model from its start."""
 
     def __init__(self, source: Model) -> None:
-        if not isinstance(source, Hybrid):
-            raise UsageError(
-                f"'{source.info.name}' has no events and nothing that is sampled, so there is no base period to lift "
-                "it over. Leave out lifted=True; fl.reduction.discretize(linear, T) samples the linear model."
-            )
-        self.source, self.hybrid = source, source
+        self.source, self.hybrid = source, require_events(source)
         self.info, self.states, self.inputs, self.outputs = source.info, source.states, source.inputs, source.outputs
         self.constraints, self.start, self.copies = source.constraints, source.start, source.copies
         self.independent, self.parameters = source.independent, source.parameters

@@ -179,17 +179,23 @@ def _compare(model: Model, equations: SparseEquations, point: OperatingPoint, w:
         )
 
 
-def linearize_at_singularity(model: Model, point: OperatingPoint, *, independent: Sequence[str] = ()) -> LinearModel:
-    """Return the linear model over all velocities with G v = 0 at a point of rest, of Lagrange's equations."""
-    from fmilin.formulations.of_model import is_at_rest
-
-    t, x, u = point.time, point.states, point.inputs
-    form = model.second_order_form(t, x, u)
+def require_second_order_form(model: Model, point: OperatingPoint) -> SecondOrderForm:
+    """Return Lagrange's equations in their parts; raise UsageError if the model has none."""
+    form = model.second_order_form(point.time, point.states, point.inputs)
     if form is None:
         raise UsageError(
             f"The model '{model.info.name}' does not show its mass matrix and constraints: at_singularity=True needs "
             "a native model made of Lagrange's equations."
         )
+    return form
+
+
+def linearize_at_singularity(model: Model, point: OperatingPoint, *, independent: Sequence[str] = ()) -> LinearModel:
+    """Return the linear model over all velocities with G v = 0 at a point of rest, of Lagrange's equations."""
+    from fmilin.formulations.of_model import is_at_rest
+
+    x = point.states
+    form = require_second_order_form(model, point)
     if not is_at_rest(model, point, form):
         raise NumericalError(
             "With at_singularity=True the point must be an equilibrium at rest: in motion the branches have different "

@@ -10,7 +10,7 @@ from typing import Unpack
 import numpy as np
 
 from fmilin.diagnostics import Remark
-from fmilin.errors import ConstraintError, FmilinError, NumericalError, UsageError
+from fmilin.errors import ConstraintError, FmilinError, NumericalError
 from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import with_remark_on_response
@@ -18,6 +18,7 @@ from fmilin.linearization.assembly import assembled, require_accuracy
 from fmilin.linearization.dependence import with_remark_on_dependence
 from fmilin.linearization.findings import refuse_dead_zones, remarks_along, remarks_on, visited_at
 from fmilin.linearization.request import Request
+from fmilin.linearization.suitability import require_options_of_steps
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.operating_points import model_at, start_of
@@ -175,13 +176,7 @@ def _by_steps(model: Model, point: OperatingPoint, request: Request, general: Pr
     """Linearize a model that brings its own solver from what it answers."""
     from fmilin.identification.procedure import Task, linearize_stepped
 
-    if request.at_singularity:
-        raise UsageError("at_singularity=True is for native models, not for models that are stepped. Leave it out.")
-    if request.hold_modes:
-        raise UsageError(
-            "hold_modes=True is for model exchange: a solver inside a model passes its events itself. Load the model "
-            "with interface='me'."
-        )
+    require_options_of_steps(request)
     if not isinstance(model, Stepped):
         from fmilin.identification.sampling import SampledModel
 

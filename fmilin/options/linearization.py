@@ -221,6 +221,11 @@ class Linearization:
         "another point keeps its independent states.",
         group=LINEARIZATION,
         kind="names",
+        excludes=(
+            Exclusion(
+                "coordinates", "Derivatives by parameters are along states of the model.", resolved_by="independent"
+            ),
+        ),
     )
 
     def __post_init__(self) -> None:

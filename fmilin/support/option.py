@@ -55,6 +55,7 @@ class Exclusion:
     keyword: str
     because: str  # a sentence
     unless: tuple[object, ...] = ()  # values of the other option that do not contradict, besides its default
+    resolved_by: str = ""  # a third option that resolves the contradiction
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +178,15 @@ def require_compatible(options: object) -> None:
         if not is_given(options, description.keyword):
             continue
         for exclusion in description.excludes:
-            if is_given(options, exclusion.keyword, exclusion.unless):
-                raise UsageError(
-                    f"{exclusion.because} {description.keyword}= and {exclusion.keyword}= exclude each other: "
-                    "leave one of them out."
-                )
+            if not is_given(options, exclusion.keyword, exclusion.unless):
+                continue
+            if exclusion.resolved_by and is_given(options, exclusion.resolved_by):
+                continue
+            advice = f", or give {exclusion.resolved_by}=" if exclusion.resolved_by else ""
+            raise UsageError(
+                f"{exclusion.because} {description.keyword}= and {exclusion.keyword}= exclude each other: "
+                f"leave one of them out{advice}."
+            )
 
 
 def is_given(options: object, keyword: str, unless: tuple[object, ...] = ()) -> bool:

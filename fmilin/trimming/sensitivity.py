@@ -24,6 +24,7 @@ from fmilin.linear_model.descriptor import Derivative, MatrixErrors, eigenvalue_
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize_as
 from fmilin.linearization.request import Request
+from fmilin.linearization.suitability import CONTINUOUS_MODELS_ONLY
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.operating_points import assembled_from, model_at
 from fmilin.manifold.rank import row_sizes
@@ -54,7 +55,7 @@ def add_parameter_derivatives(
     """Return a linear model with its derivatives by the parameters of a request; a remark says if eigenvalues meet."""
     names = request.parameters
     if isinstance(model, Stepped) or linear.sample_time:
-        raise UsageError("Derivatives by parameters are of continuous models: what is stepped answers in time only.")
+        raise UsageError(CONTINUOUS_MODELS_ONLY)
     if isinstance(names, str) or len(set(names)) < len(names):
         raise UsageError("'parameters' is a sequence of names, each of them once: write parameters=['m', 'L'].")
     if foreign := [name for name in linear.states.names if not model.states.has(name)]:

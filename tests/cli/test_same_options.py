@@ -221,3 +221,27 @@ def test_snapshots_on_both_sides_of_a_kink_differ(run: Run) -> None:
     for side, sign in (("left", -1.0), ("right", 1.0)):
         points = json.loads(run(*arguments, "--one-sided", side).out)["points"]
         np.testing.assert_allclose([point["B"] for point in points], [[[sign]], [[sign]]], atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--coordinates", "tangent", "--parameters", "k"], "leave one of them out, or give --independent"),
+        (["--lifted"], "no base period to lift it over. Leave out --lifted"),
+        (["--formulation", "mcs"], "does not show its mass matrix"),
+    ],
+)
+def test_a_sweep_rejects_before_its_first_point_what_suits_no_point(run: Run, options: list[str], reason: str) -> None:
+    Path("models.py").write_text(MODELS, encoding="utf-8")
+    for arguments in (["sweep", "models.py:kink", "--vary", "x=[0.1,0.2]"], ["linearize", "models.py:kink"]):
+        done = run(*arguments, *options)
+        assert done.status == 2
+        assert reason in done.err
+        assert done.is_one_paragraph()
+
+
+@pytest.mark.parametrize("option", ["--inputs", "--outputs"])
+def test_a_sweep_of_loops_rejects_a_choice_of_signals(run: Run, option: str) -> None:
+    done = run("sweep", PENDULUM, "--vary", "x=[0.1]", "--loop-at", "F", option, "F")
+    assert done.status == 2
+    assert f"{option} has no meaning with --loop-at. The inputs and outputs of a loop are its wires." in done.err

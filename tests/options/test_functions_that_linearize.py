@@ -22,6 +22,7 @@ from fmilin.systems import cartesian_pendulum, four_bar
 from tests.by_hand import FunctionModel as HandModel
 from tests.by_hand import Parts
 from tests.identification.toys import Toy, oscillators
+from tests.systems.skate_model import skate
 
 IN_MODULES: Mapping[str, Callable[..., Any]] = {"linearize_on_tangent": linearize_on_tangent}
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
@@ -141,6 +142,10 @@ def test_errors_reach_the_caller_of_a_function() -> None:
         ({"derivatives": "guess"}, "derivatives= must be 'auto', 'exact' or 'differences', and is 'guess'"),
         ({"one_sided": "up"}, "one_sided= must be 'left' or 'right', and is 'up'"),
         ({"formulation": "mcs", "coordinates": "tangent"}, "formulation= and coordinates= exclude each other"),
+        (
+            {"coordinates": "tangent", "parameters": ["k"]},
+            "parameters= and coordinates= exclude each other.*independent=",
+        ),
         ({"descriptor": True, "one_sided": "left"}, "descriptor= and one_sided= exclude each other"),
         ({"outputs": "x"}, r"'outputs' is the text 'x', and should be a list: write \['x'\]"),
         ({"keep_inaccurate": 3}, "'keep_inaccurate' is of the type 'int'"),
@@ -305,6 +310,41 @@ def test_a_sweep_at_singular_configurations_has_their_frequencies() -> None:
     assert family.ok.all()
     squares = sorted({round(abs(s) ** 2, 6) for s in family[0].eigenvalues()})
     np.testing.assert_allclose(squares, [1.2 * 9.81, 2 * 9.81], rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        (SWING, {"formulation": "mcs"}, "does not show its mass matrix"),
+        (SWING, {"at_singularity": True}, "at_singularity=True needs a native model"),
+        (SWING, {"stepping": fl.Stepping(lifted=True)}, "no base period to lift it over"),
+        (SWING, {"stepping": fl.Stepping(lifted=True), "hold_modes": True}, "hold_modes=True is for model exchange"),
+        (SWING, {"coordinates": "tangent", "parameters": ["k"]}, "parameters= and coordinates= exclude each other"),
+        (skate(), {"formulation": "rcs"}, "mass matrix|one on velocities"),
+        (Toy(oscillators((1.0, 3.0))), {"at_singularity": True}, "not for models that are stepped"),
+        (Toy(oscillators((1.0, 3.0))), {"parameters": ["k"]}, "are of continuous models"),
+        (Toy(oscillators((1.0, 3.0))), {"hold_modes": True}, "hold_modes=True is for model exchange"),
+    ],
+    ids=lambda value: value.info.name if isinstance(value, fl.Model) else None,
+)
+def test_a_sweep_rejects_before_its_first_point_what_suits_no_point(
+    model: fl.Model, options: dict[str, Any], message: str
+) -> None:
+    axis = (*model.states.names, *model.inputs.names)[0]
+    with pytest.raises(fl.UsageError, match=message):
+        fl.linearize(model, **options)
+    with pytest.raises(fl.UsageError, match=message):
+        fl.sweep(model, {axis: [0.1, 0.2]}, **options)
+
+
+def test_a_sweep_with_a_formulation_may_begin_at_a_singular_configuration() -> None:
+    family = fl.sweep(four_bar(singular=True), {"phi": [0.0, 0.8]}, formulation="rcs", settings={"w": 0.0})
+    assert family.ok.any()
+
+
+def test_derivatives_by_parameters_take_tangent_coordinates_that_are_named() -> None:
+    linear = fl.linearize(SWING, coordinates="tangent", independent=["x", "v"], parameters=["k"])
+    np.testing.assert_allclose(linear.derivatives["k"].A, [[0.0, 0.0], [-1.0, 0.0]], atol=1e-12)
 
 
 def test_options_travel_to_the_processes_of_a_sweep() -> None:

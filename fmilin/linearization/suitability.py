@@ -1,0 +1,57 @@
+"""Checks whether the options of a linearization suit a model, whatever the operating point."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from fmilin.errors import NumericalError, UsageError
+from fmilin.linearization.request import Request
+from fmilin.model.interface import Model
+from fmilin.model.stepping import Stepped
+
+CONTINUOUS_MODELS_ONLY = "Derivatives by parameters are of continuous models: what is stepped answers in time only."
+
+
+def require_suitable_model(model: Model, request: Request) -> None:
+    """Raise UsageError if no operating point of a model can be linearized with these options.
+
+    A sweep checks this before its first point: otherwise every point would fail for the same reason.
+    """
+    is_lifted = request.stepping is not None and request.stepping.lifted
+    if request.formulation is not None:
+        _require_equations_of_formulations(model)
+    elif isinstance(model, Stepped) or is_lifted:
+        require_options_of_steps(request)
+        if not isinstance(model, Stepped):
+            from fmilin.identification.sampling import require_events
+
+            require_events(model)
+    elif request.at_singularity:
+        _require_equations_at_singularity(model)
+    if request.parameters and (isinstance(model, Stepped) or is_lifted):
+        raise UsageError(CONTINUOUS_MODELS_ONLY)
+
+
+def require_options_of_steps(request: Request) -> None:
+    """Raise UsageError if options have no meaning for a model that is stepped."""
+    if request.at_singularity:
+        raise UsageError("at_singularity=True is for native models, not for models that are stepped. Leave it out.")
+    if request.hold_modes:
+        raise UsageError(
+            "hold_modes=True is for model exchange: a solver inside a model passes its events itself. Load the model "
+            "with interface='me'."
+        )
+
+
+def _require_equations_of_formulations(model: Model) -> None:
+    from fmilin.formulations.of_model import second_order
+
+    with suppress(NumericalError):  # the equations may be singular at the start and regular at the points
+        second_order(model, model.start)
+
+
+def _require_equations_at_singularity(model: Model) -> None:
+    from fmilin.linearization.lagrange import require_second_order_form
+
+    with suppress(NumericalError):
+        require_second_order_form(model, model.start)
