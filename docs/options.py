@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fmilin.options import DESCRIBED, WITHOUT_MEANING, Description, Exclusion, Linearization, describe
+from fmilin.options import (
+    DESCRIBED,
+    WITHOUT_MEANING,
+    WITHOUT_MEANING_IN_COMMANDS,
+    Description,
+    Exclusion,
+    Linearization,
+    describe,
+)
 
 __all__ = ["page", "write"]
 
@@ -46,14 +54,16 @@ def page() -> str:
 
 
 def _functions() -> str:
-    """Return the table of functions by options, and why some functions do not take some options."""
+    """Return the table of functions and commands by options, and why some of them do not take some options."""
     keywords = [description.keyword for description in describe(Linearization)]
-    functions = list(WITHOUT_MEANING)
+    commands = {f"fmilin {command}": reasons for command, reasons in WITHOUT_MEANING_IN_COMMANDS.items()}
+    without_meaning = {**WITHOUT_MEANING, **commands}
+    functions = list(without_meaning)
     lines = ["## Functions and their options", "", "A dot: the function takes the option."]
     lines += ["", f"| function | {' | '.join(f'`{keyword}`' for keyword in keywords)} |"]
     lines.append(f"| --- |{' :-: |' * len(keywords)}")
     for function in functions:
-        marks = ["" if keyword in WITHOUT_MEANING[function] else "•" for keyword in keywords]
+        marks = ["" if keyword in without_meaning[function] else "•" for keyword in keywords]
         lines.append(f"| `{function}` | {' | '.join(marks)} |")
     lines += [
         "",
@@ -65,8 +75,8 @@ def _functions() -> str:
     for keyword in keywords:
         reasons: dict[str, list[str]] = {}
         for function in functions:
-            if keyword in WITHOUT_MEANING[function]:
-                reasons.setdefault(WITHOUT_MEANING[function][keyword], []).append(function)
+            if keyword in without_meaning[function]:
+                reasons.setdefault(without_meaning[function][keyword], []).append(function)
         for reason, rejecting in reasons.items():
             lines.append(f"| `{keyword}` | {', '.join(f'`{name}`' for name in rejecting)} | {reason} |")
     return "\n".join(lines) + "\n"

@@ -45,9 +45,7 @@ class Options:
 @model_options(Discovery)
 @POINT_OPTIONS
 @take("carrying", Carrying)
-@linearization_options(
-    without_meaning={"one_sided": "The second way of an audit takes derivatives on both sides of the point."}
-)
+@linearization_options("audit")
 def command(model: str, options: Options, **given: Any) -> int:
     """Compare every number of a result with a second, independent computation.
 

@@ -12,6 +12,7 @@ import click
 from fmilin.cli.command import Command
 from fmilin.cli.derive import MODEL, OPTIONS, command_option, json_switch, new_file, options_of_commands, take, together
 from fmilin.cli.job_runner import JobRunner
+from fmilin.cli.linear_options import rejecting_options
 from fmilin.cli.model_options import FMU_OPTIONS, RUNNING, SOURCE_OPTIONS
 from fmilin.cli.request import at_point, request_of
 from fmilin.errors import UsageError
@@ -50,6 +51,7 @@ class _Discover(Command):
 @take("search", Search)
 @together(take("loading", Loading, only=("interface",)), SOURCE_OPTIONS, FMU_OPTIONS, RUNNING)
 @take("point", PointRequest, only=("settings", "time"))
+@rejecting_options("discover")
 def command(model: str, search: Search, loading: Loading, **given: Any) -> int:
     """Find the constraints that a model keeps and does not declare.
 

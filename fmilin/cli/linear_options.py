@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import fmilin as fl
@@ -28,7 +27,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
 from fmilin.formats import Writing, suffixes
 from fmilin.options import Description, Linearization, Stepping, describe
-from fmilin.options.functions import WITHOUT_MEANING
+from fmilin.options.functions import WITHOUT_MEANING, WITHOUT_MEANING_IN_COMMANDS
 from fmilin.options.groups import COSIMULATION, FORMULATIONS, LOOPS
 
 if TYPE_CHECKING:
@@ -111,15 +110,13 @@ def linearization_options(
     *,
     omit_stepping: tuple[str, ...] = (),
     formulations: tuple[str, ...] = (),
-    without_meaning: Mapping[str, str] = MappingProxyType({}),
 ) -> Decorator:
-    """Return the options of a linearization that have a meaning in ``function``; a command rejects the others.
+    """Return the options of a linearization that have a meaning in a function or command, which rejects the others.
 
     Of ``omit_stepping``, options of stepped models, the command has another one of the same name. ``formulations`` are
-    those that it takes besides the ones that give a linear model. ``without_meaning`` are further keywords that have no
-    meaning in the command, with the reasons.
+    those that it takes besides the ones that give a linear model.
     """
-    without = {**WITHOUT_MEANING[function], **without_meaning}
+    without = WITHOUT_MEANING_IN_COMMANDS.get(function) or WITHOUT_MEANING[function]
     has_formulation = "formulation" not in without
     decorators = [
         take(
@@ -141,6 +138,16 @@ def linearization_options(
         taking = combined(command)
         taking.__dict__["reasons"] = explain_flags(without)
         return taking
+
+    return decorate
+
+
+def rejecting_options(name: str) -> Decorator:
+    """Return a decorator by which a command rejects options of a linearization with the reasons of the table."""
+
+    def decorate(command: Command) -> Command:
+        command.__dict__["reasons"] = explain_flags(WITHOUT_MEANING_IN_COMMANDS[name])
+        return command
 
     return decorate
 

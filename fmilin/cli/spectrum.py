@@ -12,7 +12,7 @@ import click
 from fmilin.cli.command import Command
 from fmilin.cli.derive import MODEL, OPTIONS, command_option, json_switch, new_file, options_of_commands, take
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.linear_options import FormulationChoices
+from fmilin.cli.linear_options import FormulationChoices, rejecting_options
 from fmilin.cli.model_options import DEBUG, Debugging
 from fmilin.cli.translation import in_options
 from fmilin.errors import NumericalError, UsageError
@@ -119,6 +119,7 @@ class Eigenvalues:
 @take("point", PointRequest, only=("settings",))
 @take("eigenvalues", Eigenvalues)
 @DEBUG
+@rejecting_options("spectrum")
 def command(
     model: str,
     how: Linearization,

@@ -5,7 +5,7 @@ Returns: frozen dataclasses; signatures, checks, the command line and the docume
 Does not depend on: numpy.
 """
 
-from fmilin.options.functions import WITHOUT_MEANING, LinearizationOptions
+from fmilin.options.functions import WITHOUT_MEANING, WITHOUT_MEANING_IN_COMMANDS, LinearizationOptions
 from fmilin.options.linearization import Linearization, Stepping
 from fmilin.options.motions import Orbit, Simulation, Verification
 from fmilin.options.points import Point, Sweep, Trim
@@ -15,6 +15,7 @@ from fmilin.support.option import Description, Exclusion, describe, option, requ
 __all__ = [
     "DESCRIBED",
     "WITHOUT_MEANING",
+    "WITHOUT_MEANING_IN_COMMANDS",
     "Description",
     "Exclusion",
     "FmuOptions",

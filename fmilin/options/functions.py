@@ -197,6 +197,32 @@ WITHOUT_MEANING: Mapping[str, Mapping[str, str]] = {
 }
 """By function that linearizes: the options that have no meaning there, each with the reason."""
 
+_WITHOUT_A_LINEAR_MODEL = "The eigenvalues are those of the equations as they are written, without a linear model."
+_FROM_RATES = "Constraints are found from rates of the model, without a linear model."
+
+WITHOUT_MEANING_IN_COMMANDS: Mapping[str, Mapping[str, str]] = {
+    "audit": {"one_sided": "The second way of an audit takes derivatives on both sides of the point."},
+    "spectrum": {
+        "inputs": "Eigenvalues do not depend on the choice of inputs.",
+        "outputs": "Eigenvalues do not depend on the choice of outputs.",
+        **dict.fromkeys(
+            (
+                "coordinates",
+                "derivatives",
+                "one_sided",
+                "stepping",
+                "descriptor",
+                "keep_inaccurate",
+                "hold_modes",
+                "parameters",
+            ),
+            _WITHOUT_A_LINEAR_MODEL,
+        ),
+    },
+    "discover": dict.fromkeys((description.keyword for description in describe(Linearization)), _FROM_RATES),
+}
+"""The same of commands that do not pass their options to one of these functions."""
+
 KEYWORDS = tuple(description.keyword for description in describe(Linearization))
 
 

@@ -16,7 +16,7 @@ from fmilin.cli.linear_options import flags_of
 from fmilin.cli.main import program
 from fmilin.models import OdeModel
 from fmilin.options import Linearization, describe
-from fmilin.options.functions import WITHOUT_MEANING
+from fmilin.options.functions import WITHOUT_MEANING, WITHOUT_MEANING_IN_COMMANDS
 from fmilin.systems import four_bar
 from tests.cli.conftest import Run
 
@@ -25,12 +25,16 @@ FUNCTIONS = {
     "sweep": "sweep",
     "report": "linearize",
     "plot": "linearize",
-    "audit": "linearize",
+    "audit": "audit",
+    "spectrum": "spectrum",
+    "discover": "discover",
     "explore": "linearize",
     "floquet": "linearize_periodic",
     "explain": "explain",
 }
-"""What each command that linearizes calls."""
+"""The row of the table that each command has: the function that it calls, or its own."""
+
+ROWS = {**WITHOUT_MEANING, **WITHOUT_MEANING_IN_COMMANDS}
 
 MODELS = """
 from fmilin.models import FunctionModel, OdeModel
@@ -52,17 +56,19 @@ def options_of(command: str) -> set[str]:
 
 
 @pytest.mark.parametrize(("command", "function"), FUNCTIONS.items())
-def test_a_command_has_every_option_that_has_a_meaning_in_its_function(command: str, function: str) -> None:
+def test_a_command_has_every_option_that_has_a_meaning_in_its_row(command: str, function: str) -> None:
     names = options_of(command)
     for described in describe(Linearization):
         if described.keyword == "descriptor":  # which the format of a file decides
             continue
         flags = set(flags_of(described.keyword))
-        if described.keyword in WITHOUT_MEANING[function] or (command, described.keyword) == ("audit", "one_sided"):
+        if described.keyword in ROWS[function]:
             own = {"--method", "--way", "--step"} if command == "floquet" else set()  # --method is the integrator
             assert not (flags - own) & names
         else:
-            assert flags <= names
+            # The sparse eigenvalues of mcs and rcs have no basis and no spurious ones to place.
+            absent = {"--basis", "--spurious"} if command == "spectrum" else set()
+            assert flags - absent <= names
 
 
 @pytest.mark.parametrize(
@@ -72,8 +78,12 @@ def test_a_command_has_every_option_that_has_a_meaning_in_its_function(command: 
         ("floquet", "--at-singularity", "A motion that passes a singular configuration has no linear model there"),
         ("floquet", "--basis", "Formulations are of single points"),
         ("audit", "--one-sided", "The second way of an audit takes derivatives on both sides"),
+        ("spectrum", "--outputs", "do not depend on the choice of outputs"),
+        ("spectrum", "--one-sided", "of the equations as they are written"),
+        ("discover", "--keep-inaccurate", "found from rates of the model"),
+        ("discover", "--step", "found from rates of the model"),
         ("explain", "--parameters", "Whether a channel is zero does not depend on it"),
-        ("explain", "--hold-modes", "always keeps inaccurate entries and the present modes"),
+        ("explain", "--hold-modes", "Inaccurate entries and the present modes are always kept here"),
     ],
 )
 def test_an_option_without_meaning_is_rejected_with_the_reason(

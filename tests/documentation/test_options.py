@@ -13,7 +13,7 @@ import click
 import pytest
 
 from fmilin.cli.main import program
-from fmilin.options import DESCRIBED, WITHOUT_MEANING, Description, describe
+from fmilin.options import DESCRIBED, WITHOUT_MEANING, WITHOUT_MEANING_IN_COMMANDS, Description, describe
 from fmilin.options.functions import KEYWORDS
 
 ROOT = Path(__file__).parents[2]
@@ -100,9 +100,10 @@ def test_docstrings_of_functions_leave_the_options_to_the_dataclass() -> None:
     assert repeated == []
 
 
-def test_every_function_of_the_table_is_on_the_page(options_page: ModuleType) -> None:
+def test_every_function_and_command_of_the_table_is_on_the_page(options_page: ModuleType) -> None:
     text = options_page.page()
-    for function, rejected in WITHOUT_MEANING.items():
+    commands = {f"fmilin {command}": rejected for command, rejected in WITHOUT_MEANING_IN_COMMANDS.items()}
+    for function, rejected in {**WITHOUT_MEANING, **commands}.items():
         assert f"| `{function}` |" in text
         for reason in rejected.values():
             assert reason in text
