@@ -222,5 +222,5 @@ def test_an_outlier_does_not_make_an_output_wrap() -> None:
 
 @pytest.mark.parametrize("wrapped", [5, "theta", {"a": [360]}, {"a": True}, {"a": 0.0}, {"a": np.inf}])
 def test_wrong_turns_are_refused_in_words(wrapped: Any) -> None:
-    with pytest.raises(fl.UsageError, match=r"wrapped_outputs|The turn of 'a'"):
+    with pytest.raises(fl.UsageError, match=r"wrapped_outputs|The turn of 'a'|^'a' is \[360\]: a number is needed"):
         estimator(pendulum(WRAPPED), wrapped_outputs=wrapped)
