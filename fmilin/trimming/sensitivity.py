@@ -60,8 +60,8 @@ def add_parameter_derivatives(
         raise UsageError("'parameters' is a sequence of names, each of them once: write parameters=['m', 'L'].")
     if foreign := [name for name in linear.states.names if not model.states.has(name)]:
         raise UsageError(
-            f"The coordinate '{foreign[0]}' is no state of the model, and derivatives by parameters are along states "
-            "that are kept. Leave out coordinates='tangent', or name states with independent=[...]."
+            f"The coordinate '{foreign[0]}' is not a state of the model, and derivatives by parameters are along "
+            "states that are kept. Name states of the model with independent=[...]."
         )
     # The graph has one of the branches of a kink at the point, and not always that of the side which is asked for.
     graph = None if _is_one_sided(request) else graph_derivatives(model, linear.outputs.names)

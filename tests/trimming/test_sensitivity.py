@@ -18,7 +18,7 @@ from fmilin.linear_model.descriptor import eigenvalue_derivatives
 from fmilin.model.interface import Model
 from fmilin.models.ode import OdeModel
 from fmilin.signals import FloatArray
-from fmilin.systems import bicycle, four_bar, loader
+from fmilin.systems import bicycle, cartesian_pendulum, four_bar, loader
 from tests.composition.plants import oscillator, oscillator_fmu
 from tests.shared import shared
 
@@ -275,5 +275,8 @@ def test_a_fold_and_a_kink() -> None:
 
 
 def test_coordinates_that_are_no_states() -> None:
-    with pytest.raises(UsageError, match="is no state of the model"):
+    with pytest.raises(UsageError, match="parameters= and coordinates= exclude each other"):
         fl.linearize(four_bar(), coordinates="tangent", parameters=["m"])
+    model = cartesian_pendulum()
+    with pytest.raises(UsageError, match="'theta' is not a state of the model"):
+        fl.linearize(model, independent=["theta=atan2(x,-y)"], parameters=["m"])
