@@ -35,7 +35,7 @@ def around(P: control.StateSpace, K: control.StateSpace, at: np.ndarray) -> np.n
 
 
 def case(
-    title: str, members: dict[str, object], wires: Sequence[Sequence[object]], wire: str, by_hand: Response
+    title: str, members: dict[str, object], wires: Sequence[Sequence[str | float]], wire: str, by_hand: Response
 ) -> list[str]:
     system = fl.connect(members, wires)
     L, S, T = (f(system, wire) for f in (fl.loop_transfer, fl.sensitivity, fl.complementary_sensitivity))

@@ -11,8 +11,9 @@ from pathlib import Path
 import click
 import pytest
 
-from fmilin.cli.command import Command, NewFile
+from fmilin.cli.command import Command
 from fmilin.cli.main import COMMANDS
+from fmilin.cli.options import NewFile
 from tests.cli.conftest import Run
 
 LINKS: dict[str, Callable[[Path, Path], object]] = {
