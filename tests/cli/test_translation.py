@@ -388,3 +388,24 @@ def test_no_dataclass_of_options_describes_a_keyword_that_is_listed_as_undescrib
     described = {d.keyword for options in DESCRIBED for d in describe(options) if d.option is not None}
     assert described & {*UNDESCRIBED} == set()
     assert translation.meanings()["parameters"][0].option == "--parameters"
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("linearize", "--discretize zoh --sample-time 0.1"),
+        ("sweep", "'fmilin linearize --discretize zoh --sample-time 0.1'"),
+    ],
+)
+def test_advice_names_the_command_that_has_an_option(command: str, shown: str) -> None:
+    context = click.Context(program)
+    of_command = program.get_command(context, command)
+    assert of_command is not None
+    with click.Context(of_command):
+        assert in_options("fl.reduction.discretize(lin, 0.1) samples it") == f"{shown} samples it"
+
+
+def test_advice_to_leave_out_a_switch_names_it() -> None:
+    assert in_options("Leave out resume=True, and all points are computed again.") == (
+        "Leave out --resume, and all points are computed again."
+    )

@@ -117,3 +117,8 @@ def test_wrong_entries_and_numbers_are_named(call: Callable[[], object], words: 
     with pytest.raises(fl.UsageError) as caught:
         call()
     assert words in str(caught.value)
+
+
+def test_too_many_positional_arguments_are_named_by_python() -> None:
+    with pytest.raises(TypeError, match="positional arguments but 3 were given"):
+        fit.linearize(MODEL, None, ["phi"])

@@ -513,3 +513,15 @@ def test_a_cosimulation_takes_derivatives_of_its_members_on_one_side() -> None:
     found = {side: fl.cosimulated(system, step=0.01, one_sided=side) for side in ("left", "right")}
     assert found["left"].plant.A[1, 0] == pytest.approx(4.0 - 3.0, rel=1e-6)
     assert found["right"].plant.A[1, 0] == pytest.approx(-4.0 - 3.0, rel=1e-6)
+
+
+def test_an_empty_list_is_the_default_of_an_option_without_meaning() -> None:
+    model = OdeModel("lag", {"x": "-x + u"}, inputs=["u"], outputs={"y": "x"})
+    options: dict[str, Any] = {"parameters": []}
+    assert fl.explain(model, None, "u", "y", **options).kind == fl.explain(model, None, "u", "y").kind
+
+
+def test_a_solver_tolerance_of_zero_is_that_of_the_solver() -> None:
+    from fmilin.options import FmuOptions
+
+    assert FmuOptions(solver_tolerance=0.0).solver_tolerance is None
