@@ -181,7 +181,7 @@ def kind_of(result: object) -> Holds:
     return kind
 
 
-def codec_for(path: str | Path, holds: Holds, action: Action = "write") -> AnyCodec:
+def require_codec(path: str | Path, holds: Holds, action: Action = "write") -> AnyCodec:
     """Return the format that the end of a file's name picks. Raises UsageError if it cannot be written, or read."""
     codec = find_codec(path, holds)
     if codec is None or not (codec.is_writable if action == "write" else codec.is_readable):

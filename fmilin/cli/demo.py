@@ -79,7 +79,7 @@ def _compare(true: LinearModel, naive: LinearModel, stream: TextIO) -> None:
     """Print both spectra side by side, and what the difference means."""
     from fmilin.report.linear_pictures import without
     from fmilin.report.numbers import eigenvalue_text
-    from fmilin.report.table import console_on, print_fact, simple_table
+    from fmilin.report.table import open_console, print_fact, simple_table
 
     false = without(naive.eigenvalues(), true.eigenvalues())
     N = len(naive.states)
@@ -95,7 +95,7 @@ def _compare(true: LinearModel, naive: LinearModel, stream: TextIO) -> None:
         f"constraints, differentiated, and scattered around zero by rounding. {growing} of them have a positive real "
         f"part, as if the linkage were unstable."
     )
-    with console_on(stream) as console:
+    with open_console(stream) as console:
         console.print(table)
         console.print()
         for word, text in (("Meaning", verdict), ("LQR, true", _regulator(true)), ("LQR, naive", _regulator(naive))):

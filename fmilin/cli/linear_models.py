@@ -48,7 +48,7 @@ def linearize_cosimulation(
     model = model.with_interface(request.how.inputs, request.how.outputs)
     if len(point.inputs) != len(model.inputs):  # those that were not chosen stand at their start values
         point = replace(point, inputs=model.start.inputs)
-    how = _with_a_meaning_in("cosimulated", request.how)
+    how = _keep_meaningful_options("cosimulated", request.how)
     cosimulation = fl.cosimulated(
         model, point, step=wanted.step, master=wanted.master, order=wanted.order, linearization=how
     )
@@ -72,7 +72,7 @@ def _deliver(cosimulation: Any, wanted: Wanted, files: Sequence[Path], runner: J
         runner.print_shown(show_cosimulation, cosimulation)
 
 
-def _with_a_meaning_in(function: str, how: Linearization) -> Linearization:
+def _keep_meaningful_options(function: str, how: Linearization) -> Linearization:
     """Return the options that a function takes, without those that the command adds for the formats of files."""
     without = WITHOUT_MEANING[function]
     return Linearization(**{k: v for k, v in given_keywords(how).items() if k not in without})
@@ -177,7 +177,7 @@ def linear_model(request: Request, runner: JobRunner, cut: Cut | None = None) ->
     if request.tangent_only:
         from fmilin.discovery.tangent import linearize_on_tangent
 
-        how = _with_a_meaning_in("linearize_on_tangent", request.how)
+        how = _keep_meaningful_options("linearize_on_tangent", request.how)
         return linearize_on_tangent(model, point, linearization=how), point
     return linearize_as(model, point, request.how), point
 

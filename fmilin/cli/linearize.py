@@ -14,7 +14,7 @@ from fmilin.cli.derive import MODEL, Reading, command_option, json_switch, new_f
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.request import request_of
 from fmilin.cli.spectrum import compare, one, require_model
-from fmilin.formats import codec_for, listed
+from fmilin.formats import listed, require_codec
 from fmilin.loading.request import is_fmu
 from fmilin.options import Stepping
 from fmilin.options.groups import POINT
@@ -106,7 +106,7 @@ def command(
     )
     # Of the models that have equations, in files that carry them; one side of a kink has no descriptor system.
     shows_equations = not (times or cut.wanted or is_fmu(model) or "--one-sided" in request.given)
-    descriptor = shows_equations and (as_json or any(codec_for(path, "linear model").is_complete for path in files))
+    descriptor = shows_equations and (as_json or any(require_codec(path, "linear model").is_complete for path in files))
     request = replace(request, how=replace(request.how, descriptor=descriptor))
     how = coupled.request(stepping, order)
     _reject_options_without_meaning(cut, is_cosimulated=coupled.as_cosimulated, is_on_tangent=request.tangent_only)

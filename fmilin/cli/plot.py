@@ -25,7 +25,7 @@ from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options
 from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_of
 from fmilin.errors import UsageError
-from fmilin.formats import Writing, codec_for, is_named_as, suffixes
+from fmilin.formats import Writing, is_named_as, require_codec, suffixes
 from fmilin.loading.request import is_fmu, is_system
 
 if TYPE_CHECKING:
@@ -304,4 +304,4 @@ def _mechanism(drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
     if not is_named_as(drawing.output, "motion picture"):
         return encode_picture(mechanism_figure(description, linear), drawing.output, dpi=120)
     moving = MovingMechanism(description, linear, drawing.mode)
-    return codec_for(drawing.output, "motion picture").dumps(moving, Writing())
+    return require_codec(drawing.output, "motion picture").dumps(moving, Writing())

@@ -15,7 +15,7 @@ from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options
 from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_of, verified
 from fmilin.errors import UsageError
-from fmilin.formats import Writing, codec_for, suffixes
+from fmilin.formats import Writing, require_codec, suffixes
 from fmilin.options import Verification as VerificationOptions
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def command(model: str, page: Page, comparison: VerificationOptions, **given: An
             if against is not None or verify:
                 raise UsageError(f"'{model}' was saved by 'fmilin floquet': leave out --verify and --against.")
             refuse_points(model, request, against)
-            runner.write_files({output: codec_for(output, "page").dumps(Report(periodic), Writing())})
+            runner.write_files({output: require_codec(output, "page").dumps(Report(periodic), Writing())})
             runner.results.write(f"{output}\n")
             return
         result, plant = _result_of(model, request, runner, against)
@@ -86,7 +86,9 @@ def command(model: str, page: Page, comparison: VerificationOptions, **given: An
                 raise UsageError(f"'{model}' is a file, and --verify needs the model: give --against MODEL instead.")
             verification = verified(result, plant, horizon)
         runner.restore_directory()
-        runner.write_files({output: codec_for(output, "page").dumps(Report(result, verification, plant), Writing())})
+        runner.write_files(
+            {output: require_codec(output, "page").dumps(Report(result, verification, plant), Writing())}
+        )
         runner.results.write(f"{output}\n")
         runner.end_where_interrupted(verification.remarks if verification is not None else ())
 

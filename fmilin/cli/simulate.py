@@ -16,7 +16,7 @@ from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.request import at_point, request_of
 from fmilin.errors import UsageError
-from fmilin.formats import Writing, codec_for, listed, suffixes
+from fmilin.formats import Writing, listed, require_codec, suffixes
 from fmilin.options import Linearization, Simulation
 from fmilin.support.interrupts import stoppable
 from fmilin.trimming.request import PointRequest
@@ -103,7 +103,7 @@ def command(model: str, run: Simulation, point: PointRequest, results: Results, 
             comparison = compare(trajectory, LinearModel.load(against), inputs=table, method=integrator(run))
         name = loaded.info.name
         if output is not None:
-            runner.write_files({output: codec_for(output, "motion").dumps(trajectory, Writing())})
+            runner.write_files({output: require_codec(output, "motion").dumps(trajectory, Writing())})
         if plot is not None:
             from fmilin.report.trajectory import trajectory_figure
 

@@ -258,7 +258,7 @@ def _words(value: ast.expr, kind: str) -> list[str] | None:
             return _words_of_list(items, kind)
         case (ast.Dict(keys=keys, values=values), "assignments" | "assignment lists" | "special"):
             pairs = zip(keys, values, strict=True)
-            return [_quoted(f"{_name(key)}{_side(item)}") for key, item in pairs if key is not None] or None
+            return [_quote_word(f"{_name(key)}{_side(item)}") for key, item in pairs if key is not None] or None
         case (ast.Tuple(elts=[low, high]), "range"):
             return [f"{_plain(low)}:{_plain(high)}"]
         case _:
@@ -271,9 +271,9 @@ def _words_of_list(items: Sequence[ast.expr], kind: str) -> list[str] | None:
         case "names" | "texts" | "numbers" if [_plain(item) for item in items] == ["Ellipsis"]:
             return [""]
         case "texts":
-            return [_quoted(_plain(item)) for item in items]
+            return [_quote_word(_plain(item)) for item in items]
         case "names":
-            return [_quoted(",".join(_name(item) for item in items))]
+            return [_quote_word(",".join(_name(item) for item in items))]
         case "numbers":
             return [",".join(_plain(item) for item in items)]
         case _:
@@ -290,7 +290,7 @@ def _word(value: ast.expr, kind: str) -> str | None:
         case (ast.Constant(value=dots), "choice" | "text" | "path" | "number" | "integer") if dots is ...:
             return ""
         case (ast.Constant(value=str(word)), "choice" | "text" | "path" | "names" | "texts"):
-            return _quoted(word)
+            return _quote_word(word)
         case (ast.Constant(value=int() | float()) | ast.UnaryOp(), "number" | "integer"):
             return _plain(value)
         case (ast.Name() | ast.BinOp(left=ast.Name()), "choice" | "text" | "path" | "number" | "integer"):
@@ -322,7 +322,7 @@ def _name(value: ast.expr) -> str:
     return f"`{name}`" if "," in re.sub(r"\([^()]*\)|\[[^\[\]]*\]", "", name) else name
 
 
-def _quoted(word: str) -> str:
+def _quote_word(word: str) -> str:
     """Return a word as a shell reads it."""
     if shlex.quote(word) == word or not word:
         return word

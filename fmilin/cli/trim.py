@@ -61,7 +61,7 @@ def command(
 
     A table is printed; -o saves the point for --point of the other commands.
     """
-    files = _checked_files(results.output, guess)
+    files = _check_files(results.output, guess)
     settings = model_options.add_fixed(point.settings, problem)
     request = request_of(model, point=replace(point, settings=settings, trim=problem), **given)
 
@@ -77,7 +77,7 @@ def command(
     return request.work(job)
 
 
-def _checked_files(paths: Sequence[Path], guess: Sequence[Mapping[str, float]]) -> list[Path]:
+def _check_files(paths: Sequence[Path], guess: Sequence[Mapping[str, float]]) -> list[Path]:
     if not paths:
         return []
     if len(guess) > 1:

@@ -23,7 +23,7 @@ from fmilin.export.files import save
 from fmilin.export.fmu_file import linear_model_inside
 from fmilin.fmi.write.fmu import NAME, block_fmu
 from fmilin.fmi.write.linear import values_at
-from fmilin.formats import Writing, alternatives, codec_for, is_named_as
+from fmilin.formats import Writing, alternatives, is_named_as, require_codec
 from fmilin.linear_model.measured_angles import MeasuredAngles, describe_wrapped
 from fmilin.linear_model.model import LinearModel
 from fmilin.reduction.transformation import discretize
@@ -76,7 +76,7 @@ def save_law(
 ) -> None:
     """Write a filter or a regulator in the format of the suffix."""
     linear = law.linear_model()
-    suffix = codec_for(path, "linear model").suffix
+    suffix = require_codec(path, "linear model").suffix
     bounds = limits_of(linear, limits, law.limited()) if limits else None
     angles = law.measured_angles()
     if suffix == ".fmu" and (bounds or angles):
@@ -265,7 +265,7 @@ def save_schedule(
         )
     target = Path(path)
     writing = Writing(target.stem, precision=precision, fmi=fmi)
-    codec_for(target, "schedule").write(LimitedSchedule(schedule, limits or {}), target, writing)
+    require_codec(target, "schedule").write(LimitedSchedule(schedule, limits or {}), target, writing)
 
 
 def dumps_schedule(limited: LimitedSchedule, writing: Writing) -> bytes:

@@ -19,7 +19,7 @@ from fmilin.codegen.implicit import ImplicitSystem, jacobian
 from fmilin.codegen.statements import STATEMENTS_PER_FUNCTION, Statements, indented
 from fmilin.errors import UsageError
 from fmilin.fmi.write.fmu import NAME, block_fmu
-from fmilin.formats import Writing, codec_for
+from fmilin.formats import Writing, require_codec
 from fmilin.linear_model.measured_angles import describe_wrapped
 from fmilin.signals import Signal
 
@@ -65,7 +65,7 @@ def save(
 ) -> None:
     """Write an estimator as C code, or as an FMU around it."""
     target = Path(path)
-    codec_for(target, "estimator").write(kf, target, Writing(target.stem, precision=precision, fmi=fmi))
+    require_codec(target, "estimator").write(kf, target, Writing(target.stem, precision=precision, fmi=fmi))
 
 
 def dumps(kf: Estimator, writing: Writing) -> bytes:

@@ -46,7 +46,7 @@ def save(
     if chosen is not None and Path(path).suffix.lower() != ".c":
         raise UsageError(f"'{chosen}' is a choice of C code: '{path}' has none. Leave it out, or write a .c file.")
     target = Path(path)
-    codec = formats.codec_for(path, formats.kind_of(result))
+    codec = formats.require_codec(path, formats.kind_of(result))
     codec.write(result, target, replace(writing, name=target.stem))
 
 
@@ -63,7 +63,7 @@ def save_all(family: LinearFamily, paths: Sequence[Path]) -> dict[Path, UsageErr
 
 def dumps(result: Result, path: str | Path, writing: formats.Writing | None = None) -> bytes:
     """Return what :func:`save` would write to ``path``, of a family that the memory holds twice."""
-    codec = formats.codec_for(path, formats.kind_of(result))
+    codec = formats.require_codec(path, formats.kind_of(result))
     return codec.dumps(result, replace(writing or formats.Writing(), name=Path(path).stem))
 
 
@@ -128,7 +128,7 @@ def load_result(source: str) -> LinearModel | LinearFamily | None:
 
 def check_output(path: str | Path, holds: formats.Holds = "linear model") -> None:
     """Make sure that such a thing can be written to ``path``; cheap, and leaves nothing behind."""
-    codec = formats.codec_for(path, holds)
+    codec = formats.require_codec(path, holds)
     check_writable(path)
     codec.require_installed()
 
@@ -169,5 +169,5 @@ def is_family(path: Path) -> bool:
 
 def load_result_as(holds: formats.Holds, path: str | Path) -> object:
     """Read a file that holds such a result; the suffix picks the format."""
-    result: object = formats.codec_for(path, holds, "read").read(Path(path))
+    result: object = formats.require_codec(path, holds, "read").read(Path(path))
     return result

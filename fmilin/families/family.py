@@ -1,4 +1,7 @@
-"""A family of linear models: what a sweep returns, as arrays with the grid in front."""
+"""A family of linear models: what a sweep returns, as arrays with the grid in front.
+
+The file is longer than others by the declarations of methods that other packages implement, with their docstrings.
+"""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ _Key = tuple[float, bytes, bytes]
 REMEMBERED = 2_000_000  # numbers that are remembered at most
 
 
-def _passed_on(method: Callable[Concatenate[Model, P], R]) -> Callable[Concatenate[CountedModel, P], R]:
+def _forward(method: Callable[Concatenate[Model, P], R]) -> Callable[Concatenate[CountedModel, P], R]:
     """Return a method that calls the method of the source, as the source's class has it."""
 
     @wraps(method)
@@ -92,16 +92,16 @@ def _passed_on(method: Callable[Concatenate[Model, P], R]) -> Callable[Concatena
 class CountedModel(Model):
     """Passes every request on and counts it: ``evaluations``, and ``directions`` of exact products."""
 
-    product_errors = _passed_on(Model.product_errors)
-    second_order_form = _passed_on(Model.second_order_form)
-    descriptor_form = _passed_on(Model.descriptor_form)
-    kept = _passed_on(Model.kept)
-    remarks_at = _passed_on(Model.remarks_at)
-    contact_forces = _passed_on(Model.contact_forces)
-    in_graph = _passed_on(Model.in_graph)
-    formula = _passed_on(Model.formula)
-    discrete_states = _passed_on(Model.discrete_states)
-    event_indicators = _passed_on(Model.event_indicators)  # not counted, as it costs no visit of its own
+    product_errors = _forward(Model.product_errors)
+    second_order_form = _forward(Model.second_order_form)
+    descriptor_form = _forward(Model.descriptor_form)
+    kept = _forward(Model.kept)
+    remarks_at = _forward(Model.remarks_at)
+    contact_forces = _forward(Model.contact_forces)
+    in_graph = _forward(Model.in_graph)
+    formula = _forward(Model.formula)
+    discrete_states = _forward(Model.discrete_states)
+    event_indicators = _forward(Model.event_indicators)  # not counted, as it costs no visit of its own
 
     def __init__(self, source: Model) -> None:
         self.source = source

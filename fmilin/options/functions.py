@@ -239,7 +239,7 @@ def merge_options(function: str, linearization: Linearization | None, keywords: 
     values: dict[str, Any] = {} if linearization is None else given_options(linearization)
     for keyword, value in keywords.items():
         if keyword not in KEYWORDS:
-            raise TypeError(_unexpected(function, keyword))
+            raise TypeError(_describe_unexpected_keyword(function, keyword))
         if keyword in values:
             raise UsageError(
                 f"{function}() is given {keyword}= twice, as a keyword and in linearization=. Leave one of them out."
@@ -294,7 +294,7 @@ def _describe_keywords(docstring: str, keywords: Sequence[str]) -> str:
     return docstring[: described.end()] + entry + docstring[described.end() :]
 
 
-def _unexpected(function: str, keyword: str) -> str:
+def _describe_unexpected_keyword(function: str, keyword: str) -> str:
     text = f"{function}() got an unexpected keyword argument '{keyword}'"
     nearest = get_close_matches(keyword, options_of(function), 1)
     return f"{text}. Did you mean '{nearest[0]}'?" if nearest else text

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fmilin.formats import Writing, codec_for
+from fmilin.formats import Writing, require_codec
 from fmilin.report.numbers import shortened
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Picture:
 
 def encode_picture(figure: Figure, path: str | Path, dpi: int = 130) -> bytes:
     """Return the content of a file of a picture, in the format of its suffix. Raises UsageError if there is none."""
-    return codec_for(path, "picture").dumps(Picture(figure, dpi), Writing())
+    return require_codec(path, "picture").dumps(Picture(figure, dpi), Writing())
 
 
 def rendered(figure: Figure, suffix: str = ".png", dpi: int = 130) -> bytes:

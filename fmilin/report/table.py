@@ -80,7 +80,7 @@ def show_linear(linear: LinearModel, page: Sheet, *, adjusted: float | None, mod
 
 
 @contextmanager
-def console_on(stream: TextIO, wording: Callable[[str], str] = str) -> Iterator[Console]:
+def open_console(stream: TextIO, wording: Callable[[str], str] = str) -> Iterator[Console]:
     """Yield a console that writes to ``stream``; to a file or pipe plain text, 80 columns wide or as COLUMNS says.
 
     ``wording``: applied to each sentence before it is broken into lines, as the command line names its options.
@@ -102,7 +102,7 @@ def print_on(
     stream: TextIO, show: Callable[..., None], *things: object, wording: Callable[[str], str] = str, **options: Any
 ) -> None:
     """Print on a stream what ``show`` lays out of some things on a console or page; ``wording``: of each sentence."""
-    with console_on(stream, wording) as console:
+    with open_console(stream, wording) as console:
         show(*things, console, **options)
 
 

@@ -150,14 +150,14 @@ def option_of(dataclass_field: Field[Any]) -> Option | None:
     return dataclass_field.metadata.get("option")
 
 
-def _restricted_options(options: object) -> tuple[Description, ...]:
+def _list_restricted_options(options: object) -> tuple[Description, ...]:
     """Return the options of a dataclass that have choices or exclude others."""
     dataclass_type: type = type(options)
-    return _restricted(dataclass_type)
+    return _list_restricted(dataclass_type)
 
 
 @cache
-def _restricted(dataclass_type: type) -> tuple[Description, ...]:
+def _list_restricted(dataclass_type: type) -> tuple[Description, ...]:
     return tuple(d for d in describe(dataclass_type) if d.choices or d.excludes)
 
 
@@ -166,7 +166,7 @@ def require_choices(options: object) -> None:
 
     Values that are not texts are objects, which an annotation allows and :mod:`fmilin.support.kinds` checks.
     """
-    for description in _restricted_options(options):
+    for description in _list_restricted_options(options):
         value = getattr(options, description.keyword)
         if description.choices and isinstance(value, str) and value not in description.choices:
             raise UsageError(f"{description.keyword}= must be {_either(description.choices)}, and is '{value}'.")
@@ -174,7 +174,7 @@ def require_choices(options: object) -> None:
 
 def require_compatible(options: object) -> None:
     """Raise UsageError if two options that exclude each other have values."""
-    for description in _restricted_options(options):
+    for description in _list_restricted_options(options):
         if not is_given(options, description.keyword):
             continue
         for exclusion in description.excludes:

@@ -25,9 +25,9 @@ from fmilin.formats import (
     Codec,
     Holds,
     Writing,
-    codec_for,
     register,
     registered_codecs,
+    require_codec,
     suffixes,
 )
 from fmilin.report.figures import Picture
@@ -244,7 +244,7 @@ def test_signals_are_not_a_result_that_a_file_can_hold() -> None:
 
 
 def test_a_whole_name_goes_before_its_suffix() -> None:
-    assert codec_for("a.dslin.mat", "linear model").audience == "Dymola"
-    assert codec_for("A.MAT", "linear model").is_complete
+    assert require_codec("a.dslin.mat", "linear model").audience == "Dymola"
+    assert require_codec("A.MAT", "linear model").is_complete
     with pytest.raises(UsageError, match=r"as a family: it has the suffix '\.mat'"):
-        codec_for("dslin.mat", "family")
+        require_codec("dslin.mat", "family")

@@ -1,4 +1,7 @@
-"""Every function that linearizes takes the options of a linearization, with the results of single points."""
+"""Every function that linearizes takes the options of a linearization, with the results of single points.
+
+The file is longer than others because it is one table of functions by options, with cases that share their models.
+"""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def plain_function(member: object) -> object:
     return member.__func__ if isinstance(member, classmethod) else member
 
 
-def declared_in(module: ModuleType) -> Iterator[Declared]:
+def list_declarations(module: ModuleType) -> Iterator[Declared]:
     """Return the declared functions of a module and of its classes."""
     for thing in vars(module).values():
         if getattr(thing, "__module__", None) != module.__name__:
@@ -81,7 +81,7 @@ def declared_in(module: ModuleType) -> Iterator[Declared]:
                 yield Declared(thing if inspect.isclass(thing) else None, function)
 
 
-DECLARED = {each.function.__qualname__: each for name in ADDRESSES for each in declared_in(import_module(name))}
+DECLARED = {each.function.__qualname__: each for name in ADDRESSES for each in list_declarations(import_module(name))}
 
 
 def types_for_checkers(module: ModuleType) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def types_for_checkers(module: ModuleType) -> dict[str, Any]:
     return namespace
 
 
-def evaluated_types(function: Callable[..., Any]) -> dict[str, Any]:
+def evaluate_types(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the types in a function's signature, without aliases and names."""
     function = inspect.unwrap(function)
     return get_type_hints(function, types_for_checkers(sys.modules[function.__module__]))
@@ -125,7 +125,7 @@ def test_an_implementation_takes_and_returns_what_is_declared(name: str) -> None
     declared = DECLARED[name]
     wanted = dict(inspect.signature(declared.function).parameters)
     available = dict(inspect.signature(declared.implementation).parameters)
-    wanted_types, available_types = evaluated_types(declared.function), evaluated_types(declared.implementation)
+    wanted_types, available_types = evaluate_types(declared.function), evaluate_types(declared.implementation)
     if declared.owner is not None:
         wanted.pop(next(iter(wanted)))
         if not declared.is_class_method:

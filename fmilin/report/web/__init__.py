@@ -8,7 +8,7 @@ import numpy as np
 
 from fmilin.errors import UsageError
 from fmilin.families.family import LinearFamily
-from fmilin.formats import Writing, codec_for, is_named_as
+from fmilin.formats import Writing, is_named_as, require_codec
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.verification import Verification
 from fmilin.model.interface import Model
@@ -95,4 +95,4 @@ def save_report(
     if not is_named_as(path, "page"):
         raise UsageError(f"Cannot write a report to '{path}': it is a page, whose file ends in .html.")
     check_writable(path)
-    codec_for(path, "page").write(Report(result, verification, model), Path(path), Writing())
+    require_codec(path, "page").write(Report(result, verification, model), Path(path), Writing())
