@@ -21,7 +21,7 @@ from fmilin.linearization.request import Request
 from fmilin.linearization.stack import StackProcedure
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.selection import Selection
-from fmilin.manifold.stack import PointStack
+from fmilin.manifold.stack import PointBatch
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import one_at_a_time
 from fmilin.options import Linearization, LinearizationOptions
@@ -171,9 +171,9 @@ class _Path:
                 return
 
 
-def stack_of(points: Sequence[OperatingPoint]) -> PointStack:
+def stack_of(points: Sequence[OperatingPoint]) -> PointBatch:
     """Return points of one model as a stack."""
-    return PointStack(
+    return PointBatch(
         np.array([point.time for point in points]),
         np.array([point.states for point in points]),
         np.array([point.inputs for point in points]),

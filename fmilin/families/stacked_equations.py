@@ -11,8 +11,8 @@ from fmilin.families.continuation import SolvedPoint
 from fmilin.families.grid import Grid
 from fmilin.linearization.stack import StackProcedure
 from fmilin.manifold.many_points import FollowedFromStart
-from fmilin.manifold.stack import PointStack
-from fmilin.model.interface import Model, TangentStack
+from fmilin.manifold.stack import PointBatch
+from fmilin.model.interface import Model, TangentBatch
 from fmilin.signals import FloatArray
 from fmilin.trimming.request import TrimRequest
 
@@ -34,8 +34,8 @@ REGULAR = 1e-8  # singular values of the equations at the seed below this part o
 class Solved:
     """Points of a block, what the model says there, and which of them are solved."""
 
-    points: PointStack
-    tangents: TangentStack | None
+    points: PointBatch
+    tangents: TangentBatch | None
     good: NDArray[np.bool_]
     volumes: FloatArray  # (k,), determinants of the equations
 
@@ -67,7 +67,7 @@ class Assembly:
         targets = np.stack(columns, axis=1) if columns else np.zeros((count, 0))
         states = self._follow(u, targets)
         good = np.asarray(np.isfinite(states).all(axis=1) & ~_turned(self._model, self._held, targets))
-        points = PointStack(np.full(count, self.time), np.where(good[:, None], states, x), u)
+        points = PointBatch(np.full(count, self.time), np.where(good[:, None], states, x), u)
         return Solved(points, None, good, np.ones(count))
 
 
@@ -178,13 +178,13 @@ class Equations:
             volumes = np.linalg.det(self._U.T @ J @ self._V)
         return Solved(points, tangents, np.asarray(good), volumes)
 
-    def _stack(self, x: FloatArray, u: FloatArray, given: Mapping[str, FloatArray]) -> PointStack:
+    def _stack(self, x: FloatArray, u: FloatArray, given: Mapping[str, FloatArray]) -> PointBatch:
         states, inputs = self._model.states, self._model.inputs
         varied = {name: values for name, values in given.items() if not states.has(name) and not inputs.has(name)}
-        return PointStack(np.full(len(x), self._seed.point.time), x, u, varied)
+        return PointBatch(np.full(len(x), self._seed.point.time), x, u, varied)
 
     def _residual(
-        self, points: PointStack, tangents: TangentStack, given: Mapping[str, FloatArray]
+        self, points: PointBatch, tangents: TangentBatch, given: Mapping[str, FloatArray]
     ) -> tuple[FloatArray, FloatArray]:
         """Return scaled residuals (k, m) and their slopes along y and the free inputs (k, m, P + free)."""
         x, p, count = points.states, len(self._kept), len(points)
@@ -213,7 +213,7 @@ class Line:
         self._names = list(seed.values)
         self._at = [(np.array(list(seed.values.values())), seed.point.states, seed.point.inputs)]
 
-    def add(self, given: Mapping[str, FloatArray], points: PointStack, count: int) -> None:
+    def add(self, given: Mapping[str, FloatArray], points: PointBatch, count: int) -> None:
         """Take in the last two of so many points."""
         for k in range(max(0, count - 2), count):
             values = np.array([given[name][k] for name in self._names])

@@ -17,9 +17,9 @@ from fmilin.linear_model.no_response import is_connected, path_to_an_output
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.slopes import TangentSlopes
-from fmilin.manifold.stack import PointStack, StackGeometry
+from fmilin.manifold.stack import PointBatch, StackGeometry
 from fmilin.manifold.verification import VerifiedFacts
-from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentStack
+from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
 from fmilin.model.visits import CountedModel
 from fmilin.numerics.differences.sweep import StepSweep, step_sweep
 from fmilin.signals import FloatArray
@@ -112,8 +112,8 @@ def write_stack(
     parts: Parts,
     model: Model,
     facts: VerifiedFacts,
-    points: PointStack,
-    tangents: TangentStack,
+    points: PointBatch,
+    tangents: TangentBatch,
     geometry: StackGeometry,
     *,
     errors: FloatArray,

@@ -23,11 +23,11 @@ from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import independent_rows, scaled
 from fmilin.manifold.selection import CONDITION_LIMIT, Selection
 from fmilin.manifold.slopes import SMALL_STEP, compared, random_direction, rounding_of, some_bits_further
-from fmilin.manifold.stack import AT_ONCE, PointStack, StackGeometry, StackSurroundings
+from fmilin.manifold.stack import AT_ONCE, PointBatch, StackGeometry, StackSurroundings
 from fmilin.manifold.steady_stack import StackMotion, stack_motion
 from fmilin.manifold.verification import VerifiedFacts, verified_facts_of
 from fmilin.manifold.zeros import find_structural_zeros
-from fmilin.model.interface import ExactSlopes, Model, OperatingPoint, TangentStack
+from fmilin.model.interface import ExactSlopes, Model, OperatingPoint, TangentBatch
 from fmilin.signals import FloatArray
 from fmilin.tolerances import INACCURATE
 
@@ -99,11 +99,11 @@ class StackProcedure:
         return verified_facts_of(self.own, point, self.own.evaluate(point.time, point.states, point.inputs))
 
     @cached_property
-    def _before(self) -> TangentStack:
+    def _before(self) -> TangentBatch:
         """The point before, as a stack of one."""
         point = self.point
         parameters = {name: np.array([point.parameters[name]]) for name in self.varied}
-        return self.tangents(PointStack(np.array([point.time]), point.states[None], point.inputs[None], parameters))
+        return self.tangents(PointBatch(np.array([point.time]), point.states[None], point.inputs[None], parameters))
 
     @cached_property
     def _rows(self) -> list[int]:
@@ -135,21 +135,21 @@ class StackProcedure:
                 return False
         return True
 
-    def tangents(self, points: PointStack) -> TangentStack:
+    def tangents(self, points: PointBatch) -> TangentBatch:
         """Return what the model says at points, and its slopes along the coordinates; refuse what it cannot."""
         tangents = self.model.tangents(points.time, points.states, points.inputs, self.kept, points.parameters)
         if tangents is None:
             raise NumericalError("The model does not answer for many points at once.")
         return tangents
 
-    def back(self, tangents: TangentStack) -> FloatArray:
+    def back(self, tangents: TangentBatch) -> FloatArray:
         """Return the step of the dependent states (k, M) that is too far from the manifold, to first order."""
         if not self._rows:
             return np.zeros((len(tangents.rates), 0))
         H = tangents.gradient[:, self._rows][:, :, self.dependent]
         return np.asarray(np.linalg.solve(H, tangents.residuals[:, self._rows, None])[..., 0])
 
-    def __call__(self, points: PointStack, parts: Parts, tangents: TangentStack | None = None) -> LinearStack | None:
+    def __call__(self, points: PointBatch, parts: Parts, tangents: TangentBatch | None = None) -> LinearStack | None:
         """Linearize at the points into ``parts`` (k, ...), by name; None where stacks are of no use."""
         if not self.usable:
             return None
@@ -171,7 +171,7 @@ class StackProcedure:
             return None
         return LinearStack([r for s in stacks for r in s.remarks], np.concatenate([s.usual for s in stacks]))
 
-    def _linearized(self, points: PointStack, tangents: TangentStack, parts: Parts) -> LinearStack:
+    def _linearized(self, points: PointBatch, tangents: TangentBatch, parts: Parts) -> LinearStack:
         model, facts = self.model, self._facts
         geometry = StackGeometry(model, points, tangents, self._rows)
         surroundings = StackSurroundings(model, self._rows)
@@ -185,7 +185,7 @@ class StackProcedure:
         return LinearStack(self._remarks(points, tangents, motion, usual), usual)
 
     def _row_errors(
-        self, points: PointStack, tangents: TangentStack, geometry: StackGeometry, surroundings: StackSurroundings
+        self, points: PointBatch, tangents: TangentBatch, geometry: StackGeometry, surroundings: StackSurroundings
     ) -> tuple[FloatArray, Mask]:
         """Return by what rows of slopes in sizes of y and u may be off (k, N + ny), and where none is in doubt (k,)."""
         count, facts = len(points), self._facts
@@ -204,7 +204,7 @@ class StackProcedure:
         accurate = errors <= INACCURATE * comparable_sizes(sizes, errors, terms)
         return errors, np.asarray(accurate[:, rows].all(axis=1))
 
-    def _repeats(self, points: PointStack, tangents: TangentStack, surroundings: StackSurroundings) -> Mask:
+    def _repeats(self, points: PointBatch, tangents: TangentBatch, surroundings: StackSurroundings) -> Mask:
         """Say where a model that only answers says the same after all other visits, and states are still rates."""
         again, before = surroundings.visited(points, self.kept), (tangents.rates, tangents.values)
         same = [(a == b) & (np.abs(a) < HUGE) for a, b in zip(again, before, strict=True)]
@@ -223,7 +223,7 @@ class StackProcedure:
         return self._facts.procedure or self._procedure is not None
 
     def _rounding(
-        self, points: PointStack, tangents: TangentStack, geometry: StackGeometry, some: NDArray[np.intp]
+        self, points: PointBatch, tangents: TangentBatch, geometry: StackGeometry, some: NDArray[np.intp]
     ) -> FloatArray:
         """Return what rounding changes in the rows of slopes at some points, shape (k, N + ny)."""
         x, scales, count = points.states[some], geometry.scales[some, None], len(some)
@@ -239,8 +239,8 @@ class StackProcedure:
 
     def _compared(
         self,
-        points: PointStack,
-        tangents: TangentStack,
+        points: PointBatch,
+        tangents: TangentBatch,
         geometry: StackGeometry,
         surroundings: StackSurroundings,
         some: NDArray[np.intp],
@@ -264,7 +264,7 @@ class StackProcedure:
         return np.where((reached & agrees)[:, None], 0.0 if self._by_procedure else shown, np.inf)
 
     def _remarks(
-        self, points: PointStack, tangents: TangentStack, motion: StackMotion, usual: Mask
+        self, points: PointBatch, tangents: TangentBatch, motion: StackMotion, usual: Mask
     ) -> list[tuple[Remark, ...]]:
         """Return what is to be said of each point, in the order of the procedure at one point."""
         model = self.model

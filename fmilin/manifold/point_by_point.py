@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fmilin.model.interface import Evaluation, Model, TangentStack
+from fmilin.model.interface import Evaluation, Model, TangentBatch
 from fmilin.signals import FloatArray
 
 
@@ -23,7 +23,7 @@ def slopes(model: Model, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluat
     return None if None in answers else Evaluation(*parts)
 
 
-def tangents(model: Model, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int]) -> TangentStack | None:
+def tangents(model: Model, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int]) -> TangentBatch | None:
     """Return rates, outputs and residuals with slopes along the kept states, or None; no input moves the manifold."""
     along, n = slopes(model, t, x, u), x.shape[1]
     if along is None or not np.isfinite(along.residuals).all() or along.residuals[..., n:].any():
@@ -39,4 +39,4 @@ def tangents(model: Model, t: FloatArray, x: FloatArray, u: FloatArray, kept: Se
         T[:, others] = -np.linalg.solve(G[..., others], G[..., kept])
     J, C = (np.concatenate((p[..., :n] @ T, p[..., n:]), axis=2) for p in (along.derivatives, along.outputs))
     v = evaluations(model, t, x, u)
-    return TangentStack(tuple(kept), v.derivatives, v.outputs, v.residuals, H, T, J, C, smooth=False)
+    return TangentBatch(tuple(kept), v.derivatives, v.outputs, v.residuals, H, T, J, C, smooth=False)

@@ -1,4 +1,4 @@
-"""A stack of points on the manifold in the same coordinates: its geometry, and points displaced from it."""
+"""A batch of points on the manifold in the same coordinates: its geometry, and points displaced from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fmilin.errors import FmilinError, NumericalError
 from fmilin.manifold.many_points import constraints_at
 from fmilin.manifold.point_by_point import evaluations
 from fmilin.manifold.verification import drift
-from fmilin.model.interface import Model, TangentStack
+from fmilin.model.interface import Model, TangentBatch
 from fmilin.signals import FloatArray
 from fmilin.tolerances import INVARIANT, ON_MANIFOLD, RANK
 
@@ -33,7 +33,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class PointStack:
+class PointBatch:
     """Points of one model: times (k,), states (k, N), inputs (k, nu), and parameters (k,) that differ, by name."""
 
     time: FloatArray
@@ -44,9 +44,9 @@ class PointStack:
     def __len__(self) -> int:
         return len(self.time)
 
-    def __getitem__(self, some: Any) -> PointStack:
+    def __getitem__(self, some: Any) -> PointBatch:
         parameters = {name: values[some] for name, values in self.parameters.items()}
-        return PointStack(self.time[some], self.states[some], self.inputs[some], parameters)
+        return PointBatch(self.time[some], self.states[some], self.inputs[some], parameters)
 
 
 class SlopeSizes(NamedTuple):
@@ -68,7 +68,7 @@ class SlopeSizes(NamedTuple):
 class StackGeometry:
     """Sizes, distances and conditioning of a stack in kept states, from ``rows`` of h that are independent."""
 
-    def __init__(self, model: Model, points: PointStack, tangents: TangentStack, rows: Sequence[int]) -> None:
+    def __init__(self, model: Model, points: PointBatch, tangents: TangentBatch, rows: Sequence[int]) -> None:
         self._tangents, self._rows = tangents, list(rows)
         self.sizes = model.states.scales(points.states)  # of the states, shape (k, N)
         self.y_sizes = self.sizes[:, list(tangents.kept)]
@@ -206,13 +206,13 @@ class StackSurroundings:
         self._model, self._rows = model, list(rows)
 
     def reached(
-        self, points: PointStack, kept: Sequence[int], x0: FloatArray, sizes: FloatArray, back: FloatArray | None = None
-    ) -> tuple[PointStack, Mask]:
+        self, points: PointBatch, kept: Sequence[int], x0: FloatArray, sizes: FloatArray, back: FloatArray | None = None
+    ) -> tuple[PointBatch, Mask]:
         """Return points with the kept states of a x0 (k, N), where they were reached; ``back``: H_z^-1 nearby."""
         others = sorted(set(range(x0.shape[1])).difference(kept))
         x, size, largest = x0.copy(), np.full(len(x0), np.inf if others else 0.0), np.inf
         before: tuple[FloatArray, FloatArray] | None = None
-        reached, limit = PointStack(points.time, x, points.inputs, points.parameters), SQUARED
+        reached, limit = PointBatch(points.time, x, points.inputs, points.parameters), SQUARED
         for _ in range(NEWTON if others else 0):
             try:
                 if back is not None and (h := self._residuals(reached)) is not None:
@@ -234,14 +234,14 @@ class StackSurroundings:
                 back = None
         return reached, np.asarray(size <= limit)
 
-    def _residuals(self, points: PointStack) -> FloatArray | None:
+    def _residuals(self, points: PointBatch) -> FloatArray | None:
         """Return the residuals (k, m) alone; None where they cost as much as their gradient."""
         constraints = self._model.constraints
         if points.parameters or constraints.time_dependent or constraints.hidden or not self._model.batches:
             return None
         return self._model.constraint_residuals(float(points.time[0]), points.states, points.inputs)
 
-    def _constraints(self, points: PointStack, kept: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    def _constraints(self, points: PointBatch, kept: Sequence[int]) -> tuple[FloatArray, FloatArray]:
         model = self._model
         shared = not (points.parameters or model.constraints.time_dependent)
         answer = constraints_at(model, float(points.time[0]), points.states, points.inputs) if shared else None
@@ -252,7 +252,7 @@ class StackSurroundings:
             raise NumericalError("The model does not answer at one of many points.")
         return tangents.residuals, tangents.gradient
 
-    def visited(self, points: PointStack, kept: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    def visited(self, points: PointBatch, kept: Sequence[int]) -> tuple[FloatArray, FloatArray]:
         """Return rates (k, N) and outputs (k, ny); NaN where the model cannot be evaluated."""
         model = self._model
         single = (model.autonomous or len(set(points.time.tolist())) <= 1) and not points.parameters

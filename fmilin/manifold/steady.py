@@ -18,7 +18,7 @@ from fmilin.manifold.nonlinear import Turn, charts, expressed, select_expression
 from fmilin.manifold.rank import independent_rows, pivoted_qr, scaled
 from fmilin.manifold.selection import NOT_TURNING, Selection, select_states
 from fmilin.manifold.slopes import TangentSlopes
-from fmilin.manifold.stack import PointStack, StackSurroundings
+from fmilin.manifold.stack import PointBatch, StackSurroundings
 from fmilin.manifold.steady_stack import BeyondStack
 from fmilin.manifold.uniform import STEP, ZEROS, Asides, Bend, Beyond, Change, Mask, Moving, Times, Uniform, Visited
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
@@ -168,7 +168,7 @@ class _Search:
         Hs, _ = scaled(gradient.H, self.sizes, gradient.reference, gradient.error)
         rows = independent_rows(Hs, len(others), len(model.constraints))
         back = np.asarray(np.linalg.inv(gradient.H[np.ix_(rows, others)])[None], np.float64) if rows else None
-        points, surroundings = PointStack(np.array([t]), x[None], u[None]), StackSurroundings(model, rows)
+        points, surroundings = PointBatch(np.array([t]), x[None], u[None]), StackSurroundings(model, rows)
         return BeyondStack(points, list(kept), self.frame.T[None], self.sizes[None], back, surroundings, model)
 
     @property

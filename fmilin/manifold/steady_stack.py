@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from fmilin.errors import FmilinError
 from fmilin.manifold import uniform as motions
 from fmilin.manifold.nonlinear import turns_of
-from fmilin.manifold.stack import PointStack, StackGeometry, StackSurroundings
+from fmilin.manifold.stack import PointBatch, StackGeometry, StackSurroundings
 from fmilin.manifold.uniform import STEP, ZEROS, Asides, Bend, Beyond, Change, Mask, Moving, Times, Uniform, Visited
-from fmilin.model.interface import Model, TangentStack
+from fmilin.model.interface import Model, TangentBatch
 from fmilin.signals import FloatArray
 from fmilin.tolerances import SAME_ALONG
 
@@ -46,8 +46,8 @@ class StackMotion:
 
 def stack_motion(
     model: Model,
-    points: PointStack,
-    tangents: TangentStack,
+    points: PointBatch,
+    tangents: TangentBatch,
     geometry: StackGeometry,
     surroundings: StackSurroundings,
     row_errors: FloatArray,
@@ -72,7 +72,7 @@ def stack_motion(
     return motion
 
 
-def _differs(surroundings: StackSurroundings, points: PointStack, A: FloatArray, kept: Sequence[int]) -> Mask:
+def _differs(surroundings: StackSurroundings, points: PointBatch, A: FloatArray, kept: Sequence[int]) -> Mask:
     """Return where any bit of the rates is another after the time of the fastest eigenvalue, shape (k,)."""
     fastest = np.abs(np.linalg.eigvals(np.where(np.isfinite(A), A, 0.0))).max(axis=1)
     later = replace(points, time=points.time + motions.FURTHER / np.where(fastest > 0, fastest, 1.0))
@@ -85,8 +85,8 @@ class _Search:
     """What is asked of a stack of points, some of which move; the answers go to ``motion``."""
 
     model: Model
-    points: PointStack
-    tangents: TangentStack
+    points: PointBatch
+    tangents: TangentBatch
     geometry: StackGeometry
     surroundings: StackSurroundings
     errors: FloatArray  # of the slopes of rates along y, in sizes of y, shape (k, N, 1)
@@ -175,7 +175,7 @@ def _groups(wanted: Mask) -> list[Some]:
 class BeyondStack(Beyond):
     """The model further along the motions of a stack, all visits that are asked for together in one."""
 
-    points: PointStack
+    points: PointBatch
     kept: list[int]
     T: FloatArray
     sizes: FloatArray
@@ -215,7 +215,7 @@ class BeyondStack(Beyond):
         every = np.tile(np.arange(count), len(steps))
         back = None if self.back is None else self.back[every]
         reached, good = self.surroundings.reached(self.points[every], self.kept, guess, self.sizes[every], back)
-        ahead = PointStack(reached.time + later, reached.states, reached.inputs, reached.parameters)
+        ahead = PointBatch(reached.time + later, reached.states, reached.inputs, reached.parameters)
         f, _ = self.surroundings.visited(ahead, self.kept)
         rates, good = f[:, self.kept], good & np.isfinite(f).all(axis=1)
         slices = [slice(i, i + count) for i in range(0, len(near), count)]

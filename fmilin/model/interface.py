@@ -142,7 +142,7 @@ class Tangent:
 
 
 @dataclass(frozen=True, slots=True)
-class TangentStack:
+class TangentBatch:
     """A model at k points, differentiated along P kept states and nu inputs."""
 
     kept: tuple[int, ...]  # the P states, in the order of the columns
@@ -155,7 +155,7 @@ class TangentStack:
     outputs: FloatArray  # (k, ny, P + nu)
     smooth: bool = True  # whether the equations can have no kink
 
-    def __getitem__(self, some: slice) -> TangentStack:
+    def __getitem__(self, some: slice) -> TangentBatch:
         return replace(self, **{name: array[some] for name, array in self._arrays.items()})
 
     @property
@@ -194,22 +194,22 @@ class TangentStack:
         return self.rates[..., list(self.kept)]
 
     @staticmethod
-    def joined(stacks: Sequence[TangentStack]) -> TangentStack:
-        """Return the points of several stacks, which keep the same states, one after the other."""
-        if len(stacks) == 1:
-            return stacks[0]
-        parts = [stack._arrays for stack in stacks]
+    def joined(batches: Sequence[TangentBatch]) -> TangentBatch:
+        """Return the points of several batches, which keep the same states, one after the other."""
+        if len(batches) == 1:
+            return batches[0]
+        parts = [batch._arrays for batch in batches]
         joined: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return replace(stacks[0], **joined)
+        return replace(batches[0], **joined)
 
-    def corrected(self, some: NDArray[np.intp], right: TangentStack) -> TangentStack:
-        """Return the same with what another stack says of some points."""
+    def corrected(self, some: NDArray[np.intp], right: TangentBatch) -> TangentBatch:
+        """Return the same with what another batch says of some points."""
         arrays: dict[str, Any] = {name: array.copy() for name, array in self._arrays.items()}
         for name, array in arrays.items():
             array[some] = right._arrays[name]
         return replace(self, **arrays)
 
-    def with_columns(self, kept: Sequence[int]) -> TangentStack:
+    def with_columns(self, kept: Sequence[int]) -> TangentBatch:
         """Return the same with the kept states in another order."""
         if tuple(kept) == self.kept:
             return self
@@ -367,7 +367,7 @@ class Model(TableRepr, ABC):
 
     def tangents(
         self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
-    ) -> TangentStack | None:
+    ) -> TangentBatch | None:
         """Return rates, outputs and residuals at many points, with exact slopes along the kept states; None without.
 
         P states are ``kept``, as many as there are freedoms. NumericalError where rates are not determined at a point.

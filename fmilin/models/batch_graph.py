@@ -26,7 +26,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.frame import kept_states, row_terms
 from fmilin.manifold.operating_points import require_sizes
 from fmilin.manifold.rank import independent_rows, row_sizes
-from fmilin.model.interface import UNCHANGED, Changes, Model, OperatingPoint, TangentStack
+from fmilin.model.interface import UNCHANGED, Changes, Model, OperatingPoint, TangentBatch
 from fmilin.signals import FloatArray
 
 SX = Any  # casadi.SX: casadi ships no types
@@ -144,11 +144,11 @@ class PartitionedSlopes:
         return reduced
 
     @property
-    def tangents(self) -> TangentStack:
+    def tangents(self) -> TangentBatch:
         """The same as any model answers it."""
         s, n = self.stack, len(self.kept) + len(self.others)
         f_y, c_y = self.along(s.f_z), self.along(s.c_z)
-        return TangentStack(tuple(self.kept), s.f, s.c, s.h, s.h_z[..., :n], self.T, f_y, c_y)
+        return TangentBatch(tuple(self.kept), s.f, s.c, s.h, s.h_z[..., :n], self.T, f_y, c_y)
 
     @property
     def size(self) -> FloatArray:
@@ -203,7 +203,7 @@ class StatePartition:
 
 def tangents_of_graph(
     model: Model, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Mapping[str, FloatArray]
-) -> TangentStack | None:
+) -> TangentBatch | None:
     """Return what :meth:`fmilin.Model.tangents` asks for; None where the model, or what differs, is in no graph."""
     graph = batch_graph(model, tuple(parameters))
     if graph is None:

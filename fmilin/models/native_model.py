@@ -26,7 +26,7 @@ from fmilin.model.interface import (
     Model,
     OperatingPoint,
     SecondOrderForm,
-    TangentStack,
+    TangentBatch,
 )
 from fmilin.models.contacts import contact_remarks, feet_from
 from fmilin.models.native_engine import AdjustableEngine, CompiledVisits, NativeEngine, Quantity, compiled_visits
@@ -223,7 +223,7 @@ class NativeModel(Model):
 
     def tangents(
         self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
-    ) -> TangentStack | None:
+    ) -> TangentBatch | None:
         """Return values and slopes at many points from the graph of the equations; None where there is none."""
         from fmilin.models.batch_graph import tangents_of_graph
 

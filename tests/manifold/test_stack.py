@@ -9,11 +9,11 @@ import pytest
 
 import fmilin as fl
 from fmilin.manifold import stack
-from fmilin.manifold.stack import PointStack, StackGeometry, StackSurroundings
+from fmilin.manifold.stack import PointBatch, StackGeometry, StackSurroundings
 from fmilin.signals import FloatArray
 from fmilin.systems import slider_crank
 
-Crank = tuple[StackSurroundings, PointStack, StackGeometry, list[int], FloatArray]
+Crank = tuple[StackSurroundings, PointBatch, StackGeometry, list[int], FloatArray]
 
 MOVED = np.array([1e-4, 1e-2, 0.2, 0.5])
 
@@ -23,7 +23,7 @@ def crank() -> Crank:
     """Return the surroundings of four equal points, these, their geometry, and guesses with the coordinates moved."""
     model = slider_crank()
     kept = [model.states.positions[name] for name in fl.linearize(model).states.names]
-    points = PointStack(np.zeros(4), np.tile(model.start.states, (4, 1)), np.tile(model.start.inputs, (4, 1)))
+    points = PointBatch(np.zeros(4), np.tile(model.start.states, (4, 1)), np.tile(model.start.inputs, (4, 1)))
     tangents = model.tangents(points.time, points.states, points.inputs, kept)
     assert tangents is not None
     rows = list(range(len(model.states) - len(kept)))

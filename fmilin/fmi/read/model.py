@@ -22,7 +22,7 @@ from fmilin.fmi.read.settings import Value, is_parameter, require_tunable
 from fmilin.fmi.read.tables import find_tables
 from fmilin.fmi.read.values import ParameterValues, Residuals, changed_parameters, discrete_values
 from fmilin.manifold import point_by_point
-from fmilin.model.interface import UNCHANGED, Changes, Copy, Evaluation, Model, ModelInfo, OperatingPoint, TangentStack
+from fmilin.model.interface import UNCHANGED, Changes, Copy, Evaluation, Model, ModelInfo, OperatingPoint, TangentBatch
 from fmilin.model.ranges import find_extrapolated
 from fmilin.model.stepping import Hybrid, Passage
 from fmilin.signals import FloatArray, Signals
@@ -227,7 +227,7 @@ class FmuModel(Model, Hybrid):
     @_in_turn
     def tangents(
         self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
-    ) -> TangentStack | None:
+    ) -> TangentBatch | None:
         """Return slopes along the kept states at one point after the other; see :meth:`fmilin.Model.tangents`."""
         if parameters or self.constraints.hidden or self.constraints.prescribing or not self._session.directional:
             return None

@@ -26,7 +26,7 @@ from fmilin.codegen.compiler import CompilationBudget
 from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.codegen.scalars import column_of, matrix_of, scalars
 from fmilin.errors import NumericalError, UsageError
-from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm, TangentStack
+from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm, TangentBatch
 from fmilin.models.batch_graph import StatePartition, batch_graph
 from fmilin.models.mechanism.elements import Sensor
 from fmilin.models.mechanism.independence import Independence
@@ -221,7 +221,7 @@ FAR = 1e6  # slopes of dependent states beyond this are looked at by the recursi
 class ManyPoints:
     """The linear models of a mechanism, which counts its points; ``recursion`` takes states (k, N), inputs (k, nu)."""
 
-    def __init__(self, model: Model, recursion: Callable[[FloatArray, FloatArray, Choice], TangentStack]) -> None:
+    def __init__(self, model: Model, recursion: Callable[[FloatArray, FloatArray, Choice], TangentBatch]) -> None:
         self._model, self._recursion = model, recursion
         n = max(len(model.states), 1)
         self._budget = CompilationBudget.of_equations(POINT * n, n)
@@ -236,7 +236,7 @@ class ManyPoints:
         parameters: Mapping[str, float] = MappingProxyType({}),
         threads: int = 1,
         compiled: bool | None = None,
-    ) -> TangentStack:
+    ) -> TangentBatch:
         """Return values, constraints and slopes along the states of a choice at points x (k, N) and u (k, nu)."""
         pays = self._pays(len(x)) if compiled is None else compiled
         partition = self._partition(OperatingPoint(0.0, x[0], u[0], parameters), choice) if pays else None
@@ -250,14 +250,14 @@ class ManyPoints:
             return self._compiled(partition, x, u, choice, threads)
         size = max(1, AT_ONCE // (18 * max(1, x.shape[1]))) if partition is None else BLOCK
 
-        def work(first: int) -> TangentStack:
+        def work(first: int) -> TangentBatch:
             some = slice(first, first + size)
             if partition is None:
                 return self._recursion(x[some], u[some], choice)
             return self._compiled(partition, x[some], u[some], choice)
 
         mapped = map if threads == 1 else ThreadPoolExecutor(threads).map
-        return TangentStack.joined(list(mapped(work, range(0, len(x), size))))
+        return TangentBatch.joined(list(mapped(work, range(0, len(x), size))))
 
     def _pays(self, points: int) -> bool:
         """Count points; return whether compiled code is to be taken, for which is done what pays."""
@@ -284,7 +284,7 @@ class ManyPoints:
 
     def _compiled(
         self, partition: StatePartition, x: FloatArray, u: FloatArray, choice: Choice, threads: int = 1
-    ) -> TangentStack:
+    ) -> TangentBatch:
         along = partition.at(0.0, x, u, threads=threads)
         doubtful = np.flatnonzero(~(along.size <= FAR) | ~np.isfinite(along.stack.f).all(axis=1))
         if not len(doubtful):

@@ -20,7 +20,7 @@ import numpy as np
 
 from fmilin.errors import NumericalError
 from fmilin.manifold.slopes import rounding_of
-from fmilin.model.interface import Evaluation, ExactSlopes, Tangent, TangentStack
+from fmilin.model.interface import Evaluation, ExactSlopes, Tangent, TangentBatch
 from fmilin.models.mechanism.independence import Independence
 from fmilin.models.mechanism.outputs import Outputs
 from fmilin.models.mechanism.recursions import coordinate_columns, displacement_of
@@ -206,13 +206,13 @@ class LocalForm:
         T[..., :n, :p], T[..., n:, p:] = moving, np.eye(activations)
         return T
 
-    def matrices(self) -> TangentStack:
+    def matrices(self) -> TangentBatch:
         """Return the linear models at the points, which are not verified, without residuals."""
         rates = rates_of(self._equations.system, self._solution)
         values = self._equations.outputs.values(self._solution)
         no_residuals = np.empty((*rates.shape[:-1], 0)), np.empty((*rates.shape[:-1], 0, rates.shape[-1]))
         slopes = self.tangent(), self.rates(), self.outputs()
-        return TangentStack(self._choice.states, rates, values, *no_residuals, *slopes)
+        return TangentBatch(self._choice.states, rates, values, *no_residuals, *slopes)
 
 
 class MechanismSlopes(ExactSlopes):

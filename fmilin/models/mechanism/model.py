@@ -11,7 +11,7 @@ import numpy as np
 from fmilin.diagnostics import Remark
 from fmilin.errors import ModelError, NumericalError, UsageError
 from fmilin.manifold.slopes import some_bits_further
-from fmilin.model.interface import UNCHANGED, Changes, Evaluation, OperatingPoint, TangentStack
+from fmilin.model.interface import UNCHANGED, Changes, Evaluation, OperatingPoint, TangentBatch
 from fmilin.models.batch_graph import arrays_of, checked_threads, states_to_keep
 from fmilin.models.mechanism.assembly import closed
 from fmilin.models.mechanism.description import MechanismDescription
@@ -172,7 +172,7 @@ class Mechanism(NativeModel):
         independent: Sequence[str] | None = None,
         threads: int = 1,
         compiled: bool | None = None,
-    ) -> TangentStack:
+    ) -> TangentBatch:
         """Return A, B, C, D, T and f0 at many points (not verified) at once, stacked along the first axis.
 
         From so many points on that it pays (ten thousand, about; fewer for a mechanism that was compiled before),
@@ -192,7 +192,7 @@ class Mechanism(NativeModel):
 
     def tangents(
         self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
-    ) -> TangentStack | None:
+    ) -> TangentBatch | None:
         """Return values and slopes at many points: by the recursion, by compiled code where that pays."""
         if parameters or not self._has_own_constraints or self._evaluator.closure is None:
             return super().tangents(t, x, u, kept, parameters)
@@ -204,7 +204,7 @@ class Mechanism(NativeModel):
         """Whether the forces have no kink."""
         return self.system.paths is None or self.system.paths.smooth
 
-    def _by_recursion(self, x: FloatArray, u: FloatArray, choice: Choice) -> TangentStack:
+    def _by_recursion(self, x: FloatArray, u: FloatArray, choice: Choice) -> TangentBatch:
         """Return the slopes along the states of a choice at x (k, N), u (k, nu)."""
         solution, evaluator = self.solution(x, u), self._evaluator
         columns = self.system.columns(solution)

@@ -18,7 +18,7 @@ import fmilin as fl
 from benchmarks.mechanism import chain_of
 from fmilin.codegen import compiler, functions
 from fmilin.errors import NumericalError, UsageError
-from fmilin.model.interface import TangentStack
+from fmilin.model.interface import TangentBatch
 from fmilin.models.batch_graph import batch_graph
 from fmilin.models.mechanism import (
     Body,
@@ -136,7 +136,7 @@ def test_the_recursion_has_the_last_word_close_to_a_singular_choice(monkeypatch:
     counts: list[int] = []
     recursion = chain._many_points._recursion
 
-    def counted(x: FloatArray, u: FloatArray, choice: Choice) -> TangentStack:
+    def counted(x: FloatArray, u: FloatArray, choice: Choice) -> TangentBatch:
         counts.append(len(x))
         return recursion(x, u, choice)
 
@@ -182,7 +182,7 @@ def test_compiled_from_so_many_points_on_that_it_pays(monkeypatch: pytest.Monkey
 
     recursion = bar._many_points._recursion
 
-    def noted(x: FloatArray, u: FloatArray, choice: Choice) -> TangentStack:
+    def noted(x: FloatArray, u: FloatArray, choice: Choice) -> TangentBatch:
         taken.append(True)
         return recursion(x, u, choice)
 
