@@ -1,4 +1,7 @@
-"""``python -m benchmarks [NAME ...]``: print the tables; without a name all. ``--page [FILE.md]``: a page of some."""
+"""``python -m benchmarks [NAME ...]``: print the tables; without a name all. ``--page [FILE.md]``: a page of some.
+
+``python -m benchmarks speed TABLE ...`` prints single tables of the benchmark ``speed``.
+"""
 
 from __future__ import annotations
 
@@ -55,6 +58,13 @@ def main(names: list[str]) -> int:
         from benchmarks.scoreboard import main as scoreboard
 
         return scoreboard(names[1:])
+    if names[:1] == ["speed"]:
+        from benchmarks import speed
+
+        tables = [name for name in names[1:] if name in speed.TABLES]
+        if len(tables) == len(names) - 1:
+            speed.main(tables)
+            return 0
     unknown = [name for name in names if name not in NAMES]
     if unknown:
         print(f"There is no benchmark '{unknown[0]}'. There are: {', '.join(NAMES)}.", file=sys.stderr)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import os
+import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 from typing import TypeGuard
-from unittest.mock import patch
 
 import click
 import grimp
@@ -20,10 +22,11 @@ import fmilin
 import fmilin as fl
 from benchmarks.mechanism import quickest
 from benchmarks.robots import nearby, robots
+from benchmarks.speed import make_compiled
 from benchmarks.tables import show
+from fmilin import systems
 from fmilin.cli.derive import DerivedOption
 from fmilin.cli.main import COMMANDS, program
-from fmilin.codegen.compiler import CompilationBudget
 from fmilin.models.mechanism import Mechanism
 from fmilin.options import DESCRIBED, describe
 from tests.test_import_paths import DOCUMENTED_MODULES
@@ -32,7 +35,10 @@ from tests.typing.checkers import check_sources, count_unresolved_imports, list_
 PACKAGE = Path(fmilin.__file__).parent
 ROOT = PACKAGE.parent
 IMPLEMENTED_IN = PACKAGE / "support" / "implemented_in.py"
-MAX_TIME_RATIO = 1.5  # of a checked linear model to the recursion inside
+MAX_RATIO_ALONG, MAX_RATIO_OF_SWEEP = 3.0, 2.0  # times of checked linear models to those of the compiled kernel
+MAX_ENTERED, MAX_RETURNS = 12, 10  # modules on the way of one point through linearize
+PACKAGES_OF_THE_ALGORITHM = ("linearization", "manifold")
+PACKAGES_OF_SOURCES = ("models", "systems", "codegen", "constraints")
 MAX_TESTS_OF_INTERNALS = 200
 POINTS = 512
 OPTIONS_OF_CLICK = {"--help", "--deadline"}
@@ -70,43 +76,96 @@ def main() -> None:
             compare(len(tests_of_internals), MAX_TESTS_OF_INTERNALS),
         ],
         ["places that construct a numeric LinearModel", ", ".join(makers), compare(len(makers), 1)],
+        *list_paths_through_linearize(),
     ]
     remark = (
         "Imports inside functions and for types count. A call by string takes a function or class by its name from a "
-        "module that a text names. Internals are modules and names that the documentation does not name."
+        "module that a text names. Internals are modules and names that the documentation does not name. Modules "
+        "entered: by calls of Python functions of the packages linearization and manifold, at a warm call; a return is "
+        "a call of a module that was called before, behind one of another module."
     )
     show("Structure", ["what", "now", "target"], rows, remark)
     print_time_ratios()
 
 
+def list_paths_through_linearize() -> list[list[str]]:
+    """Return rows with the modules that a warm point enters on its way through linearize, and how often it returns."""
+    models: list[tuple[str, fl.Model]] = [("four-bar", systems.four_bar())]
+    models += [(robot.name, robot.make()) for robot in robots() if robot.name == "UR5"]
+    rows = []
+    for name, model in models:
+        calls = list_modules_called(partial(fl.linearize, model))
+        entered, returns = count_entries_and_returns([m for m in calls if package_of(m) in PACKAGES_OF_THE_ALGORITHM])
+        every, _ = count_entries_and_returns([m for m in calls if package_of(m) not in PACKAGES_OF_SOURCES])
+        rows += [
+            [f"one point through linearize, {name}: modules entered", str(entered), compare(entered, MAX_ENTERED)],
+            [f"one point through linearize, {name}: returns", str(returns), compare(returns, MAX_RETURNS)],
+            [f"one point through linearize, {name}: modules of all packages but those of the source", str(every), ""],
+        ]
+    return rows
+
+
+def list_modules_called(work: Callable[[], object]) -> list[str]:
+    """Return the module of each call of a Python function of fmilin, in their order, at the third time of the work."""
+    work()
+    work()
+    modules: list[str] = []
+    prefix = str(PACKAGE) + os.sep
+
+    def record(frame: FrameType, event: str, _: object) -> None:
+        path = frame.f_code.co_filename
+        if event == "call" and path.startswith(prefix):
+            modules.append("fmilin." + module_of(Path(path)))
+
+    sys.setprofile(record)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return modules
+
+
+def count_entries_and_returns(calls: Iterable[str]) -> tuple[int, int]:
+    """Return how many modules are called, and how often one is called again after another one."""
+    entered: set[str] = set()
+    returns = 0
+    before = ""
+    for module in calls:
+        if module != before:
+            returns += module in entered
+            entered.add(module)
+        before = module
+    return len(entered), returns
+
+
 def print_time_ratios() -> None:
-    """Print how much longer checked linear models take than the recursion inside, at the same points."""
+    """Print how much longer checked linear models take than the compiled kernel inside, at the same points."""
     rows = []
     for robot in robots():
         model = robot.make()
         rows.append([robot.name, *measure_ratios(model, nearby(model, POINTS), fl.linearize(model).states.names)])
     show(
-        "Checked linear models and the recursion inside",
-        ["robot", "recursion", "linearize_along", "sweep", "sweep, coordinates named", "target"],
-        [[*row, f"at most {MAX_TIME_RATIO:g}"] for row in rows],
-        f"{POINTS} points, processor time, in turns, the quickest of each; recursion: matrices_along, not compiled.",
+        "Checked linear models and the compiled kernel inside",
+        ["robot", "kernel", "linearize_along", "sweep", "sweep, coordinates named", "target"],
+        [[*row, f"at most {MAX_RATIO_ALONG:g}, {MAX_RATIO_OF_SWEEP:g}"] for row in rows],
+        f"{POINTS} points, processor time, in turns, the quickest of each; kernel: matrices_along. All is compiled.",
     )
 
 
 def measure_ratios(model: Mechanism, points: list[fl.OperatingPoint], coordinates: tuple[str, ...]) -> list[str]:
-    """Return the time of the recursion at a point, and the times of the functions that check, in parts of it."""
+    """Return the time of the kernel at a point, and the times of the functions that check, in parts of it."""
     name = coordinates[1]
     start = float(model.start.states[model.states.positions[name]])
     vary = {name: np.linspace(start, start + 0.05, len(points))}
-    with patch.object(CompilationBudget, "is_spent_by", return_value=False):
-        recursion, *others = quickest(
-            partial(model.matrices_along, points, compiled=False),
-            partial(fl.linearize_along, model, points),
-            partial(fl.sweep, model, vary),
-            partial(fl.sweep, model, vary, independent=coordinates),
-            rounds=3,
-        )
-    return [f"{1e6 * recursion / len(points):.0f} us", *(f"{time / recursion:.2f}" for time in others)]
+    make_compiled(model, points)
+    kernel, *others = quickest(
+        partial(model.matrices_along, points, compiled=True),
+        partial(fl.linearize_along, model, points),
+        partial(fl.sweep, model, vary),
+        partial(fl.sweep, model, vary, independent=coordinates),
+        rounds=5,
+    )
+    return [f"{1e6 * kernel / len(points):.0f} us", *(f"{time / kernel:.2f}" for time in others)]
 
 
 def check_types() -> list[list[str]]:

@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.structure import (
     PACKAGE,
+    count_entries_and_returns,
     find_calls_by_string,
     find_circle,
     find_computed_imports,
@@ -41,6 +42,11 @@ def test_imports_upward_and_circles_are_found() -> None:
 
 def test_no_option_of_a_command_has_a_description_of_its_own() -> None:
     assert find_repeated_options() == []
+
+
+def test_calls_are_counted_as_entries_and_returns() -> None:
+    assert count_entries_and_returns(["a", "a", "b", "a", "c", "b", "b"]) == (3, 2)
+    assert count_entries_and_returns([]) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -259,6 +259,14 @@ class ManyPoints:
         mapped = map if threads == 1 else ThreadPoolExecutor(threads).map
         return TangentBatch.joined(list(mapped(work, range(0, len(x), size))))
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether compiled code answers by now."""
+        if not self._budget.is_spent_by(0):
+            return False
+        graph = batch_graph(self._model, ())
+        return graph is not None and graph.stacks.kind == "c"
+
     def _pays(self, points: int) -> bool:
         """Count points; return whether compiled code is to be taken, for which is done what pays."""
         spent = self._budget.is_spent_by(points)

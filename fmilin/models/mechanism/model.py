@@ -220,6 +220,11 @@ class Mechanism(NativeModel):
     def _many_points(self) -> ManyPoints:
         return ManyPoints(self, self._by_recursion)
 
+    @property
+    def is_compiled_for_many_points(self) -> bool:
+        """Whether linear models at many points come from compiled code by now, no longer from the recursion."""
+        return self._many_points.is_compiled
+
     def solution(self, x: FloatArray, u: FloatArray) -> Solution:
         """Return accelerations and multipliers, with everything on the way, at x (..., N) and u (..., nu)."""
         solution: Solution = self._evaluator.solution(x, self._full(u))

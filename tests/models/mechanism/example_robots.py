@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sysconfig
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,17 @@ from fmilin.models.mechanism.parts import SPEEDS
 
 __all__ = ["FILES", "FOLDER", "slopes_of_both"]
 
-FOLDER = Path(sysconfig.get_path("purelib")) / "cmeel.prefix" / "share" / "example-robot-data" / "robots"
+INSTALLED = Path("cmeel.prefix", "share", "example-robot-data", "robots")
+"""Below the folder of packages that the robots are installed in."""
+
+
+def find_robots() -> Path:
+    """Return the folder of the robots: of the first of the folders of packages that has one."""
+    folders = [Path(folder) / INSTALLED for folder in sys.path]
+    return next((folder for folder in folders if folder.is_dir()), folders[-1])
+
+
+FOLDER = find_robots()
 FILES = sorted(FOLDER.rglob("*.urdf"))
 
 
