@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.errors import NumericalError
-from fmilin.identification.sampled import Continuous
+from fmilin.identification.discrete_models import Continuous
 from fmilin.signals import FloatArray
 
 SLOWEST = 1e-2  # radians in a record

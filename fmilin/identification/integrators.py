@@ -15,7 +15,7 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.errors import NumericalError
-from fmilin.identification.sampled import Continuous, Sampled, matrix_logarithm
+from fmilin.identification.discrete_models import Continuous, Sampled, matrix_logarithm
 from fmilin.signals import FloatArray
 from fmilin.tolerances import FAITHFUL
 

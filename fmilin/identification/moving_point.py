@@ -20,9 +20,9 @@ from scipy import linalg
 
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.identification.comparison import align_models, combine_steps, measure_difference
-from fmilin.identification.impulse_response import Markov, Runner, compute_markov, reading_of
-from fmilin.identification.realize import realize, significant
-from fmilin.identification.sampled import Continuous, Sampled, apart, continuous_of
+from fmilin.identification.discrete_models import Continuous, Sampled, apart, continuous_of
+from fmilin.identification.experiments import Markov, Runner, compute_markov, reading_of
+from fmilin.identification.realization import realize, significant
 from fmilin.identification.time_dependence import PULSE
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RANK_MEASURED, TOO_INACCURATE

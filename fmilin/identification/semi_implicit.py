@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.identification.discrete_models import Sampled
 from fmilin.identification.integrators import Integrator, semi_implicit_euler, sequential_euler
-from fmilin.identification.sampled import Sampled
 from fmilin.identification.shown_rows import choose_independent, find_shown_rows
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RANK_MEASURED, RELATION_MISSED

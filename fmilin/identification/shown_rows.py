@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.identification.sampled import Sampled
+from fmilin.identification.discrete_models import Sampled
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RANK_MEASURED, RELATION_HOLDS
 

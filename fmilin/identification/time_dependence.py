@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fmilin.errors import FmilinError, NumericalError
-from fmilin.identification.impulse_response import Runner, relative_change
+from fmilin.identification.experiments import Runner, relative_change
 from fmilin.signals import FloatArray
 from fmilin.tolerances import CHANGES_ALONG_MOTION, INACCURATE
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError
-from fmilin.identification.impulse_response import Runner
-from fmilin.identification.steps import usable_step
+from fmilin.identification.experiments import Runner
+from fmilin.identification.step_size import usable_step
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Response, Stepped
 from fmilin.options import Stepping

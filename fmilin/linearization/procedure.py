@@ -174,11 +174,11 @@ def _answered(model: Model, point: OperatingPoint, request: Request, general: Pr
 
 def _by_steps(model: Model, point: OperatingPoint, request: Request, general: Procedure) -> LinearModel:
     """Linearize a model that brings its own solver from what it answers."""
-    from fmilin.identification.procedure import Task, linearize_stepped
+    from fmilin.identification.identify import Task, linearize_stepped
 
     require_options_of_steps(request)
     if not isinstance(model, Stepped):
-        from fmilin.identification.sampling import SampledModel
+        from fmilin.identification.sampled_model import SampledModel
 
         model = SampledModel(model)
 

@@ -23,7 +23,7 @@ def require_suitable_model(model: Model, request: Request) -> None:
     elif isinstance(model, Stepped) or is_lifted:
         require_options_of_steps(request)
         if not isinstance(model, Stepped):
-            from fmilin.identification.sampling import require_events
+            from fmilin.identification.sampled_model import require_events
 
             require_events(model)
     elif request.at_singularity:

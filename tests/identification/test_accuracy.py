@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.identification.accuracy import with_accuracy_required
+from fmilin.identification.validation import with_accuracy_required
 from tests.hand_made import pendulum
 
 

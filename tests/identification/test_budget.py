@@ -16,7 +16,7 @@ import fmilin as fl
 from fmilin.cli.duration import how_far
 from fmilin.errors import NumericalError, UsageError
 from fmilin.fmi.read.stepped_model import SteppedFmu
-from fmilin.identification import impulse_response
+from fmilin.identification import experiments
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import OperatingPoint
 from fmilin.model.stepping import Response
@@ -36,7 +36,7 @@ class Dear(Toy):
     def __init__(self, patch: pytest.MonkeyPatch, *, run: float = 0.0, step: float = 0.0) -> None:
         super().__init__(PLANT)
         self.seconds, self.prices, self.told = 0.0, (run, step), ""
-        patch.setattr(impulse_response, "clock", lambda: self.seconds)
+        patch.setattr(experiments, "clock", lambda: self.seconds)
 
     def respond(self, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
         run, each = self.prices
@@ -106,7 +106,7 @@ def test_no_first_answer_is_wrong_without_a_word(
         return respond(self, point, inputs, step)
 
     monkeypatch.setattr(SteppedFmu, "_response", counted)
-    monkeypatch.setattr(impulse_response, "clock", lambda: seconds * taken[0])
+    monkeypatch.setattr(experiments, "clock", lambda: seconds * taken[0])
     for case in CASES:
         taken[0] = 0
         assert not judged(case, tmp_path).silent, case.name
@@ -118,7 +118,7 @@ def test_states_that_can_be_set_are_displaced_in_the_first_step_only(
 ) -> None:
     truth = fl.linearize(fl.load(build("order12", tmp_path, Kind(interface="ModelExchange"))))
     with fl.load(build("order12", tmp_path / "cs", Kind(flags=("-DSTALE_RATES",)))) as model:
-        monkeypatch.setattr(impulse_response, "clock", lambda: 8e-3 * getattr(model, "steps"))  # noqa: B009
+        monkeypatch.setattr(experiments, "clock", lambda: 8e-3 * getattr(model, "steps"))  # noqa: B009
         linear = fl.linearize(model)
     assert "which left out" in first_answer(linear)
     np.testing.assert_allclose(linear.A, truth.A, atol=10 * np.max(linear.errors.A))

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fmilin.identification.realize import Hankel, significant
+from fmilin.identification.realization import Hankel, significant
 from tests.identification.toys import oscillators
 
 

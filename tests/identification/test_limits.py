@@ -8,12 +8,12 @@ from scipy import linalg
 
 import fmilin as fl
 from fmilin.errors import NumericalError
+from fmilin.identification.discrete_models import Sampled, continuous_of
+from fmilin.identification.experiments import Runner
 from fmilin.identification.findings import Findings
-from fmilin.identification.impulse_response import Runner
-from fmilin.identification.realize import aligned, named_coordinates
-from fmilin.identification.sampled import Sampled, continuous_of
-from fmilin.identification.sampling import _pattern
-from fmilin.identification.steps import HeldOut, confirmed
+from fmilin.identification.realization import aligned, named_coordinates
+from fmilin.identification.sampled_model import _pattern
+from fmilin.identification.step_size import HeldOut, confirmed
 from fmilin.model.stepping import Cadence
 from fmilin.options import Stepping
 from fmilin.signals import FloatArray

@@ -7,10 +7,10 @@ import pytest
 
 import fmilin as fl
 from fmilin.errors import NumericalError, UsageError
-from fmilin.identification.by_multisine import LENGTH, _orthogonal
-from fmilin.identification.impulse_response import Runner
-from fmilin.identification.sampled import Sampled
-from fmilin.identification.steps import fitting_step
+from fmilin.identification.discrete_models import Sampled
+from fmilin.identification.experiments import Runner
+from fmilin.identification.multisine import LENGTH, _orthogonal
+from fmilin.identification.step_size import fitting_step
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.stepping import Cadence, Response
 from fmilin.options import Stepping

@@ -5,8 +5,8 @@ import pytest
 from scipy import linalg
 
 from fmilin.errors import NumericalError
-from fmilin.identification.by_step import settled
-from fmilin.identification.sampled import Continuous, Sampled, continuous_of, sampled_from
+from fmilin.identification.discrete_models import Continuous, Sampled, continuous_of, sampled_from
+from fmilin.identification.displaced_states import settled
 from tests.identification.toys import oscillators
 
 

@@ -13,15 +13,15 @@ import numpy as np
 
 from fmilin.diagnostics import Remark, discrete_states_remarks, model_remarks
 from fmilin.errors import FmilinError, KinkError, ModelError, NumericalError, UsageError
-from fmilin.identification.accuracy import is_coarse_solver, solver_error, with_accuracy_required, with_solver_error
-from fmilin.identification.by_response import ByResponse
-from fmilin.identification.by_step import ByStep
+from fmilin.identification.discrete_models import Continuous, sampled_from
+from fmilin.identification.displaced_states import ByStep
+from fmilin.identification.experiments import Runner
 from fmilin.identification.findings import Findings
-from fmilin.identification.impulse_response import Runner
 from fmilin.identification.integrators import EXACT
-from fmilin.identification.own_step import own_step, whole_step, with_integrator, with_own_step
-from fmilin.identification.sampled import Continuous, sampled_from
-from fmilin.identification.steps import COUNT, IDEAL, held_out, rounded, solver_noise, usable_step
+from fmilin.identification.pulse_responses import ByResponse
+from fmilin.identification.solver_step import own_step, whole_step, with_integrator, with_own_step
+from fmilin.identification.step_size import COUNT, IDEAL, held_out, rounded, solver_noise, usable_step
+from fmilin.identification.validation import is_coarse_solver, solver_error, with_accuracy_required, with_solver_error
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import dead_zone_error, dead_zone_text, has_no_response, with_remark_on_response
 from fmilin.model.interface import Model, OperatingPoint
@@ -359,13 +359,13 @@ class _Methods:
 
     def _response(self) -> LinearModel:
         if not self._has_channels:
-            from fmilin.identification.by_free_motion import ByFreeMotion
+            from fmilin.identification.free_motion import ByFreeMotion
 
             return self._by(ByFreeMotion).linearize(self.task.independent)
         return self._by(ByResponse).linearize(self.task.independent)
 
     def _multisine(self) -> LinearModel:
-        from fmilin.identification.by_multisine import ByMultisine
+        from fmilin.identification.multisine import ByMultisine
 
         return self._by(ByMultisine).linearize(self.task.independent)
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, NumericalError
-from fmilin.identification.by_response import LONG, SHORT, ByResponse, before_growth
-from fmilin.identification.impulse_response import Markov
-from fmilin.identification.realize import Realized, realize
-from fmilin.identification.sampled import Sampled, continuous_of, sampled_from
-from fmilin.identification.steps import fitting_step, given_step, has_halves
+from fmilin.identification.discrete_models import Sampled, continuous_of, sampled_from
+from fmilin.identification.experiments import Markov
+from fmilin.identification.pulse_responses import LONG, SHORT, ByResponse, before_growth
+from fmilin.identification.realization import Realized, realize
+from fmilin.identification.step_size import fitting_step, given_step, has_halves
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 from fmilin.tolerances import CONFIRMED, MOVES, PREDICTED, TOO_INACCURATE, VANISHED

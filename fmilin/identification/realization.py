@@ -12,9 +12,9 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.errors import NumericalError
-from fmilin.identification.impulse_response import Markov
-from fmilin.identification.sampled import Sampled
-from fmilin.identification.steps import HeldOut
+from fmilin.identification.discrete_models import Sampled
+from fmilin.identification.experiments import Markov
+from fmilin.identification.step_size import HeldOut
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DOUBTFUL, PREDICTED, RANK_MEASURED, REFUSED, ROUNDING
 

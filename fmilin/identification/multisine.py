@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.errors import NumericalError
-from fmilin.identification.by_response import ByResponse
-from fmilin.identification.impulse_response import reading_of
-from fmilin.identification.realize import MOST, Realized, aligned
-from fmilin.identification.sampled import Sampled
-from fmilin.identification.steps import given_step, held_out, usable_step
+from fmilin.identification.discrete_models import Sampled
+from fmilin.identification.experiments import reading_of
+from fmilin.identification.pulse_responses import ByResponse
+from fmilin.identification.realization import MOST, Realized, aligned
+from fmilin.identification.step_size import given_step, held_out, usable_step
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 

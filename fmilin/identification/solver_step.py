@@ -7,12 +7,12 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, NumericalError
+from fmilin.identification.discrete_models import Continuous, Sampled, sampled_from
+from fmilin.identification.experiments import Runner
 from fmilin.identification.findings import Findings
-from fmilin.identification.impulse_response import Runner
+from fmilin.identification.integrator_choice import Candidate, Identified, identify_integrator, leave_integrator_open
 from fmilin.identification.integrators import EXACT, stepped_by
-from fmilin.identification.sampled import Continuous, Sampled, sampled_from
-from fmilin.identification.steps import held_out
-from fmilin.identification.which_integrator import Candidate, Identified, identify_integrator, leave_integrator_open
+from fmilin.identification.step_size import held_out
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import LinearModel, relative_error
 from fmilin.numerics.eigenvalue_errors import sort_eigenvalues

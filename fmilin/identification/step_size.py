@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.errors import FmilinError, NumericalError, UsageError
-from fmilin.identification.impulse_response import Runner, relative_change
+from fmilin.identification.discrete_models import Continuous, Sampled, continuous_of, sampled_from
+from fmilin.identification.experiments import Runner, relative_change
+from fmilin.identification.integrator_choice import find_candidates
 from fmilin.identification.integrators import EXACT, Integrator, stepped_by
-from fmilin.identification.sampled import Continuous, Sampled, continuous_of, sampled_from
-from fmilin.identification.which_integrator import find_candidates
 from fmilin.model.stepping import Cadence
 from fmilin.options import Stepping
 from fmilin.signals import FloatArray

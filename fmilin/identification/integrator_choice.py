@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError, NumericalError
+from fmilin.identification.discrete_models import Continuous, Sampled
 from fmilin.identification.integrators import EXACT, INTEGRATORS, Integrator, continuous_by
-from fmilin.identification.sampled import Continuous, Sampled
 from fmilin.identification.semi_implicit import find_semi_implicit
 from fmilin.identification.shown_rows import Rows, find_shown_rows, sine_between
 from fmilin.signals import FloatArray

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark, equilibrium_not_tested, off_equilibrium
 from fmilin.errors import FmilinError, NumericalError, UsageError
+from fmilin.identification.discrete_models import Continuous, Sampled, apart, continuous_of, sampled_from
+from fmilin.identification.experiments import Markov, Runner, measured, reading_of, relative_change
 from fmilin.identification.findings import Findings
-from fmilin.identification.impulse_response import Markov, Runner, measured, reading_of, relative_change
 from fmilin.identification.integrators import EXACT, continuous_by
 from fmilin.identification.moving_point import identify_at_moving_point
-from fmilin.identification.realize import Realized, named_coordinates, realize
-from fmilin.identification.sampled import Continuous, Sampled, apart, continuous_of, sampled_from
-from fmilin.identification.steps import HeldOut, confirmed, fitting_step, given_step, held_out, usable_step
+from fmilin.identification.realization import Realized, named_coordinates, realize
+from fmilin.identification.step_size import HeldOut, confirmed, fitting_step, given_step, held_out, usable_step
 from fmilin.identification.time_dependence import find_change, require_equal_steps
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
 from fmilin.linear_model.model import LinearModel

@@ -11,8 +11,8 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError
-from fmilin.identification.impulse_response import Runner, relative_change
-from fmilin.identification.steps import PART as REDUCED
+from fmilin.identification.experiments import Runner, relative_change
+from fmilin.identification.step_size import PART as REDUCED
 from fmilin.linear_model.accuracy import comparable_sizes, matrix_and_errors, require_parts
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import LinearModel

@@ -12,11 +12,11 @@ import numpy as np
 
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import FmilinError, NumericalError, UsageError
-from fmilin.identification.by_response import Identification
+from fmilin.identification.discrete_models import Continuous, Sampled, apart, continuous_of
+from fmilin.identification.integrator_choice import find_candidates
 from fmilin.identification.integrators import EXACT, step_matrix_of, stepped_by
-from fmilin.identification.sampled import Continuous, Sampled, apart, continuous_of
-from fmilin.identification.steps import fitting_step, given_step, has_halves, held_out
-from fmilin.identification.which_integrator import find_candidates
+from fmilin.identification.pulse_responses import Identification
+from fmilin.identification.step_size import fitting_step, given_step, has_halves, held_out
 from fmilin.linear_model.builder import IndependentCoordinates
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.frame import Frame, frame_at
