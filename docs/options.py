@@ -11,9 +11,9 @@ from fmilin.options import (
     DESCRIBED,
     WITHOUT_MEANING,
     WITHOUT_MEANING_IN_COMMANDS,
-    Description,
     Exclusion,
     Linearization,
+    OptionDescription,
     describe,
 )
 
@@ -82,7 +82,7 @@ def _functions() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _table(descriptions: tuple[Description, ...]) -> str:
+def _table(descriptions: tuple[OptionDescription, ...]) -> str:
     """Return the table of the options of one dataclass."""
     lines = ["| keyword | command line | default | meaning |", "| --- | --- | --- | --- |"]
     for description in descriptions:
@@ -96,14 +96,14 @@ def _table(descriptions: tuple[Description, ...]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _on_command_line(description: Description) -> str:
+def _on_command_line(description: OptionDescription) -> str:
     if description.option is None:
         return ""
     value = "\\|".join(description.choices) if description.choices else description.metavar.replace("|", "\\|")
     return f"`{description.option} {value}`" if value else f"`{description.option}`"
 
 
-def _exclusions(description: Description) -> str:
+def _exclusions(description: OptionDescription) -> str:
     """Return the options that exclude one, as a sentence."""
     if not description.excludes:
         return ""

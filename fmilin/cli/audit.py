@@ -10,8 +10,8 @@ from fmilin.cli.command import Command
 from fmilin.cli.derive import MODEL, OPTIONS, command_option, json_switch, options_of_commands, take
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options
-from fmilin.cli.model_options import POINT_OPTIONS, Carrying, Discovery, model_options
-from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_of
+from fmilin.cli.model_options import POINT_OPTIONS, Carrying, DiscoveryOptions, model_options
+from fmilin.cli.request import CommandRequest, at_point, open_beside, refuse_points, request_of
 from fmilin.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @options_of_commands
-class Options:
+class AuditOptions:
     """What is audited with, and how it is shown."""
 
     against: str | None = command_option(
@@ -41,12 +41,12 @@ class Options:
     ],
 )
 @MODEL
-@take("options", Options)
-@model_options(Discovery)
+@take("options", AuditOptions)
+@model_options(DiscoveryOptions)
 @POINT_OPTIONS
 @take("carrying", Carrying)
 @linearization_options("audit")
-def command(model: str, options: Options, **given: Any) -> int:
+def command(model: str, options: AuditOptions, **given: Any) -> int:
     """Compare every number of a result with a second, independent computation.
 
     MODEL is a file of a linear model ({linear_files}, .fmu of one), of a family ({family_files}), of 'fmilin
@@ -63,7 +63,7 @@ def command(model: str, options: Options, **given: Any) -> int:
     return request.work(job)
 
 
-def _audit_source(source: str, request: Request, runner: JobRunner, against: str | None) -> list[Audit]:
+def _audit_source(source: str, request: CommandRequest, runner: JobRunner, against: str | None) -> list[Audit]:
     """Return the audits of what a file holds, or of the point and the linear model of a model."""
     from fmilin.auditing.files import audit_stored_spectra
     from fmilin.auditing.procedure import audit

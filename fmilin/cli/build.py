@@ -17,7 +17,7 @@ from fmilin.options import SourceOptions
 
 
 @options_of_commands
-class Output:
+class BuildOptions:
     """Where the FMU goes, and what it has."""
 
     output: Path = field(metadata=required_file("Where the FMU goes.", (".fmu",)))
@@ -32,11 +32,11 @@ class Output:
     ],
 )
 @MODEL
-@take("target", Output)
+@take("target", BuildOptions)
 @take("written", FmuWriting)
 @SOURCE_OPTIONS
 @DEBUG
-def command(model: str, target: Output, written: FmuWriting, opened: SourceOptions, debugging: Debugging) -> int:
+def command(model: str, target: BuildOptions, written: FmuWriting, opened: SourceOptions, debugging: Debugging) -> int:
     """Compile a native model to an FMU for model exchange and co-simulation, its constraints inside.
 
     MODEL is Python, path/to/file.py:name or package.module:name, or a mechanism in mechanism.toml or robot.urdf. Needs

@@ -16,7 +16,7 @@ from fmilin.export.files import checked_families, dumps, dumps_each, is_family, 
 
 
 @options_of_commands
-class Output:
+class ConvertOptions:
     """Where the linear models go."""
 
     output: tuple[Path, ...] = field(metadata=required_files("linear model"))
@@ -34,11 +34,13 @@ class Output:
     ],
 )
 @click.argument("linear", nargs=-1, required=True, type=click.Path(path_type=Path))
-@take("target", Output)
+@take("target", ConvertOptions)
 @take("written", FileWriting)
 @take("steps", Steps)
 @DEBUG
-def command(linear: tuple[Path, ...], target: Output, written: FileWriting, steps: Steps, debugging: Debugging) -> int:
+def command(
+    linear: tuple[Path, ...], target: ConvertOptions, written: FileWriting, steps: Steps, debugging: Debugging
+) -> int:
     """Convert a linear model; nothing is lost between {lossless}.
 
     LINEAR is a {readable}; several make a family ({families}). A family is converted, too.

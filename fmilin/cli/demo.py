@@ -12,7 +12,7 @@ from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_models import deliver, linear_model
 from fmilin.cli.model_options import DEBUG, Debugging
-from fmilin.cli.request import Request
+from fmilin.cli.request import CommandRequest
 from fmilin.errors import UsageError
 from fmilin.options import Loading
 from fmilin.support.files import check_writable
@@ -56,11 +56,11 @@ def _demo(directory: Path, runner: JobRunner) -> None:
     say(f"A planar four-bar linkage in Cartesian coordinates becomes an FMU: {fmu}\n")
     build_fmu(four_bar(), fmu, fmi_version="2.0", directional_derivatives=True)
     say(f"Now what 'fmilin linearize {_typed(fmu)} -o {_typed(mat)}' does:\n\n")
-    true, point = linear_model(Request(str(fmu)), runner)
+    true, point = linear_model(CommandRequest(str(fmu)), runner)
     deliver(true, point, [mat], runner)
     runner.print_shown(show_linear, true, adjusted=point.adjusted)
     say("\n")
-    naive, _ = linear_model(Request(str(fmu), Loading(constraints=[])), runner)
+    naive, _ = linear_model(CommandRequest(str(fmu), Loading(constraints=[])), runner)
     _compare(true, naive, runner.results)
     runner.draw(picture, eigenvalue_figure(true, naive), "true and false eigenvalues")
     say(

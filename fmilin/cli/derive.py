@@ -20,7 +20,7 @@ from click.shell_completion import CompletionItem
 from fmilin.cli import options
 from fmilin.errors import UsageError
 from fmilin.formats import Holds, listed, suffixes
-from fmilin.options import Description, describe
+from fmilin.options import OptionDescription, describe
 from fmilin.support.files import check_writable
 from fmilin.support.option import METAVARS, Kind, Option
 
@@ -39,7 +39,7 @@ Read = Callable[[Any, str], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ValueReader:
     """How the value of a field is written on the command line."""
 
     type: click.ParamType[Any] | type | None = None  # of one value
@@ -49,18 +49,18 @@ class Reading:
     shows_default: bool = False
 
 
-READINGS: Mapping[Kind, Reading] = {
-    "switch": Reading(is_switch=True),
-    "names": Reading(read=options.names),
-    "number": Reading(float, options.finite, shows_default=True),
-    "integer": Reading(int, shows_default=True),
-    "text": Reading(str),
-    "choice": Reading(shows_default=True),
-    "texts": Reading(str, is_repeatable=True),
-    "assignments": Reading(str, options.assignments, is_repeatable=True),
-    "assignment lists": Reading(str, options.assignment_lists, is_repeatable=True),
-    "path": Reading(click.Path(path_type=Path)),
-    "paths": Reading(click.Path(path_type=Path), is_repeatable=True),
+READINGS: Mapping[Kind, ValueReader] = {
+    "switch": ValueReader(is_switch=True),
+    "names": ValueReader(read=options.names),
+    "number": ValueReader(float, options.finite, shows_default=True),
+    "integer": ValueReader(int, shows_default=True),
+    "text": ValueReader(str),
+    "choice": ValueReader(shows_default=True),
+    "texts": ValueReader(str, is_repeatable=True),
+    "assignments": ValueReader(str, options.assignments, is_repeatable=True),
+    "assignment lists": ValueReader(str, options.assignment_lists, is_repeatable=True),
+    "path": ValueReader(click.Path(path_type=Path)),
+    "paths": ValueReader(click.Path(path_type=Path), is_repeatable=True),
 }
 """By kind; options of the kinds ``numbers`` and ``special`` bring a reading of their own."""
 
@@ -79,7 +79,7 @@ class CommandLineOption(Option):
     """The description of an option that only commands have."""
 
     short: str = ""  # a name of one letter
-    reading: Reading | None = None  # where that of its kind does not fit
+    reading: ValueReader | None = None  # where that of its kind does not fit
     needs: tuple[str, ...] = ()  # options, one of which must be there as well
     conflicts: tuple[str, ...] = ()  # options that exclude it
     because: str = ""  # why they do, a sentence
@@ -96,7 +96,7 @@ def command_option(
     old_flags: tuple[str, ...] = (),
     metavar: str = "",
     choices: tuple[str, ...] = (),
-    reading: Reading | None = None,
+    reading: ValueReader | None = None,
     needs: str = "",
     conflicts: str = "",
     because: str = "",
@@ -159,7 +159,7 @@ def required_files(holds: Holds) -> Mapping[str, Option]:
             flag="--output",
             metavar="FILE",
             short="-o",
-            reading=Reading(options.NewFile(suffixes(holds)), is_repeatable=True),
+            reading=ValueReader(options.NewFile(suffixes(holds)), is_repeatable=True),
         )
     }
 
@@ -193,7 +193,7 @@ def required_file(help: str, kinds: Sequence[str]) -> Mapping[str, Option]:
     }
 
 
-def new_file_reading(kinds: Sequence[str]) -> Reading:
+def new_file_reading(kinds: Sequence[str]) -> ValueReader:
     """Return how a file to write, of one of these suffixes, is written on the command line."""
 
     def check(path: Path, option: str) -> Path:
@@ -202,7 +202,7 @@ def new_file_reading(kinds: Sequence[str]) -> Reading:
         check_writable(path)
         return path
 
-    return Reading(options.NewFile(kinds), check)
+    return ValueReader(options.NewFile(kinds), check)
 
 
 class DerivedOption(click.Option):
@@ -256,7 +256,7 @@ def take(
     omit: Collection[str] = (),
     only: Collection[str] = (),
     apart: Collection[str] = (),
-    readings: Mapping[str, Reading] | None = None,
+    readings: Mapping[str, ValueReader] | None = None,
     more_choices: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Decorator:
     """Return a decorator that gives a command the options of a dataclass, and calls it with an instance.
@@ -307,7 +307,9 @@ def together(*decorators: Decorator) -> Decorator:
     return lambda command: reduce(lambda decorated, decorator: decorator(decorated), reversed(decorators), command)
 
 
-def _make_option(name: str, description: Description, described: Option, reading: Reading | None) -> Decorator:
+def _make_option(
+    name: str, description: OptionDescription, described: Option, reading: ValueReader | None
+) -> Decorator:
     """Return the decorator that adds the click option of a field; ``name`` is that of its value in click."""
     special = described if isinstance(described, CommandLineOption) else CommandLineOption("", "", description.kind)
     reading = reading or special.reading or READINGS[description.kind]
@@ -337,7 +339,7 @@ def _make_option(name: str, description: Description, described: Option, reading
     )
 
 
-def _help(description: Description, reading: Reading) -> str:
+def _help(description: OptionDescription, reading: ValueReader) -> str:
     """Return the help of an option; one that may be given several times says so."""
     text = description.help
     if not reading.is_repeatable:
@@ -346,7 +348,9 @@ def _help(description: Description, reading: Reading) -> str:
     return f"Repeatable: {text if second.isupper() else text[:1].lower() + text[1:]}"
 
 
-def _callback(description: Description, reading: Reading) -> Callable[[click.Context, click.Parameter, Any], Any]:
+def _callback(
+    description: OptionDescription, reading: ValueReader
+) -> Callable[[click.Context, click.Parameter, Any], Any]:
     """Return the click callback that reads a value; an option that is not there has the default of its field."""
 
     def read(_: click.Context, __: click.Parameter, value: Any) -> Any:

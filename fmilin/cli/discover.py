@@ -28,7 +28,7 @@ MOST_LINES, LONGEST = 60, 300  # of what is told on the way
 
 
 @options_of_commands
-class Search:
+class DiscoverOptions:
     """How constraints are looked for, and where they go."""
 
     excite: float = command_option(
@@ -48,11 +48,11 @@ class _Discover(Command):
 
 @click.command(cls=_Discover, examples=["fmilin discover supplied.fmu -o found.toml"])
 @MODEL
-@take("search", Search)
+@take("search", DiscoverOptions)
 @together(take("loading", Loading, only=("interface",)), SOURCE_OPTIONS, FMU_OPTIONS, RUNNING)
 @take("point", PointRequest, only=("settings", "time"))
 @rejecting_options("discover")
-def command(model: str, search: Search, loading: Loading, **given: Any) -> int:
+def command(model: str, search: DiscoverOptions, loading: Loading, **given: Any) -> int:
     """Find the constraints that a model keeps and does not declare.
 
     Rates are asked for at random states; functions of the states are looked for that never change. What was found is

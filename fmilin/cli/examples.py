@@ -34,7 +34,7 @@ def names(folder: Path) -> dict[str, str]:
 
 
 @options_of_commands
-class Copy:
+class ExampleOptions:
     """Where an example is copied to."""
 
     to: Path | None = command_option(
@@ -48,9 +48,9 @@ class Copy:
     required=False,
     shell_complete=lambda *given: [n for n in names(folder_of_examples()) if n.startswith(given[2])],
 )
-@take("copy", Copy)
+@take("copy", ExampleOptions)
 @DEBUG
-def command(name: str | None, copy: Copy, debugging: Debugging) -> int:
+def command(name: str | None, copy: ExampleOptions, debugging: Debugging) -> int:
     """List the examples, or copy one of them to a folder of its own, to run and to change.
 
     Each has a README.md with the commands to type; most have a run.py.

@@ -10,14 +10,14 @@ from fmilin.cli.command import Command
 from fmilin.cli.derive import MODEL, OPTIONS, command_option, json_switch, options_of_commands, take
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options
-from fmilin.cli.model_options import POINT_OPTIONS, Carrying, Discovery, model_options
+from fmilin.cli.model_options import POINT_OPTIONS, Carrying, DiscoveryOptions, model_options
 from fmilin.cli.request import at_point, request_of
 from fmilin.cli.translation import in_options
 from fmilin.errors import UsageError
 
 
 @options_of_commands
-class Channel:
+class ExplainOptions:
     """What is explained."""
 
     input: str | None = command_option(
@@ -29,12 +29,12 @@ class Channel:
 
 @click.command(cls=Command, examples=["fmilin explain valve.py:valve --input opening --output level"])
 @MODEL
-@take("channel", Channel)
-@model_options(Discovery)
+@take("channel", ExplainOptions)
+@model_options(DiscoveryOptions)
 @POINT_OPTIONS
 @take("carrying", Carrying)
 @linearization_options("explain")
-def command(model: str, channel: Channel, **given: Any) -> int:
+def command(model: str, channel: ExplainOptions, **given: Any) -> int:
     """Say why an input does not move an output: what to change, confirmed by changing it.
 
     Without --input and --output every input that moves nothing and every output that nothing moves is explained.

@@ -18,7 +18,7 @@ from fmilin.cli.command import Command
 from fmilin.cli.derive import MODEL, OPTIONS, options_of_commands, switch, take
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_options import linearization_options
-from fmilin.cli.request import Request, completed, open_model, refuse_points, request_of
+from fmilin.cli.request import CommandRequest, completed, open_model, refuse_points, request_of
 from fmilin.errors import ModelError, UsageError
 from fmilin.formats import is_named_as
 from fmilin.loading.request import is_fmu, is_system
@@ -52,7 +52,7 @@ class Opening:
 @click.command(cls=_Explore, examples=["fmilin explore loader.toml", "fmilin explore family.nc"])
 @MODEL
 @take("opening", Opening)
-@model_options.model_options(model_options.Discovery)
+@model_options.model_options(model_options.DiscoveryOptions)
 @model_options.POINT_OPTIONS
 @linearization_options()
 def command(model: str, opening: Opening, **given: Any) -> int:
@@ -110,7 +110,7 @@ def _of_family(source: str) -> Subject:
     return Subject(source, family.interpolate(held), sliders, (), answer, line)
 
 
-def _of_model(request: Request, typed: Sequence[str], runner: JobRunner) -> Subject:
+def _of_model(request: CommandRequest, typed: Sequence[str], runner: JobRunner) -> Subject:
     from fmilin.explore.page import Choice, Subject
     from fmilin.models.mechanism import MechanismDescription
 
@@ -131,7 +131,7 @@ def _of_model(request: Request, typed: Sequence[str], runner: JobRunner) -> Subj
     )
 
 
-def _declared(request: Request) -> dict[str, float]:
+def _declared(request: CommandRequest) -> dict[str, float]:
     """Return the parameters that an FMU declares with a value: nothing of its code is loaded for that."""
     from fmilin.fmi.read.archive import read_description
 
@@ -140,7 +140,7 @@ def _declared(request: Request) -> dict[str, float]:
     return {v.name: float(v.start) for v in real[:MOST_PARAMETERS] if v.start}
 
 
-def _answer(model: Model, request: Request, choice: Choice) -> LinearModel:
+def _answer(model: Model, request: CommandRequest, choice: Choice) -> LinearModel:
     """Return the linear model of what is chosen, of the model as it was opened."""
     from fmilin.linearization.procedure import linearize_as
     from fmilin.trimming.procedure import point_of
@@ -155,7 +155,7 @@ def _answer(model: Model, request: Request, choice: Choice) -> LinearModel:
     return linearize_as(model, point_of(model, point), how)
 
 
-def _by_command(request: Request, typed: Sequence[str], choice: Choice) -> LinearModel:
+def _by_command(request: CommandRequest, typed: Sequence[str], choice: Choice) -> LinearModel:
     """Return the linear model that the command prints: there foreign code is kept apart, as everywhere."""
     from fmilin.export.document import loads_json
 
@@ -169,7 +169,7 @@ def _by_command(request: Request, typed: Sequence[str], choice: Choice) -> Linea
     return loads_json(done.stdout, "fmilin linearize")
 
 
-def _line(request: Request, typed: Sequence[str], choice: Choice, suffix: str) -> list[str]:
+def _line(request: CommandRequest, typed: Sequence[str], choice: Choice, suffix: str) -> list[str]:
     """Return the command that does the same: what was typed, with the values that have moved in place of its own."""
     words = [*PROGRAM, *typed]
     if choice.values:

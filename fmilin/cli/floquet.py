@@ -12,7 +12,7 @@ from fmilin.cli import model_options
 from fmilin.cli.command import Command
 from fmilin.cli.derive import (
     MODEL,
-    Reading,
+    ValueReader,
     command_option,
     json_switch,
     new_file,
@@ -23,7 +23,7 @@ from fmilin.cli.derive import (
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options, reasons_against, reject_options
-from fmilin.cli.request import Request, open_model, request_of
+from fmilin.cli.request import CommandRequest, open_model, request_of
 from fmilin.cli.sweep import axes_of
 from fmilin.errors import UsageError
 from fmilin.export.files import check_output, dumps
@@ -45,7 +45,7 @@ FINE = 1e-8  # error of the exponents, times the period, at which no more phases
 
 
 @options_of_commands
-class Results:
+class FloquetOptions:
     """What varies, at how many phases the model is linearized, and where the results go."""
 
     vary: dict[str, list[float]] = command_option(
@@ -55,7 +55,7 @@ class Results:
         POINT,
         "special",
         metavar="NAME=FROM:TO:COUNT",
-        reading=Reading(str, axes_of, is_repeatable=True),
+        reading=ValueReader(str, axes_of, is_repeatable=True),
     )
     inputs: Path | None = model_options.INPUTS_OVER_TIME
     points: int | None = command_option(
@@ -67,7 +67,7 @@ class Results:
 
 
 @dataclass(frozen=True)
-class _Search:
+class _OrbitSearch:
     """The search for the orbit."""
 
     orbit: Orbit
@@ -101,11 +101,11 @@ class _Search:
 )
 @MODEL
 @take("orbit", Orbit)
-@model_options.model_options(model_options.Discovery)
+@model_options.model_options(model_options.DiscoveryOptions)
 @take("point", PointRequest, omit=("guess",))
 @linearization_options("linearize_periodic")
-@take("results", Results)
-def command(model: str, orbit: Orbit, point: PointRequest, results: Results, **given: Any) -> int:
+@take("results", FloquetOptions)
+def command(model: str, orbit: Orbit, point: PointRequest, results: FloquetOptions, **given: Any) -> int:
     """Find a motion that repeats, and say what becomes of small deviations from it, period by period.
 
     The period is given (--period), that of a turn (--turn), or else found. A table is printed; -o saves the linear
@@ -122,7 +122,7 @@ def command(model: str, orbit: Orbit, point: PointRequest, results: Results, **g
         reject_options(reasons_against("floquet_chart"), "--vary")
     settings = {**point.settings, **orbit.guess, **orbit.fixed}
     request = request_of(model, point=replace(point, settings=settings), **given)
-    search, points = _Search(orbit, results.inputs), results.points
+    search, points = _OrbitSearch(orbit, results.inputs), results.points
 
     def job(runner: JobRunner) -> None:
         opened = open_model(request, runner)
@@ -135,7 +135,9 @@ def command(model: str, orbit: Orbit, point: PointRequest, results: Results, **g
     return request.work(job)
 
 
-def _made(model: Model, request: Request, search: _Search, points: int | None) -> tuple[PeriodicOrbit, PeriodicModel]:
+def _made(
+    model: Model, request: CommandRequest, search: _OrbitSearch, points: int | None
+) -> tuple[PeriodicOrbit, PeriodicModel]:
     """Return the orbit and the linear models along it, at as many phases as the multipliers need."""
     from fmilin.periodic.linearize import linearize_periodic_as
     from fmilin.periodic.search import orbit_as
@@ -154,7 +156,7 @@ def _made(model: Model, request: Request, search: _Search, points: int | None) -
 
 
 def _charted(
-    model: Model, request: Request, search: _Search, vary: dict[str, list[float]], points: int | None
+    model: Model, request: CommandRequest, search: _OrbitSearch, vary: dict[str, list[float]], points: int | None
 ) -> FloquetChart:
     from fmilin.periodic.chart import chart_as
     from fmilin.trimming.procedure import point_of

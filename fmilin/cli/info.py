@@ -18,7 +18,7 @@ from fmilin.sandbox.limits import Limits, sandbox_report
 
 
 @options_of_commands
-class Options:
+class InfoOptions:
     """What is shown."""
 
     as_json: bool = json_switch("The same as one JSON document on standard output.")
@@ -30,11 +30,11 @@ class Options:
     cls=Command, examples=["fmilin info four_bar.fmu", "fmilin info loader.toml", "fmilin info four_bar.fmu --check"]
 )
 @MODEL
-@take("options", Options)
+@take("options", InfoOptions)
 @SOURCE_OPTIONS
 @take("fmu", FmuOptions, only=("most_bytes",), readings={"most_bytes": UNPACK_LIMIT})
 @take("running", Running, only=("verbose", "debug"))
-def command(model: str, options: Options, opened: SourceOptions, fmu: FmuOptions, running: Running) -> int:
+def command(model: str, options: InfoOptions, opened: SourceOptions, fmu: FmuOptions, running: Running) -> int:
     """Show version, interfaces, states, inputs, outputs, capabilities and constraints.
 
     The code of an FMU is not loaded, but with --run.

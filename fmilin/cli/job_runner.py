@@ -22,7 +22,14 @@ import click
 
 from fmilin.cli.duration import DeadlinePassed, elapsed_time
 from fmilin.cli.options import NewFile
-from fmilin.cli.streams import Results, columns, flush_c_streams, leave_parents_streams, silence, stdout_for_results
+from fmilin.cli.streams import (
+    ResultStream,
+    columns,
+    flush_c_streams,
+    leave_parents_streams,
+    silence,
+    stdout_for_results,
+)
 from fmilin.errors import AnotherInstanceError, FmilinError, ModelCrashError, ModelError
 from fmilin.formats import suffixes
 from fmilin.sandbox.isolation import can_isolate, in_a_child
@@ -261,7 +268,7 @@ def _worked(
     job: Job, width: int, deliver: Callable[[_Outcome], int], *, debug: bool, instances: str | None = None
 ) -> int:
     """Do ``job`` here, have its outcome delivered, give back what was borrowed; ``width`` is 0 for a file or a pipe."""
-    results = Results(to_terminal=width > 0)
+    results = ResultStream(to_terminal=width > 0)
     runner = JobRunner(results, home=_working_directory(), instances=instances or INSTANCES[0])
     status, failed = 0, ""
     try:
@@ -273,7 +280,7 @@ def _worked(
         if isinstance(error, AnotherInstanceError) and instances in INSTANCES[:-1]:
             status = ANOTHER_INSTANCE
         if isinstance(error, KeyboardInterrupt):  # nobody waits for results any more
-            results = Results()
+            results = ResultStream()
             runner = JobRunner(results, runner.borrowed, runner.home)
     with suppress(OSError):
         runner.restore_directory()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import fmilin as fl
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.linear_options import Cut, Wanted, reasons_against
+from fmilin.cli.linear_options import CosimulationRequest, Cut, reasons_against
 from fmilin.cli.options import checked_outputs, floats
 from fmilin.errors import UsageError
 from fmilin.export.files import check_output, dumps
@@ -22,7 +22,7 @@ from fmilin.options.functions import WITHOUT_MEANING
 from fmilin.options.functions import given_options as given_keywords
 
 if TYPE_CHECKING:
-    from fmilin.cli.request import Request
+    from fmilin.cli.request import CommandRequest
     from fmilin.formats import Writing
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model, OperatingPoint
@@ -36,7 +36,7 @@ REASONS_AGAINST_COSIMULATION = {
 
 
 def linearize_cosimulation(
-    request: Request, wanted: Wanted, files: Sequence[Path], runner: JobRunner, *, as_json: bool
+    request: CommandRequest, wanted: CosimulationRequest, files: Sequence[Path], runner: JobRunner, *, as_json: bool
 ) -> None:
     """Deliver the discrete linear model of a co-simulation; without files or JSON the table of its damping."""
     from fmilin.cli.request import at_point
@@ -55,7 +55,9 @@ def linearize_cosimulation(
     _deliver(cosimulation, wanted, files, runner, as_json=as_json)
 
 
-def _deliver(cosimulation: Any, wanted: Wanted, files: Sequence[Path], runner: JobRunner, *, as_json: bool) -> None:
+def _deliver(
+    cosimulation: Any, wanted: CosimulationRequest, files: Sequence[Path], runner: JobRunner, *, as_json: bool
+) -> None:
     from fmilin.report.cosimulation import cosimulation_figure, show_cosimulation
     from fmilin.report.figures import encode_picture
 
@@ -88,7 +90,7 @@ def snapshot_times(text: str | None, option: str = "--snapshots") -> tuple[float
 
 
 def linear_models(
-    request: Request, times: Sequence[float], runner: JobRunner, table: Path | None = None
+    request: CommandRequest, times: Sequence[float], runner: JobRunner, table: Path | None = None
 ) -> Sequence[LinearModel]:
     """Load, assemble, and linearize at every time of one motion, in coordinates that do not jump."""
     from fmilin.cli.request import at_point
@@ -107,7 +109,9 @@ def linear_models(
         return linearize_along_as(model, points, request.how)
 
 
-def _one_by_one(model: Model, start: OperatingPoint, times: Sequence[float], request: Request) -> Iterator[LinearModel]:
+def _one_by_one(
+    model: Model, start: OperatingPoint, times: Sequence[float], request: CommandRequest
+) -> Iterator[LinearModel]:
     """Lead a stepped model from time to time and linearize it at each."""
     from fmilin.cli.request import carried
     from fmilin.linearization.procedure import linearize_as
@@ -166,7 +170,9 @@ def file_at(path: Path, time: float) -> Path:
     return path.with_name(f"{path.stem}_t{time:g}{path.suffix}")
 
 
-def linear_model(request: Request, runner: JobRunner, cut: Cut | None = None) -> tuple[LinearModel, OperatingPoint]:
+def linear_model(
+    request: CommandRequest, runner: JobRunner, cut: Cut | None = None
+) -> tuple[LinearModel, OperatingPoint]:
     """Load, assemble the point, linearize; ``cut``: a loop of the system."""
     from fmilin.cli.request import at_point
     from fmilin.linearization.procedure import linearize_as

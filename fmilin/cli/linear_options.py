@@ -14,7 +14,7 @@ from fmilin.cli.derive import (
     SMALLER,
     Command,
     Decorator,
-    Reading,
+    ValueReader,
     command_option,
     given_options,
     new_file,
@@ -26,7 +26,7 @@ from fmilin.cli.derive import (
 from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
 from fmilin.formats import Writing, suffixes
-from fmilin.options import Description, Linearization, Stepping, describe
+from fmilin.options import Linearization, OptionDescription, Stepping, describe
 from fmilin.options.functions import WITHOUT_MEANING, WITHOUT_MEANING_IN_COMMANDS
 from fmilin.options.groups import COSIMULATION, FORMULATIONS, LOOPS
 
@@ -62,7 +62,7 @@ def _three_numbers(text: str, option: str) -> Any:
     return options.floats(text, ",", refusal, 3) or None
 
 
-PENALTY = Reading(str, _three_numbers)
+PENALTY = ValueReader(str, _three_numbers)
 
 
 @options_of_commands
@@ -130,7 +130,7 @@ def linearization_options(
     if has_formulation:
         decorators.append(take("choices", FormulationChoices))
     if "stepping" not in without:
-        readings = {"order": Reading(str)}
+        readings = {"order": ValueReader(str)}
         decorators.append(take("stepping", Stepping, omit=omit_stepping, apart=("order",), readings=readings))
     combined = together(*decorators)
 
@@ -167,7 +167,7 @@ def flags_of(keyword: str) -> list[str]:
     return [flag for d in _descriptions(keyword) for flag in (d.option, *d.old_options) if flag is not None]
 
 
-def _descriptions(keyword: str) -> tuple[Description, ...]:
+def _descriptions(keyword: str) -> tuple[OptionDescription, ...]:
     """Return the descriptions of the options by which a keyword of a linearization is given."""
     match keyword:
         case "stepping":
@@ -196,7 +196,7 @@ class Steps:
 
     minimal: bool = switch("Leave out what no input reaches or no output shows.", SMALLER)
     keep_frequencies: tuple[float, float] | None = command_option(
-        None, "Keep the modes of these rad/s.", SMALLER, "special", metavar="LOW:HIGH", reading=Reading(str, _range)
+        None, "Keep the modes of these rad/s.", SMALLER, "special", metavar="LOW:HIGH", reading=ValueReader(str, _range)
     )
     reduce: int | None = command_option(
         None, "Truncate a balanced realization to this order.", SMALLER, "integer", metavar="ORDER"
@@ -276,7 +276,7 @@ class FmuWriting:
         "fmilin[cross].",
         FILES,
         "names",
-        reading=Reading(str, _platforms),
+        reading=ValueReader(str, _platforms),
     )
 
 
@@ -308,7 +308,7 @@ class FileWriting(FmuWriting):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class CosimulationRequest:
     """A co-simulation that is to be linearized."""
 
     step: float
@@ -338,7 +338,7 @@ class Coupled:
         "A picture: of the eigenvalues; with --as-cosimulated of the damping lost.", suffixes("picture")
     )
 
-    def request(self, stepping: Stepping, member_order: str | None) -> Wanted | None:
+    def request(self, stepping: Stepping, member_order: str | None) -> CosimulationRequest | None:
         """Return what was asked for; None when nothing was."""
         if not self.as_cosimulated:
             return None
@@ -348,7 +348,7 @@ class Coupled:
         order = tuple(options.names(member_order, "--order") or ())
         if order and master == "jacobi":
             raise UsageError("--order is for --master gauss-seidel: a Jacobi master steps all members at once.")
-        return Wanted(stepping.step, master, order, self.plot)
+        return CosimulationRequest(stepping.step, master, order, self.plot)
 
 
 @options_of_commands

@@ -10,7 +10,7 @@ import click
 
 from fmilin.cli import linear_models, linear_options, model_options, options
 from fmilin.cli.command import Command
-from fmilin.cli.derive import MODEL, Reading, command_option, json_switch, new_files, options_of_commands, take
+from fmilin.cli.derive import MODEL, ValueReader, command_option, json_switch, new_files, options_of_commands, take
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.request import request_of
 from fmilin.cli.spectrum import compare, one, require_model
@@ -31,7 +31,7 @@ class Snapshots:
         "numbers",
         flag="--snapshots",
         metavar="T1,T2,...",
-        reading=Reading(str, linear_models.snapshot_times),
+        reading=ValueReader(str, linear_models.snapshot_times),
         conflicts="--simulate-to --simulate-until --plot --open --loop-at --sensitivity-at --as-cosimulated "
         "--tangent-only",
         because="Snapshots are several linear models along the motion from the point.",
@@ -48,7 +48,7 @@ class Snapshots:
 
 
 @options_of_commands
-class Results:
+class LinearizeOptions:
     """Where the linear model goes."""
 
     output: tuple[Path, ...] = new_files("linear model")
@@ -74,7 +74,7 @@ class Results:
 @take("cut", linear_options.Cut)
 @take("steps", linear_options.Steps)
 @take("written", linear_options.FileWriting)
-@take("results", Results)
+@take("results", LinearizeOptions)
 def command(
     model: str,
     snapshots: Snapshots,
@@ -86,7 +86,7 @@ def command(
     cut: linear_options.Cut,
     steps: linear_options.Steps,
     written: linear_options.FileWriting,
-    results: Results,
+    results: LinearizeOptions,
     **given: Any,
 ) -> int:
     """Compute a linear model at an operating point, in independent coordinates.

@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from fmilin.cli import options
-from fmilin.cli.derive import MESSAGES, Decorator, Reading, command_option, options_of_commands, switch, take, together
+from fmilin.cli.derive import (
+    MESSAGES,
+    Decorator,
+    ValueReader,
+    command_option,
+    options_of_commands,
+    switch,
+    take,
+    together,
+)
 from fmilin.cli.job_runner import Job, work
 from fmilin.errors import UsageError
 from fmilin.loading.request import is_fmu, is_system
@@ -53,7 +62,7 @@ class Running(Debugging):
         FMU_PROCESS,
         "number",
         metavar="S",
-        reading=Reading(float, shows_default=True),
+        reading=ValueReader(float, shows_default=True),
     )
     memory: float | None = command_option(
         None,
@@ -61,7 +70,7 @@ class Running(Debugging):
         FMU_PROCESS,
         "number",
         metavar="GIB",
-        reading=Reading(float),
+        reading=ValueReader(float),
     )
     allow_read: tuple[Path, ...] = command_option((), "A file or folder that the FMU may read.", FMU_PROCESS, "paths")
     allow_env: tuple[str, ...] = command_option(
@@ -102,7 +111,7 @@ class Running(Debugging):
 
 
 @options_of_commands
-class Declaration:
+class DeclarationOptions:
     """What becomes of the constraints that a model declares."""
 
     no_constraints: bool = switch(NO_CONSTRAINTS, MODEL, conflicts="--constraint --constraints")
@@ -119,7 +128,7 @@ class Declaration:
 
 
 @options_of_commands
-class Discovery(Declaration):
+class DiscoveryOptions(DeclarationOptions):
     """What becomes of the constraints of a model, declared or not."""
 
     discover: bool = switch(
@@ -135,7 +144,7 @@ class Discovery(Declaration):
 
 
 @options_of_commands
-class Replacement(Discovery):
+class Replacement(DiscoveryOptions):
     """What stands in the place of the constraints of a model."""
 
     tangent_only: bool = switch(
@@ -192,16 +201,16 @@ def _tolerance(value: float, option: str) -> float | None:
     return value or None
 
 
-UNPACK_LIMIT = Reading(float, _bytes)
+UNPACK_LIMIT = ValueReader(float, _bytes)
 SOURCE_OPTIONS = take("opened", SourceOptions)
 FMU_OPTIONS = take(
-    "fmu", FmuOptions, readings={"most_bytes": UNPACK_LIMIT, "solver_tolerance": Reading(float, _tolerance)}
+    "fmu", FmuOptions, readings={"most_bytes": UNPACK_LIMIT, "solver_tolerance": ValueReader(float, _tolerance)}
 )
 RUNNING = take("running", Running)
 DEBUG = take("debugging", Debugging)
 
 
-def model_options(declaration: type[Declaration] = Declaration) -> Decorator:
+def model_options(declaration: type[DeclarationOptions] = DeclarationOptions) -> Decorator:
     """Return the options about a model itself and how it runs."""
     return together(
         take("loading", Loading, omit=("parameters",)),
@@ -213,9 +222,9 @@ def model_options(declaration: type[Declaration] = Declaration) -> Decorator:
 
 
 TRIM_OPTIONS = take(
-    "problem", TrimRequest, omit=("time",), readings={"bounds": Reading(str, options.bounds, is_repeatable=True)}
+    "problem", TrimRequest, omit=("time",), readings={"bounds": ValueReader(str, options.bounds, is_repeatable=True)}
 )
-GUESSES = Reading(str, options.guesses, is_repeatable=True)
+GUESSES = ValueReader(str, options.guesses, is_repeatable=True)
 POINT_OPTIONS = together(
     take("point", PointRequest, apart=("guess",), readings={"guess": GUESSES}), take("trimming", Trimming), TRIM_OPTIONS
 )

@@ -14,7 +14,7 @@ from fmilin.cli.derive import (
     MODEL,
     OPTIONS,
     CommandLineOption,
-    Reading,
+    ValueReader,
     command_option,
     options_of_commands,
     required_file,
@@ -23,7 +23,7 @@ from fmilin.cli.derive import (
 )
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options
-from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_of
+from fmilin.cli.request import CommandRequest, at_point, open_beside, refuse_points, request_of
 from fmilin.errors import UsageError
 from fmilin.formats import Writing, is_named_as, require_codec, suffixes
 from fmilin.loading.request import is_fmu, is_system
@@ -79,7 +79,7 @@ class Drawing:
         metavar="MODEL",
     )
     mode: list[int] | None = command_option(
-        None, "Of modes: which, slowest first.", OPTIONS, "numbers", metavar="N,...", reading=Reading(str, _numbers)
+        None, "Of modes: which, slowest first.", OPTIONS, "numbers", metavar="N,...", reading=ValueReader(str, _numbers)
     )
     amplitude: float | None = command_option(
         None, "Of step, in the unit of each input.", OPTIONS, "number", metavar="A"
@@ -91,7 +91,12 @@ class Drawing:
         None, "Of surface: growth, damping, frequency, accuracy, or an entry, A[1,2].", OPTIONS, "text"
     )
     orders: tuple[float, ...] = command_option(
-        (), "Of campbell: multiples of the axis.", OPTIONS, "numbers", metavar="N,...", reading=Reading(str, _orders)
+        (),
+        "Of campbell: multiples of the axis.",
+        OPTIONS,
+        "numbers",
+        metavar="N,...",
+        reading=ValueReader(str, _orders),
     )
     hertz: bool = switch("Of campbell: frequencies in Hz.", OPTIONS)
 
@@ -126,7 +131,7 @@ class Drawing:
 )
 @MODEL
 @take("drawing", Drawing)
-@model_options.model_options(model_options.Discovery)
+@model_options.model_options(model_options.DiscoveryOptions)
 @model_options.POINT_OPTIONS
 @take("carrying", model_options.Carrying)
 @linearization_options(omit_stepping=("amplitude",))
@@ -148,7 +153,7 @@ def command(model: str, drawing: Drawing, **given: Any) -> int:
     return request.work(job)
 
 
-def _drawn(source: str, drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
+def _drawn(source: str, drawing: Drawing, request: CommandRequest, runner: JobRunner) -> bytes:
     from fmilin.export.files import load_result
     from fmilin.export.periodic_file import load_any
     from fmilin.families.family import LinearFamily
@@ -222,7 +227,9 @@ def _of_family(family: LinearFamily, source: str, drawing: Drawing) -> Figure:
     return pictures[drawing.kind]()
 
 
-def _of_linear(linear: LinearModel, source: str, drawing: Drawing, request: Request, runner: JobRunner) -> Figure:
+def _of_linear(
+    linear: LinearModel, source: str, drawing: Drawing, request: CommandRequest, runner: JobRunner
+) -> Figure:
     against = None
     if drawing.against is not None and drawing.kind != "reduction":
         against = open_beside(request, linear, runner)
@@ -233,7 +240,7 @@ def _of_linear(linear: LinearModel, source: str, drawing: Drawing, request: Requ
     return _linear_figure(linear, drawing, request, against)
 
 
-def _linear_figure(linear: LinearModel, drawing: Drawing, request: Request, against: Model | None) -> Figure:
+def _linear_figure(linear: LinearModel, drawing: Drawing, request: CommandRequest, against: Model | None) -> Figure:
     if drawing.kind in NONLINEAR and against is not None:
         from fmilin.report.verification import validity_figure
 
@@ -265,7 +272,7 @@ def _linear_figure(linear: LinearModel, drawing: Drawing, request: Request, agai
     return pictures[drawing.kind]()
 
 
-def _of_model(drawing: Drawing, request: Request, runner: JobRunner) -> Figure:
+def _of_model(drawing: Drawing, request: CommandRequest, runner: JobRunner) -> Figure:
     """Linearize, and draw what comes of it."""
     from fmilin.linearization.procedure import linearize_as, linearize_naively
 
@@ -282,7 +289,7 @@ def _of_model(drawing: Drawing, request: Request, runner: JobRunner) -> Figure:
     return _linear_figure(linear, drawing, request, model)
 
 
-def _mechanism(drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
+def _mechanism(drawing: Drawing, request: CommandRequest, runner: JobRunner) -> bytes:
     """Draw a mechanism in its posture, in its mode shapes, or moving in them."""
     from fmilin.linearization.procedure import linearize_as
     from fmilin.models.mechanism import MechanismDescription

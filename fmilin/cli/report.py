@@ -13,10 +13,10 @@ from fmilin.cli.command import Command
 from fmilin.cli.derive import MODEL, OPTIONS, command_option, options_of_commands, required_file, switch, take
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options
-from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_of, verified
+from fmilin.cli.request import CommandRequest, at_point, open_beside, refuse_points, request_of, verified
 from fmilin.errors import UsageError
 from fmilin.formats import Writing, require_codec, suffixes
-from fmilin.options import Verification as VerificationOptions
+from fmilin.options import VerificationOptions
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @options_of_commands
-class Page:
+class ReportOptions:
     """What stands on the page."""
 
     output: Path = field(metadata=required_file("The page.", suffixes("page")))
@@ -44,13 +44,13 @@ class Page:
     ],
 )
 @MODEL
-@take("page", Page)
+@take("page", ReportOptions)
 @take("comparison", VerificationOptions)
-@model_options.model_options(model_options.Discovery)
+@model_options.model_options(model_options.DiscoveryOptions)
 @model_options.POINT_OPTIONS
 @take("carrying", model_options.Carrying)
 @linearization_options()
-def command(model: str, page: Page, comparison: VerificationOptions, **given: Any) -> int:
+def command(model: str, page: ReportOptions, comparison: VerificationOptions, **given: Any) -> int:
     """Write everything about a linear model, a family or a motion that repeats as one HTML file.
 
     MODEL is a file of a linear model ({linear_files}, .fmu of one), of a family ({family_files}), of 'fmilin
@@ -96,7 +96,7 @@ def command(model: str, page: Page, comparison: VerificationOptions, **given: An
 
 
 def _result_of(
-    source: str, request: Request, runner: JobRunner, against: str | None
+    source: str, request: CommandRequest, runner: JobRunner, against: str | None
 ) -> tuple[LinearModel | LinearFamily, Model | None]:
     """Return what the report is about, and the nonlinear model where there is one."""
     from fmilin.export.files import load_result

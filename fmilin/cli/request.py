@@ -14,8 +14,8 @@ from fmilin.cli.job_runner import Job, JobRunner
 from fmilin.cli.linear_options import FormulationChoices, stepping_of
 from fmilin.cli.model_options import (
     Carrying,
-    Declaration,
-    Discovery,
+    DeclarationOptions,
+    DiscoveryOptions,
     Running,
     Trimming,
     source_options,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Request:
+class CommandRequest:
     """Which model, where, how it is to be linearized, and within which limits it runs."""
 
     source: str  # the model: an FMU, ``path/to/file.py:name`` or ``package.module:name``
@@ -61,7 +61,7 @@ def request_of(
     *,
     running: Running,
     loading: Loading | None = None,
-    declaration: Declaration | None = None,
+    declaration: DeclarationOptions | None = None,
     opened: SourceOptions | None = None,
     fmu: FmuOptions | None = None,
     point: PointRequest | None = None,
@@ -74,7 +74,7 @@ def request_of(
     order: str | None = None,
     formulation: str | None = None,
     choices: FormulationChoices | None = None,
-) -> Request:
+) -> CommandRequest:
     """Return the request that the options of a command describe, by groups as the command took them."""
     loading = loading or Loading()
     point = point or PointRequest()
@@ -93,10 +93,10 @@ def request_of(
             f"A formulation takes the model's own equations. --formulation and {wrong[0]} exclude each other: leave "
             "one of them out."
         )
-    discover = isinstance(declaration, Discovery) and declaration.discover
+    discover = isinstance(declaration, DiscoveryOptions) and declaration.discover
     if discover or (declaration is not None and declaration.declares_none):
         loading = replace(loading, constraints=[])
-    return Request(
+    return CommandRequest(
         source,
         replace(loading, fmu=fmu, options={} if opened is None else source_options(opened)),
         point,
@@ -119,7 +119,7 @@ OF_A_MODEL_BESIDE = frozenset(("--set", "--constraint", "--constraints", "--no-c
 """Options that hold for the nonlinear model that a linear one is compared with."""
 
 
-def refuse_points(source: str, request: Request, against: str | None, *, channels: bool = False) -> None:
+def refuse_points(source: str, request: CommandRequest, against: str | None, *, channels: bool = False) -> None:
     """Refuse what says where and how to linearize: a linear model has been made already (``channels`` may pass)."""
     allowed = set() if against is None else set(OF_A_MODEL_BESIDE)
     if channels:
@@ -130,7 +130,7 @@ def refuse_points(source: str, request: Request, against: str | None, *, channel
         )
 
 
-def open_model(request: Request, runner: JobRunner) -> Model:
+def open_model(request: CommandRequest, runner: JobRunner) -> Model:
     """Return the model of a request with a completed point, closed by ``runner``."""
     from fmilin.loading.load import load_as
 
@@ -140,7 +140,7 @@ def open_model(request: Request, runner: JobRunner) -> Model:
     return _with_discovered(model) if request.discover else model
 
 
-def open_beside(request: Request, linear: LinearModel, runner: JobRunner) -> Model:
+def open_beside(request: CommandRequest, linear: LinearModel, runner: JobRunner) -> Model:
     """Return the model with the parameters and at the time that a linear model has, but for what is set."""
     settings = {**linear.point.parameters, **request.point.settings}
     return open_model(replace(request, point=PointRequest(settings=settings, time=linear.point.time)), runner)
@@ -168,7 +168,7 @@ def _with_discovered(model: Model) -> Model:
     return model.with_constraints(discovery.declared)
 
 
-def _load_request(request: Request, runner: JobRunner) -> Loading:
+def _load_request(request: CommandRequest, runner: JobRunner) -> Loading:
     """Return how the model is opened: for a discrete model an FMU's discrete-time numbers are wanted, too."""
     lifted = request.how.stepping is not None and request.how.stepping.lifted
     if not lifted and runner.instances == "shared":
@@ -179,12 +179,12 @@ def _load_request(request: Request, runner: JobRunner) -> Loading:
     return replace(request.load, fmu=options)
 
 
-def completed(request: Request) -> Request:
+def completed(request: CommandRequest) -> CommandRequest:
     """Return the request with the file of its point read."""
     return replace(request, point=request.point.completed())
 
 
-def at_point(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
+def at_point(request: CommandRequest, runner: JobRunner) -> tuple[Model, OperatingPoint]:
     """Return the model, and the point that the request describes: where its motion is at ``--simulate-to``.
 
     What is remarkable about an equilibrium goes to standard error.

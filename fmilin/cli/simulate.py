@@ -22,7 +22,7 @@ from fmilin.support.interrupts import stoppable
 from fmilin.trimming.request import PointRequest
 
 if TYPE_CHECKING:
-    from fmilin.composition.linear_response import Comparison
+    from fmilin.composition.linear_response import ResponseComparison
     from fmilin.model.interface import Model, OperatingPoint
     from fmilin.simulation.inputs import InputTable
     from fmilin.simulation.method import Method
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @options_of_commands
-class Results:
+class SimulateOptions:
     """What the motion is compared with, and where it goes."""
 
     inputs: Path | None = model_options.INPUTS_OVER_TIME
@@ -73,11 +73,11 @@ def stabilization(run: Simulation) -> Stabilization:
 )
 @MODEL
 @take("run", Simulation)
-@model_options.model_options(model_options.Discovery)
+@model_options.model_options(model_options.DiscoveryOptions)
 @take("point", PointRequest, omit=("time", "guess"))
 @take("how", Linearization, only=("outputs",))
-@take("results", Results)
-def command(model: str, run: Simulation, point: PointRequest, results: Results, **given: Any) -> int:
+@take("results", SimulateOptions)
+def command(model: str, run: Simulation, point: PointRequest, results: SimulateOptions, **given: Any) -> int:
     """Integrate a model on the manifold of its constraints.
 
     Without -o or --plot a summary is printed.
@@ -130,7 +130,9 @@ def _simulated(model: Model, point: OperatingPoint, run: Simulation, table: Inpu
         )
 
 
-def _print(trajectory: Trajectory, comparison: Comparison | None, name: str, runner: JobRunner, *, quiet: bool) -> None:
+def _print(
+    trajectory: Trajectory, comparison: ResponseComparison | None, name: str, runner: JobRunner, *, quiet: bool
+) -> None:
     from fmilin.report.trajectory import show_comparison, show_trajectory
 
     if quiet:

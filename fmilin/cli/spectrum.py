@@ -21,7 +21,7 @@ from fmilin.options import Linearization
 from fmilin.trimming.request import PointRequest
 
 if TYPE_CHECKING:
-    from fmilin.cli.request import Request
+    from fmilin.cli.request import CommandRequest
     from fmilin.formulations import Formulation, Spectrum
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model, OperatingPoint
@@ -38,7 +38,9 @@ def require_model(*, wants_model: bool, wants_picture: bool) -> None:
         )
 
 
-def one(request: Request, formulation: Formulation, runner: JobRunner) -> tuple[Spectrum, LinearModel, OperatingPoint]:
+def one(
+    request: CommandRequest, formulation: Formulation, runner: JobRunner
+) -> tuple[Spectrum, LinearModel, OperatingPoint]:
     """Return the spectrum of one formulation, its linear model and the point."""
     from fmilin.formulations import spectrum
 
@@ -58,7 +60,7 @@ def one(request: Request, formulation: Formulation, runner: JobRunner) -> tuple[
     return result, result.linear, point
 
 
-def compare(request: Request, choices: FormulationChoices, runner: JobRunner, *, as_json: bool) -> None:
+def compare(request: CommandRequest, choices: FormulationChoices, runner: JobRunner, *, as_json: bool) -> None:
     """Print all formulations side by side."""
     from fmilin.formulations import spectrum
     from fmilin.report.formulations import show_comparison
@@ -81,7 +83,7 @@ def compare(request: Request, choices: FormulationChoices, runner: JobRunner, *,
     runner.print_shown(show_comparison, spectra)
 
 
-def _at(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
+def _at(request: CommandRequest, runner: JobRunner) -> tuple[Model, OperatingPoint]:
     from fmilin.cli.request import at_point, completed, open_model
     from fmilin.trimming.procedure import point_of
 

@@ -11,7 +11,7 @@ from fmilin.errors import UsageError
 from fmilin.sandbox.watchdog import close_all_but, high
 
 
-class Results(io.StringIO):
+class ResultStream(io.StringIO):
     """Text for standard output, which is laid out for a terminal when it goes to one."""
 
     def __init__(self, *, to_terminal: bool = False) -> None:

@@ -11,7 +11,7 @@ import click
 
 from fmilin.cli import model_options
 from fmilin.cli.command import Command
-from fmilin.cli.derive import MODEL, Reading, json_switch, new_file, new_files, options_of_commands, switch, take
+from fmilin.cli.derive import MODEL, ValueReader, json_switch, new_file, new_files, options_of_commands, switch, take
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_options import linearization_options, reasons_against, reject_options
@@ -80,7 +80,7 @@ def _number(text: str, where: str) -> float:
     return number(text.strip(), where)
 
 
-VARY = Reading(str, axes_of, is_repeatable=True)
+VARY = ValueReader(str, axes_of, is_repeatable=True)
 
 
 @options_of_commands

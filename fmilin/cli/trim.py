@@ -11,7 +11,7 @@ import click
 
 from fmilin.cli import model_options
 from fmilin.cli.command import Command
-from fmilin.cli.derive import FILES, MODEL, Reading, command_option, json_switch, options_of_commands, take
+from fmilin.cli.derive import FILES, MODEL, ValueReader, command_option, json_switch, options_of_commands, take
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.options import NewFile
 from fmilin.cli.request import open_model, request_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @options_of_commands
-class Results:
+class TrimOptions:
     """Where the point goes."""
 
     output: tuple[Path, ...] = command_option(
@@ -35,7 +35,7 @@ class Results:
         flag="--output",
         short="-o",
         metavar="FILE",
-        reading=Reading(NewFile((".toml", ".json")), is_repeatable=True),
+        reading=ValueReader(NewFile((".toml", ".json")), is_repeatable=True),
     )
     as_json: bool = json_switch("The point as one JSON document on standard output.")
 
@@ -46,15 +46,15 @@ class Results:
 )
 @MODEL
 @model_options.TRIM_OPTIONS
-@model_options.model_options(model_options.Discovery)
+@model_options.model_options(model_options.DiscoveryOptions)
 @take("point", PointRequest, omit=("saved",), apart=("guess",), readings={"guess": model_options.GUESSES})
-@take("results", Results)
+@take("results", TrimOptions)
 def command(
     model: str,
     problem: TrimRequest,
     point: PointRequest,
     guess: Sequence[Mapping[str, float]],
-    results: Results,
+    results: TrimOptions,
     **given: Any,
 ) -> int:
     """Find an equilibrium, or a steady motion, on the manifold.

@@ -14,14 +14,14 @@ from fmilin.cli.model_options import model_options
 from fmilin.cli.request import open_beside, request_of, verified
 from fmilin.errors import NumericalError
 from fmilin.formats import suffixes
-from fmilin.options import Verification as VerificationOptions
+from fmilin.options import VerificationOptions
 
 if TYPE_CHECKING:
     from fmilin.linear_model.verification import Verification
 
 
 @options_of_commands
-class Results:
+class VerifyOptions:
     """What is shown of the comparison."""
 
     plot: Path | None = new_file("Draw both responses of each channel.", suffixes("picture"))
@@ -33,8 +33,8 @@ class Results:
 @click.argument("linear", type=click.Path(path_type=Path))
 @model_options()
 @take("comparison", VerificationOptions)
-@take("results", Results)
-def command(model: str, linear: Path, comparison: VerificationOptions, results: Results, **given: Any) -> int:
+@take("results", VerifyOptions)
+def command(model: str, linear: Path, comparison: VerificationOptions, results: VerifyOptions, **given: Any) -> int:
     """Compare a linear model with the nonlinear one on the manifold, channel by channel.
 
     LINEAR is a linear model of MODEL: {linear_file}.

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from fmilin.composition.cosimulation import Cosimulation, Master, Member
+from fmilin.composition.cosimulation import Cosimulation, LinearizedMember, Master
 from fmilin.composition.declaration import (
     NO_CHANGE,
     Connection,
     Feed,
     Link,
-    Wanted,
+    SystemOutput,
     in_member,
     inputs_of,
     links_of,
@@ -23,7 +23,7 @@ from fmilin.composition.declaration import (
 )
 from fmilin.composition.linear_member import SampledMember, at_rest, from_linear, linear_from_control, with_outputs
 from fmilin.composition.master import base_step
-from fmilin.composition.system import ConnectedModel, Declaration
+from fmilin.composition.system import ConnectedModel, SystemDeclaration
 from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize, linearize_as
@@ -91,7 +91,9 @@ def sampled_loop_as(model: ConnectedModel, point: OperatingPoint | None, request
     whole = system_of(replace(declaration, members={_PLANT: from_linear(plant), **sampled}))
     parts = {_PLANT: plant, **{name: m.linear for name, m in sampled.items()}}
     members = tuple(
-        Member(part.name, with_outputs(own, [own.outputs.index_of(name) for name in part.model.outputs.names]))
+        LinearizedMember(
+            part.name, with_outputs(own, [own.outputs.index_of(name) for name in part.model.outputs.names])
+        )
         for part in whole.coupling.parts
         for own in (parts[part.name],)
     )
@@ -137,7 +139,7 @@ def continuous_law(linear: LinearModel) -> LinearModel:
     return replace(law, y0=y0, point=replace(linear.point, states={s.name: start[s.name] for s in law.states}))
 
 
-def _split(model: ConnectedModel, sampled: Mapping[str, SampledMember]) -> tuple[ConnectedModel, Declaration]:
+def _split(model: ConnectedModel, sampled: Mapping[str, SampledMember]) -> tuple[ConnectedModel, SystemDeclaration]:
     """Return the continuous members as a system of their own, and how the regulators are wired to it."""
     d = model.declaration
     inner = [link for link in d.links if link.source[0] not in sampled and link.target[0] not in sampled]
@@ -150,9 +152,9 @@ def _split(model: ConnectedModel, sampled: Mapping[str, SampledMember]) -> tuple
     feeds += [Feed(Signal(f"held {qualified(*k.target)}"), ((k.target, k.change),)) for k in held]
     shown = [w for w in d.wanted if w.source[0] not in sampled]
     sources = list(dict.fromkeys(link.source for link in read))
-    wanted = [*shown, *(Wanted(f"read {qualified(*s)}", s) for s in sources)]
+    wanted = [*shown, *(SystemOutput(f"read {qualified(*s)}", s) for s in sources)]
     members = {name: m for name, m in model.members.items() if name not in sampled}
-    plant = system_of(Declaration(_PLANT, members, inner, feeds, wanted))
+    plant = system_of(SystemDeclaration(_PLANT, members, inner, feeds, wanted))
     links = [Link((_PLANT, f"read {qualified(*k.source)}"), k.target, k.change) for k in read]
     links += [Link(k.source, (_PLANT, f"held {qualified(*k.target)}"), NO_CHANGE) for k in held]
     outer = []
@@ -161,8 +163,8 @@ def _split(model: ConnectedModel, sampled: Mapping[str, SampledMember]) -> tuple
         targets = [((_PLANT, f.signal.name), NO_CHANGE)] if any(t[0] not in sampled for t, _ in f.targets) else []
         targets += [x for x in f.targets if x[0][0] in sampled]
         outer.append(Feed(f.signal, tuple(targets)))
-    out = [w if w.source[0] in sampled else Wanted(w.name, (_PLANT, w.name)) for w in d.wanted]
-    return plant, Declaration(model.info.name, {}, links, outer, out)
+    out = [w if w.source[0] in sampled else SystemOutput(w.name, (_PLANT, w.name)) for w in d.wanted]
+    return plant, SystemDeclaration(model.info.name, {}, links, outer, out)
 
 
 def _plant_point(plant: ConnectedModel, model: ConnectedModel, point: OperatingPoint) -> OperatingPoint:
@@ -193,7 +195,7 @@ def _renamed(linear: LinearModel, model: ConnectedModel) -> LinearModel:
 __all__ = ["Connection", "HybridSystem", "connect", "member_of", "system_of"]
 
 
-def system_of(declaration: Declaration) -> ConnectedModel:
+def system_of(declaration: SystemDeclaration) -> ConnectedModel:
     """Return the model; a :class:`Hybrid` one where a member is."""
     hybrid = any(isinstance(model, Hybrid) for model in declaration.members.values())
     return (HybridSystem if hybrid else ConnectedModel)(declaration)
@@ -298,7 +300,7 @@ def connect(
             models[member] = member_of(member, source)
     links = links_of(models, connections)
     feeds = inputs_of(models, links, inputs)
-    return system_of(Declaration(name, models, links, feeds, outputs_of(models, outputs)))
+    return system_of(SystemDeclaration(name, models, links, feeds, outputs_of(models, outputs)))
 
 
 def member_of(name: str, source: Any) -> Model:

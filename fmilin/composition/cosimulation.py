@@ -19,7 +19,7 @@ from scipy.optimize import linear_sum_assignment
 
 from fmilin.composition.declaration import qualified
 from fmilin.composition.linear_member import SampledMember
-from fmilin.composition.master import MASTERS, Master, Member, OneStep, one_period, output_name
+from fmilin.composition.master import MASTERS, LinearizedMember, Master, OneStep, one_period, output_name
 from fmilin.composition.system import ConnectedModel
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
@@ -37,7 +37,7 @@ from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
 from fmilin.tolerances import GROWS_IN_STEPS
 
-__all__ = ["MASTERS", "Cosimulation", "CoupledMode", "Master", "Member", "cosimulated"]
+__all__ = ["MASTERS", "Cosimulation", "CoupledMode", "LinearizedMember", "Master", "cosimulated"]
 STEPS_TRIED = 240  # steps that are looked at for the first unstable one, in equal ratios
 SHORTEST, LONGEST = 1e-3, 1e3  # of them, in parts of the fastest and of the slowest time of the plant
 BISECTIONS = 60
@@ -69,7 +69,7 @@ class Cosimulation(TableRepr):
     master: Master
     step: float  # in seconds
     plant: LinearModel  # the coupled plant, as it is without any co-simulation
-    members: tuple[Member, ...]
+    members: tuple[LinearizedMember, ...]
     # of members that are sampled less often than every step: every how many steps; the model is then that of the period
     periods: Mapping[str, int] = field(default_factory=dict)
 
@@ -188,7 +188,7 @@ def cosimulated(
     model = model_at(model, point)  # type: ignore[assignment]
     points = model.coupling.evaluated_members(point.time, point.states, point.inputs)
     members = tuple(
-        Member(part.name, _linearized(part.model, OperatingPoint(point.time, x, v), step, request))
+        LinearizedMember(part.name, _linearized(part.model, OperatingPoint(point.time, x, v), step, request))
         for part, (x, v) in zip(model.coupling.parts, points, strict=True)
     )
     return Cosimulation(model, point, how, float(step), linearize_as(model, point, request), members)
@@ -207,7 +207,7 @@ def _linearized(model: Model, point: OperatingPoint, step: float, request: Reque
 
 def _slopes(of: Cosimulation, whole: OneStep) -> Slopes:
     """Return the slopes of the step; their errors are its change when all slopes of the members are off by theirs."""
-    moved = [Member(m.name, _moved(m.linear)) for m in of.members]
+    moved = [LinearizedMember(m.name, _moved(m.linear)) for m in of.members]
     off = one_period(of.model, of.master, moved, of.step, of.periods)
     nz, nu = len(whole.states), len(of.model.inputs)
     states, outputs = np.abs(off.states - whole.states), np.abs(off.outputs - whole.outputs)

@@ -18,7 +18,7 @@ from fmilin.composition.loops import (
     input_slopes,
     require_solvable,
 )
-from fmilin.composition.members import Indices, Members, Part, Planner, Settled, Visits, VisitStep, Wires
+from fmilin.composition.members import Indices, Members, MemberView, Planner, Settled, Visits, VisitStep, Wires
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.signals import FloatArray
 from fmilin.tolerances import LOOP_CLOSED
@@ -29,7 +29,7 @@ REMEMBERED = 256  # points whose loops are known, so that the same point has the
 class CoupledMembers(Members):
     """Members and wires."""
 
-    def __init__(self, parts: Sequence[Part], wires: Wires) -> None:
+    def __init__(self, parts: Sequence[MemberView], wires: Wires) -> None:
         super().__init__(parts)
         self.wires = wires
         self.depends = [depends_at_once(part.name, part.model) for part in parts]
@@ -71,7 +71,7 @@ class CoupledMembers(Members):
 
     def compiled_for(self, evaluations: int) -> CoupledMembers:
         """Return the same of members that are compiled as soon as that pays; these itself where none ever is."""
-        parts = tuple(Part(part.name, part.model.compiled_for(evaluations)) for part in self.parts)
+        parts = tuple(MemberView(part.name, part.model.compiled_for(evaluations)) for part in self.parts)
         if all(part.model is own.model for part, own in zip(parts, self.parts, strict=True)):
             return self
         view = copy(self)

@@ -211,7 +211,7 @@ class Feed:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SystemOutput:
     """An output of the system: a variable of a member, in another unit maybe."""
 
     name: str
@@ -361,10 +361,10 @@ def _listed(what: str, names: object) -> list[str]:
     return listed
 
 
-def outputs_of(members: Mapping[str, Model], chosen: Sequence[str] | Mapping[str, str] | None) -> list[Wanted]:
+def outputs_of(members: Mapping[str, Model], chosen: Sequence[str] | Mapping[str, str] | None) -> list[SystemOutput]:
     """Return the outputs of the system; all outputs of its members where none are named."""
     if chosen is None:
-        return [Wanted(qualified(m, s.name), (m, s.name)) for m, model in members.items() for s in model.outputs]
+        return [SystemOutput(qualified(m, s.name), (m, s.name)) for m, model in members.items() for s in model.outputs]
     pairs = chosen.items() if isinstance(chosen, Mapping) else [(name, name) for name in _listed("outputs", chosen)]
     outputs = []
     for name, text in pairs:
@@ -372,7 +372,7 @@ def outputs_of(members: Mapping[str, Model], chosen: Sequence[str] | Mapping[str
         scalars = _scalars(members, end, outputs=True)
         for scalar in scalars:
             index = scalar[1][len(end[1]) :] if len(scalars) > 1 else ""
-            outputs.append(Wanted(qualified(*scalar) if name == text else name + index, scalar))
+            outputs.append(SystemOutput(qualified(*scalar) if name == text else name + index, scalar))
     return outputs
 
 

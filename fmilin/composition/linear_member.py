@@ -208,7 +208,7 @@ class Law(Protocol):
 
 
 @dataclass(frozen=True)
-class Actuator:
+class ActuatorLimits:
     """What lies between a regulator and the plant."""
 
     lower: FloatArray | None = None  # (outputs,), limits
@@ -217,7 +217,7 @@ class Actuator:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class SamplingTimes:
     """When samples are taken: every ``step`` seconds from ``start``."""
 
     step: float
@@ -240,14 +240,14 @@ class HeldMember(Model, Hybrid):
         self,
         info: ModelInfo,
         law: Law,
-        schedule: Schedule,
+        schedule: SamplingTimes,
         inputs: Signals,
         outputs: Signals,
         *,
-        actuator: Actuator | None = None,
+        actuator: ActuatorLimits | None = None,
     ) -> None:
         self.info, self.law, self.schedule = info, law, schedule
-        self.actuator = Actuator() if actuator is None else actuator
+        self.actuator = ActuatorLimits() if actuator is None else actuator
         self.states, self.inputs, self._every = Signals(), inputs, outputs
         self.constraints = Constraints((), self.states, self.inputs)
         self.start = OperatingPoint(schedule.start, np.empty(0), inputs.starts)
@@ -358,7 +358,7 @@ class SampledMember(HeldMember):
 
     def __init__(self, linear: LinearModel) -> None:
         self.linear = linear
-        law, schedule = LinearLaw(linear), Schedule(linear.sample_time, linear.point.time)
+        law, schedule = LinearLaw(linear), SamplingTimes(linear.sample_time, linear.point.time)
         super().__init__(linear.model, law, schedule, law.inputs, law.outputs)
 
     def shown(self) -> LinearModel:

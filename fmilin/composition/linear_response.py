@@ -18,7 +18,7 @@ from fmilin.simulation.trajectory import Trajectory
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class ResponseComparison:
     """The courses of the quantities that a nonlinear and a linear model have in common."""
 
     times: FloatArray  # shape (K,)
@@ -41,7 +41,7 @@ class Comparison:
 
 def compare(
     trajectory: Trajectory, linear: LinearModel, *, inputs: Inputs | None = None, method: Method | str = "DOP853"
-) -> Comparison:
+) -> ResponseComparison:
     """Let a linear model run from the same start, with the same inputs and method, and put both side by side."""
     if linear.sample_time > 0:
         raise UsageError(
@@ -61,7 +61,7 @@ def compare(
     motion = simulate_at(system, start, times, RunRequest(_for(linear, inputs), "none", method))
     theirs = _last_of_each_time(motion.times)  # of a jump of the inputs there are two samples
     nonlinear = np.column_stack([trajectory[name][rows] for name in shared])
-    return Comparison(times, system.outputs, nonlinear, motion.outputs[theirs])
+    return ResponseComparison(times, system.outputs, nonlinear, motion.outputs[theirs])
 
 
 def _coordinates_of(linear: LinearModel, values: Mapping[str, float]) -> FloatArray:

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from fmilin.composition.connect import approximated_loop, sampled_loop_as, system_of
-from fmilin.composition.declaration import NO_CHANGE, Feed, Link, Wanted, in_member, qualified, signal_of, split
+from fmilin.composition.declaration import NO_CHANGE, Feed, Link, SystemOutput, in_member, qualified, signal_of, split
 from fmilin.composition.linear_member import HeldMember, SampledMember
 from fmilin.composition.loops import require_solvable
-from fmilin.composition.system import ConnectedModel, Declaration
+from fmilin.composition.system import ConnectedModel, SystemDeclaration
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.linear_model.model import EntryErrors, LinearModel, relative_error
@@ -30,7 +30,7 @@ from fmilin.signals import FloatArray, Signal, Signals
 
 
 @dataclass(frozen=True)
-class Wire:
+class NamedWire:
     """What a name stands for: links from one output, or a wire inside a member that is a system itself."""
 
     name: str
@@ -51,7 +51,7 @@ def brought_by(wire: str) -> str:
     return f"brought by the wire to {wire}"
 
 
-def wire_of(model: ConnectedModel, name: str) -> Wire:
+def wire_of(model: ConnectedModel, name: str) -> NamedWire:
     """Return the wire of a name."""
     wires = _wires(model)
     if name in wires:
@@ -72,16 +72,16 @@ def wire_of(model: ConnectedModel, name: str) -> Wire:
     )
 
 
-def _wires(model: ConnectedModel) -> dict[str, Wire]:
+def _wires(model: ConnectedModel) -> dict[str, NamedWire]:
     from_source: dict[str, list[Link]] = {}
     for link in model.declaration.links:
         from_source.setdefault(qualified(*link.source), []).append(link)
-    wires = {name: Wire(name, tuple(links), at_source=True) for name, links in from_source.items()}
-    wires |= {(target := qualified(*k.target)): Wire(target, (k,)) for k in model.declaration.links}
+    wires = {name: NamedWire(name, tuple(links), at_source=True) for name, links in from_source.items()}
+    wires |= {(target := qualified(*k.target)): NamedWire(target, (k,)) for k in model.declaration.links}
     for member, own in model.members.items():
         if isinstance(own, ConnectedModel):
             names = ((name, qualified(member, name)) for name in _wires(own))
-            wires |= {full: Wire(full, inside=(member, name)) for name, full in names if full not in wires}
+            wires |= {full: NamedWire(full, inside=(member, name)) for name, full in names if full not in wires}
     return wires
 
 
@@ -100,7 +100,7 @@ def cut_at(model: ConnectedModel, point: OperatingPoint, names: Sequence[str]) -
     return CutSystem(changed, replace(point, inputs=np.concatenate((point.inputs, values))))
 
 
-def _cut(model: ConnectedModel, point: OperatingPoint, wires: Sequence[Wire]) -> tuple[ConnectedModel, FloatArray]:
+def _cut(model: ConnectedModel, point: OperatingPoint, wires: Sequence[NamedWire]) -> tuple[ConnectedModel, FloatArray]:
     """Return the system with wires cut, and what they carry."""
     d = model.declaration
     members, feeds, wanted = dict(d.members), list(d.feeds), list(d.wanted)
@@ -112,11 +112,11 @@ def _cut(model: ConnectedModel, point: OperatingPoint, wires: Sequence[Wire]) ->
         wanted.append(brought)
     kept = list(range(len(d.feeds)) if d.chosen is None else d.chosen)
     chosen = [*kept, *range(len(d.feeds), len(feeds))]
-    changed = Declaration(d.name, members, links, feeds, wanted, d.constraints, chosen, d.notes)
+    changed = SystemDeclaration(d.name, members, links, feeds, wanted, d.constraints, chosen, d.notes)
     return system_of(changed), np.array([feed.signal.start for feed in feeds[len(d.feeds) :]])
 
 
-def _own_wire(model: ConnectedModel, point: OperatingPoint, wire: Wire) -> tuple[Feed, Wanted]:
+def _own_wire(model: ConnectedModel, point: OperatingPoint, wire: NamedWire) -> tuple[Feed, SystemOutput]:
     """Return the input and the output that a wire becomes."""
     at = model.coupling.settle(point.time, point.states, point.inputs)
     first = wire.links[0]
@@ -129,12 +129,12 @@ def _own_wire(model: ConnectedModel, point: OperatingPoint, wire: Wire) -> tuple
         unit = inputs[inputs.positions[first.target[1]]].unit
     ends = tuple((link.target, link.change if wire.at_source else NO_CHANGE) for link in wire.links)
     feed = Feed(Signal(wire.name, unit, start=float(value)), ends)
-    return feed, Wanted(brought_by(wire.name), first.source, change, unit)
+    return feed, SystemOutput(brought_by(wire.name), first.source, change, unit)
 
 
 def _inner_wire(
-    model: ConnectedModel, point: OperatingPoint, wire: Wire, members: dict[str, Model]
-) -> tuple[Feed, Wanted]:
+    model: ConnectedModel, point: OperatingPoint, wire: NamedWire, members: dict[str, Model]
+) -> tuple[Feed, SystemOutput]:
     """Cut a wire inside a member, which is replaced among ``members``."""
     assert wire.inside is not None  # noqa: S101 - _cut has looked
     member, own = wire.inside
@@ -147,7 +147,7 @@ def _inner_wire(
         changed, (value,) = _cut(inner, at, [wire_of(inner, own)])
     members[member] = changed
     feed = Feed(Signal(wire.name, changed.inputs[-1].unit, start=float(value)), (((member, own), NO_CHANGE),))
-    return feed, Wanted(brought_by(wire.name), (member, brought_by(own)))
+    return feed, SystemOutput(brought_by(wire.name), (member, brought_by(own)))
 
 
 Wires = str | Sequence[str]

@@ -42,7 +42,7 @@ class Master:
         return [list(members).index(name) for name in self.order]
 
 
-class Member(NamedTuple):
+class LinearizedMember(NamedTuple):
     """A member as it is linearized: continuous, or sampled at the step."""
 
     name: str
@@ -150,7 +150,7 @@ def base_step(times: Sequence[float]) -> tuple[float, dict[float, int]]:
 
 
 def one_period(
-    model: ConnectedModel, master: Master, members: Sequence[Member], base: float, periods: Mapping[str, int]
+    model: ConnectedModel, master: Master, members: Sequence[LinearizedMember], base: float, periods: Mapping[str, int]
 ) -> OneStep:
     """Return the step over the common period, all inputs held over it, the outputs at its beginning."""
     own = [held_over(m.linear, base) for m in members]

@@ -24,7 +24,7 @@ Depends = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Loop:
+class AlgebraicLoop:
     """Inputs that are found together, by Newton's method."""
 
     inputs: Indices  # among all inputs of all members
@@ -37,7 +37,7 @@ class VisitStep:
 
     member: int  # -1 for a loop, and for the beginning
     final: bool  # whether all inputs of the member are known
-    loop: Loop | None
+    loop: AlgebraicLoop | None
     settles: Indices  # connected inputs that can be computed after it
 
 
@@ -97,7 +97,7 @@ class Planner:
                 return m
         return None
 
-    def _loop(self) -> Loop:
+    def _loop(self) -> AlgebraicLoop:
         """Return a set of unknown inputs that depend on each other and on nothing else that is unknown."""
         unknown = np.flatnonzero(~self.known_inputs)
         position = {int(v): i for i, v in enumerate(unknown)}
@@ -116,10 +116,10 @@ class Planner:
         for i, j in zip(rows, columns, strict=True):
             outside[label[i]] |= label[i] != label[j]
         chosen = unknown[label == int(np.flatnonzero(~outside)[0])]
-        return Loop(chosen, tuple(sorted({int(self.of_output[self.sources[v]]) for v in chosen})))
+        return AlgebraicLoop(chosen, tuple(sorted({int(self.of_output[self.sources[v]]) for v in chosen})))
 
 
-class Part(NamedTuple):
+class MemberView(NamedTuple):
     """A member: its name, and a view of it whose outputs are those that anybody wants."""
 
     name: str
@@ -129,7 +129,7 @@ class Part(NamedTuple):
 class Members:
     """Members side by side; ``copies`` (2, k): outputs that are states, and those states."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[MemberView]) -> None:
         self.parts = tuple(parts)
         models = [part.model for part in parts]
         self.states = _slices([len(m.states) for m in models])

@@ -19,7 +19,7 @@ from fmilin.composition.declaration import (
     Feed,
     Link,
     Prefixed,
-    Wanted,
+    SystemOutput,
     in_member,
     of_member,
     outputs_of,
@@ -32,7 +32,7 @@ from fmilin.composition.declaration import (
 )
 from fmilin.composition.linear_member import LinearMember
 from fmilin.composition.loops import structure_of
-from fmilin.composition.members import Part, Wires
+from fmilin.composition.members import MemberView, Wires
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import FmilinError, NumericalError, UnknownNameError, UsageError
 from fmilin.fmi.read.elements import shortened
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Declaration:
+class SystemDeclaration:
     """What a connected model is made of."""
 
     name: str
     members: Mapping[str, Model]
     links: Sequence[Link]
     feeds: Sequence[Feed]  # all inputs of the system
-    wanted: Sequence[Wanted]
+    wanted: Sequence[SystemOutput]
     constraints: Sequence[Constraint] | None = None  # None: those of the members
     chosen: Sequence[int] | None = None  # which feeds are inputs now; the others stay at their start values
     notes: Sequence[str] = ()
@@ -64,7 +64,7 @@ class ConnectedModel(Model):
 
     _made_by = "fl.connect joins members to one, and fl.load opens an SSP file"
 
-    def __init__(self, declaration: Declaration, *, owner: bool = True) -> None:
+    def __init__(self, declaration: SystemDeclaration, *, owner: bool = True) -> None:
         self.declaration, self.members = declaration, dict(declaration.members)
         self._owner = owner
         models = list(self.members.values())
@@ -155,7 +155,7 @@ class ConnectedModel(Model):
             with in_member(name):
                 names = tuple(taps[name])
                 view = model if model.outputs.names == names else model.with_interface(None, names)
-                parts.append(Part(name, view))
+                parts.append(MemberView(name, view))
         first = np.cumsum([0, *(len(t) for t in taps.values())])
         self._taps = {
             (name, own): int(first[i]) + tap
@@ -188,7 +188,7 @@ class ConnectedModel(Model):
                     offsets[v] = factor * feed.signal.start + offset
         return Wires(sources, inputs, factors, offsets, tuple(qualified(*key) for key in positions))
 
-    def _output(self, wanted: Wanted) -> Signal:
+    def _output(self, wanted: SystemOutput) -> Signal:
         member, own = wanted.source
         i = list(self.members).index(member)
         part = self.coupling.parts[i]
@@ -381,11 +381,11 @@ class ConnectedModel(Model):
             changes["wanted"] = [self._wanted(name, own, fed) for name in outputs]
         return self._changed(**changes)
 
-    def _wanted(self, name: str, own: Mapping[str, Wanted], fed: Mapping[str, tuple[str, str]]) -> Wanted:
+    def _wanted(self, name: str, own: Mapping[str, SystemOutput], fed: Mapping[str, tuple[str, str]]) -> SystemOutput:
         if name in own:
             return own[name]
         if name in fed:
-            return Wanted(name, fed[name])
+            return SystemOutput(name, fed[name])
         return outputs_of(self.members, {name: name})[0]
 
     @kinds_checked

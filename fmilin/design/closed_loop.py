@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 
 from fmilin.composition.connect import connect
-from fmilin.composition.linear_member import TOGETHER, Actuator, HeldMember, Law, Schedule
+from fmilin.composition.linear_member import TOGETHER, ActuatorLimits, HeldMember, Law, SamplingTimes
 from fmilin.design.regulators import (
     EstimatorRegulator,
     KalmanRegulator,
@@ -197,12 +197,12 @@ class _Imperfect:
                 if not (np.isfinite(as_numbers(value, f"The {what} '{name}' comes")) and value > 0):
                     raise UsageError(f"The {what} '{name}' comes is {value:g}: it must be positive and finite.")
 
-    def actuator(self, drives: tuple[str, ...]) -> Actuator:
+    def actuator(self, drives: tuple[str, ...]) -> ActuatorLimits:
         for name in self.limits:
             if name not in drives:
                 raise UnknownNameError.among(name, drives, "an input that the regulator drives")
         bounds = np.array([self.limits.get(name, (-np.inf, np.inf)) for name in drives], dtype=np.float64)
-        return Actuator(bounds[:, 0], bounds[:, 1], self.delay)
+        return ActuatorLimits(bounds[:, 0], bounds[:, 1], self.delay)
 
     def around(self, law: Regulator) -> Law:
         """Return the regulator as it reads and answers through these."""
@@ -262,7 +262,7 @@ def _member(
     held = Signals(Signal(name, s.unit, start=u0[s.name]) for name, s in zip(law.drives, named, strict=True))
     info = ModelInfo(_REGULATOR)
     return HeldMember(
-        info, real.around(law), Schedule(law.sample_time, start.time), Signals(law.reads), held, actuator=actuator
+        info, real.around(law), SamplingTimes(law.sample_time, start.time), Signals(law.reads), held, actuator=actuator
     )
 
 

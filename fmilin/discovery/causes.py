@@ -8,7 +8,7 @@ import numpy as np
 from fmilin.composition.connect import sampled_loop
 from fmilin.composition.declaration import NO_CHANGE, Link, qualified, split
 from fmilin.composition.linear_member import HeldMember, SampledMember
-from fmilin.composition.system import ConnectedModel, Declaration
+from fmilin.composition.system import ConnectedModel, SystemDeclaration
 from fmilin.discovery.channel import Channel, moves, reached, without_errors
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.linear_model.no_response import PUSHES
@@ -313,7 +313,7 @@ def _missing_wire(channel: Channel, model: ConnectedModel) -> Answer | None:
     return "no path", (*sorted(ahead), *sorted(behind)), text, False
 
 
-def _without(d: Declaration, target: tuple[str, str]) -> Declaration:
+def _without(d: SystemDeclaration, target: tuple[str, str]) -> SystemDeclaration:
     """Return the declaration with no input of the system that feeds a member's input."""
     fewer = [(i, replace(f, targets=tuple(t for t in f.targets if t[0] != target))) for i, f in enumerate(d.feeds)]
     left = [(i, f) for i, f in fewer if f.targets]
@@ -321,7 +321,7 @@ def _without(d: Declaration, target: tuple[str, str]) -> Declaration:
     return replace(d, feeds=[f for _, f in left], chosen=chosen)
 
 
-def _answers_with(channel: Channel, model: ConnectedModel, declaration: Declaration) -> bool:
+def _answers_with(channel: Channel, model: ConnectedModel, declaration: SystemDeclaration) -> bool:
     try:
         joined = type(model)(declaration, owner=False)
         return channel.answers(joined, replace(channel.point, inputs=joined.start.inputs))

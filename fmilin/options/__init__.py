@@ -7,21 +7,21 @@ Does not depend on: numpy.
 
 from fmilin.options.functions import WITHOUT_MEANING, WITHOUT_MEANING_IN_COMMANDS, LinearizationOptions
 from fmilin.options.linearization import Linearization, Stepping
-from fmilin.options.motions import Orbit, Simulation, Verification
+from fmilin.options.motions import Orbit, Simulation, VerificationOptions
 from fmilin.options.points import Point, Sweep, Trim
 from fmilin.options.sources import FmuOptions, Loading, SourceOptions
-from fmilin.support.option import Description, Exclusion, describe, option, required
+from fmilin.support.option import Exclusion, OptionDescription, describe, option, required
 
 __all__ = [
     "DESCRIBED",
     "WITHOUT_MEANING",
     "WITHOUT_MEANING_IN_COMMANDS",
-    "Description",
     "Exclusion",
     "FmuOptions",
     "Linearization",
     "LinearizationOptions",
     "Loading",
+    "OptionDescription",
     "Orbit",
     "Point",
     "Simulation",
@@ -29,13 +29,14 @@ __all__ = [
     "Stepping",
     "Sweep",
     "Trim",
-    "Verification",
+    "VerificationOptions",
     "describe",
     "option",
     "required",
 ]
 
 DESCRIBED: tuple[type, ...] = (
-    Linearization, Stepping, Loading, SourceOptions, FmuOptions, Point, Trim, Sweep, Simulation, Orbit, Verification,
+    Linearization, Stepping, Loading, SourceOptions, FmuOptions, Point, Trim, Sweep, Simulation, Orbit,
+    VerificationOptions,
 )  # fmt: skip
 """All dataclasses of options."""

@@ -116,7 +116,7 @@ class Orbit:
 
 @describe_in_docstring
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
+class VerificationOptions:
     """How a linear model is compared with the nonlinear one."""
 
     horizon: float | None = option(

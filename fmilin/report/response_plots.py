@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from fmilin.composition.linear_response import Comparison
+    from fmilin.composition.linear_response import ResponseComparison
     from fmilin.design.frequency_response import FrequencyResponse
 
 Names = Sequence[str] | None
@@ -196,7 +196,7 @@ def _check(amplitude: float | None, stop_time: float | None) -> None:
         raise UsageError(f"A step cannot be followed for {stop_time:g} s: give a positive time.")
 
 
-def _both_steps(linear: LinearModel, model: Model, j: int, size: float, horizon: float) -> Comparison:
+def _both_steps(linear: LinearModel, model: Model, j: int, size: float, horizon: float) -> ResponseComparison:
     from fmilin.composition.linear_response import compare
     from fmilin.simulation.run import simulate
 

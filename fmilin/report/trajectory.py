@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from fmilin.composition.linear_response import Comparison
+    from fmilin.composition.linear_response import ResponseComparison
     from fmilin.simulation.trajectory import Trajectory
     from fmilin.support.table_repr import Sheet
 
@@ -26,7 +26,7 @@ Line = tuple[str, FloatArray]  # what is drawn over time: its name and its value
 FLOOR = 1e-18  # drift below this is drawn here: the axis is logarithmic
 
 
-def trajectory_figure(trajectory: Trajectory, comparison: Comparison | None = None, *, title: str) -> Figure:
+def trajectory_figure(trajectory: Trajectory, comparison: ResponseComparison | None = None, *, title: str) -> Figure:
     """Return a panel for each unit of the outputs, else of the states, and the drift; the linear model is dashed."""
     panels = _panels(trajectory)
     with_drift = trajectory.drift.shape[1] > 0
@@ -67,7 +67,7 @@ def _panels(trajectory: Trajectory) -> dict[str, list[Line]]:
     return {unit: lines for unit, lines in panels.items() if unit in order}
 
 
-def _draw(axes: Axes, times: FloatArray, lines: list[Line], comparison: Comparison | None) -> None:
+def _draw(axes: Axes, times: FloatArray, lines: list[Line], comparison: ResponseComparison | None) -> None:
     for (name, values), color in zip(lines, COLORS, strict=False):
         axes.plot(times, values, color=color, linewidth=1.7, label=name)
         if comparison is not None and comparison.signals.has(name):
@@ -105,7 +105,7 @@ def show_trajectory(trajectory: Trajectory, page: Sheet, *, name: str = "") -> N
         page.print()
 
 
-def show_comparison(comparison: Comparison, page: Sheet, *, name: str) -> None:
+def show_comparison(comparison: ResponseComparison, page: Sheet, *, name: str) -> None:
     """Print how far the linear model ``name`` gets from the nonlinear one."""
     rows = []
     for signal, reach, off in zip(comparison.signals, comparison.ranges, comparison.deviations, strict=True):

@@ -21,7 +21,7 @@ PACKAGE = __name__.partition(".")[0]
 
 
 @dataclass(frozen=True, eq=False)
-class Member:
+class UnionMember:
     """One type of a union, as it is written in a module."""
 
     node: ast.expr
@@ -58,17 +58,17 @@ class Member:
 
 
 @cache
-def members_of(annotation: str, module: str) -> tuple[Member, ...]:
+def members_of(annotation: str, module: str) -> tuple[UnionMember, ...]:
     """Return the members of the union that an annotation is; names of unions of builtin types are written out."""
     return tuple(_members(ast.parse(annotation, mode="eval").body, module))
 
 
-def _members(node: ast.expr, module: str) -> Iterator[Member]:
+def _members(node: ast.expr, module: str) -> Iterator[UnionMember]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         yield from _members(node.left, module)
         yield from _members(node.right, module)
         return
-    member = Member(node, module)
+    member = UnionMember(node, module)
     alias = None if member.name in PREDICATES else _namespace(module).get(member.name)
     if isinstance(node, ast.Name) and get_origin(alias) is not None and not _names_own_class(alias):
         yield from members_of(str(alias), module)
@@ -76,11 +76,11 @@ def _members(node: ast.expr, module: str) -> Iterator[Member]:
         yield member
 
 
-def union_entries(node: ast.expr, module: str) -> list[Member]:
+def union_entries(node: ast.expr, module: str) -> list[UnionMember]:
     """Return the members of the union that entries of a container are of; names of unions are left as they are."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return [*union_entries(node.left, module), *union_entries(node.right, module)]
-    return [Member(node, module)]
+    return [UnionMember(node, module)]
 
 
 def _namespace(module: str) -> Mapping[str, object]:

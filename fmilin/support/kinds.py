@@ -14,7 +14,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from fmilin.errors import UsageError
-from fmilin.support.annotations import ITERABLES, Member, is_number, members_of, union_entries
+from fmilin.support.annotations import ITERABLES, UnionMember, is_number, members_of, union_entries
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -93,7 +93,7 @@ def _require_fields(instance: object, *, contents: bool, texts: bool = True) -> 
         _require_each(declared, kind.__module__, chosen, contents=contents)
 
 
-def _require(name: str, value: object, declared: Sequence[Member], *, contents: bool) -> None:
+def _require(name: str, value: object, declared: Sequence[UnionMember], *, contents: bool) -> None:
     if value is None and any(member.name == "None" for member in declared):
         return
     fitting = [member for member in declared if member.accepts(value)]
@@ -103,7 +103,7 @@ def _require(name: str, value: object, declared: Sequence[Member], *, contents: 
         _require_contents(name, value, fitting[0])
 
 
-def _require_contents(name: str, value: object, declared: Member) -> None:
+def _require_contents(name: str, value: object, declared: UnionMember) -> None:
     """Check a number for what no number may be, and the entries of a container, unless looking would use them up."""
     if declared.name in ("float", "int"):
         _require_representable(f"'{name}'", value)
@@ -124,7 +124,7 @@ def _require_contents(name: str, value: object, declared: Member) -> None:
             _require_entry(f"An entry of '{name}'", entry, entries[0])
 
 
-def _require_entry(what: str, value: object, declared: Sequence[Member]) -> None:
+def _require_entry(what: str, value: object, declared: Sequence[UnionMember]) -> None:
     if not any(member.accepts(value) for member in declared):
         raise _error(what, value, declared)
     if is_number(value) and any(member.name == "float" for member in declared):
@@ -161,7 +161,7 @@ def _require_representable(what: str, value: object) -> None:
         raise UsageError(f"{what} is not a number (NaN): give a finite number.")
 
 
-def _error(what: str, value: object, declared: Sequence[Member]) -> UsageError:
+def _error(what: str, value: object, declared: Sequence[UnionMember]) -> UsageError:
     """Return the error for a value that none of the types of a union accepts."""
     names = {member.name for member in declared if member.name}
     if names <= {"float", "int", "None"} and value is not None:

@@ -73,7 +73,7 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
+class OptionDescription:
     """An option with everything that is known about it."""
 
     keyword: str
@@ -121,15 +121,15 @@ def required(help: str, group: str, kind: Kind, metavar: str = "") -> Mapping[st
     return {"option": Option(help, group, kind, "", (), metavar or METAVARS.get(kind, ""))}
 
 
-def describe(dataclass_type: type) -> tuple[Description, ...]:
+def describe(dataclass_type: type) -> tuple[OptionDescription, ...]:
     """Return the descriptions of the options of a dataclass, in the order of its fields."""
     return tuple(_describe_field(f, o) for f in fields(dataclass_type) if (o := option_of(f)) is not None)
 
 
-def _describe_field(f: Field[Any], o: Option) -> Description:
+def _describe_field(f: Field[Any], o: Option) -> OptionDescription:
     default = f.default_factory() if f.default_factory is not MISSING else f.default
     is_required = default is MISSING
-    return Description(
+    return OptionDescription(
         keyword=f.name,
         option=f"--{f.name.replace('_', '-')}" if o.flag == "" else o.flag,
         help=o.help,
@@ -150,14 +150,14 @@ def option_of(dataclass_field: Field[Any]) -> Option | None:
     return dataclass_field.metadata.get("option")
 
 
-def _list_restricted_options(options: object) -> tuple[Description, ...]:
+def _list_restricted_options(options: object) -> tuple[OptionDescription, ...]:
     """Return the options of a dataclass that have choices or exclude others."""
     dataclass_type: type = type(options)
     return _list_restricted(dataclass_type)
 
 
 @cache
-def _list_restricted(dataclass_type: type) -> tuple[Description, ...]:
+def _list_restricted(dataclass_type: type) -> tuple[OptionDescription, ...]:
     return tuple(d for d in describe(dataclass_type) if d.choices or d.excludes)
 
 
@@ -225,7 +225,7 @@ def describe_in_docstring(dataclass_type: type[T]) -> type[T]:
     return dataclass_type
 
 
-def _type_in_words(description: Description) -> str:
+def _type_in_words(description: OptionDescription) -> str:
     if description.choices:
         text = "{" + ", ".join(f'"{choice}"' for choice in description.choices) + "}"
         others = [part for part in description.type.split(" | ") if not part.startswith(("str", "Literal", "None"))]

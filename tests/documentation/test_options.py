@@ -13,7 +13,7 @@ import click
 import pytest
 
 from fmilin.cli.main import program
-from fmilin.options import DESCRIBED, WITHOUT_MEANING, WITHOUT_MEANING_IN_COMMANDS, Description, describe
+from fmilin.options import DESCRIBED, WITHOUT_MEANING, WITHOUT_MEANING_IN_COMMANDS, OptionDescription, describe
 from fmilin.options.functions import KEYWORDS
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +50,7 @@ def plain(text: str) -> str:
 
 
 @pytest.mark.parametrize(("kind", "description"), DESCRIPTIONS, ids=lambda v: v if isinstance(v, str) else v.keyword)
-def test_the_help_of_commands_is_that_of_the_dataclass(kind: str, description: Description) -> None:
+def test_the_help_of_commands_is_that_of_the_dataclass(kind: str, description: OptionDescription) -> None:
     """An option of this name has this text in all commands, or that of another dataclass with an option of its name."""
     if description.option is None:
         return

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from fmilin.composition.declaration import AbsoluteUnit, Affine, Value, conversion
-from fmilin.composition.ssp.reading import Binding, Component, Connector, System, SystemStructure, Wire
+from fmilin.composition.ssp.reading import Binding, Component, Connector, SspConnection, SspSystem, SystemStructure
 from fmilin.composition.ssp.xml import INTEGERS
 from fmilin.errors import ModelError
 
@@ -26,7 +26,7 @@ class Placed:
 @dataclass(frozen=True)
 class _Driver:
     source: Node
-    wire: Wire
+    wire: SspConnection
     where: str
     units: Mapping[str, AbsoluteUnit]
 
@@ -70,7 +70,7 @@ class Flat:
         """Return the connectors of a component that are fed something that is no real number."""
         return [node for node in self.held if node[0] == path]
 
-    def held_chain(self, node: Node) -> tuple[Node, list[tuple[Node, Wire, str]]]:
+    def held_chain(self, node: Node) -> tuple[Node, list[tuple[Node, SspConnection, str]]]:
         """Return where such a value comes from, and all connections on its way: target, connection, place in a file."""
         here, chain = self._chain(node, self.held)
         return here, [(target, driver.wire, driver.where) for target, driver in chain]
@@ -125,7 +125,7 @@ class _Level:
 
 
 def _flatten(
-    flat: Flat, level: _Level, system: System, path: str, outer: tuple[tuple[str, System], ...], opened: Opened
+    flat: Flat, level: _Level, system: SspSystem, path: str, outer: tuple[tuple[str, SspSystem], ...], opened: Opened
 ) -> None:
     structure = level.structure
     scopes = (*outer, (path, system))
@@ -165,7 +165,7 @@ def _joined(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _bind(flat: Flat, path: str, owner: System | Component, units: Mapping[str, AbsoluteUnit]) -> None:
+def _bind(flat: Flat, path: str, owner: SspSystem | Component, units: Mapping[str, AbsoluteUnit]) -> None:
     """Take the values of a binding; those of an outer system replace those of an inner one."""
     for binding in owner.bindings:
         all_units = {**units, **binding.units}
@@ -206,7 +206,11 @@ def _mapped(binding: Binding) -> Iterator[tuple[str, Value, str]]:
 
 
 def _connect(
-    flat: Flat, structure: SystemStructure, system: System, scopes: tuple[tuple[str, System], ...], wire: Wire
+    flat: Flat,
+    structure: SystemStructure,
+    system: SspSystem,
+    scopes: tuple[tuple[str, SspSystem], ...],
+    wire: SspConnection,
 ) -> None:
     path = scopes[-1][0]
     where = f"{system.where}, line {wire.line}"
@@ -234,7 +238,7 @@ def _connect(
     drivers[end] = _Driver(start, wire, where, structure.units)
 
 
-def _end(flat: Flat, scopes: tuple[tuple[str, System], ...], element: str, name: str, where: str) -> Node:
+def _end(flat: Flat, scopes: tuple[tuple[str, SspSystem], ...], element: str, name: str, where: str) -> Node:
     path, system = scopes[-1]
     if element in system.references:
         dictionary = system.references[element]

@@ -26,7 +26,7 @@ class Connector:
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class SspConnection:
     """A connection of (element, connector) to another, "" for the system; ``table`` maps values that are texts."""
 
     start: tuple[str, str]
@@ -81,7 +81,7 @@ class Component:
 
 
 @dataclass(frozen=True)
-class System:
+class SspSystem:
     """Elements and what joins them."""
 
     name: str
@@ -89,11 +89,11 @@ class System:
     connectors: Mapping[str, Connector]
     bindings: tuple[Binding, ...] = ()
     components: Mapping[str, Component] = field(default_factory=dict)
-    systems: Mapping[str, System] = field(default_factory=dict)
+    systems: Mapping[str, SspSystem] = field(default_factory=dict)
     # elements that stand for a signal dictionary, and its name
     references: Mapping[str, str] = field(default_factory=dict)
     dictionaries: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # units by entry, by dictionary
-    wires: tuple[Wire, ...] = ()
+    wires: tuple[SspConnection, ...] = ()
     order: tuple[str, ...] = ()  # the elements as the file lists them
 
 
@@ -103,7 +103,7 @@ class SystemStructure:
 
     name: str
     version: str
-    system: System
+    system: SspSystem
     units: Mapping[str, AbsoluteUnit]
     folder: str = ""  # of the SSD file inside the archive: sources are resolved against it
 
@@ -164,10 +164,10 @@ class _SsdFile:
         name, units = root.get("name") or "system", reader.units(f"{SSD}Units")
         return SystemStructure(name, version, self._system(system), units, self.folder)
 
-    def _system(self, element: Any) -> System:
+    def _system(self, element: Any) -> SspSystem:
         reader = self.reader
         components: dict[str, Component] = {}
-        systems: dict[str, System] = {}
+        systems: dict[str, SspSystem] = {}
         references: dict[str, str] = {}
         order = []
         for child in element.iterfind(f"{SSD}Elements/*"):
@@ -184,7 +184,7 @@ class _SsdFile:
                     references[name] = reader.required(child, "dictionary")
                 case other:
                     raise reader.error(f"an element of the kind '{other}' is not supported", child)
-        return System(
+        return SspSystem(
             name=reader.required(element, "name"),
             where=reader.where,
             connectors=self._connectors(element),
@@ -227,10 +227,10 @@ class _SsdFile:
             connectors[name] = Connector(name, kind, kind_of_number, unit, c.sourceline, items)
         return connectors
 
-    def _wire(self, element: Any) -> Wire:
+    def _wire(self, element: Any) -> SspConnection:
         reader = self.reader
         start, end = (self._end(element, side) for side in ("start", "end"))
-        return Wire(start, end, *reader.transformation(element), not _keeps_units(element), element.sourceline)
+        return SspConnection(start, end, *reader.transformation(element), not _keeps_units(element), element.sourceline)
 
     def _end(self, element: Any, side: str) -> tuple[str, str]:
         name = self.reader.required(element, f"{side}Connector")

@@ -4,29 +4,39 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
-from fmilin.composition.declaration import Affine, Feed, Link, Value, Wanted, elements, inputs_of, outputs_of, signal_of
+from fmilin.composition.declaration import (
+    Affine,
+    Feed,
+    Link,
+    SystemOutput,
+    Value,
+    elements,
+    inputs_of,
+    outputs_of,
+    signal_of,
+)
 from fmilin.composition.ssp.flattening import Flat, Node, named
-from fmilin.composition.ssp.reading import Connector, Wire
-from fmilin.composition.system import Declaration
+from fmilin.composition.ssp.reading import Connector, SspConnection
+from fmilin.composition.system import SystemDeclaration
 from fmilin.errors import FmilinError, ModelError, UsageError
 from fmilin.model.interface import Model
 from fmilin.signals import Signal
 
 
-def declaration_of(flat: Flat, members: Mapping[str, Model]) -> Declaration:
+def declaration_of(flat: Flat, members: Mapping[str, Model]) -> SystemDeclaration:
     """Return the members and all that joins them."""
-    wiring = _Wiring(flat, members, notes=list(flat.notes))
+    wiring = _SystemWiring(flat, members, notes=list(flat.notes))
     try:
         for node in [node for node in flat.drivers if node[0] in members]:
             wiring.join(node)
         name = flat.structure.name or flat.structure.system.name
-        return Declaration(name, members, wiring.links, wiring.feeds(), wiring.wanted(), notes=wiring.notes)
+        return SystemDeclaration(name, members, wiring.links, wiring.feeds(), wiring.wanted(), notes=wiring.notes)
     except UsageError as error:
         raise ModelError(str(error)) from None
 
 
 @dataclass
-class _Wiring:
+class _SystemWiring:
     flat: Flat
     members: Mapping[str, Model]
     links: list[Link] = field(default_factory=list)
@@ -90,7 +100,7 @@ class _Wiring:
             feeds.append(Feed(signal, tuple(targets)))
         return feeds
 
-    def wanted(self) -> list[Wanted]:
+    def wanted(self) -> list[SystemOutput]:
         """Return the outputs of the system: its connectors, or all outputs of its members where it has none."""
         own = [c for (path, _), c in self.flat.connectors.items() if path == "" and c.kind == "output"]
         if not own:
@@ -112,7 +122,7 @@ class _Wiring:
             names = _scalars(self.members[member], variable)
             for name in names:
                 label = connector.name + (name[len(variable) :] if len(names) > 1 else "")
-                wanted.append(Wanted(label, (member, name), change, connector.unit or None))
+                wanted.append(SystemOutput(label, (member, name), change, connector.unit or None))
         return wanted
 
 
@@ -177,12 +187,12 @@ def _source_value(flat: Flat, source: Node, value_of: ValueOf) -> Value | None:
     return None if bound is None else bound[0]
 
 
-def _passed(value: Value, wire: Wire, source: Connector | None, target: Connector | None, where: str) -> Value:
+def _passed(value: Value, wire: SspConnection, source: Connector | None, target: Connector | None, where: str) -> Value:
     """Return what arrives at the end of one connection."""
     return _mapped(value, wire, source, target, where) if wire.table else wire.change.of(value)
 
 
-def _mapped(value: Value, wire: Wire, source: Connector | None, target: Connector | None, where: str) -> Value:
+def _mapped(value: Value, wire: SspConnection, source: Connector | None, target: Connector | None, where: str) -> Value:
     names = {} if source is None else {number: name for name, number in source.items.items()}
     text = str(value).lower() if isinstance(value, bool) else str(value)
     key = names.get(value, text) if isinstance(value, int) else text
