@@ -8,6 +8,9 @@ from .engines import ExactSlopes as ExactSlopes
 from .engines import Factors as Factors
 from .engines import Foot as Foot
 from .engines import GivenSlopes as GivenSlopes
+from .engines import HasContacts as HasContacts
+from .engines import HasDiscreteStates as HasDiscreteStates
+from .engines import HasEvents as HasEvents
 from .engines import InterfaceChoice as InterfaceChoice
 from .engines import ModelInfo as ModelInfo
 from .engines import NativeModel as NativeModel

@@ -1,6 +1,7 @@
 """Names for authors of adapters: models whose numbers an engine computes."""
 
 from fmilin.diagnostics import Remark
+from fmilin.model.capabilities import HasContacts, HasDiscreteStates, HasEvents
 from fmilin.model.interface import ExactSlopes, ModelInfo
 from fmilin.models.contacts import Contact, Foot, contact_signals, unknown_foot
 from fmilin.models.engine import Engine, EngineModel, GivenSlopes
@@ -21,6 +22,9 @@ __all__ = [
     "Factors",
     "Foot",
     "GivenSlopes",
+    "HasContacts",
+    "HasDiscreteStates",
+    "HasEvents",
     "InterfaceChoice",
     "ModelInfo",
     "NativeModel",

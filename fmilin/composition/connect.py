@@ -29,6 +29,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize, linearize_as
 from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.model.capabilities import HasDiscreteStates, HasEvents, read_discrete_states, read_event_indicators
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Hybrid, Passage, Stepped
 from fmilin.model.visits import one_at_a_time
@@ -201,11 +202,24 @@ def system_of(declaration: SystemDeclaration) -> ConnectedModel:
     return (HybridSystem if hybrid else ConnectedModel)(declaration)
 
 
-class HybridSystem(ConnectedModel, Hybrid):
+class HybridSystem(ConnectedModel, Hybrid, HasEvents, HasDiscreteStates):
     """A connected system with members that have events."""
 
     def _hybrids(self) -> dict[str, Hybrid]:
         return {part.name: part.model for part in self.coupling.parts if isinstance(part.model, Hybrid)}
+
+    def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return the event indicators of all members, one member after the other."""
+        indicators = self._at_members(t, x, u, lambda m, own, v: read_event_indicators(m, t, own, v))
+        return np.concatenate([np.empty(0), *indicators])
+
+    def discrete_states(self) -> Mapping[str, str]:
+        """Return the discrete states of all members, each with the name of its member."""
+        return {
+            qualified(name, state): text
+            for name, member in self.members.items()
+            for state, text in read_discrete_states(member).items()
+        }
 
     def restart(self) -> None:
         """Return all members to the mode in which they start."""

@@ -14,6 +14,7 @@ from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import UsageError
 from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
 from fmilin.linear_model.model import LinearModel, Point
+from fmilin.model.capabilities import HasDiscreteStates
 from fmilin.model.interface import Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.model.stepping import Hybrid, Passage
 from fmilin.models.engine import Engine, EngineModel
@@ -233,7 +234,7 @@ class _Mode:
     coming: list[tuple[float, FloatArray]] = field(default_factory=list)
 
 
-class HeldMember(Model, Hybrid):
+class HeldMember(Model, Hybrid, HasDiscreteStates):
     """A law between its samples: no continuous states, outputs held, at their start values before the first sample."""
 
     def __init__(

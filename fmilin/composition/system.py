@@ -37,7 +37,6 @@ from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import FmilinError, NumericalError, UnknownNameError, UsageError
 from fmilin.fmi.read.elements import shortened
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
-from fmilin.model.stepping import Hybrid
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.support.kinds import kinds_checked
 
@@ -323,13 +322,6 @@ class ConnectedModel(Model):
                 rates[coupling.states[i]], outputs[coupling.outputs[i]] = errors.derivatives, errors.outputs
         return (rates, outputs) if any_at_all else None
 
-    def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
-        """Return those of all members; see :meth:`fmilin.Model.event_indicators`."""
-        if not any(isinstance(m, Hybrid) for m in self.members.values()):
-            return np.empty(0)
-        indicators = self._at_members(t, x, u, lambda m, own, v: m.event_indicators(t, own, v))
-        return np.concatenate([np.empty(0), *indicators])
-
     def _at_members(
         self, t: float, x: FloatArray, u: FloatArray, act: Callable[[Model, FloatArray, FloatArray], Any]
     ) -> list[Any]:
@@ -338,10 +330,6 @@ class ConnectedModel(Model):
             with in_member(part.name):
                 results.append(act(part.model, own, v))
         return results
-
-    def discrete_states(self) -> Mapping[str, str]:
-        """Return what stays as it is between two events, in all members."""
-        return {qualified(name, n): text for name, m in self.members.items() for n, text in m.discrete_states().items()}
 
     def in_graph(self) -> ImplicitSystem | None:
         """Return the equations of all members as one graph, algebraic loops among its linear unknowns."""

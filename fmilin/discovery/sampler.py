@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fmilin.errors import ModelError, NumericalError, UsageError
+from fmilin.model.capabilities import read_event_indicators
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.numerics.differences.sweep import noise_level
@@ -118,9 +119,9 @@ class Sampler:
         """Whether event indicators have another sign at some sampled states than at the point."""
         t, u = self.point.time, self.point.inputs
         try:
-            here = self.model.event_indicators(t, self.point.states, u) > 0
+            here = read_event_indicators(self.model, t, self.point.states, u) > 0
             if not len(here):
                 return False
-            return any(((self.model.event_indicators(t, x, u) > 0) != here).any() for x in self.states(8))
+            return any(((read_event_indicators(self.model, t, x, u) > 0) != here).any() for x in self.states(8))
         except (ModelError, NumericalError):
             return False

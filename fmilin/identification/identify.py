@@ -24,6 +24,7 @@ from fmilin.identification.step_size import COUNT, IDEAL, held_out, rounded, sol
 from fmilin.identification.validation import is_coarse_solver, solver_error, with_accuracy_required, with_solver_error
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import dead_zone_error, dead_zone_text, has_no_response, with_remark_on_response
+from fmilin.model.capabilities import read_discrete_states
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Cadence, Stepped
 from fmilin.options import Stepping
@@ -149,7 +150,7 @@ def _linearized(task: Task, runner: Runner) -> LinearModel:
             change_in_step=findings.change_in_step,
         )
     stated = {str(warning) for warning in linear.warnings}
-    own = [*discrete_states_remarks({} if task.stepping.lifted else model.discrete_states())]
+    own = [*discrete_states_remarks({} if task.stepping.lifted else read_discrete_states(model))]
     own += model_remarks(model.notes)
     rest = [remark for remark in own if str(remark) not in stated]
     return with_remark_on_response(replace(linear, warnings=(*findings.remarks(), *linear.warnings, *rest)))

@@ -12,6 +12,7 @@ from scipy.integrate import DOP853
 
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import NumericalError, UsageError
+from fmilin.model.capabilities import read_event_indicators
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Cadence, Hybrid, Response, Stepped
 from fmilin.numerics.steps import domains, first_crossing
@@ -130,7 +131,7 @@ class SampledModel(Model, Stepped):
             return until, x, False
         model = self.source
         atol = INTEGRATED * float(np.min(self.states.scales(x)))
-        before = domains(model.event_indicators(t, x, u))
+        before = domains(read_event_indicators(model, t, x, u))
         solver = DOP853(lambda s, y: model.evaluate(s, y, u).derivatives, t, x, until, rtol=INTEGRATED, atol=atol)
         while solver.t < until:
             start = float(solver.t)
@@ -139,7 +140,7 @@ class SampledModel(Model, Stepped):
                 raise NumericalError(f"The integration cannot go on at t = {start:g} s: {message}.")
             dense = solver.dense_output()
             crossing = first_crossing(
-                lambda s: model.event_indicators(s, dense(s), u),  # noqa: B023 - called at once
+                lambda s: read_event_indicators(model, s, dense(s), u),  # noqa: B023 - called at once
                 before,
                 start,
                 float(solver.t),

@@ -14,6 +14,7 @@ from fmilin.manifold.rank import singularity_of
 from fmilin.manifold.selection import NOT_TURNING, select_partition
 from fmilin.manifold.steady import Motion
 from fmilin.manifold.uniform import Change
+from fmilin.model.capabilities import read_discrete_states, read_event_indicators
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Hybrid
 from fmilin.model.visits import RememberingModel
@@ -76,7 +77,7 @@ def remarks_on(model: RememberingModel, base: Evaluation, nearby: Neighbourhood,
             f"{frame.selection.condition_number:.3g}); {better} would be better."
         )
         remarks.append(Remark("conditioning", text))
-    remarks += discrete_states_remarks(model.source.discrete_states())
+    remarks += discrete_states_remarks(read_discrete_states(model.source))
     remarks += model_remarks(model.notes)
     remarks += model.remarks_at(nearby.point)
     return remarks
@@ -256,7 +257,7 @@ def _pushed(model: Model, point: OperatingPoint, j: int, by: float) -> tuple[Eva
 
 def _seen(model: Model, point: OperatingPoint, inputs: FloatArray) -> tuple[Evaluation, Domains]:
     evaluation = model.evaluate(point.time, point.states, inputs)
-    return evaluation, domains(model.event_indicators(point.time, point.states, inputs))
+    return evaluation, domains(read_event_indicators(model, point.time, point.states, inputs))
 
 
 def _moved(base: Evaluation, seen: Evaluation) -> bool:

@@ -27,6 +27,7 @@ from fmilin.manifold.stack import AT_ONCE, PointBatch, StackGeometry, StackSurro
 from fmilin.manifold.steady_stack import StackMotion, stack_motion
 from fmilin.manifold.verification import VerifiedFacts, verified_facts_of
 from fmilin.manifold.zeros import find_structural_zeros
+from fmilin.model.capabilities import HasContacts, read_discrete_states, read_event_indicators
 from fmilin.model.interface import ExactSlopes, Model, OperatingPoint, TangentBatch
 from fmilin.signals import FloatArray
 from fmilin.tolerances import INACCURATE
@@ -83,9 +84,9 @@ class StackProcedure:
         said = OF_EVERY_POINT | {remark.kind for remark in point.remarks}
         if linear.method.derivatives != "exact" or any(w.kind not in said for w in linear.warnings):
             return False
-        if model.names_limits or model.constraints.prescribing or model.discrete_states():
+        if model.names_limits or model.constraints.prescribing or read_discrete_states(model):
             return False
-        indicators = model.event_indicators(point.time, point.states, point.inputs)
+        indicators = read_event_indicators(model, point.time, point.states, point.inputs)
         if len(indicators) or model.sparse_equations() is not None:
             return False
         if self._facts.moving or (len(model.constraints) and self._facts.rank is None):
@@ -272,7 +273,8 @@ class StackProcedure:
         constrained = bool(len(self._rows)) and bool(self.kept)
         names = tuple(model.states.names[i] for i in self.kept)
         point = self.point
-        own_remarks = model.contact_forces(point.time, point.states, point.inputs) or model.remarks_at(model.start)
+        has_feet = isinstance(model, HasContacts) and model.contact_forces(point.time, point.states, point.inputs)
+        own_remarks = has_feet or model.remarks_at(model.start)
         remarks = []
         sizes = model.states.scales(points.states)
         for k, fastest in enumerate(motion.fastest.tolist()):

@@ -16,6 +16,7 @@ from fmilin.fmi.read.model import FmuModel
 from fmilin.fmi.read.printed import absolute, process_state
 from fmilin.loading.python_objects import model_in_python, names_python
 from fmilin.loading.request import is_fmu, is_system
+from fmilin.model.capabilities import HasContacts
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.options import FmuOptions, Loading
 from fmilin.options.sources import Value
@@ -77,7 +78,7 @@ def load(
         How much an FMU may unpack, and whether its sources may be compiled.
     options : mapping, optional
         What a kind of file is asked for: ``{"floating_base": True}`` and ``{"fix_joint": ["hand"]}`` for a URDF file,
-        ``{"hold": ["FL", "FR:flat"]}`` for feet on the ground (:meth:`fmilin.Model.with_held`),
+        ``{"hold": ["FL", "FR:flat"]}`` for feet on the ground (:meth:`fmilin.adapters.HasContacts.with_held`),
         ``{"keyframe": "home"}`` for an MJCF file, ``{"library": ["msl"]}`` for Modelica: where libraries are.
 
     Raises
@@ -324,7 +325,14 @@ def _as_requested(loaded: Callable[[], Model], request: Loading, at: PointReques
     model = model if declared is None else model.with_constraints(declared)
     _require_shown(model, at, settings)
     contacts = request.options.get("hold", ())
-    return model.with_held(contacts, _where_held(model, at)) if contacts else model
+    if not contacts:
+        return model
+    if not isinstance(model, HasContacts):
+        raise UsageError(
+            f"'{model.info.name}' has no bodies that are known by name: {', '.join(contacts)} cannot be held. Feet are "
+            "held in MJCF and URDF files and in mechanisms."
+        )
+    return model.with_held(contacts, _where_held(model, at))
 
 
 def _where_held(model: Model, at: PointRequest) -> OperatingPoint:

@@ -13,6 +13,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import ModelError, NumericalError
 from fmilin.manifold.angles import CLOSE, AngleUnwrapper
 from fmilin.manifold.frame import Frame
+from fmilin.model.capabilities import read_event_indicators
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.visits import RememberingModel
 from fmilin.numerics.differences.coloring import column_groups, tangent_pattern
@@ -52,7 +53,7 @@ class Neighbourhood:
         self.scales = np.concatenate((frame.y_scales, model.inputs.scales(point.inputs)))
         self._fastest, self._border = 0.0, np.inf
         self._row_sizes = model.states.scales(point.states), model.outputs.scales(self.base[self.n :])
-        self._indicators = model.event_indicators(point.time, point.states, point.inputs)
+        self._indicators = read_event_indicators(model, point.time, point.states, point.inputs)
         # Parts of the way to zero that indicators go per size of a column, over steps of that column alone so long.
         self._approach, self._reach = np.zeros(self.p + self.k), np.zeros(self.p + self.k)
         self._holds = hold_modes  # an event that is not carried out leaves the model in its mode
@@ -178,7 +179,7 @@ class Neighbourhood:
         sizes = self._sizes(displacement)
         if (sizes <= ABRUPT * self._reach).all() and ABRUPT * (self._approach @ sizes) < 1.0:
             return []
-        values, at_point = self.model.event_indicators(*point), self._indicators
+        values, at_point = read_event_indicators(self.model, *point), self._indicators
         if np.count_nonzero(sizes) == 1:
             j, way = int(sizes.argmax()), np.maximum(np.abs(at_point), LEAST)
             pace = (np.abs(values - at_point) / way).max() / sizes[j]

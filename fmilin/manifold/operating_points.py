@@ -17,6 +17,7 @@ from fmilin.manifold.position import position_remarks
 from fmilin.manifold.projection import followed
 from fmilin.manifold.rank import singular_values
 from fmilin.manifold.selection import kinematic_pairs
+from fmilin.model.capabilities import read_discrete_states
 from fmilin.model.equations import SparseEquations
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import RememberingModel, one_at_a_time
@@ -297,7 +298,7 @@ _starts: WeakKeyDictionary[Model, _Start] = WeakKeyDictionary()  # start values,
 
 def start_of(model: Model) -> OperatingPoint:
     """Return the point of the manifold where a model starts; assembled anew when start values or mode have changed."""
-    mode, start = dict(model.discrete_states()), model.start
+    mode, start = dict(read_discrete_states(model)), model.start
     try:
         entry, now = _starts.get(model), (start.time, start.states.tobytes(), start.inputs.tobytes())
         if entry is None or entry[:2] != (now, mode):

@@ -21,6 +21,7 @@ from fmilin.manifold.slopes import TangentSlopes
 from fmilin.manifold.stack import PointBatch, StackSurroundings
 from fmilin.manifold.steady_stack import BeyondStack
 from fmilin.manifold.uniform import STEP, ZEROS, Asides, Bend, Beyond, Change, Mask, Moving, Times, Uniform, Visited
+from fmilin.model.capabilities import read_event_indicators
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, SAME_ALONG, UNIFORM
@@ -162,7 +163,7 @@ class _Search:
         model, (t, x, u), kept = self.model, self._at_point, self.frame.selection.kept
         if kept is None or not model.batches or model.exact_slopes(t, x, u) is None:
             return None
-        if len(model.event_indicators(t, x, u)) or self.frame.invariants.moving:
+        if len(read_event_indicators(model, t, x, u)) or self.frame.invariants.moving:
             return None
         gradient, others = self.frame.invariants.gradient(t, x), sorted(set(range(len(x))).difference(kept))
         Hs, _ = scaled(gradient.H, self.sizes, gradient.reference, gradient.error)
@@ -210,7 +211,7 @@ class _Search:
         try:
             for time in (t, t + later):
                 visit = model.evaluate(time, nearby, u)
-                seen.append((visit.derivatives, visit.residuals, model.event_indicators(time, nearby, u)))
+                seen.append((visit.derivatives, visit.residuals, read_event_indicators(model, time, nearby, u)))
         except (ModelError, NumericalError):
             return True  # that cannot be told there
         return not all(np.array_equal(*parts) for parts in zip(*seen, strict=True))
@@ -307,7 +308,7 @@ class _BeyondPoint(Beyond):
 
     def __init__(self, model: Model, point: OperatingPoint, frame: Frame) -> None:
         self._model, self._point, self._frame = model, point, frame
-        self._before = model.event_indicators(point.time, point.states, point.inputs) > 0
+        self._before = read_event_indicators(model, point.time, point.states, point.inputs) > 0
         self.exact = model.compilable and frame.coordinates.is_linear  # where they bend, short steps show too little
 
     def further(self, path: FloatArray, times: Times, bend: Bend = 0.0, asides: Asides = ZEROS) -> Iterator[Visited]:
@@ -345,7 +346,7 @@ class _BeyondPoint(Beyond):
         f = self._model.evaluate(t + later, x, u).derivatives
         if not np.isfinite(f).all():
             raise NumericalError("The model is not defined further on.")
-        if len(self._before) and ((self._model.event_indicators(t + later, x, u) > 0) != self._before).any():
+        if len(self._before) and ((read_event_indicators(self._model, t + later, x, u) > 0) != self._before).any():
             raise NumericalError("An event lies on the way.")
         rates = self._frame.coordinates.jacobian(x) @ f
         return Visited(np.array([later]), x[None], f[None], rates[None], np.array([True]))

@@ -10,6 +10,7 @@ from fmilin.errors import ConstraintError, ModelError, NumericalError
 from fmilin.manifold.coordinates import LocalParametrization
 from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.manifold.rank import decide_rank
+from fmilin.model.capabilities import read_discrete_states, read_event_indicators
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.numerics.differences.differences import jacobian_by_differences
 from fmilin.numerics.differences.sweep import noise_level
@@ -43,8 +44,8 @@ _facts: WeakKeyDictionary[Model, VerifiedFacts] = WeakKeyDictionary()
 
 def verified_facts_of(model: Model, point: OperatingPoint, base: Evaluation) -> VerifiedFacts:
     """Return what is known of a model, to be added to; nothing where its evaluation at the point contradicts it."""
-    mode = dict(model.discrete_states())
-    if len(model.event_indicators(point.time, point.states, point.inputs)):
+    mode = dict(read_discrete_states(model))
+    if len(read_event_indicators(model, point.time, point.states, point.inputs)):
         return VerifiedFacts(mode)
     try:
         facts = _facts.get(model)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError
 from fmilin.manifold.invariants import Invariants
+from fmilin.model.capabilities import read_discrete_states, read_event_indicators
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.numerics.differences.coloring import tangent_pattern
 from fmilin.signals import FloatArray
@@ -40,13 +41,14 @@ def find_structural_zeros(
     n, k = x_u.shape
     directions = tangent_pattern(np.eye(n, n + k, dtype=bool), connections, T, x_u)
     nothing = np.zeros((n + len(model.outputs), directions.shape[1]), dtype=bool)
-    if len(model.event_indicators(point.time, point.states, point.inputs)):  # the other point may lie in another mode
+    # the other point may lie in another mode
+    if len(read_event_indicators(model, point.time, point.states, point.inputs)):
         return nothing
     try:
         patterns = _zero_patterns.setdefault(model, {})
     except TypeError:  # a model without a hash, or of which there are not weak references
         patterns = {}
-    key = (tuple(model.discrete_states().items()), directions.tobytes())
+    key = (tuple(read_discrete_states(model).items()), directions.tobytes())
     if key not in patterns:
         slopes = _evaluate_in_general_position(model, point, directions)
         patterns[key] = nothing if slopes is None else np.asarray(slopes == 0)

@@ -307,10 +307,6 @@ class Model(TableRepr, ABC):
         """Return what a user should know about this model at a point: what it takes for the point to be real."""
         return ()
 
-    def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> Mapping[str, FloatArray]:
-        """Return the force on each held foot in world axes, (3,), with torque (6,); NaN where undetermined."""
-        return {}
-
     def seen_at(self, point: OperatingPoint) -> Model:
         """Return the model as it is to be linearized at a point; itself where nothing is special about it.
 
@@ -423,14 +419,6 @@ class Model(TableRepr, ABC):
         """Return the model with 0 = g'' + 2 alpha g' + beta^2 g (Baumgarte), both in 1/s; None where it cannot."""
         return None
 
-    def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
-        """Return values whose sign changes mark state events, shape (ne,); empty for a smooth model."""
-        return np.empty(0)
-
-    def discrete_states(self) -> Mapping[str, str]:
-        """Return the discrete states, which change at events only, by name, as text; empty where there are none."""
-        return {}
-
     @abstractmethod
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:
         """Return the same model with chosen inputs and outputs, in the given order; None keeps what there is.
@@ -442,33 +430,6 @@ class Model(TableRepr, ABC):
     @abstractmethod
     def with_constraints(self, constraints: Sequence[Constraint]) -> Model:
         """Return the same model with these constraints instead of its own; ConstraintError of unknown variables."""
-
-    def with_held(self, feet: Sequence[str], point: OperatingPoint | None = None) -> Model:
-        """Return the same model with feet held on the ground, where they are at a point, which becomes its start.
-
-        A point contact takes three freedoms, a flat foot six; the contact forces are outputs, ``FOOT.fx``, ...
-
-        Parameters
-        ----------
-        feet : sequence of str
-            ``FOOT``, ``FOOT:point`` (the same) or ``FOOT:flat``; of a geom or body in MJCF ``FOOT:center`` and
-            ``FOOT:lowest``, which hold that point of its geometry instead of the one of contact.
-        point : OperatingPoint, optional
-            ``start`` when left out.
-
-        Raises
-        ------
-        UnknownNameError
-            With the nearest names.
-        UsageError
-            When the model has no parts that could be held.
-        ConstraintError
-            When a foot moves at the point.
-        """
-        raise UsageError(
-            f"'{self.info.name}' has no bodies that are known by name: {', '.join(feet)} cannot be held. Feet are held "
-            "in MJCF and URDF files and in mechanisms."
-        )
 
     def with_parameters(self, values: Mapping[str, float]) -> Model:
         """Return the same model with other parameter values. States and inputs keep their start values.

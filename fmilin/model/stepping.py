@@ -113,7 +113,7 @@ class Passage:
 
 
 class Hybrid(ABC):
-    """A model with a mode. Its event indicators are those of :meth:`fmilin.Model.event_indicators`."""
+    """A model with a mode; with state events it is a :class:`fmilin.model.capabilities.HasEvents` as well."""
 
     @abstractmethod
     def restart(self) -> None:

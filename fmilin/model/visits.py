@@ -6,13 +6,14 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import wraps
+from functools import cache, wraps
 from math import prod
-from typing import ClassVar, Concatenate, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError
+from fmilin.model.capabilities import HasContacts, HasDiscreteStates, HasEvents
 from fmilin.model.interface import Evaluation, ExactSlopes, Model
 from fmilin.signals import FloatArray
 from fmilin.support.kinds import require_kinds
@@ -89,19 +90,50 @@ def _forward(method: Callable[Concatenate[Model, P], R]) -> Callable[Concatenate
     return pass_on
 
 
+PASSED_ON: Mapping[type, tuple[str, ...]] = {
+    HasContacts: ("contact_forces", "with_held"),
+    HasDiscreteStates: ("discrete_states",),
+    HasEvents: ("event_indicators",),
+}
+"""Capabilities that a wrapper has where its source has them, with their methods."""
+
+
+def _pass_on(name: str) -> Callable[..., Any]:
+    """Return a method that calls the method ``name`` of the source."""
+
+    def method(self: CountedModel, *arguments: Any, **options: Any) -> Any:
+        return getattr(self.source, name)(*arguments, **options)
+
+    method.__name__ = name
+    return method
+
+
+@cache
+def _with_capabilities(wrapper: type[CountedModel], source: type[Model]) -> type[CountedModel]:
+    """Return the class of a wrapper that has the capabilities of its source, and no others."""
+    capabilities = [c for c in PASSED_ON if issubclass(source, c) and not issubclass(wrapper, c)]
+    methods = {name: _pass_on(name) for capability in capabilities for name in PASSED_ON[capability]}
+    return type(wrapper.__name__, (wrapper, *capabilities), methods) if capabilities else wrapper
+
+
 class CountedModel(Model):
-    """Passes every request on and counts it: ``evaluations``, and ``directions`` of exact products."""
+    """Passes every request on and counts it: ``evaluations``, and ``directions`` of exact products.
+
+    It has the capabilities of its source: those that are not counted are passed on as they are.
+    """
+
+    def __new__(cls, source: Model) -> Self:
+        """Choose the class by the capabilities of the source."""
+        chosen: Any = _with_capabilities(cls, type(source))
+        return object.__new__(chosen)  # type: ignore[no-any-return]
 
     product_errors = _forward(Model.product_errors)
     second_order_form = _forward(Model.second_order_form)
     descriptor_form = _forward(Model.descriptor_form)
     kept = _forward(Model.kept)
     remarks_at = _forward(Model.remarks_at)
-    contact_forces = _forward(Model.contact_forces)
     in_graph = _forward(Model.in_graph)
     formula = _forward(Model.formula)
-    discrete_states = _forward(Model.discrete_states)
-    event_indicators = _forward(Model.event_indicators)  # not counted, as it costs no visit of its own
 
     def __init__(self, source: Model) -> None:
         self.source = source

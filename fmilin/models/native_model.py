@@ -18,6 +18,7 @@ from fmilin.codegen.library_errors import explain_library_errors
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.diagnostics import Remark
 from fmilin.errors import UnknownNameError, UsageError
+from fmilin.model.capabilities import HasContacts
 from fmilin.model.interface import (
     UNCHANGED,
     Changes,
@@ -48,7 +49,7 @@ class InterfaceChoice:
     parameters: Mapping[str, float] = field(default_factory=dict)  # those that were changed
 
 
-class NativeModel(Model):
+class NativeModel(Model, HasContacts):
     """The model of a :class:`NativeEngine`."""
 
     engine: NativeEngine
@@ -298,7 +299,7 @@ class NativeModel(Model):
 
     @kinds_checked
     def with_held(self, feet: Sequence[str], point: OperatingPoint | None = None) -> Self:
-        """Return the same model with feet held on the ground; see :meth:`fmilin.Model.with_held`."""
+        """Return the same model with feet held on the ground; see :meth:`HasContacts.with_held`."""
         held = feet_from(feet)
         if not held:
             return self

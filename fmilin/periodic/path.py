@@ -30,6 +30,7 @@ from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.projection import project
 from fmilin.manifold.selection import Selection, kinematic_pairs, select_partition, select_states
+from fmilin.model.capabilities import read_discrete_states
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.periodic.orbit import PeriodicOrbit, simulated
@@ -105,7 +106,7 @@ def _at_once(model: Model, points: Sequence[OperatingPoint], request: Request) -
     """Return exact slopes at all points together, checked at the first one; None where the model does not have them."""
     own = model_at(model, points[0])
     chosen = request.inputs is not None or request.derivatives not in ("auto", "exact")
-    if chosen or own.constraints.prescribing or own.discrete_states():
+    if chosen or own.constraints.prescribing or read_discrete_states(own):
         return None
     first, selection = linearize_next(own, points[0], request, None)
     kept = list(selection.kept or ()) if selection is not None else []

@@ -16,6 +16,7 @@ from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import parse
 from fmilin.errors import ConstraintError, FmilinError, ModelError, NumericalError, UsageError
 from fmilin.manifold.invariants import Gradient, Invariants
+from fmilin.model.capabilities import read_event_indicators
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Hybrid
 from fmilin.model.visits import CountedModel
@@ -165,7 +166,7 @@ class Plant:
 
     def indicators(self, t: float, x: FloatArray) -> FloatArray:
         """Return the event indicators, shape (ne,)."""
-        indicators: FloatArray = self.model.event_indicators(t, x, self.u(t))
+        indicators: FloatArray = read_event_indicators(self.model, t, x, self.u(t))
         return indicators
 
     def point(self, t: float, x: FloatArray) -> OperatingPoint:

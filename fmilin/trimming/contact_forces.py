@@ -12,6 +12,7 @@ from scipy import linalg
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import REFUSALS
+from fmilin.model.capabilities import HasContacts
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RANK
 from fmilin.trimming.equations import Equations
@@ -24,14 +25,14 @@ Balance = Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
 """From free inputs z to the rates of all states, the forces and the torques on all feet."""
 
 
-def _balance(candidate: Candidate, free: NDArray[np.intp], sizes: FloatArray) -> Balance:
-    """Return the balance of a posture as a function of the free inputs, u = sizes z."""
+def _balance(candidate: Candidate, model: HasContacts, free: NDArray[np.intp], sizes: FloatArray) -> Balance:
+    """Return the balance of a configuration as a function of the free inputs, u = sizes z."""
 
     def at(z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         u = candidate.inputs.copy()
         u[free] = z * sizes
         rates = candidate.model.evaluate(candidate.time, candidate.states, u).derivatives
-        wrenches = candidate.model.contact_forces(candidate.time, candidate.states, u).values()
+        wrenches = model.contact_forces(candidate.time, candidate.states, u).values()
         forces, torques = (np.concatenate([wrench[part] for wrench in wrenches]) for part in (slice(3), slice(3, 6)))
         return rates, forces[np.isfinite(forces)], torques[np.isfinite(torques)]
 
@@ -42,11 +43,14 @@ def least_contact_forces(equations: Equations, solution: Solution) -> tuple[Solu
     """Return the solution of the smallest contact forces, and what is to be said of it; itself where none is better."""
     unknowns = equations.unknowns
     candidate, columns = unknowns.at(solution.z), unknowns.input_columns
-    on_feet = candidate.model.contact_forces(candidate.time, candidate.states, candidate.inputs)
-    if not len(columns) or equations.targets or not on_feet:
+    model = candidate.model
+    if not len(columns) or equations.targets or not isinstance(model, HasContacts):
         return solution, ()
+    if not model.contact_forces(candidate.time, candidate.states, candidate.inputs):
+        return solution, ()
+    balance = _balance(candidate, model, unknowns.inputs, unknowns.scales[columns])
     try:
-        z, choices = _smallest(_balance(candidate, unknowns.inputs, unknowns.scales[columns]), solution.z[columns])
+        z, choices = _smallest(balance, solution.z[columns])
     except REFUSALS:
         return solution, ()
     if not choices:

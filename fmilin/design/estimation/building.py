@@ -20,6 +20,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.model.capabilities import read_event_indicators
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Hybrid, Stepped
 from fmilin.signals import FloatArray, RealArrayLike, Signals, as_numbers, limits_by_name
@@ -195,7 +196,7 @@ def _require_rates(model: Model) -> tuple[Remark, ...]:
             "or take fl.design.kalman_filter on its linear model, with_prescribed_states()."
         )
     if isinstance(model, Hybrid) and len(
-        model.event_indicators(model.start.time, model.start.states, model.start.inputs)
+        read_event_indicators(model, model.start.time, model.start.states, model.start.inputs)
     ):
         return (Remark("held", "The model has events; the filter carries none out: it stays in the present mode."),)
     return ()

@@ -22,6 +22,7 @@ from fmilin.fmi.read.settings import Value, is_parameter, require_tunable
 from fmilin.fmi.read.tables import find_tables
 from fmilin.fmi.read.values import ParameterValues, Residuals, changed_parameters, discrete_values
 from fmilin.manifold import point_by_point
+from fmilin.model.capabilities import HasDiscreteStates, HasEvents
 from fmilin.model.interface import UNCHANGED, Changes, Copy, Evaluation, Model, ModelInfo, OperatingPoint, TangentBatch
 from fmilin.model.ranges import find_extrapolated
 from fmilin.model.stepping import Hybrid, Passage
@@ -49,7 +50,7 @@ class _Interface(NamedTuple):
     outputs: tuple[tuple[str, Scalar], ...]
 
 
-class FmuModel(Model, Hybrid):
+class FmuModel(Model, Hybrid, HasEvents, HasDiscreteStates):
     """A view of a running FMU: its states, chosen inputs and outputs, and constraints.
 
     All views share one instance of the FMU: closing the model that was loaded closes them all, closing (or forgetting)
@@ -235,7 +236,7 @@ class FmuModel(Model, Hybrid):
 
     @_in_turn
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
-        """Return the FMU's event indicators; see :meth:`fmilin.Model.event_indicators`."""
+        """Return the FMU's event indicators; empty for an FMU without any."""
         return self._session.event_indicators(self._aim(t, x, u)) if self._session.indicators else np.empty(0)
 
     @_in_turn
