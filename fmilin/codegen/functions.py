@@ -11,6 +11,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.codegen.compiler import PRINTING, CompilationBudget, compiler_seconds
 from fmilin.codegen.evaluator import Backend, Evaluator
@@ -234,17 +235,27 @@ class StackFunctions:
             self.compile()
         if self._compiled is None:
             return self._interpreted(t, x, u, p)
-        s = np.empty((len(x), sum(self._sizes)))
-        first = 0
-        for size, values in zip(self._sizes, (t, x, u, p), strict=True):
-            s[:, first : first + size] = values
-            first += size
-        z, slopes, good = self._compiled(s, threads)
+        z, slopes, good = self._compiled(self._join(t, x, u, p), threads)
         if not good.all():
             bad = np.flatnonzero(~good)
             when = t[bad] if isinstance(t, np.ndarray) else t
             z[bad], slopes[bad] = self._interpreted(when, x[bad], u[bad], p[bad])
         return z, slopes
+
+    def values(
+        self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray
+    ) -> tuple[FloatArray, NDArray[np.bool_]] | None:
+        """Return z (k, nz) alone and where it is good (k,), where there is compiled code by now; else None."""
+        return None if self._compiled is None else self._compiled.values(self._join(t, x, u, p))
+
+    def _join(self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray) -> FloatArray:
+        """Return the arguments as the rows (k, ns) that compiled code takes."""
+        s = np.empty((len(x), sum(self._sizes)))
+        first = 0
+        for size, values in zip(self._sizes, (t, x, u, p), strict=True):
+            s[:, first : first + size] = values
+            first += size
+        return s
 
     def _interpreted(
         self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray

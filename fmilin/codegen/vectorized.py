@@ -76,21 +76,28 @@ class VectorizedCode:
         """Return quantities (k, nz), slopes (k, nz, N + nu) and where they are good (k,), for rows s = (t, x, u, p)."""
         k, (nz, columns) = len(s), self._size
         z, J, good = np.empty((k, nz)), np.empty((k, nz, columns)), np.empty(k, dtype=np.uint8)
-
-        def work(some: slice) -> None:
-            J[some] = self._template
-            room = np.empty(self._work_size, dtype=np.uint8)
-            aligned = room.ctypes.data + -room.ctypes.data % ALIGNED
-            pointers = (array[some].ctypes.data for array in (s, z, J, good))
-            self._run(*pointers, len(good[some]), aligned)
-
         parts = [slice(k * i // threads, k * (i + 1) // threads) for i in range(threads)]
         if threads == 1:
-            work(parts[0])
+            self._fill(s, z, J, good)
         else:
             with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(work, parts))
+                list(pool.map(lambda some: self._fill(s[some], z[some], J[some], good[some]), parts))
         return z, J, good.astype(bool)
+
+    def values(self, s: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Return the quantities (k, nz) alone, the same to the last bit, and where they are good (k,)."""
+        z, good = np.empty((len(s), self._size[0])), np.empty(len(s), dtype=np.uint8)
+        self._fill(s, z, None, good)
+        return z, good.astype(bool)
+
+    def _fill(self, s: FloatArray, z: FloatArray, J: FloatArray | None, good: NDArray[np.uint8]) -> None:
+        """Fill quantities, slopes unless they are None, and where both are good."""
+        if J is not None:
+            J[...] = self._template
+        work = np.empty(self._work_size, dtype=np.uint8)
+        aligned = work.ctypes.data + -work.ctypes.data % ALIGNED
+        slopes = None if J is None else J.ctypes.data
+        self._run(s.ctypes.data, z.ctypes.data, slopes, good.ctypes.data, len(good), aligned)
 
     def at_one_point(self) -> tuple[FloatArray, FloatArray, FloatArray, Callable[[], bool]]:
         """Return s (ns,), z (nz,), J (nz, N + nu), and what fills z and J for s and says whether they are good."""
@@ -238,7 +245,11 @@ def _printed(problem: _Problem) -> tuple[dict[str, str], tuple[str, ...]]:
     statements = Statements(
         function,
         [*inputs, [f"m->w[{i}]" for i in range(arguments[-1].numel())]],
-        {"equations_system": dict(enumerate(targets[:2])), "equations_values": dict(enumerate(targets[2:], 2))},
+        {
+            "equations_system": dict(enumerate(targets[:2])),
+            "equations_values": {2: targets[2]},
+            "equations_slopes": dict(enumerate(targets[3:], 3)),
+        },
         arguments=("Work *m",),
         array="m->v",
         number="V",

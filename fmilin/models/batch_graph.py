@@ -26,7 +26,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.frame import kept_states, row_terms
 from fmilin.manifold.operating_points import require_sizes
 from fmilin.manifold.rank import independent_rows, row_sizes
-from fmilin.model.interface import UNCHANGED, Changes, Model, OperatingPoint, TangentBatch
+from fmilin.model.interface import UNCHANGED, Changes, Evaluation, Model, OperatingPoint, TangentBatch
 from fmilin.signals import FloatArray
 
 SX = Any  # casadi.SX: casadi ships no types
@@ -109,6 +109,14 @@ class BatchGraph:
         """Return everything at points x (k, N), u (k, nu), p (k, np); t is a number or of shape (k, 1)."""
         z, slopes = self.stacks(t, x, u, p, threads=threads)
         return Stack(*np.split(z, self.ends, axis=1), *np.split(slopes, self.ends, axis=1))
+
+    def compute_values(self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray) -> Evaluation | None:
+        """Return values without slopes at points; None without compiled code, or where it is not good at one."""
+        answer = self.stacks.values(t, x, u, p)
+        if answer is None:
+            return None
+        z, good = answer
+        return Evaluation(*np.split(z, self.ends, axis=1)) if good.all() else None
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,17 @@ def test_accelerations_and_what_follows_from_them(k: int) -> None:
     agree(made, ca.vertcat(w, x[1], 3.0, w[0] * x[0] + t * u, p), k, threads=min(k, 2))
 
 
+@pytest.mark.parametrize("k", [1, 8, 21])
+def test_quantities_alone_are_those_that_come_with_slopes(k: int) -> None:
+    made, (t, x, u, p, w) = bordered()
+    stacks = agree(made, ca.vertcat(w, ca.sin(x[1]) * w[0], w[0] * x[0] + t * u, p), k)
+    alone = stacks.values(*points(k))
+    assert alone is not None
+    z, good = alone
+    assert good.all()
+    assert z.tobytes() == stacks(*points(k))[0].tobytes()
+
+
 def test_unknowns_that_vanish_are_good_at_the_rounding_of_the_others() -> None:
     """At rest accelerations are what rounding leaves of zero: no backward error row by row is small there."""
     made, (_, x, u, _, w) = bordered()

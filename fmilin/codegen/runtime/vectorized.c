@@ -237,7 +237,8 @@ static void slopes(Work *m, int first, double *restrict J, int used, int rough)
 
 OUT size_t work_size(void) { return sizeof(Work); }
 
-/* s (count, N_S), z (count, N_QUANTITIES), J (count, N_QUANTITIES, N_COLUMNS): rows that are not constant are filled. */
+/* s (count, N_S), z (count, N_QUANTITIES), J (count, N_QUANTITIES, N_COLUMNS): rows that are not constant are filled;
+   without J the quantities alone, by the same operations. */
 OUT void run(const double *s, double *z, double *J, unsigned char *good, long count, void *work)
 {
     Work *m = work;
@@ -255,6 +256,8 @@ OUT void run(const double *s, double *z, double *J, unsigned char *good, long co
             good[p + l] = fine[l];
             for (int i = 0; i < N_QUANTITIES; i++) z[(p + l) * N_QUANTITIES + i] = ENTRY(m->z[i], l);
         }
+        if (!J) continue;
+        equations_slopes(m);
         for (int first = 0; first < N_COLUMNS; first += CHUNK)
             slopes(m, first, J + (size_t)p * N_QUANTITIES * N_COLUMNS, used, rough);
     }

@@ -26,8 +26,8 @@ from fmilin.codegen.compiler import CompilationBudget
 from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.codegen.scalars import column_of, matrix_of, scalars
 from fmilin.errors import NumericalError, UsageError
-from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm, TangentBatch
-from fmilin.models.batch_graph import StatePartition, batch_graph
+from fmilin.model.interface import Evaluation, Model, OperatingPoint, SecondOrderForm, TangentBatch
+from fmilin.models.batch_graph import BatchGraph, StatePartition, batch_graph
 from fmilin.models.mechanism.elements import Sensor
 from fmilin.models.mechanism.independence import Independence
 from fmilin.models.mechanism.linear import Choice
@@ -262,10 +262,27 @@ class ManyPoints:
     @property
     def is_compiled(self) -> bool:
         """Whether compiled code answers by now."""
+        return self._compiled_graph is not None
+
+    @property
+    def _compiled_graph(self) -> BatchGraph | None:
+        """The graph of the model, where compiled code computes it by now."""
         if not self._budget.is_spent_by(0):
-            return False
+            return None
         graph = batch_graph(self._model, ())
-        return graph is not None and graph.stacks.kind == "c"
+        return None if graph is None or graph.stacks.kind != "c" else graph
+
+    def values(self, x: FloatArray, u: FloatArray) -> Evaluation | None:
+        """Return rates, outputs and residuals at points x (k, N), u (k, nu) by compiled code, without their slopes.
+
+        None where there is no compiled code yet, and where it is not good at one of the points: near singular
+        configurations the recursion answers.
+        """
+        graph = self._compiled_graph
+        if graph is None:
+            return None
+        stack = graph.compute_values(0.0, x, u, graph.parameters(len(x), {}))
+        return None if stack is None or not np.isfinite(stack.derivatives).all() else stack
 
     def _pays(self, points: int) -> bool:
         """Count points; return whether compiled code is to be taken, for which is done what pays."""

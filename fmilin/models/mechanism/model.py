@@ -121,6 +121,14 @@ class Mechanism(NativeModel):
         extra = None if additions is None else Path(additions)
         return mechanism_from(cls, Path(path), extra, floating_base=floating_base, fixed_joints=fixed_joints)
 
+    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
+        """Return derivatives, outputs and residuals, at many points by compiled code as soon as there is some."""
+        if x.ndim == 2 and self._answers_for_many_points:
+            compiled = self._many_points.values(x, np.broadcast_to(u, (len(x), u.shape[-1])))
+            if compiled is not None:
+                return compiled
+        return super().evaluate(t, x, u)
+
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> MechanismSlopes | None:
         """Return the recursive procedure of Spencer (thesis), section 4.2; None with other constraints than its own."""
         evaluator: MechanismEvaluator = self._evaluator
@@ -194,10 +202,15 @@ class Mechanism(NativeModel):
         self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
     ) -> TangentBatch | None:
         """Return values and slopes at many points: by the recursion, by compiled code where that pays."""
-        if parameters or not self._has_own_constraints or self._evaluator.closure is None:
+        if parameters or not self._answers_for_many_points:
             return super().tangents(t, x, u, kept, parameters)
         tangents = self._many_points(x, u, Choice.of(kept, self.system)).with_columns(kept)
         return tangents if self._is_smooth else replace(tangents, smooth=False)
+
+    @property
+    def _answers_for_many_points(self) -> bool:
+        """Whether the recursion, or its compiled code, has the constraints of the model."""
+        return self._has_own_constraints and self._evaluator.closure is not None
 
     @property
     def _is_smooth(self) -> bool:

@@ -17,6 +17,7 @@ import pytest
 import fmilin as fl
 from benchmarks.mechanism import chain_of
 from fmilin.codegen import compiler, functions
+from fmilin.codegen.compiler import CompilationBudget
 from fmilin.errors import NumericalError, UsageError
 from fmilin.model.interface import TangentBatch
 from fmilin.models.batch_graph import batch_graph
@@ -89,6 +90,20 @@ def test_compiled_code_is_the_recursion(make: Callable[[], Mechanism]) -> None:
     require_same(whole.matrices_along(points, compiled=True), recursion)
     require_same(whole.matrices_along(points, compiled=True, threads=2), recursion)
     require_same(whole.matrices_along(points, compiled=False, threads=2), recursion)
+
+
+def test_many_points_are_evaluated_by_compiled_code_as_soon_as_there_is_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    crank = slider_crank()
+    points = at_random(crank, 11)
+    states, inputs = (np.array([getattr(point, name) for point in points]) for name in ("states", "inputs"))
+    recursion = crank.evaluate(0.0, states, inputs)
+    monkeypatch.setattr(CompilationBudget, "is_spent_by", lambda *_, **__: True)
+    slopes = crank.matrices_along(points)
+    compiled = crank.evaluate(0.0, states, inputs)
+    for name in ("derivatives", "outputs", "residuals"):
+        mine, theirs = getattr(compiled, name), getattr(recursion, name)
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max(initial=1e-3))
+    assert compiled.derivatives.tobytes() == slopes.rates.tobytes()
 
 
 def test_named_coordinates_and_a_choice_of_inputs_and_outputs() -> None:
