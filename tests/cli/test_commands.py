@@ -46,8 +46,8 @@ def test_no_arguments_show_the_help_as_an_error(tmp_path: Path) -> None:
 HELP = "from fmilin.cli.main import main; main(['--help'])"
 REQUEST = """
 import fmilin.cli.linearize
-from fmilin.cli.request import Loading, PointRequest, Request, TrimRequest
-Request("model.fmu", Loading(), PointRequest(trim=TrimRequest()))
+from fmilin.cli.request import CommandRequest, Loading, PointRequest, TrimRequest
+CommandRequest("model.fmu", Loading(), PointRequest(trim=TrimRequest()))
 """
 
 
