@@ -27,7 +27,7 @@ from benchmarks.tables import show
 from fmilin.export.files import save
 from fmilin.fmi.write import LinearFmu, build_fmu, linear_fmu
 from fmilin.formats import Writing
-from fmilin.linear_model.model import Accuracy, LinearModel, Method, Point
+from fmilin.linear_model.model import Accuracy, LinearizationMethod, LinearizationPoint, LinearModel
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import Signals
 from fmilin.systems import four_bar
@@ -66,9 +66,11 @@ def random_model(order: int, inputs: int = 2, outputs: int = 3) -> LinearModel:
         inputs=u,
         outputs=y,
         y0=np.ones(order),
-        point=Point(0.0, dict.fromkeys(states.names, 1.0), dict.fromkeys(u.names, 0.0), dict.fromkeys(y.names, 0.0)),
+        point=LinearizationPoint(
+            0.0, dict.fromkeys(states.names, 1.0), dict.fromkeys(u.names, 0.0), dict.fromkeys(y.names, 0.0)
+        ),
         accuracy=Accuracy(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0),
-        method=Method("exact", "named", 0),
+        method=LinearizationMethod("exact", "named", 0),
         model=ModelInfo(f"random{order}"),
     )
 

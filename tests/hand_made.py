@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from fmilin.diagnostics import Remark
-from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearizationMethod, LinearizationPoint, LinearModel
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signal, Signals
 
@@ -32,7 +32,7 @@ def pendulum() -> LinearModel:
         inputs=Signals([Signal("F", "N", 10.0)]),
         outputs=Signals([Signal("pin.x", "m"), Signal("der(pin.vx)", "m/s2"), Signal(LONG, "°", None, 0.1)]),
         y0=np.array([0.0, 0.1 + 0.2]),
-        point=Point(
+        point=LinearizationPoint(
             0.1,
             {"pin.x": 0.0, "pin.y": -1.0, "pin.vx": 0.1 + 0.2, "pin.vy": 0.0},
             {"F": 1 / 3},
@@ -40,7 +40,7 @@ def pendulum() -> LinearModel:
             {"rod.length": 1.0000000000000002},
         ),
         accuracy=Accuracy(1e-13, 2e-13, 3e-13, 4e-13, 0.0, 5e-13, 6e-17, 1.25),
-        method=Method("exact", "partition", 17, 3),
+        method=LinearizationMethod("exact", "partition", 17, 3),
         model=ModelInfo("Pendel.Größe 🙂", "{8c4e810f-3df3}", "a tool 1.0", "2.0"),
         warnings=(Remark("off-equilibrium", "d(pin.vx)/dt is 1e-17 m/s2; 'quoted' \"twice\""),),
     )
@@ -81,7 +81,9 @@ def sized(order: int, dependent: int, inputs: int, outputs: int) -> LinearModel:
                 )
             )
         ),
-        point=Point(0.0, dict.fromkeys(full.names, 0.5), dict.fromkeys(names("u", inputs).names, -0.5), {}),
+        point=LinearizationPoint(
+            0.0, dict.fromkeys(full.names, 0.5), dict.fromkeys(names("u", inputs).names, -0.5), {}
+        ),
         warnings=(),
     )
 

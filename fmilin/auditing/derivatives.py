@@ -27,7 +27,7 @@ STEP = 1e-3  # of a parameter; again with half of it
 WAY = "linear models at displaced parameters"
 
 
-class Slopes(NamedTuple):
+class ParameterDerivatives(NamedTuple):
     """Central differences by a parameter, the point moving."""
 
     matrices: dict[str, FloatArray]  # A to D
@@ -57,7 +57,9 @@ def compare_derivatives(linear: LinearModel, model: Model) -> tuple[list[AuditRo
     return rows, unchecked
 
 
-def _compare_matrices(linear: LinearModel, name: str, rough: Slopes, fine: Slopes) -> Iterator[AuditRow]:
+def _compare_matrices(
+    linear: LinearModel, name: str, rough: ParameterDerivatives, fine: ParameterDerivatives
+) -> Iterator[AuditRow]:
     derivative = linear.derivatives[name]
     signals = {
         "A": (linear.states, linear.states),
@@ -79,7 +81,9 @@ def _compare_matrices(linear: LinearModel, name: str, rough: Slopes, fine: Slope
         )  # fmt: skip
 
 
-def _compare_motion(linear: LinearModel, name: str, rough: Slopes, fine: Slopes) -> Iterator[AuditRow]:
+def _compare_motion(
+    linear: LinearModel, name: str, rough: ParameterDerivatives, fine: ParameterDerivatives
+) -> Iterator[AuditRow]:
     """Compare how the point moves with what it keeps: the constraints, and the equilibrium or the coordinates."""
     derivative = linear.derivatives[name]
     quantity = f"derivatives[{name}].states and .inputs"
@@ -106,7 +110,7 @@ def _compare_motion(linear: LinearModel, name: str, rough: Slopes, fine: Slopes)
     )
 
 
-def _differentiate(linear: LinearModel, model: Model, name: str, step: float) -> Slopes:
+def _differentiate(linear: LinearModel, model: Model, name: str, step: float) -> ParameterDerivatives:
     """Return central differences of the matrices, of the rates and of the states."""
     value = float(model.parameters[name])
     h = step * (abs(value) or 1.0)
@@ -116,7 +120,7 @@ def _differentiate(linear: LinearModel, model: Model, name: str, step: float) ->
     rates = (after[0].f0 - before[0].f0) / (2 * h)
     rate_sizes = np.abs(still[0].f0 - after[0].f0) / h
     states = (after[1] - before[1]) / (2 * h)
-    return Slopes(matrices, rates, rate_sizes + float(rate_sizes.max(initial=0.0)), states)
+    return ParameterDerivatives(matrices, rates, rate_sizes + float(rate_sizes.max(initial=0.0)), states)
 
 
 def _linearize_at(

@@ -28,7 +28,7 @@ from fmilin.tolerances import AUDITED_SAMPLE
 if TYPE_CHECKING:
     from fmilin.design.estimation.corrections import Filter, Measured
     from fmilin.design.estimation.estimator import Estimator
-    from fmilin.design.estimation.motion import Motion
+    from fmilin.design.estimation.motion import ManifoldStepper
     from fmilin.linear_model.model import LinearModel
 
 SMALL_MOTION = 1e-5  # of the sizes of the states: a start that moves is compared over a part of a sample
@@ -125,7 +125,9 @@ def _compare_sample(estimator: Estimator) -> Iterator[AuditRow]:
     yield from _compare_correction(estimator, motion, linear, _copy_filter(settings.filter))
 
 
-def _compare_correction(estimator: Estimator, motion: Motion, linear: LinearModel, probe: Filter) -> Iterator[AuditRow]:
+def _compare_correction(
+    estimator: Estimator, motion: ManifoldStepper, linear: LinearModel, probe: Filter
+) -> Iterator[AuditRow]:
     """Compare covariance and estimate after a measurement that is a deviation off."""
     start, settings = estimator.start, estimator.settings
     names = linear.states.names
@@ -154,7 +156,7 @@ def _compare_correction(estimator: Estimator, motion: Motion, linear: LinearMode
     )
 
 
-def _reduce_noise(estimator: Estimator) -> Motion:
+def _reduce_noise(estimator: Estimator) -> ManifoldStepper:
     """Return the motion with less noise, at the first choice of coordinates."""
     motion = copy(estimator.motion)
     motion.chart = estimator.chart
@@ -170,7 +172,7 @@ def _copy_filter(used: Filter) -> Filter:
     return probe
 
 
-def _propagate(linear: LinearModel, motion: Motion, step: float) -> tuple[FloatArray, FloatArray]:
+def _propagate(linear: LinearModel, motion: ManifoldStepper, step: float) -> tuple[FloatArray, FloatArray]:
     """Return the transition over a step and the covariance that noise adds."""
     from scipy.linalg import expm
 

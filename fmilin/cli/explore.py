@@ -24,7 +24,7 @@ from fmilin.formats import is_named_as
 from fmilin.loading.request import is_fmu, is_system
 
 if TYPE_CHECKING:
-    from fmilin.explore.page import Choice, Slider, Subject
+    from fmilin.explore.page import ExploredModel, PageChoice, Slider
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model
 
@@ -66,7 +66,7 @@ def command(model: str, opening: Opening, **given: Any) -> int:
 
     def job(runner: JobRunner) -> None:
         try:
-            from fmilin.explore.page import Page
+            from fmilin.explore.page import ExplorePage
         except ImportError:
             raise UsageError("'fmilin explore' needs NiceGUI: pip install 'fmilin[explore]'.") from None
         from fmilin.explore.server import serve
@@ -76,7 +76,7 @@ def command(model: str, opening: Opening, **given: Any) -> int:
             subject = _of_family(model)
         else:
             subject = _of_model(completed(request), typed, runner)
-        serve(partial(Page, subject), f"fmilin: {subject.title}", partial(_open, browser=not opening.no_browser))
+        serve(partial(ExplorePage, subject), f"fmilin: {subject.title}", partial(_open, browser=not opening.no_browser))
 
     return work(job, isolate=False, debug=request.running.debug)  # an FMU runs in a command of its own
 
@@ -90,8 +90,8 @@ def _open(address: str, *, browser: bool) -> None:
         webbrowser.open(address)
 
 
-def _of_family(source: str) -> Subject:
-    from fmilin.explore.page import Slider, Subject
+def _of_family(source: str) -> ExploredModel:
+    from fmilin.explore.page import ExploredModel, Slider
     from fmilin.families.family import LinearFamily
 
     family = LinearFamily.load(Path(source))
@@ -99,28 +99,28 @@ def _of_family(source: str) -> Subject:
     held = {name: float(values[0]) for name, values in family.axes.items()}
     sliders = [Slider(name, "axis", "", held[name], float(v.min()), float(v.max())) for name, v in axes.items()]
 
-    def answer(choice: Choice) -> LinearModel:
+    def answer(choice: PageChoice) -> LinearModel:
         return family.interpolate(held | dict(choice.values))
 
-    def line(choice: Choice, suffix: str) -> str:
+    def line(choice: PageChoice, suffix: str) -> str:
         at = f"fl.LinearFamily.load({source!r}).interpolate({held | dict(choice.values)})"
         then = f"{at}.save('linear{suffix}')" if suffix else f"print({at})"
         return shlex.join(["python", "-c", f"import fmilin as fl; {then}"])
 
-    return Subject(source, family.interpolate(held), sliders, (), answer, line)
+    return ExploredModel(source, family.interpolate(held), sliders, (), answer, line)
 
 
-def _of_model(request: CommandRequest, typed: Sequence[str], runner: JobRunner) -> Subject:
-    from fmilin.explore.page import Choice, Subject
+def _of_model(request: CommandRequest, typed: Sequence[str], runner: JobRunner) -> ExploredModel:
+    from fmilin.explore.page import ExploredModel, PageChoice
     from fmilin.models.mechanism import MechanismDescription
 
     apart = (is_fmu(request.source) or is_system(request.source)) and not request.running.no_isolation
     model = None if apart else open_model(request, runner)
     answer = partial(_by_command, request, typed) if model is None else partial(_answer, model, request)
-    start = answer(Choice({}))
+    start = answer(PageChoice({}))
     states = start.full_states.names
     parameters = {**_declared(request), **request.point.settings} if model is None else model.parameters
-    return Subject(
+    return ExploredModel(
         start.model.name,
         start,
         _sliders(start, parameters),
@@ -140,7 +140,7 @@ def _declared(request: CommandRequest) -> dict[str, float]:
     return {v.name: float(v.start) for v in real[:MOST_PARAMETERS] if v.start}
 
 
-def _answer(model: Model, request: CommandRequest, choice: Choice) -> LinearModel:
+def _answer(model: Model, request: CommandRequest, choice: PageChoice) -> LinearModel:
     """Return the linear model of what is chosen, of the model as it was opened."""
     from fmilin.linearization.procedure import linearize_as
     from fmilin.trimming.procedure import point_of
@@ -155,7 +155,7 @@ def _answer(model: Model, request: CommandRequest, choice: Choice) -> LinearMode
     return linearize_as(model, point_of(model, point), how)
 
 
-def _by_command(request: CommandRequest, typed: Sequence[str], choice: Choice) -> LinearModel:
+def _by_command(request: CommandRequest, typed: Sequence[str], choice: PageChoice) -> LinearModel:
     """Return the linear model that the command prints: there foreign code is kept apart, as everywhere."""
     from fmilin.export.document import loads_json
 
@@ -169,7 +169,7 @@ def _by_command(request: CommandRequest, typed: Sequence[str], choice: Choice) -
     return loads_json(done.stdout, "fmilin linearize")
 
 
-def _line(request: CommandRequest, typed: Sequence[str], choice: Choice, suffix: str) -> list[str]:
+def _line(request: CommandRequest, typed: Sequence[str], choice: PageChoice, suffix: str) -> list[str]:
     """Return the command that does the same: what was typed, with the values that have moved in place of its own."""
     words = [*PROGRAM, *typed]
     if choice.values:

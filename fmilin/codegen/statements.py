@@ -67,7 +67,7 @@ class _Constant(str):
 
 
 @dataclass(slots=True)
-class _Instruction:
+class _Statement:
     """An operation on numbers of earlier instructions and C text, or what is assigned to a target."""
 
     number: int
@@ -139,7 +139,7 @@ class Statements:
             for k in _needed(i):
                 self._code[k].stage = min(self._code[k].stage, i.stage)
 
-    def _split(self) -> Iterator[list[_Instruction]]:
+    def _split(self) -> Iterator[list[_Statement]]:
         number = 0
         for stage in range(len(self._stages)):
             members = [i for i in self._code if i.stage == stage]
@@ -150,7 +150,7 @@ class Statements:
                 number += 1
                 yield piece
 
-    def _body(self, piece: Sequence[_Instruction]) -> list[str]:
+    def _body(self, piece: Sequence[_Statement]) -> list[str]:
         lines = []
         texts: dict[int, str] = {}
         for i in piece:
@@ -179,10 +179,10 @@ class Statements:
 
 def _instructions(
     function: Function, inputs: Sequence[Sequence[str]], targets: Mapping[int, tuple[int, Sequence[str]]], latest: int
-) -> list[_Instruction]:
+) -> list[_Statement]:
     """Return what a function does, with the results that are wanted as targets."""
     held: dict[int, int | str] = {}  # what is in each register: an instruction's number, or text
-    code: list[_Instruction] = []
+    code: list[_Statement] = []
     for k in range(function.n_instructions()):
         operation, into = function.instruction_id(k), function.instruction_output(k)
         if operation == ca.OP_CONST:
@@ -193,17 +193,17 @@ def _instructions(
         elif operation == ca.OP_OUTPUT:
             stage, texts = targets[into[0]]
             value = held[function.instruction_input(k)[0]]
-            code.append(_Instruction(len(code), stage, ca.OP_ASSIGN, (value,), texts[into[1]]))
+            code.append(_Statement(len(code), stage, ca.OP_ASSIGN, (value,), texts[into[1]]))
         elif operation not in _OPERATIONS:
             raise ModelError(f"There is no C code for an operation in the equations (CasADi's number {operation}).")
         else:
             operands = tuple(held[register] for register in function.instruction_input(k))
             held[into[0]] = len(code)
-            code.append(_Instruction(len(code), latest, operation, operands))
+            code.append(_Statement(len(code), latest, operation, operands))
     return code
 
 
-def _needed(i: _Instruction) -> Iterator[int]:
+def _needed(i: _Statement) -> Iterator[int]:
     """Yield the instructions whose results an instruction takes."""
     return (k for k in i.operands if isinstance(k, int))
 

@@ -216,10 +216,10 @@ class _Imperfect:
                 if name not in names:
                     raise UnknownNameError.among(name, names, what)
         acts = any((self.noise, self.sample_times, self.quantization, self.disturbances))
-        return _Interface(law, self) if acts else law
+        return _ConvertedLaw(law, self) if acts else law
 
 
-class _Interface:
+class _ConvertedLaw:
     """A law behind its converters: disturbed, noisy, quantized readings at their own rates; the same in every run."""
 
     def __init__(self, law: Regulator, real: _Imperfect) -> None:

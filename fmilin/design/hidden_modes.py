@@ -31,7 +31,7 @@ ComplexArray = NDArray[np.complex128]
 
 
 @dataclass(frozen=True, slots=True)
-class System:
+class UncertainPair:
     """A pair of matrices with the absolute errors of their entries; ``sampled`` decides where the limit is."""
 
     A: FloatArray  # (P, P)
@@ -40,9 +40,9 @@ class System:
     C_error: FloatArray
     sampled: bool
 
-    def transpose(self, B: FloatArray, B_error: FloatArray) -> System:
+    def transpose(self, B: FloatArray, B_error: FloatArray) -> UncertainPair:
         """Return the pair (A', B'), whose unobservable modes are those that B (P, k) does not move."""
-        return System(self.A.T, B.T, self.A_error.T, B_error.T, self.sampled)
+        return UncertainPair(self.A.T, B.T, self.A_error.T, B_error.T, self.sampled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +80,14 @@ class HiddenMode:
         return f"{letter} = {shown}, which moves {names}"
 
 
-def find_hidden_modes(system: System) -> list[HiddenMode]:
+def find_hidden_modes(system: UncertainPair) -> list[HiddenMode]:
     """Return the modes near or outside the limit that ``system.C`` does not observe, those that decay least first."""
     if not len(system.A):
         return []
     scales = balancing_scales(system.A)
     A, A_error = (M * scales / scales[:, None] for M in (system.A, system.A_error))
     C, C_error = system.C * scales, system.C_error * scales
-    balanced = System(A, C, A_error, C_error, system.sampled)
+    balanced = UncertainPair(A, C, A_error, C_error, system.sampled)
     hidden_modes: list[HiddenMode] = []
     for candidate in _candidates(balanced):
         mode = _judge(balanced, candidate)
@@ -110,7 +110,7 @@ def balancing_scales(A: FloatArray) -> FloatArray:
     return scales
 
 
-def _candidates(system: System) -> Iterator[complex]:
+def _candidates(system: UncertainPair) -> Iterator[complex]:
     """Yield the values at which a mode near or outside the limit may be, with the means of groups of eigenvalues.
 
     The eigenvalues of a Jordan block of order k are spread by rounding over a circle of radius eps^(1/k), around a mean
@@ -143,7 +143,7 @@ def _eigenvectors(A: FloatArray) -> tuple[ComplexArray, ComplexArray, ComplexArr
     return values, left, right
 
 
-def _judge(system: System, value: complex) -> HiddenMode | None:
+def _judge(system: UncertainPair, value: complex) -> HiddenMode | None:
     """Return the mode near a value if changes within the errors hide it from the outputs; None if not."""
     P = len(system.A)
     stacked_error = np.vstack((system.A_error, system.C_error))
@@ -163,7 +163,7 @@ def _judge(system: System, value: complex) -> HiddenMode | None:
     return None
 
 
-def _mode(system: System, value: complex, v: ComplexArray) -> HiddenMode:
+def _mode(system: UncertainPair, value: complex, v: ComplexArray) -> HiddenMode:
     """Return a hidden mode with the error of its distance from the limit."""
     w = np.linalg.svd(system.A - value * np.eye(len(v)))[0][:, -1]
     moved = float(np.abs(w) @ (system.A_error @ np.abs(v))) + EPS * abs(value)

@@ -22,7 +22,7 @@ from scipy.linalg import expm
 from fmilin.design.angles import TurnObserver, Wrapped, choose_turns
 from fmilin.design.hidden_modes import (
     HiddenMode,
-    System,
+    UncertainPair,
     continuous_errors,
     find_hidden_modes,
     right_direction,
@@ -318,7 +318,9 @@ def kalman_filter(
     noise, feedthrough, reach = _noise_of_a_sample(linear, sampled, process, held=held)
     A_error, _ = sampled_errors(linear, sampled.sample_time)
     C_error = continuous_errors(linear)[2]
-    _require_observable(linear, System(sampled.A, sampled.C, A_error, C_error, sampled=True), sampled.sample_time)
+    _require_observable(
+        linear, UncertainPair(sampled.A, sampled.C, A_error, C_error, sampled=True), sampled.sample_time
+    )
     _require_excited(linear, reach, sampled.sample_time)
     system = NoisySystem(sampled.A, sampled.C, noise, feedthrough, R, A_error, C_error)
     try:
@@ -344,11 +346,11 @@ def kalman_filter(
 
 def _noise_of_a_sample(
     linear: LinearModel, sampled: LinearModel, process: Mapping[str, float] | RealArrayLike, *, held: bool
-) -> tuple[FloatArray, FloatArray, System]:
+) -> tuple[FloatArray, FloatArray, UncertainPair]:
     """Return the factors of the noise that a sample adds to states and measurement; what tells what it excites."""
     P, m = len(sampled.A), len(sampled.C)
     A_error, B_error = sampled_errors(linear, sampled.sample_time)
-    discrete = System(sampled.A, sampled.C, A_error, np.zeros_like(sampled.C), sampled=True)
+    discrete = UncertainPair(sampled.A, sampled.C, A_error, np.zeros_like(sampled.C), sampled=True)
     if not isinstance(process, Mapping):
         Q = as_numbers(process, "The covariance of the process noise")
         noise = factor_of(Q, P, "The covariance of the process noise")
@@ -363,7 +365,7 @@ def _noise_of_a_sample(
     errors = continuous_errors(linear)
     Q = sampled_noise(linear.A, linear.B[:, columns], np.diag(roots**2), sampled.sample_time)
     noise = factor_of(Q, P, "The covariance of the process noise")
-    continuous = System(linear.A, linear.C, errors[0], errors[2], sampled=False)
+    continuous = UncertainPair(linear.A, linear.C, errors[0], errors[2], sampled=False)
     return noise, np.zeros((m, P)), continuous.transpose(linear.B[:, excited], errors[1][:, excited])
 
 
@@ -381,7 +383,7 @@ def _refuse_white_feedthrough(linear: LinearModel, excited: list[int]) -> None:
         )
 
 
-def _require_observable(linear: LinearModel, system: System, sample_time: float) -> None:
+def _require_observable(linear: LinearModel, system: UncertainPair, sample_time: float) -> None:
     """Raise NumericalError naming a mode that stays and that no output observes beyond rounding."""
     for mode in find_hidden_modes(system):
         if mode.may_stay:
@@ -392,7 +394,7 @@ def _require_observable(linear: LinearModel, system: System, sample_time: float)
             )
 
 
-def _require_excited(linear: LinearModel, reach: System, sample_time: float) -> None:
+def _require_excited(linear: LinearModel, reach: UncertainPair, sample_time: float) -> None:
     """Raise NumericalError naming a mode on the stability limit that the process noise does not excite."""
     for mode in find_hidden_modes(reach):
         if mode.may_be_on_limit:

@@ -11,7 +11,7 @@ import numpy as np
 
 from fmilin.errors import UsageError
 from fmilin.linear_model.measured_angles import MeasuredAngles
-from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearizationMethod, LinearizationPoint, LinearModel
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.implemented_in import implemented_in
@@ -112,9 +112,9 @@ def linear_law(
         A=A, B=B, C=C, D=D, T=np.eye(P), T_u=np.zeros((P, nu)),
         f0=np.zeros(P) if f0 is None else f0,
         states=states, full_states=states, inputs=inputs, outputs=outputs, y0=states.starts,
-        point=Point(plant.point.time, *values),
+        point=LinearizationPoint(plant.point.time, *values),
         accuracy=Accuracy(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0),
         errors=EntryErrors(*(np.zeros_like(m) for m in (A, B, C, D, A))),
-        method=Method("exact", "named", 0), model=ModelInfo(name), sample_time=float(sample_time),
+        method=LinearizationMethod("exact", "named", 0), model=ModelInfo(name), sample_time=float(sample_time),
         descriptor=None, derivatives={}, discrete=None,
     )  # fmt: skip

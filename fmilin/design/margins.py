@@ -27,7 +27,7 @@ from fmilin.numerics.feedback import (
     invert_return_difference,
     measure_stability,
 )
-from fmilin.numerics.sensitivity_curve import SIGNIFICANT, Crossing, SensitivityCurve
+from fmilin.numerics.sensitivity_curve import SIGNIFICANT, CurveCrossing, SensitivityCurve
 from fmilin.signals import FloatArray
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
@@ -229,7 +229,7 @@ def _find_gains(loop: StateSpace, curve: SensitivityCurve) -> tuple[End, End, li
     return ends[0], ends[1], doubts
 
 
-def _factor_at(crossing: Crossing) -> End | None:
+def _factor_at(crossing: CurveCrossing) -> End | None:
     """Return k = 1/L = S/T; None where it is not positive, or is 0 or infinite but for rounding."""
     S, T = crossing.S.real, crossing.T.real
     noise = SIGNIFICANT * crossing.rounding
@@ -285,7 +285,7 @@ def _bisect(stable: float, unstable: float, decide: Callable[[float], bool | Non
 # -- phase and delay ---------------------------------------------------------------------------------------------------
 
 
-def _argument(crossing: Crossing) -> float:
+def _argument(crossing: CurveCrossing) -> float:
     """Return the argument of L = T/S in (-pi, pi]."""
     return float(np.angle(crossing.T * crossing.S.conjugate()))
 

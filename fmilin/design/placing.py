@@ -153,7 +153,7 @@ def place_modes(
     wanted = [(g, i) for g in goals for i in _meant(g, start.eigenvalues())]
     if not wanted:
         raise UsageError("There is no goal, or no mode: give fl.design.ModeGoal(near=..., damping=...) or several.")
-    search = _Search(varied, start, wanted)
+    search = _PlacementSearch(varied, start, wanted)
     q = search.run()
     linear = linearize_as(*varied.at(varied.values(q)), request)
     after = linear.eigenvalues()[_matched(search.followed(q)[1], linear.eigenvalues())]
@@ -194,7 +194,7 @@ def _matched(predicted: Complex, values: Complex) -> NDArray[np.intp]:
     return np.asarray(linear_sum_assignment(np.abs(predicted[:, None] - values))[1])
 
 
-class _Search:
+class _PlacementSearch:
     """The optimization, and the eigenvalues on its way: q, values (P,) at their places, slopes (P, parameters) by q."""
 
     def __init__(self, varied: VariedModel, start: LinearModel, wanted: Sequence[tuple[ModeGoal, int]]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from fmilin.composition.linear_member import LinearLaw, linear_from_control
 from fmilin.design.estimation.estimator import Estimator
-from fmilin.design.hidden_modes import System, find_hidden_modes, right_direction, sampled_errors
+from fmilin.design.hidden_modes import UncertainPair, find_hidden_modes, right_direction, sampled_errors
 from fmilin.design.kalman import KalmanFilter
 from fmilin.design.laws import Savable, linear_law
 from fmilin.diagnostics import Remark
@@ -313,7 +313,7 @@ def _require_honest_stability(
     """
     B, rows = sampled.B[:, list(columns)], list(columns)
     A_error, B_error = sampled_errors(linear, sampled.sample_time)
-    system = System(sampled.A, sampled.C, A_error, np.zeros_like(sampled.C), sampled=True)
+    system = UncertainPair(sampled.A, sampled.C, A_error, np.zeros_like(sampled.C), sampled=True)
     for mode in find_hidden_modes(system.transpose(B, B_error[:, rows])):
         named = right_direction(sampled.A, mode)
         left, right = np.abs(mode.direction), np.abs(named.direction)

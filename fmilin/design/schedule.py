@@ -22,7 +22,7 @@ from fmilin.design import schedule_check
 from fmilin.design.kalman import KalmanFilter
 from fmilin.design.laws import Savable, linear_law, with_states
 from fmilin.design.regulators import FunctionRegulator
-from fmilin.design.schedule_check import Parts, ScheduleReport, ScheduleTable, ScheduleVerdict
+from fmilin.design.schedule_check import ScheduleReport, ScheduleTable, ScheduleVerdict, TableLayout
 from fmilin.design.schedule_turns import unwrap_angles
 from fmilin.errors import FmilinError, NumericalError, UnknownNameError, UsageError
 from fmilin.families.family import LinearFamily
@@ -60,7 +60,7 @@ class Schedule(TableRepr, Savable):
         self,
         family: LinearFamily,
         table: ScheduleTable,
-        parts: Parts,
+        parts: TableLayout,
         names: tuple[Signals, Signals, Signals],
         *,
         form: Form,
@@ -346,7 +346,7 @@ class _Design:
         shapes: dict[str, tuple[int, ...]] = {"K": (k, P), "u0": (k,), "y0": (P,)}
         if estimator is not None:
             shapes |= {"L": (P, m), "C": (m, P), "m0": (m,)}
-        self.parts = Parts(shapes | {"A": (P, P), "B": (P, k), "f": (P,)})
+        self.parts = TableLayout(shapes | {"A": (P, P), "B": (P, k), "f": (P,)})
         self.width = sum(int(np.prod(shape)) for shape in self.parts.shapes.values())
 
     def row(self, number: int) -> FloatArray | str:

@@ -31,7 +31,7 @@ from fmilin.support.table_repr import Sheet, TableRepr
 
 
 @dataclass(frozen=True)
-class Parts:
+class TableLayout:
     """Where each quantity stands in a row of the table, and its shape, in their order."""
 
     shapes: Mapping[str, tuple[int, ...]]

@@ -9,7 +9,7 @@ from fmilin.composition.connect import sampled_loop
 from fmilin.composition.declaration import NO_CHANGE, Link, qualified, split
 from fmilin.composition.linear_member import HeldMember, SampledMember
 from fmilin.composition.system import ConnectedModel, SystemDeclaration
-from fmilin.discovery.channel import Channel, moves, reached, without_errors
+from fmilin.discovery.channel import ExplainedChannel, moves, reached, without_errors
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.linear_model.no_response import PUSHES
 from fmilin.model.interface import SecondOrderForm
@@ -23,7 +23,7 @@ MOST_PARAMETERS = 40  # that are changed one by one
 MOST_WIRES = 60  # tried between members that nothing joins
 
 
-def held(channel: Channel) -> Answer | None:
+def held(channel: ExplainedChannel) -> Answer | None:
     """Members of a system that hold their outputs from sample to sample."""
     model = channel.model
     if not isinstance(model, ConnectedModel):
@@ -46,7 +46,7 @@ def held(channel: Channel) -> Answer | None:
     return "held", names, text, True
 
 
-def swallowed(channel: Channel) -> Answer | None:
+def swallowed(channel: ExplainedChannel) -> Answer | None:
     """Limits, dead zones and friction: small pushes of the input move nothing at all, larger ones do."""
     model, j = channel.model, channel.model.inputs.index_of(channel.input)
     size = float(model.inputs.scales(channel.point.inputs)[j])
@@ -71,7 +71,7 @@ def swallowed(channel: Channel) -> Answer | None:
     return "dead zone", (channel.input,), text, True
 
 
-def _seen(channel: Channel, by: float) -> FloatArray | None:
+def _seen(channel: ExplainedChannel, by: float) -> FloatArray | None:
     model, inputs = channel.model, channel.point.inputs.copy()
     inputs[model.inputs.index_of(channel.input)] += by
     try:
@@ -85,7 +85,7 @@ def _differs(one: FloatArray | None, other: FloatArray) -> bool:
     return one is not None and not np.array_equal(one, other, equal_nan=True)
 
 
-def symmetric(channel: Channel) -> Answer | None:
+def symmetric(channel: ExplainedChannel) -> Answer | None:
     """Paths that cancel: what the input moves is odd, what the output sees is even."""
     linear = channel.linear()
     if linear is None:
@@ -111,7 +111,7 @@ def symmetric(channel: Channel) -> Answer | None:
     return "symmetry", tuple(dict.fromkeys((*adds, *breaking))), text, bool(breaking)
 
 
-def zero_parameters(channel: Channel) -> Answer | None:
+def zero_parameters(channel: ExplainedChannel) -> Answer | None:
     """Parameters that are zero."""
     zeros = [name for name, value in channel.model.parameters.items() if value == 0.0]
 
@@ -128,7 +128,7 @@ def zero_parameters(channel: Channel) -> Answer | None:
     return "parameter", needed, text, True
 
 
-def cancelling(channel: Channel) -> Answer | None:
+def cancelling(channel: ExplainedChannel) -> Answer | None:
     """Parameters with values at which the gain of a path is zero, such as a and b in ``(a - b) u`` where they agree."""
     model = channel.model
     values = _generic_values(channel)
@@ -153,7 +153,7 @@ def cancelling(channel: Channel) -> Answer | None:
     return "parameter", needed, text, True
 
 
-def _generic_values(channel: Channel) -> dict[str, float]:
+def _generic_values(channel: ExplainedChannel) -> dict[str, float]:
     """Return other values of all parameters, each changed by another part, so that nothing cancels by chance."""
     return {
         name: value * (1.1 + 0.037 * (i % 11)) if value else 1.0 + 0.1 * (i % 7)
@@ -161,7 +161,7 @@ def _generic_values(channel: Channel) -> dict[str, float]:
     }
 
 
-def vanishing(channel: Channel) -> Answer | None:
+def vanishing(channel: ExplainedChannel) -> Answer | None:
     """Look for a factor that is zero at the point: states, other inputs, the time."""
     model, point = channel.model, channel.point
     x, u = model.states.scales(point.states), model.inputs.scales(point.inputs)
@@ -189,7 +189,7 @@ def vanishing(channel: Channel) -> Answer | None:
     return None
 
 
-def together(channel: Channel) -> Answer | None:
+def together(channel: ExplainedChannel) -> Answer | None:
     """Look for factors that are zero at the point beside parameters that are zero or cancel, too."""
     values = _generic_values(channel)
     zeros = [name for name, value in channel.model.parameters.items() if value == 0.0]
@@ -215,7 +215,7 @@ def together(channel: Channel) -> Answer | None:
     return kind, (*needed, *culprits), text, confirmed
 
 
-def constrained(channel: Channel) -> Answer | None:
+def constrained(channel: ExplainedChannel) -> Answer | None:
     """Look for constraints without which the input would move the output."""
     model, point = channel.model, channel.point
     if not len(model.constraints):
@@ -258,7 +258,7 @@ def _released(form: SecondOrderForm, rows: Sequence[int]) -> tuple[FloatArray, F
     return A, B, seen[:, : 2 * n][:, order], seen[:, 2 * n :]
 
 
-def unconnected(channel: Channel) -> Answer:
+def unconnected(channel: ExplainedChannel) -> Answer:
     """No path at all: in a system the wire that is missing, else what is reached and what is seen."""
     if isinstance(channel.model, ConnectedModel) and (answer := _missing_wire(channel, channel.model)) is not None:
         return answer
@@ -283,7 +283,7 @@ def unconnected(channel: Channel) -> Answer:
     return "no path", tuple(dict.fromkeys((*moved, *sees))), text, True
 
 
-def _missing_wire(channel: Channel, model: ConnectedModel) -> Answer | None:
+def _missing_wire(channel: ExplainedChannel, model: ConnectedModel) -> Answer | None:
     d = model.declaration
     ends = {
         target[0] for i in model._chosen if d.feeds[i].signal.name == channel.input for target, _ in d.feeds[i].targets
@@ -321,7 +321,7 @@ def _without(d: SystemDeclaration, target: tuple[str, str]) -> SystemDeclaration
     return replace(d, feeds=[f for _, f in left], chosen=chosen)
 
 
-def _answers_with(channel: Channel, model: ConnectedModel, declaration: SystemDeclaration) -> bool:
+def _answers_with(channel: ExplainedChannel, model: ConnectedModel, declaration: SystemDeclaration) -> bool:
     try:
         joined = type(model)(declaration, owner=False)
         return channel.answers(joined, replace(channel.point, inputs=joined.start.inputs))
@@ -369,7 +369,7 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown) or "nothing"
 
 
-Cause = Callable[[Channel], Answer | None]
+Cause = Callable[[ExplainedChannel], Answer | None]
 CAUSES: tuple[Cause, ...] = (
     held, swallowed, symmetric, zero_parameters, cancelling, vanishing, together, constrained, unconnected,
 )  # fmt: skip

@@ -21,7 +21,7 @@ Matrices = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True)
-class Channel:
+class ExplainedChannel:
     """The question whether an input moves an output."""
 
     model: Model

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Unpack
 
 from fmilin.discovery.causes import CAUSES
-from fmilin.discovery.channel import Channel, moves, without_errors
+from fmilin.discovery.channel import ExplainedChannel, moves, without_errors
 from fmilin.errors import UsageError
 from fmilin.linearization.procedure import linearize_as
 from fmilin.linearization.request import Request
@@ -90,7 +90,7 @@ def explain(
     model.inputs.index_of(input, f"an input of '{model.info.name}'")
     model.with_interface(None, [output])  # refuses what is unknown
     request = _request("explain", linearization, options)
-    return _explained(Channel(model, point, input, output, request))
+    return _explained(ExplainedChannel(model, point, input, output, request))
 
 
 def _request(function: str, linearization: Linearization | None, options: Mapping[str, object]) -> Request:
@@ -134,18 +134,18 @@ def explain_zeros(
     return tuple(_explained(channel) for channel in _zero_channels(model, point, request))
 
 
-def _zero_channels(model: Model, point: OperatingPoint, request: Request) -> Iterator[Channel]:
+def _zero_channels(model: Model, point: OperatingPoint, request: Request) -> Iterator[ExplainedChannel]:
     linear = without_errors(linearize_as(model, point, request))
     A, B, C, D = linear.A, linear.B, linear.C, linear.D
     inputs, outputs = model.inputs.names, model.outputs.names
     dead = [j for j in range(len(inputs)) if not moves((A, B[:, [j]], C, D[:, [j]]))]
-    yield from (Channel(model, point, inputs[j], outputs[0], request) for j in dead)
+    yield from (ExplainedChannel(model, point, inputs[j], outputs[0], request) for j in dead)
     for i, name in enumerate(outputs):
         if not moves((A, B, C[[i]], D[[i]])) and not (i == 0 and 0 in dead):
-            yield Channel(model, point, inputs[0], name, request)
+            yield ExplainedChannel(model, point, inputs[0], name, request)
 
 
-def _explained(channel: Channel) -> Explanation:
+def _explained(channel: ExplainedChannel) -> Explanation:
     about = Explanation(channel.input, channel.output, "not zero", (), "It is not zero at this point.", confirmed=True)
     if channel.answers():
         return about

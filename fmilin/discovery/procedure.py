@@ -15,10 +15,10 @@ from fmilin.discovery.library import first_library, further_libraries, linear_li
 from fmilin.discovery.phases import find_phase_relations
 from fmilin.discovery.result import Discovery, Finding, KeptOut
 from fmilin.discovery.sampler import Sampler, Stopped
-from fmilin.discovery.search import Rejected, Search
+from fmilin.discovery.search import ConstraintSearch, Rejected
 from fmilin.discovery.states import StateKinds, find_driven_positions, state_kinds
 from fmilin.discovery.tangent import linearize_on_tangent
-from fmilin.discovery.verification import Residuals, Verification
+from fmilin.discovery.verification import InvariantResiduals, InvariantVerification
 from fmilin.errors import FmilinError
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import one_at_a_time
@@ -42,7 +42,7 @@ class Selected:
     order: int  # states that are independent then
 
 
-def chosen(search: Search) -> Selected:
+def chosen(search: ConstraintSearch) -> Selected:
     """Return the constraints to declare; what is open and belongs to no position is kept out, of ``search`` too."""
     sizes, x0 = search.sampler.sizes, search.sampler.point.states
     positions = _positions(search)
@@ -72,7 +72,7 @@ def chosen(search: Search) -> Selected:
     return Selected(constraints, manifold, len(sizes) - rank)
 
 
-def _positions(search: Search) -> list[Invariant]:
+def _positions(search: ConstraintSearch) -> list[Invariant]:
     """Return the shortest constraints of positions that are independent, at the point itself where any are."""
     sizes, x0 = search.sampler.sizes, search.sampler.point.states[None]
     nearby = search.sampler.states(5)
@@ -95,7 +95,7 @@ def _gradients(invariants: Sequence[Invariant], x: FloatArray) -> FloatArray:
     return np.array([h.gradients(x[None])[0] for h in invariants]).reshape(-1, len(x))
 
 
-def _rate_gradients(search: Search, positions: Sequence[Invariant], x: FloatArray) -> FloatArray:
+def _rate_gradients(search: ConstraintSearch, positions: Sequence[Invariant], x: FloatArray) -> FloatArray:
     """Return the gradients of the rates of ``positions`` at x (N,), by differences, one row each."""
     if not positions:
         return np.empty((0, len(x)))
@@ -109,13 +109,13 @@ def _rate_gradients(search: Search, positions: Sequence[Invariant], x: FloatArra
     return np.asarray(np.nan_to_num(change / (2 * STEP * search.sampler.sizes)))
 
 
-def _tolerance(search: Search) -> float:
+def _tolerance(search: ConstraintSearch) -> float:
     """Return what counts as nothing where gradients of rates are differences of noisy ones."""
     return max(10 * INDEPENDENT, 10 * search.sampler.noise / STEP)
 
 
 def _follow(
-    search: Search, h: Invariant, held: Sequence[Invariant], rates: Sequence[FloatArray], points: FloatArray
+    search: ConstraintSearch, h: Invariant, held: Sequence[Invariant], rates: Sequence[FloatArray], points: FloatArray
 ) -> bool:
     """Whether h is zero wherever ``held`` (positions' constraints, norms) and the positions' rates are."""
     sizes = search.sampler.sizes
@@ -208,7 +208,7 @@ def discover(
     def text(h: Invariant) -> str:
         return h.written(numbers).text(names, numbers)
 
-    search = Search(sampler, kinds, lambda h: progress(f"Found: {text(h)} = 0"))
+    search = ConstraintSearch(sampler, kinds, lambda h: progress(f"Found: {text(h)} = 0"))
     try:
         least_order, skipped = _searched(search, progress)
         remarks: tuple[Remark, ...] = ()
@@ -238,7 +238,7 @@ def discover(
     )
 
 
-def _searched(search: Search, progress: Callable[[str], None]) -> tuple[int | None, int]:
+def _searched(search: ConstraintSearch, progress: Callable[[str], None]) -> tuple[int | None, int]:
     """Look through all libraries; return the order that numbers tell, and how many groups were too large to begin."""
     kinds, count = search.kinds, len(search.sampler.sizes)
     moving = set(range(count)) - kinds.constant
@@ -265,13 +265,13 @@ def _searched(search: Search, progress: Callable[[str], None]) -> tuple[int | No
     return least_order, skipped
 
 
-def _verified(search: Search, numbers: Numbers) -> tuple[Selected, list[Residuals]]:
+def _verified(search: ConstraintSearch, numbers: Numbers) -> tuple[Selected, list[InvariantResiduals]]:
     """Return the constraints that hold as they are written where no sample was, and their residuals."""
     sampler = search.sampler
     least = max(INVARIANT, ACCURACY_OF_NOISE * sampler.noise)
     while True:
         selected = chosen(search)
-        verification = Verification(sampler, selected.manifold)
+        verification = InvariantVerification(sampler, selected.manifold)
         declared = [h for h, _ in selected.constraints]
         implied = [h for h in selected.manifold if not any(h is d for d in declared)]
         residuals = [verification.of(h.written(numbers)) for h in declared]

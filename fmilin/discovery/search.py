@@ -131,7 +131,7 @@ class Rejected:
 
 
 @dataclass
-class Search:
+class ConstraintSearch:
     """What was found so far."""
 
     sampler: Sampler

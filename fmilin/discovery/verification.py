@@ -24,7 +24,7 @@ LATER = 0.7
 TINY = 1e-300
 
 
-class Residuals(NamedTuple):
+class InvariantResiduals(NamedTuple):
     """The largest h along a motion, H f and H f_u, relative to their terms; NaN where nothing could show them."""
 
     value: float
@@ -32,7 +32,7 @@ class Residuals(NamedTuple):
     along_inputs: float
 
 
-class Verification:
+class InvariantVerification:
     """Consistent points that no search has seen, and a short motion with inputs that jump."""
 
     def __init__(self, sampler: Sampler, manifold: Sequence[Invariant]) -> None:
@@ -45,17 +45,17 @@ class Verification:
         self._x, self._f, self._excited = self._x[fine], self._f[fine], self._excited[fine]
         self._motion = self._moved(manifold)
 
-    def of(self, h: Invariant) -> Residuals:
+    def of(self, h: Invariant) -> InvariantResiduals:
         """Return how well h is kept."""
         if not len(self._x):
-            return Residuals(np.nan, np.nan, np.nan)
+            return InvariantResiduals(np.nan, np.nan, np.nan)
         size = np.maximum(h.size(self._motion), h.size(self._motion).max(initial=TINY))
         value = float((np.abs(h.values(self._motion)) / size).max())
         change = self._sampler.changed(self._excited, self._f)
         moved = change.any(axis=1)
         noise = self._sampler.noise_of(self._f[moved])
         through = h.rates(self._x[moved], change[moved], noise) if moved.any() else np.full(1, 0.0)
-        return Residuals(value, float(h.rates(self._x, self._f).max()), float(through.max()))
+        return InvariantResiduals(value, float(h.rates(self._x, self._f).max()), float(through.max()))
 
     def _moved(self, manifold: Sequence[Invariant]) -> FloatArray:
         """Return the states of a short motion from the point, by Runge's and Kutta's rule."""
@@ -85,21 +85,21 @@ UNIT = 1e-9  # distance from 1 of the norm of a unit vector
 
 
 @dataclass(frozen=True)
-class Verdict:
+class InvariantVerdict:
     """What an invariant is taken for."""
 
     kind: Kind  # ``"open"``: a constraint if positions follow from it
     reason: str = ""  # what a conserved quantity looks like
 
 
-CONSTRAINT, OPEN = Verdict("constraint"), Verdict("open")
+CONSTRAINT, OPEN = InvariantVerdict("constraint"), InvariantVerdict("open")
 
 
-def _conserved(reason: str) -> Verdict:
-    return Verdict("conserved", reason)
+def _conserved(reason: str) -> InvariantVerdict:
+    return InvariantVerdict("conserved", reason)
 
 
-def judged(h: Invariant, kinds: StateKinds, sampler: Sampler) -> Verdict:  # noqa: PLR0911 - one case for each kind
+def judged(h: Invariant, kinds: StateKinds, sampler: Sampler) -> InvariantVerdict:  # noqa: PLR0911 - one case for each kind
     """Judge a function h with h' = 0 for all states and all inputs; ``h`` has its level at the point."""
     if _is_tied_at_start(h, kinds, sampler):
         return OPEN
@@ -145,7 +145,7 @@ def _is_tied_at_start(h: Invariant, kinds: StateKinds, sampler: Sampler) -> bool
     return bool(terms.min() > HELD_AT_START * sampler.sizes.max())
 
 
-def _of_positions(h: Invariant, kinds: StateKinds) -> Verdict:
+def _of_positions(h: Invariant, kinds: StateKinds) -> InvariantVerdict:
     if not h.is_linear:
         return CONSTRAINT
     if h.coefficients.min() * h.coefficients.max() > 0 and not h.states & kinds.driven:
@@ -153,7 +153,7 @@ def _of_positions(h: Invariant, kinds: StateKinds) -> Verdict:
     return CONSTRAINT
 
 
-def _of_speeds(h: Invariant, kinds: StateKinds, sampler: Sampler) -> Verdict:
+def _of_speeds(h: Invariant, kinds: StateKinds, sampler: Sampler) -> InvariantVerdict:
     x0 = sampler.point.states[None]
     terms = np.abs(h.library.values(x0)[0] * h.coefficients)
     size = np.abs(h.library.values(x0 + sampler.reach)[0] * h.coefficients).max()

@@ -138,7 +138,7 @@ class Slider:
 
 
 @dataclass(frozen=True)
-class Choice:
+class PageChoice:
     """What was chosen on the page: values that differ from the start, and coordinates."""
 
     values: Mapping[str, float]
@@ -147,15 +147,15 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Subject:
+class ExploredModel:
     """What is explored."""
 
     title: str
     start: LinearModel
     sliders: Sequence[Slider]
     coordinates: Sequence[str]  # states among which coordinates may be chosen
-    answer: Callable[[Choice], LinearModel]
-    line: Callable[[Choice, str], str]  # the command that does the same, and writes a file with such a suffix
+    answer: Callable[[PageChoice], LinearModel]
+    line: Callable[[PageChoice, str], str]  # the command that does the same, and writes a file with such a suffix
     mechanism: Any = None  # the model where it is one, which is drawn
 
 
@@ -165,10 +165,10 @@ class _Bar(ui.slider):
     LOOPBACK = False
 
 
-class Page:
+class ExplorePage:
     """One visitor's page."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: ExploredModel) -> None:
         self._subject, self._linear = subject, subject.start
         self._kept: LinearModel | None = None
         self._values: dict[str, float] = {}
@@ -261,11 +261,11 @@ class Page:
         await self._ask()
 
     @property
-    def _choice(self) -> Choice:
+    def _choice(self) -> PageChoice:
         subject = self._subject
         chosen = self._coordinates.value if subject.coordinates else ()
         kinds = {s.kind for s in subject.sliders if s.name in self._values}
-        return Choice(dict(self._values), tuple(chosen), bool(subject.coordinates) and "parameter" in kinds)
+        return PageChoice(dict(self._values), tuple(chosen), bool(subject.coordinates) and "parameter" in kinds)
 
     async def _ask(self) -> None:
         """Have the present choice answered; what is chosen meanwhile is answered next, what lies between is not."""

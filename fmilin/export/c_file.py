@@ -40,7 +40,7 @@ _ROUND = (1.0, 2.0, 5.0)  # digits of sample times that are chosen here
 
 
 @dataclass(frozen=True)
-class Limits:
+class OutputLimits:
     """What lies behind a regulator's outputs."""
 
     lower: FloatArray  # shape (ny,)
@@ -48,7 +48,7 @@ class Limits:
     back: FloatArray  # F, shape (P, ny)
 
 
-def limits_of(linear: LinearModel, limits: Bounds, back: FloatArray) -> Limits:
+def limits_of(linear: LinearModel, limits: Bounds, back: FloatArray) -> OutputLimits:
     """Return limits of outputs, by name and in absolute values, as arrays; refuse what is none."""
     largest = float(np.finfo(np.float32).max)  # stands for infinity, in both precisions
     lower, upper = np.full(len(linear.outputs), -largest), np.full(len(linear.outputs), largest)
@@ -57,10 +57,10 @@ def limits_of(linear: LinearModel, limits: Bounds, back: FloatArray) -> Limits:
             raise UnknownNameError.among(name, linear.outputs.names, "an input that the regulator drives")
         k = linear.outputs.index_of(name)
         lower[k], upper[k] = max(least, -largest), min(most, largest)
-    return Limits(lower, upper, back)
+    return OutputLimits(lower, upper, back)
 
 
-def dumps(linear: LinearModel, writing: Writing, limits: Limits | None = None) -> bytes:
+def dumps(linear: LinearModel, writing: Writing, limits: OutputLimits | None = None) -> bytes:
     """Return the file's content; a continuous model is sampled first, its inputs held."""
     require_writable(linear)  # before eigenvalues, which choose the sample time and which NaN has none of
     return component(linear, writing, limits).text().encode("ascii")
@@ -96,7 +96,7 @@ def save_law(
 
 
 def component(
-    linear: LinearModel, writing: Writing, limits: Limits | None = None, angles: MeasuredAngles | None = None
+    linear: LinearModel, writing: Writing, limits: OutputLimits | None = None, angles: MeasuredAngles | None = None
 ) -> c99.CComponent:
     """Return the parts of the file; ``angles`` are the inputs of a sampled law that are taken modulo their turns."""
     if angles is None and linear.sample_time > 0 and not writing.deviation:
@@ -191,7 +191,7 @@ def _sample_time(linear: LinearModel) -> float:
     return float(f"{max(d for d in _ROUND if d * power <= wanted or d == 1.0) * power:.0e}")
 
 
-def _step(linear: LinearModel, limits: Limits | None, angles: MeasuredAngles | None) -> str:
+def _step(linear: LinearModel, limits: OutputLimits | None, angles: MeasuredAngles | None) -> str:
     (P, nu), ny = linear.B.shape, len(linear.C)
     told = limits is not None and bool(limits.back.any())
     n_angles = 0 if angles is None else len(angles.turns)

@@ -19,7 +19,7 @@ from fmilin.errors import FmilinError, ModelError, UsageError
 from fmilin.export.archives import finite_array, real_array
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.descriptor import Derivative, Descriptor, LazyDescriptor, MatrixErrors
-from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearizationMethod, LinearizationPoint, LinearModel
 from fmilin.linear_model.no_response import assess_stability
 from fmilin.model.interface import ModelInfo
 from fmilin.numerics.eigenvalue_errors import estimate_eigenvalues
@@ -199,9 +199,9 @@ def _linear_model(document: Mapping[str, Any]) -> LinearModel:
         **groups,
         f0=_array(document, "f0", (sizes["states"],)),
         y0=_array(document, "y0", (sizes["states"],)),
-        point=Point(_float(point["time"]), **values),
+        point=LinearizationPoint(_float(point["time"]), **values),
         accuracy=Accuracy(**{f.name: _float(document["accuracy"][f.name]) for f in fields(Accuracy)}),
-        method=Method(*(kind(method[name]) for name, kind in METHOD.items())),
+        method=LinearizationMethod(*(kind(method[name]) for name, kind in METHOD.items())),
         model=ModelInfo(**{f.name: str(model[f.name]) for f in fields(ModelInfo)}),
         warnings=tuple(Remark(str(w["kind"]), str(w["message"]), is_read=True) for w in document["warnings"]),
         sample_time=sample_time,

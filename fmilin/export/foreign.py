@@ -20,7 +20,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, ModelError, UsageError
 from fmilin.export.archives import finite_array
 from fmilin.export.document import require_writable
-from fmilin.linear_model.model import Accuracy, LinearModel, Method, Point
+from fmilin.linear_model.model import Accuracy, LinearizationMethod, LinearizationPoint, LinearModel
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signal, Signals
 
@@ -71,19 +71,19 @@ def _of_dslin(ABCD: FloatArray, nx: FloatArray, names: list[str], origin: str) -
     states, inputs, outputs = (Signals(part) for part in (names[:n], names[n : n + n_u], names[n + n_u :]))
     text = "The file has no operating point: all values are deviations, and the accuracy is unknown."
     matrices = ABCD[:n, :n].copy(), ABCD[:n, n:].copy(), ABCD[n:, :n].copy(), ABCD[n:, n:].copy()
-    point = Point(0.0, *(dict.fromkeys(group.names, 0.0) for group in (states, inputs, outputs)))
+    point = LinearizationPoint(0.0, *(dict.fromkeys(group.names, 0.0) for group in (states, inputs, outputs)))
     info = ModelInfo(PurePath(origin).name.removesuffix(".mat"))
     return _unreduced((*matrices, np.zeros(n), np.zeros(n)), (states, inputs, outputs), point, info, text)
 
 
 def _unreduced(
-    arrays: Sequence[FloatArray], groups: Sequence[Signals], point: Point, info: ModelInfo, text: str
+    arrays: Sequence[FloatArray], groups: Sequence[Signals], point: LinearizationPoint, info: ModelInfo, text: str
 ) -> LinearModel:
     """Return a linear model (A, B, C, D, f0, y0) of independent states, of whose accuracy nothing is known."""
     (A, B, C, D, f0, y0), (states, inputs, outputs) = arrays, groups
     return LinearModel(
         A, B, C, D, np.eye(len(states)), f0, states, states, inputs, outputs, y0, point,
-        Accuracy(*[float("nan")] * 8), Method("unknown", "unknown", 0), info, (Remark("point", text),),
+        Accuracy(*[float("nan")] * 8), LinearizationMethod("unknown", "unknown", 0), info, (Remark("point", text),),
     )  # fmt: skip
 
 
@@ -195,7 +195,7 @@ def _of_lin(lines: Sequence[str], origin: str) -> LinearModel:
         parameters["wind_speed"] = float(wind)
     digits = "The file has the digits that OpenFAST was told to write (OutFmt); nothing is known of their accuracy."
     time = float(_header(lines, "Simulation time"))
-    point = Point(time, at["states"], at["inputs"], at["outputs"], parameters)
+    point = LinearizationPoint(time, at["states"], at["inputs"], at["outputs"], parameters)
     info = ModelInfo(PurePath(origin).name.removesuffix(".lin"), tool=TOOL)
     return _unreduced((*matrices, values["rates"], values["states"]), [*by_group.values()], point, info, digits)
 

@@ -13,7 +13,7 @@ from fmilin.composition.declaration import Connection, split
 from fmilin.composition.linear_member import linear_from_control
 from fmilin.errors import ModelError, UnknownNameError, UsageError
 from fmilin.fmi.read.archive import read_description
-from fmilin.fmi.read.description import Description, Variable
+from fmilin.fmi.read.description import ModelDescription, Variable
 from fmilin.fmi.read.model import FmuModel
 from fmilin.fmi.write.description import BaseUnit, base_unit
 from fmilin.fmi.write.fmu import archive_bytes, build_fmu, identifier_like
@@ -129,7 +129,7 @@ def _fmu(member: str, source: Any, folder: Path) -> Path:
 class _Wiring:
     """Connectors and connections, checked against what the FMUs describe."""
 
-    def __init__(self, descriptions: Mapping[str, Description]) -> None:
+    def __init__(self, descriptions: Mapping[str, ModelDescription]) -> None:
         self._descriptions = descriptions
         self._used: dict[str, dict[str, Variable]] = {member: {} for member in descriptions}
         self._fed: dict[tuple[str, str], str] = {}

@@ -10,7 +10,14 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
-from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point, relative_error
+from fmilin.linear_model.model import (
+    Accuracy,
+    EntryErrors,
+    LinearizationMethod,
+    LinearizationPoint,
+    LinearModel,
+    relative_error,
+)
 from fmilin.model.interface import Model, ModelInfo, OperatingPoint
 from fmilin.signals import FloatArray, Signals
 
@@ -35,7 +42,7 @@ class IndependentCoordinates:
     y0: FloatArray  # shape (P,)
     T: FloatArray  # shape (N, P)
     T_error: FloatArray  # shape (N, P)
-    kind: str  # as in :class:`~fmilin.linear_model.model.Method`
+    kind: str  # as in :class:`~fmilin.linear_model.model.LinearizationMethod`
     condition_number: float = 1.0
     residual: float = 0.0
     T_u: FloatArray | None = None  # (N, nu), None: zeros
@@ -67,7 +74,7 @@ def built(
     interface: Model | Named,
     coordinates: IndependentCoordinates,
     slopes: Slopes,
-    point: Point,
+    point: LinearizationPoint,
     method: tuple[str, int, int],
     remarks: Sequence[Remark] = (),
     *,
@@ -94,7 +101,7 @@ def built(
         y0=coordinates.y0,
         point=point,
         accuracy=accuracy,
-        method=Method(derivatives, coordinates.kind, evaluations, products),
+        method=LinearizationMethod(derivatives, coordinates.kind, evaluations, products),
         model=interface.info,
         warnings=tuple(remarks),
         sample_time=sample_time,
@@ -117,9 +124,9 @@ def with_errors(linear: LinearModel, errors: EntryErrors, *remarks: Remark) -> L
     return replace(linear, errors=errors, accuracy=accuracy, warnings=(*linear.warnings, *remarks))
 
 
-def point_of(model: Model, point: OperatingPoint, outputs: FloatArray | None) -> Point:
+def point_of(model: Model, point: OperatingPoint, outputs: FloatArray | None) -> LinearizationPoint:
     """Return a point by the names of a model's signals; without outputs where these are not determined."""
-    return Point(
+    return LinearizationPoint(
         time=point.time,
         states=dict(zip(model.states.names, point.states.tolist(), strict=True)),
         inputs=dict(zip(model.inputs.names, point.inputs.tolist(), strict=True)),

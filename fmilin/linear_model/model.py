@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Point(TableRepr):
+class LinearizationPoint(TableRepr):
     """The operating point that the model really held, read back from it, by name and in the model's units."""
 
     _attributes = ".states, .inputs, .outputs, .parameters"
@@ -75,7 +75,7 @@ class Accuracy:
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class LinearizationMethod:
     """How the numbers were made."""
 
     derivatives: str  # ``"exact"``, ``"differences"`` or ``"mixed"``
@@ -113,9 +113,9 @@ class LinearModel(TableRepr):
     inputs: Signals  #: nu of them
     outputs: Signals  #: ny of them
     y0: FloatArray  #: shape (P,); values of the coordinates at the point; ``u0``, ``g0`` are those of inputs, outputs
-    point: Point  #: where it holds
+    point: LinearizationPoint  #: where it holds
     accuracy: Accuracy  #: how far the numbers can be trusted
-    method: Method  #: how they were made
+    method: LinearizationMethod  #: how they were made
     model: ModelInfo  #: whose linear model it is
     warnings: tuple[Remark, ...] = ()  #: what a user should know
     #: 0 for a continuous model; in seconds otherwise, with ``y[k+1] = y0 + f0 + A (y[k] - y0) + B (u[k] - u0)``

@@ -41,7 +41,7 @@ EXACT_PEAK = 1e-9  # relative: a peak by which two ways may differ
 
 
 @dataclass(frozen=True)
-class Crossing:
+class CurveCrossing:
     """A point of the curve on a line; ``frequency`` in rad/s, infinite at the end of a continuous one."""
 
     frequency: float
@@ -195,18 +195,18 @@ class SensitivityCurve:
 
     # -- crossings -----------------------------------------------------------------------------------------------------
 
-    def find_real_points(self) -> list[Crossing]:
+    def find_real_points(self) -> list[CurveCrossing]:
         """Return where S, and so L, is real, both ends included."""
         return self._find_crossings(self.find_zeros(-1, 0.0), lambda T: T.imag, 0.0)
 
-    def find_unit_loops(self) -> list[Crossing]:
+    def find_unit_loops(self) -> list[CurveCrossing]:
         """Return where |L| = 1; an end only where it is on the line."""
         crossings = self._find_crossings(self.find_zeros(1, -1.0), lambda T: T.real + 0.5, 0.5)
         return [c for c in crossings if abs(c.S.real - 0.5) <= SIGNIFICANT * max(c.rounding, EPS)]
 
     def _find_crossings(
         self, candidates: FloatArray, distance: Callable[[ComplexArray], FloatArray], offset: float
-    ) -> list[Crossing]:
+    ) -> list[CurveCrossing]:
         from scipy.optimize import brentq
 
         grid = self.make_grid(candidates)
@@ -254,9 +254,9 @@ class SensitivityCurve:
     def _is_significant(self, value: float, angle: float) -> bool:
         return value > SIGNIFICANT * self.estimate_rounding(angle)
 
-    def _cross(self, angle: float) -> Crossing:
+    def _cross(self, angle: float) -> CurveCrossing:
         T = complex(self.system.D[0, 0]) if math.isinf(angle) else complex(self.evaluate(angle)[0, 0, 0])
-        return Crossing(self.to_frequency(angle), 1.0 + T, T, self.estimate_rounding(angle))
+        return CurveCrossing(self.to_frequency(angle), 1.0 + T, T, self.estimate_rounding(angle))
 
     # -- the disk ------------------------------------------------------------------------------------------------------
 

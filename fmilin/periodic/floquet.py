@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from fmilin.diagnostics import Remark
 from fmilin.periodic.fourier import ComplexArray, Interpolant, harmonics, with_upper_harmonics_mistaken
 from fmilin.periodic.transition import CONVERGED, condensed, factors, logarithms_of_multipliers, product
-from fmilin.periodic.verdict import Verdict, doubt_neutrality, judge_multipliers
+from fmilin.periodic.verdict import FloquetVerdict, doubt_neutrality, judge_multipliers
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
@@ -159,7 +159,9 @@ def floquet(periodic: Periodic, states: Signals, remarks: tuple[Remark, ...] = (
     )  # fmt: skip
 
 
-def _assign_errors(multipliers: ComplexArray, judged: Verdict, symmetric: Sequence[int], error: float) -> FloatArray:
+def _assign_errors(
+    multipliers: ComplexArray, judged: FloquetVerdict, symmetric: Sequence[int], error: float
+) -> FloatArray:
     """Return how far each multiplier may be off, shape (P,); ``error`` is that of those about 1 by upper harmonics.
 
     Multipliers of symmetries, ``symmetric``, were taken out of the matrix that was judged: they are 1 within ``error``.
@@ -219,7 +221,7 @@ def _returning(periodic: Periodic, few: FloatArray) -> dict[str, FloatArray]:
     return kept
 
 
-def _judge(periodic: Periodic, steps: FloatArray, logarithms: ComplexArray) -> Verdict:
+def _judge(periodic: Periodic, steps: FloatArray, logarithms: ComplexArray) -> FloquetVerdict:
     """Return the verdict on the multipliers, with all errors that are known."""
     few = condensed(steps)
     with np.errstate(over="ignore", invalid="ignore"):

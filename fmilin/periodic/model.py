@@ -20,7 +20,7 @@ from fmilin.families.grid import Grid
 from fmilin.families.multiblade import change_of
 from fmilin.formats import Holds
 from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
-from fmilin.linear_model.model import LinearModel, Point
+from fmilin.linear_model.model import LinearizationPoint, LinearModel
 from fmilin.model.interface import ModelInfo, OperatingPoint
 from fmilin.periodic.floquet import Floquet, Periodic, floquet, mismatch
 from fmilin.periodic.fourier import harmonic_matrix, harmonic_signals, turning
@@ -118,7 +118,7 @@ class PeriodicModel(TableRepr):
         )
         return built(
             Named(self.info, self.inputs, self.outputs), coordinates, Slopes(A, B, C, D, f0, *errors),
-            Point(point.time, x, u, {}, dict(point.parameters)), EXACT, (*self.remarks, *untested),
+            LinearizationPoint(point.time, x, u, {}, dict(point.parameters)), EXACT, (*self.remarks, *untested),
         )  # fmt: skip
 
     @kinds_checked
@@ -264,7 +264,7 @@ class PeriodicModel(TableRepr):
         size = float(np.abs(self.A).max(initial=0.0)) or 1.0
         slopes = Slopes.known_to(float(self.error.max(initial=0.0)) / size, matrices, np.zeros(order))
         x, u = (dict.fromkeys(group.names, 0.0) for group in (states, inputs))
-        where = Point(point.time, x, u, {}, dict(point.parameters))
+        where = LinearizationPoint(point.time, x, u, {}, dict(point.parameters))
         named = Named(self.info, inputs, outputs)
         untested = equilibrium_not_tested("the states are deviations from a periodic motion")
         return built(named, coordinates, slopes, where, EXACT, (*self.remarks, untested), sample_time=sample_time)

@@ -76,7 +76,7 @@ class PeriodicOrbit(TableRepr):
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class MotionSamples:
     """Samples of a motion, and the events between them."""
 
     times: FloatArray  # (K,)
@@ -90,7 +90,7 @@ class Motion:
         return OperatingPoint(float(self.times[k]), self.states[k].copy(), self.inputs[k].copy(), dict(self.parameters))
 
 
-def simulated(model: Model, start: OperatingPoint, times: FloatArray, run: RunRequest) -> Motion:
+def simulated(model: Model, start: OperatingPoint, times: FloatArray, run: RunRequest) -> MotionSamples:
     """Return the motion at some times (K,), equally spaced ones where a model brings its own solver."""
     if isinstance(model, Stepped):
         return _stepped(model, start, times, run)
@@ -98,10 +98,10 @@ def simulated(model: Model, start: OperatingPoint, times: FloatArray, run: RunRe
     if motion.times[-1] < times[-1]:
         raise NumericalError(f"The motion ends at t = {motion.times[-1]:.6g} s, before its period does.")
     rows = np.searchsorted(motion.times, times)  # at an event there are two more
-    return Motion(times, motion.states[rows], motion.inputs[rows], start.parameters, motion.events)
+    return MotionSamples(times, motion.states[rows], motion.inputs[rows], start.parameters, motion.events)
 
 
-def _stepped(model: Stepped, start: OperatingPoint, times: FloatArray, run: RunRequest) -> Motion:
+def _stepped(model: Stepped, start: OperatingPoint, times: FloatArray, run: RunRequest) -> MotionSamples:
     """Return the motion by a model's own steps, inputs held over each of them."""
     length, count = float(times[-1] - times[0]), len(times) - 1
     own = model.cadence.internal or model.cadence.step or length / count
@@ -111,7 +111,7 @@ def _stepped(model: Stepped, start: OperatingPoint, times: FloatArray, run: RunR
     course = input_course(signals, start.inputs, run.inputs).piece(start.time, start.time + length)
     u = np.array([course(times[0] + step * k) for k in range(count * parts + 1)])
     states = np.vstack((start.states, model.respond(start, u[:-1], step).states[parts - 1 :: parts]))
-    return Motion(times, states, u[::parts], start.parameters)
+    return MotionSamples(times, states, u[::parts], start.parameters)
 
 
 def require_between_events(events: Sequence[EventRecord], start: float, period: float) -> None:

@@ -22,7 +22,7 @@ BEYOND_DOUBT = 1e3  # a multiplier from which a motion is unstable, whatever the
 
 
 @dataclass(frozen=True)
-class Verdict:
+class FloquetVerdict:
     """What is known of the growth of deviations over a period."""
 
     stable: bool | None
@@ -35,7 +35,7 @@ class Verdict:
 
 def judge_multipliers(
     M: FloatArray, error: FloatArray, directions: Sequence[FloatArray], logarithms: ComplexArray
-) -> Verdict:
+) -> FloquetVerdict:
     """Return the verdict on a monodromy matrix M (P, P), in coordinates of comparable sizes.
 
     Parameters
@@ -52,25 +52,25 @@ def judge_multipliers(
         if largest > 0:
             growth = float(np.exp(min(largest, 700.0)))
             text = f"unstable: a deviation grows by the factor {growth:.6g} every period"
-            return Verdict(False, text, False, 0.0, 0.0)  # noqa: FBT003
-        return Verdict(None, "cannot be told: the monodromy matrix is not finite", None, np.inf, np.inf)
+            return FloquetVerdict(False, text, False, 0.0, 0.0)  # noqa: FBT003
+        return FloquetVerdict(None, "cannot be told: the monodromy matrix is not finite", None, np.inf, np.inf)
     path = _judge_path(M, error, directions)
     size = _size_of_errors(path, float(np.linalg.norm(M)))
     if path.stable is not True or not path.neutral:
-        return Verdict(path.stable, _text(path, len(M) - len(directions)), path.stable, *size, path)
+        return FloquetVerdict(path.stable, _text(path, len(M) - len(directions)), path.stable, *size, path)
     whole = judge_stability(M, error, sampled=True, structured=False)
     if directions and whole.defective:
         text = (
             f"{whole.text.replace('the number of steps', 'time')}; the path itself is neutral, neighbouring motions "
             "have other periods or drift along it"
         )
-        return Verdict(False, text, True, *size, path)  # noqa: FBT003
+        return FloquetVerdict(False, text, True, *size, path)  # noqa: FBT003
     if directions and whole.stable is None:
-        return Verdict(None, whole.text, True, *size, path)  # noqa: FBT003
-    return Verdict(True, _text(path, len(M) - len(directions)), True, *size, path)  # noqa: FBT003
+        return FloquetVerdict(None, whole.text, True, *size, path)  # noqa: FBT003
+    return FloquetVerdict(True, _text(path, len(M) - len(directions)), True, *size, path)  # noqa: FBT003
 
 
-def doubt_neutrality(verdict: Verdict) -> Verdict:
+def doubt_neutrality(verdict: FloquetVerdict) -> FloquetVerdict:
     """Return the verdict on a motion of a family: that neighbours stay neutral is known within the errors only."""
     if verdict.stable is not True:
         return verdict

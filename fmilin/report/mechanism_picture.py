@@ -70,7 +70,7 @@ def _row(figure: Figure, name: str, ratios: Sequence[float]) -> list[SubplotSpec
     return [grid[i] for i in range(len(ratios))]
 
 
-def named(motion: Motion) -> str:
+def named(motion: ModeShapes) -> str:
     """Return what eigenvalues a motion has, in words."""
     mode, real = motion.mode, motion.real
     if mode.is_oscillatory:
@@ -98,16 +98,16 @@ def positions_at(shapes: Shapes, values: Mapping[str, float], *, strict: bool) -
 
 
 @dataclass(frozen=True)
-class Motion:
+class ModeShapes:
     """A mode whose shape is that of the positions, and the real eigenvalues that share it: there and back."""
 
     mode: Mode
     real: tuple[float, ...]
 
 
-def moving(linear: LinearModel, shapes: Shapes) -> list[Motion]:
+def moving(linear: LinearModel, shapes: Shapes) -> list[ModeShapes]:
     """Return the modes that move something, those with the same shape once."""
-    motions: list[Motion] = []
+    motions: list[ModeShapes] = []
     positions = [linear.full_states.index_of(n) for n in shapes.system.tree.state_names[0]]
     for each in linear.modes():
         mode = replace(each, shape=each.shape[positions])
@@ -117,7 +117,7 @@ def moving(linear: LinearModel, shapes: Shapes) -> list[Motion]:
         alike = (m for m in motions if m.real and _alike(a, _real(m.mode.shape)))
         same = None if mode.is_oscillatory else next(alike, None)
         if same is None:
-            motions.append(Motion(mode, () if mode.is_oscillatory else (eigenvalue,)))
+            motions.append(ModeShapes(mode, () if mode.is_oscillatory else (eigenvalue,)))
         else:
             motions[motions.index(same)] = replace(same, real=(*same.real, eigenvalue))
     return motions
@@ -207,7 +207,7 @@ def mechanism_motion(
     return buffer.getvalue()
 
 
-def _swing_of_frames(shapes: Shapes, q: np.ndarray, motion: Motion) -> list[Posture]:
+def _swing_of_frames(shapes: Shapes, q: np.ndarray, motion: ModeShapes) -> list[Posture]:
     shape = motion.mode.shape
     shape = shape / shape[np.argmax(np.abs(shape))]
     angles = 2 * np.pi * np.arange(FRAMES) / FRAMES

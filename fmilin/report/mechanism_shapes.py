@@ -28,7 +28,7 @@ SEEN = ("position", "velocity", "acceleration", "accelerometer")
 
 
 @dataclass(frozen=True)
-class Shape:
+class BodyShape:
     """One body, or what belongs to it."""
 
     body: str
@@ -40,7 +40,7 @@ class Shape:
 class Posture:
     """Everything that is drawn of a mechanism, in m, seen from the ground."""
 
-    bodies: tuple[Shape, ...]
+    bodies: tuple[BodyShape, ...]
     tubes: tuple[Floats, ...]  # each (2, 3), outer halves of what slides in each other
     rails: tuple[Floats, ...]  # each (2, 3), directions along which something slides on the ground
     # pins, grounded, closing: (k, 3), joints between bodies, joints at the ground, and where loops were closed
@@ -103,7 +103,7 @@ class Shapes:
         closing = [self._at(X, loop.second, loop.second_placement.position) for loop in d.loops]
         lines = dict.fromkeys(((s.first, s.first_point), (s.second, s.second_point)) for s in self._lines)
         springs = [np.stack([self._at(X, *end) for end in ends]) for ends in lines]
-        bodies = tuple(Shape(body, self._body(X, body)) for body, points in self.attached.items() if points)
+        bodies = tuple(BodyShape(body, self._body(X, body)) for body, points in self.attached.items() if points)
         others = _stacked([*(point for shape in bodies for point in shape.points), *pins, *grounded])
         return Posture(
             bodies=bodies,

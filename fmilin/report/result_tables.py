@@ -10,7 +10,7 @@ import numpy as np
 
 from fmilin.discovery.result import Discovery
 from fmilin.linear_model.measured_angles import describe_wrapped
-from fmilin.linear_model.model import Point
+from fmilin.linear_model.model import LinearizationPoint
 from fmilin.linear_model.modes import cluster_modes
 from fmilin.model.interface import OperatingPoint
 from fmilin.models.mechanism.description import MechanismDescription
@@ -195,7 +195,7 @@ def show_signals(signals: Signals, page: Sheet) -> None:
     page.print(table_of(("Name", "Unit", "Start", "Nominal", ""), rows, columns="llrrl"))
 
 
-def show_named_point(point: Point, page: Sheet) -> None:
+def show_named_point(point: LinearizationPoint, page: Sheet) -> None:
     """Print the operating point of a linear model, by the model's names."""
     print_fact(page, "Point", [f"t = {point.time:.8g} s"])
     for title in ("States", "Inputs", "Outputs", "Parameters"):

@@ -19,7 +19,7 @@ from fmilin.signals import Signal, Signals
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from fmilin.fmi.read.description import Description, Variable
+    from fmilin.fmi.read.description import ModelDescription, Variable
     from fmilin.options import FmuOptions
     from fmilin.support.table_repr import Sheet
 
@@ -178,7 +178,7 @@ def show_summary(summary: Summary, page: Sheet) -> None:
         print_fact(page, "Checked", ["FMPy finds nothing wrong in its description"])
 
 
-def _stepping(description: Description) -> tuple[str, ...]:
+def _stepping(description: ModelDescription) -> tuple[str, ...]:
     """Return what a co-simulation FMU says about how it can be stepped; empty where model exchange is used."""
     if description.interface != "CoSimulation":
         return ()

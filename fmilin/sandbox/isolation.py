@@ -18,7 +18,7 @@ from fmilin.errors import ModelCrashError
 from fmilin.sandbox import cage, watchdog
 from fmilin.sandbox.guard import Ending, Guard
 from fmilin.sandbox.limits import Limits, say_what_is_missing
-from fmilin.sandbox.watchdog import Channel, ChannelError, read_nothing
+from fmilin.sandbox.watchdog import ChannelError, NamedPipe, read_nothing
 from fmilin.support.files import temporary_folder
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def in_a_child(work: Work, limits: Limits | None = None, readable: Sequence[Path
         scratch = folder / "scratch"
         scratch.mkdir(mode=0o700)
         flush()
-        channel = Channel(folder)
+        channel = NamedPipe(folder)
         try:
             caged = cage.Cage(limits, scratch, [channel.path], readable) if limits.caged else None
             guard = Guard(lambda: _be_the_child(work, channel, note, scratch, caged), apart=limits.caged)
@@ -67,7 +67,7 @@ def in_a_child(work: Work, limits: Limits | None = None, readable: Sequence[Path
             channel.close()
 
 
-def _be_the_child(work: Work, channel: Channel, note: watchdog.Note, scratch: Path, caged: cage.Cage | None) -> int:
+def _be_the_child(work: Work, channel: NamedPipe, note: watchdog.Note, scratch: Path, caged: cage.Cage | None) -> int:
     """Do the work and return the exit status."""
     own = os.getpid()
     cage.prepare(caged)
@@ -97,7 +97,7 @@ def leave_no_core() -> None:
 class _Watch:
     """The parent's view of its child."""
 
-    def __init__(self, guard: Guard, channel: Channel, note: watchdog.Note, limits: Limits) -> None:
+    def __init__(self, guard: Guard, channel: NamedPipe, note: watchdog.Note, limits: Limits) -> None:
         self._guard, self._channel, self._note, self._limits = guard, channel, note, limits
         self._memory = limits.memory
         self._next_check = self._next_weighing = time.monotonic() + _FIRST_CHECK

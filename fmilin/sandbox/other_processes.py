@@ -23,7 +23,7 @@ from fmilin.sandbox import cage, watchdog
 from fmilin.sandbox.guard import Ending, Guard, fork
 from fmilin.sandbox.isolation import can_isolate, how_it_ended, in_a_child
 from fmilin.sandbox.limits import Limits
-from fmilin.sandbox.watchdog import Channel, ChannelError, open_descriptors
+from fmilin.sandbox.watchdog import ChannelError, NamedPipe, open_descriptors
 from fmilin.support.files import temporary_folder
 from fmilin.support.kinds import kinds_checked
 
@@ -112,7 +112,7 @@ _ROUND = 0.02  # seconds between two checks whether the copy has ended
 def in_a_copy(work: Callable[[], Result]) -> Result:
     """Return the result of ``work``, done in a fork of this process."""
     with temporary_folder() as folder:
-        channel = Channel(folder)
+        channel = NamedPipe(folder)
         try:
             copy = fork()
             if not copy:
@@ -132,7 +132,7 @@ def in_a_copy(work: Callable[[], Result]) -> Result:
     return result
 
 
-def _content(copy: int, channel: Channel) -> bytes:
+def _content(copy: int, channel: NamedPipe) -> bytes:
     """Return what the copy sends, when it has ended; what it has started may live on."""
     status = None
     try:

@@ -186,7 +186,7 @@ class ChannelError(Exception):
     """What came through the channel is no answer."""
 
 
-class Channel:
+class NamedPipe:
     """A named pipe in ``folder``, which is private; one process makes and reads it, those forked from it send."""
 
     def __init__(self, folder: Path) -> None:

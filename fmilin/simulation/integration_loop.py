@@ -15,7 +15,7 @@ from fmilin.model.stepping import Hybrid, Passage
 from fmilin.numerics.steps import domains, first_crossing
 from fmilin.signals import FloatArray
 from fmilin.simulation.method import Method, moved, next_step
-from fmilin.simulation.stabilization import IntegratedCoordinates, Moved, Plant
+from fmilin.simulation.stabilization import CorrectedState, IntegratedCoordinates, Plant
 from fmilin.simulation.trajectory import EventRecord
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -27,7 +27,7 @@ class ChatteringError(NumericalError):
 
 
 @dataclass(frozen=True)
-class Plan:
+class IntegrationPlan:
     """Where to integrate to, and how."""
 
     method: Method
@@ -60,7 +60,7 @@ class _Arrival:
 class Integration:
     """One run. While a sample is being looked at, the plant is in the mode and has the inputs of that time."""
 
-    def __init__(self, plant: Plant, integrated: IntegratedCoordinates, plan: Plan) -> None:
+    def __init__(self, plant: Plant, integrated: IntegratedCoordinates, plan: IntegrationPlan) -> None:
         self._plant, self._integrated, self._plan = plant, integrated, plan
         self._done = 0  # samples of the grid that are behind us
         self._first_step: float | None = None
@@ -168,7 +168,7 @@ class Integration:
             if passage.wants_event or passage.terminates or solver.t >= end:
                 return _Arrival(float(solver.t), passage.states, "step" if passage.wants_event else "")
             if passage.states is not x:
-                change = Moved(integrated.begin(solver.t, passage.states), is_small=False)
+                change = CorrectedState(integrated.begin(solver.t, passage.states), is_small=False)
             if change is not None:
                 solver = self._continued(solver, change, end)
 
@@ -218,7 +218,7 @@ class Integration:
             solver = self._solver(solver.t, rescued.z, end)
         raise self._no_progress(solver.t, message)
 
-    def _continued(self, solver: Any, change: Moved, end: float) -> Any:
+    def _continued(self, solver: Any, change: CorrectedState, end: float) -> Any:
         with np.errstate(all="ignore"):
             if change.is_small:
                 return moved(solver, self._plan.method, self._integrated.rates, change.z, self._integrated.sizes)

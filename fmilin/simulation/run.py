@@ -18,7 +18,7 @@ from fmilin.model.stepping import Hybrid, Stepped
 from fmilin.model.visits import one_at_a_time
 from fmilin.signals import FloatArray, RealArray, as_numbers
 from fmilin.simulation.inputs import Inputs, input_course
-from fmilin.simulation.integration_loop import Integration, Plan, Sample
+from fmilin.simulation.integration_loop import Integration, IntegrationPlan, Sample
 from fmilin.simulation.method import Method
 from fmilin.simulation.projector import require_invariance
 from fmilin.simulation.stabilization import Clocked, Energy, IntegratedCoordinates, Plant, Stabilization
@@ -203,7 +203,9 @@ class _Run:
     until: str | None = None
 
     def integration(self, grid: FloatArray, breaks: TimeBreaks) -> Integration:
-        plan = Plan(self.method, grid, self.hybrid, self.progress, _condition(self.plant, self.start, self.until))
+        plan = IntegrationPlan(
+            self.method, grid, self.hybrid, self.progress, _condition(self.plant, self.start, self.until)
+        )
         plan = replace(plan, breaks=breaks.times)
         return Integration(self.plant, self.integrated, replace(plan, until_event=self.until == EVENT))
 

@@ -175,7 +175,7 @@ class Plant:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class CorrectedState:
     """Where to go on after an accepted step, when not from its end."""
 
     z: FloatArray
@@ -215,10 +215,10 @@ class IntegratedCoordinates:
         """Return the states that belong to z, shape (N,)."""
         return z
 
-    def accepted(self, t: float, z: FloatArray) -> Moved | None:
+    def accepted(self, t: float, z: FloatArray) -> CorrectedState | None:
         """Take note of an accepted step; return where to go on when not from its end."""
 
-    def rescue(self, t: float, z: FloatArray) -> Moved | None:
+    def rescue(self, t: float, z: FloatArray) -> CorrectedState | None:
         """Take note that no step can be made from here; return another z for the same point, or None."""
 
 
@@ -249,7 +249,7 @@ class Clocked(IntegratedCoordinates):
         """Return the states of this time, shape (N,)."""
         return self._inner.states(t, self._nothing)
 
-    def accepted(self, t: float, z: FloatArray) -> Moved | None:
+    def accepted(self, t: float, z: FloatArray) -> CorrectedState | None:
         """Pass on."""
         self._inner.accepted(t, self._nothing)
         return None

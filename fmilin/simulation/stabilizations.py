@@ -22,7 +22,7 @@ from fmilin.manifold.frame import frame_at
 from fmilin.manifold.selection import require_kind
 from fmilin.signals import FloatArray
 from fmilin.simulation.projector import Projector
-from fmilin.simulation.stabilization import IntegratedCoordinates, Moved, Plant, Stabilization
+from fmilin.simulation.stabilization import CorrectedState, IntegratedCoordinates, Plant, Stabilization
 from fmilin.simulation.trajectory import Switch
 from fmilin.tolerances import RANK
 
@@ -67,12 +67,12 @@ class _Projected(IntegratedCoordinates):
     def states(self, t: float, z: FloatArray) -> FloatArray:
         return self._projector(t, z)
 
-    def accepted(self, t: float, z: FloatArray) -> Moved | None:
+    def accepted(self, t: float, z: FloatArray) -> CorrectedState | None:
         x = self._projector(t, z)
         if x is z:
             return None
         self.projections += 1
-        return Moved(x, is_small=True)
+        return CorrectedState(x, is_small=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +164,10 @@ class LocalForm(Stabilization):
 
     def start(self, plant: Plant) -> IntegratedCoordinates:
         """Prepare a run of ``plant``."""
-        return _Local(plant, self)
+        return _LocalIntegration(plant, self)
 
 
-class _Local(IntegratedCoordinates):
+class _LocalIntegration(IntegratedCoordinates):
     def __init__(self, plant: Plant, options: LocalForm) -> None:
         super().__init__(plant)
         self._options = options
@@ -207,14 +207,14 @@ class _Local(IntegratedCoordinates):
                 f"{error}"
             ) from None
 
-    def accepted(self, t: float, z: FloatArray) -> Moved | None:
+    def accepted(self, t: float, z: FloatArray) -> CorrectedState | None:
         x = self.states(t, z)
         self._map = self._centred(t, x)
-        return Moved(self._psi.y0, is_small=False) if self._improve(t, x) else None
+        return CorrectedState(self._psi.y0, is_small=False) if self._improve(t, x) else None
 
-    def rescue(self, t: float, z: FloatArray) -> Moved | None:
+    def rescue(self, t: float, z: FloatArray) -> CorrectedState | None:
         switched = self._improve(t, self.states(t, z), limit=1.0)
-        return Moved(self._psi.y0, is_small=False) if switched else None
+        return CorrectedState(self._psi.y0, is_small=False) if switched else None
 
     @property
     def _psi(self) -> LocalParametrization:

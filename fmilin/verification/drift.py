@@ -17,7 +17,7 @@ from fmilin.numerics.differences.sweep import POINTS, noise_from_table
 from fmilin.numerics.steps import Rates
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DRIFT_AGREES, EQUILIBRIUM
-from fmilin.verification.reduced import Reduced
+from fmilin.verification.reduced import ReducedModel
 from fmilin.verification.relaxation import ResponseError
 from fmilin.verification.validity import ACCEPTED
 
@@ -25,10 +25,10 @@ MOST_EVALUATIONS = 30_000  # for one response: a model that needs more is too st
 STIFF = 300.0  # fastest decay times the horizon above which an implicit method takes over
 
 
-class Integrator:
+class DeviationIntegrator:
     """Integrates the reduced model in deviations; ``fastest`` is the fastest decay of the linear model in 1/s."""
 
-    def __init__(self, reduced: Reduced, fastest: float) -> None:
+    def __init__(self, reduced: ReducedModel, fastest: float) -> None:
         self.reduced = reduced
         self._fastest = fastest
         self.noise, self.output_noise = _noise(reduced)
@@ -75,7 +75,7 @@ class Integrator:
         return y0 + solution.y.T * sizes
 
 
-def _noise(reduced: Reduced) -> tuple[FloatArray, FloatArray]:
+def _noise(reduced: ReducedModel) -> tuple[FloatArray, FloatArray]:
     """Measure the noise of scaled rates and of outputs on a tiny line beside the point; 0 where it cannot be done."""
     p, nothing = len(reduced.y0), (np.zeros(len(reduced.y0)), np.zeros(len(reduced.out0)))
     line = 1e-8 * reduced.y_sizes * np.cos(np.arange(p) + 1.0)
@@ -103,7 +103,7 @@ def at_rest(linear: LinearModel, y_sizes: FloatArray) -> bool:
     return bool((np.abs(linear.f0) <= EQUILIBRIUM * y_sizes).all())
 
 
-def drift_channel(linear: LinearModel, integrator: Integrator, horizon: float) -> Channel:
+def drift_channel(linear: LinearModel, integrator: DeviationIntegrator, horizon: float) -> Channel:
     """Follow the undisturbed motion and compare it with what the linear model predicts, f0 and A f0."""
     channel = partial(Channel, "drift", "time", "s", None, SHORT * horizon)
     try:
@@ -124,7 +124,7 @@ def drift_channel(linear: LinearModel, integrator: Integrator, horizon: float) -
     return channel(error, np.nan, DRIFT_AGREES, linear.states.names[worst], valid, trace)
 
 
-def _slope_error_over(linear: LinearModel, integrator: Integrator, h: float, part: float) -> tuple[float, int]:
+def _slope_error_over(linear: LinearModel, integrator: DeviationIntegrator, h: float, part: float) -> tuple[float, int]:
     """Return the same from the motion over h, ``part`` of the longest."""
     r = integrator.reduced
     t0 = r.point.time
@@ -144,7 +144,7 @@ def _slope_error_over(linear: LinearModel, integrator: Integrator, h: float, par
     return float(np.max(error)), int(np.argmax(error))
 
 
-def _depends_on_time(integrator: Integrator, h: float) -> bool:
+def _depends_on_time(integrator: DeviationIntegrator, h: float) -> bool:
     r = integrator.reduced
     try:
         later = r.moving_rate(r.point.time + h, r.y0)
@@ -153,7 +153,7 @@ def _depends_on_time(integrator: Integrator, h: float) -> bool:
     return bool(np.max(np.abs(later - r.f0) / r.y_sizes) > 1e-9 * np.max(np.abs(r.f0) / r.y_sizes))
 
 
-def _followed(linear: LinearModel, integrator: Integrator, horizon: float) -> tuple[Validity, Trace]:
+def _followed(linear: LinearModel, integrator: DeviationIntegrator, horizon: float) -> tuple[Validity, Trace]:
     r = integrator.reduced
     duration, real = horizon, None
     for _ in range(8):

@@ -18,8 +18,8 @@ from fmilin.model.stepping import Stepped
 from fmilin.model.visits import one_at_a_time
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RESPONDS, SAME, SLOPES_AGREE, SLOPES_AT_WORST
-from fmilin.verification.drift import Integrator, at_rest, drift_channel
-from fmilin.verification.reduced import Reduced, reduced_model
+from fmilin.verification.drift import DeviationIntegrator, at_rest, drift_channel
+from fmilin.verification.reduced import ReducedModel, reduced_model
 from fmilin.verification.relaxation import (
     Excitation,
     Relaxation,
@@ -140,7 +140,7 @@ def _verified(
     reduced = reduced_model(model, linear)
     duration = horizon if horizon is not None else horizon_of(linear, reduced.y_sizes)
     rates = linear.eigenvalues().real if len(linear.states) else np.zeros(0)
-    integrator = Integrator(reduced, float(-np.min(rates, initial=0.0)))
+    integrator = DeviationIntegrator(reduced, float(-np.min(rates, initial=0.0)))
     rests = at_rest(linear, reduced.y_sizes)
     budget = (EVALUATIONS + FOR_EACH * (len(model.states) + len(linear.inputs))) * (IN_CHANNELS if rests else DRIFTING)
     wanted = excitations(linear, duration)
@@ -252,12 +252,12 @@ def _rounding(linear: LinearModel, comparison: Comparison, noise: FloatArray) ->
     return 30 * float(np.max(noise, initial=0.0)) * float(comparison.times[-1]) * gain / effect
 
 
-def _natural(reduced: Reduced, excitation: Excitation) -> float:
+def _natural(reduced: ReducedModel, excitation: Excitation) -> float:
     return float((reduced.y_sizes if excitation.kind == "offset" else reduced.u_sizes)[excitation.index])
 
 
 def _sizes(
-    reduced: Reduced,
+    reduced: ReducedModel,
     linear: LinearModel,
     wanted: Sequence[Excitation],
     responses: Sequence[FloatArray],
@@ -289,7 +289,7 @@ def verify_linear_model(linear: LinearModel, model: Model, *, horizon: float | N
     return verify(model, linear, horizon=horizon)
 
 
-def _point_channel(reduced: Reduced, linear: LinearModel) -> Channel:
+def _point_channel(reduced: ReducedModel, linear: LinearModel) -> Channel:
     """Compare y0, f0 and the outputs at the point with what the nonlinear model says."""
     point_outputs = linear.point.outputs
     declared = [point_outputs.get(n, value) for n, value in zip(linear.outputs.names, reduced.out0, strict=True)]

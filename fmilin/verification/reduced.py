@@ -24,7 +24,7 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import REFUSED
 
 
-class Reduced:
+class ReducedModel:
     """The reduced nonlinear model, with the inputs, outputs and coordinates of the linear one."""
 
     def __init__(
@@ -77,7 +77,7 @@ class Reduced:
         return self.model.evaluate(self.point.time, x, near).outputs
 
 
-def reduced_model(model: Model, linear: LinearModel) -> Reduced:
+def reduced_model(model: Model, linear: LinearModel) -> ReducedModel:
     """Return ``model`` in the coordinates and at the point of ``linear``."""
     _require_comparable(model, linear)
     remarks: tuple[Remark, ...] = ()
@@ -107,7 +107,7 @@ def reduced_model(model: Model, linear: LinearModel) -> Reduced:
     coordinates = _coordinates(frame, linear)
     if coordinates is not psi.coordinates:
         psi = LocalParametrization(psi.invariants, psi.rows, coordinates, point.time, point.states)
-    return Reduced(visited, psi, point, remarks)
+    return ReducedModel(visited, psi, point, remarks)
 
 
 def _require_comparable(model: Model, linear: LinearModel) -> None:

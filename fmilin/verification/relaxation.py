@@ -22,7 +22,7 @@ from fmilin.errors import REFUSALS, NumericalError
 from fmilin.linear_model.model import LinearModel
 from fmilin.numerics.steps import runge_kutta_step
 from fmilin.signals import FloatArray
-from fmilin.verification.reduced import Reduced
+from fmilin.verification.reduced import ReducedModel
 
 MOST_FREQUENCIES = 5
 PERIODS = 2.0  # of the slowest mode that counts; one that merely decays is followed for 2 pi time constants
@@ -169,7 +169,7 @@ class Deviation:
 class Relaxation:
     """Responses of the reduced model around those of the linear one; a visit is ``cost`` evaluations of the model."""
 
-    def __init__(self, reduced: Reduced, linear: LinearModel, duration: float, nodes: int, cost: float) -> None:
+    def __init__(self, reduced: ReducedModel, linear: LinearModel, duration: float, nodes: int, cost: float) -> None:
         self.reduced, self.linear, self.cost = reduced, linear, cost
         self.times = np.linspace(0.0, duration, FINER * nodes + 1)
         self._some = slice(None, None, FINER)

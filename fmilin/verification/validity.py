@@ -142,7 +142,7 @@ CLOSE = 0.9  # the limit is found when the deviation lies between this fraction 
 STEPS = 24
 
 
-class _Search:
+class _ValiditySearch:
     """The relative deviation by amplitude, both signs first, then the worse one, and what was found on the way."""
 
     def __init__(self, comparison: Comparison, check: SlopeCheck, end: float) -> None:
@@ -205,11 +205,11 @@ class _Search:
 
 def validity_of(comparison: Comparison, check: SlopeCheck, end: float) -> tuple[Validity, Mapping[float, FloatArray]]:
     """Return the largest amplitude with a deviation of 5 % or less, and the deviations looked at, by amplitude."""
-    search = _Search(comparison, check, end)
+    search = _ValiditySearch(comparison, check, end)
     return _limit(comparison, check, search), search.deviations
 
 
-def _limit(comparison: Comparison, check: SlopeCheck, search: _Search) -> Validity:
+def _limit(comparison: Comparison, check: SlopeCheck, search: _ValiditySearch) -> Validity:
     farthest = FARTHEST / comparison.effect if comparison.effect > 0 else FARTHEST * 1e3 * check.amplitude
     low, low_value, high, limiting = check.amplitude, max(check.relative, 1e-15), np.inf, ""
     power = max(check.order - 1.0, 0.5) if np.isfinite(check.order) else 1.0

@@ -21,7 +21,7 @@ import fmilin as fl
 from fmilin.cli.explore import _line
 from fmilin.cli.model_options import Running, Trimming
 from fmilin.cli.request import request_of
-from fmilin.explore.page import Choice
+from fmilin.explore.page import PageChoice
 from fmilin.trimming.request import PointRequest, TrimRequest
 from tests.browser import Browser, browsing, needs_chromium
 from tests.cli.conftest import Run
@@ -162,8 +162,8 @@ def test_typed_values_give_way_to_those_of_the_sliders() -> None:
         trimming=Trimming(trim=True),
         problem=TrimRequest({"q": 2.0, "f": 3.0}),
     )
-    assert _line(request, typed, Choice({}), "") == ["fmilin", "linearize", *typed]
-    line = _line(request, typed, Choice({"q": 2.5, "a,b": 1.0}, ("q",), projects=True), ".mat")
+    assert _line(request, typed, PageChoice({}), "") == ["fmilin", "linearize", *typed]
+    line = _line(request, typed, PageChoice({"q": 2.5, "a,b": 1.0}, ("q",), projects=True), ".mat")
     assert line[2:6] == ["m.toml", "--trim", "--free", "u"]
     assert line[6:14] == ["--fix", "q=2.5", "--fix", "f=3.0", "--fix", "`a,b`=1.0", "--set", "k=1.0"]
     assert line[14:] == ["--independent", "q", "--project", "-o", "linear.mat"]

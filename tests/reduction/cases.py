@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fmilin.linear_model.model import EntryErrors, LinearModel, Point
+from fmilin.linear_model.model import EntryErrors, LinearizationPoint, LinearModel
 from fmilin.signals import FloatArray, Signal, Signals
 from tests.hand_made import sized
 
@@ -21,7 +21,7 @@ def from_matrices(
     n, n_u, n_y = np.shape(A)[0], np.shape(B)[1], np.shape(C)[0]
     base = sized(n, 0, n_u, n_y)
     states = Signals(Signal(f"x[{i + 1}]") for i in range(n)) if states is None else states
-    point = Point(0.0, dict.fromkeys(states.names, 0.0), dict.fromkeys(base.inputs.names, 0.0), {})
+    point = LinearizationPoint(0.0, dict.fromkeys(states.names, 0.0), dict.fromkeys(base.inputs.names, 0.0), {})
     zeros = [np.zeros(shape) for shape in ((n, n), (n, n_u), (n_y, n), (n_y, n_u), (n, n))]
     return replace(
         base,

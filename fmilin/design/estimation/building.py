@@ -8,10 +8,10 @@ import numpy as np
 
 from fmilin.design.angles import Wrapped, choose_turns
 from fmilin.design.estimation.augmented import add_noise_states, augmented
-from fmilin.design.estimation.charts import Chart, RowTerms, choose_chart
+from fmilin.design.estimation.charts import CoordinateSplit, RowTerms, choose_chart
 from fmilin.design.estimation.corrections import Belief, MovingHorizon
 from fmilin.design.estimation.estimator import KINDS, Estimator, Settings
-from fmilin.design.estimation.motion import Motion, triangular
+from fmilin.design.estimation.motion import ManifoldStepper, triangular
 from fmilin.design.estimation.slopes import visits_of
 from fmilin.design.estimation.steady_start import refuse_white_feedthrough, steady_factor
 from fmilin.design.estimation.turn_search import search_turns
@@ -217,7 +217,7 @@ def _motion(
     substeps: int | None,
     sample_time: float,
     last: tuple[int, FloatArray | None, FloatArray],
-) -> Motion:
+) -> ManifoldStepper:
     """Return the model on its manifold, checked at a point, in states as coordinates.
 
     ``last``: from which number on states are always coordinates, and the factor of the noise that the last of them
@@ -228,13 +228,13 @@ def _motion(
     frame = frame_at(model, point)
     kept = sorted(frame.selection.kept or ())
     others = [i for i in range(len(model.states)) if i not in kept]
-    chart = Chart(kept, others, list(frame.parametrization.rows))
+    chart = CoordinateSplit(kept, others, list(frame.parametrization.rows))
     visits, scales = visits_of(model, frame.invariants, turns), frame.invariants.scales
     row_terms = RowTerms(frame.invariants, point.time, point.states, point.inputs)
     if set(augmenting) & set(others):
         at = point.time, point.states, point.inputs
         chart = choose_chart(visits.surface(*at)[1], scales, len(others), row_terms.at(*at), augmenting)
-    motion = Motion(
+    motion = ManifoldStepper(
         visits, chart, scales,
         noise=noise, substeps=substeps or 1, row_terms=row_terms, held=augmenting, renewed=renewed,
     )  # fmt: skip
@@ -243,7 +243,7 @@ def _motion(
     return motion
 
 
-def _substeps(motion: Motion, point: OperatingPoint, sample_time: float) -> int:
+def _substeps(motion: ManifoldStepper, point: OperatingPoint, sample_time: float) -> int:
     """Return how many steps of Runge and Kutta's method a sample takes."""
     t, x, u = point.time, point.states, point.inputs
     T = motion.tangent(t, x, u)
@@ -269,7 +269,7 @@ DECAYS = 1e-9  # of the fastest mode: a real part below minus this decays
 NAMED = 4  # states of a direction that are named
 
 
-def unobserved(motion: Motion, model: Model, point: OperatingPoint, R: FloatArray) -> tuple[Remark, ...]:
+def unobserved(motion: ManifoldStepper, model: Model, point: OperatingPoint, R: FloatArray) -> tuple[Remark, ...]:
     """Return a remark on each mode that does not decay and that no output observes (Popov, Belevitch, Hautus).
 
     Raises NumericalError when such a mode grows.

@@ -15,7 +15,7 @@ NO_ROW = 1e-9  # part of its usual norm up to which a row of the gradient says n
 
 
 @dataclass
-class Chart:
+class CoordinateSplit:
     """Which states are coordinates, and which rows of h determine the others."""
 
     kept: list[int]
@@ -63,7 +63,9 @@ class RowTerms:
         return largest
 
 
-def choose_chart(H: FloatArray, scales: FloatArray, count: int, terms: FloatArray, held: Sequence[int] = ()) -> Chart:
+def choose_chart(
+    H: FloatArray, scales: FloatArray, count: int, terms: FloatArray, held: Sequence[int] = ()
+) -> CoordinateSplit:
     """Return the best chart by elimination with complete pivoting of H (m, N), of rank ``count``.
 
     ``terms`` (m,) are the sizes of what the rows are sums of: a row that is rounding of them is left out.
@@ -86,4 +88,4 @@ def choose_chart(H: FloatArray, scales: FloatArray, count: int, terms: FloatArra
         rows.append(int(i))
         others.append(int(j))
     kept = [k for k in range(H.shape[1]) if k not in others]
-    return Chart(kept, sorted(others), sorted(rows))
+    return CoordinateSplit(kept, sorted(others), sorted(rows))

@@ -31,8 +31,8 @@ import casadi as ca
 import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
-from fmilin.design.estimation.charts import Chart
-from fmilin.design.estimation.motion import SETTLED, Motion, triangular
+from fmilin.design.estimation.charts import CoordinateSplit
+from fmilin.design.estimation.motion import SETTLED, ManifoldStepper, triangular
 from fmilin.errors import NumericalError, UsageError
 from fmilin.model.interface import Model
 from fmilin.numerics.steps import runge_kutta_step
@@ -63,7 +63,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Corrected:
+class Correction:
     """What a measurement has made of an estimate."""
 
     belief: Belief
@@ -83,13 +83,13 @@ class Filter(ABC):
         """Return the filter as it is now, which later samples do not change."""
         return self
 
-    def predicted(self, motion: Motion, at: Belief, u: FloatArray, sample_time: float) -> Belief:
+    def predicted(self, motion: ManifoldStepper, at: Belief, u: FloatArray, sample_time: float) -> Belief:
         """Return the estimate a sample later."""
         x, S = motion.renew(at.x, at.S)
         return Belief(at.time + sample_time, *motion.predicted(at.time, x, u, S, sample_time))
 
     @abstractmethod
-    def corrected(self, motion: Motion, at: Belief, u: FloatArray, measured: Measured) -> Corrected:
+    def corrected(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> Correction:
         """Return the estimate with the measurement."""
 
 
@@ -99,7 +99,7 @@ class Linearized(Filter):
     def __init__(self, iterations: int = 1) -> None:
         self.iterations = iterations
 
-    def corrected(self, motion: Motion, at: Belief, u: FloatArray, measured: Measured) -> Corrected:
+    def corrected(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> Correction:
         """Return the estimate with the measurement."""
         t, x, kept, rows = at.time, at.x, motion.chart.kept, measured.rows
         m, P = len(rows), len(kept)
@@ -121,13 +121,13 @@ class Linearized(Filter):
             if k and (np.abs(e - before) <= SETTLED * np.linalg.norm(at.S, axis=1)).all():
                 break
         assert first is not None  # noqa: S101 - there is one iteration at least
-        return Corrected(Belief(t, x, motion.moved(t, x, u, S)), *first)
+        return Correction(Belief(t, x, motion.moved(t, x, u, S)), *first)
 
 
 class SigmaPoints(Filter):
     """The unscented filter: 2 P + 1 points x = Psi(y +- s e_i), weights never negative (Julier and Uhlmann, 1997)."""
 
-    def _points(self, motion: Motion, at: Belief, u: FloatArray) -> tuple[list[FloatArray], FloatArray]:
+    def _points(self, motion: ManifoldStepper, at: Belief, u: FloatArray) -> tuple[list[FloatArray], FloatArray]:
         """Return the states of the points and their weights."""
         P, kept = len(at.S), motion.chart.kept
         kappa = max(0.0, 3.0 - P)
@@ -141,7 +141,7 @@ class SigmaPoints(Filter):
         weights[0] = kappa / (P + kappa)
         return points, weights
 
-    def predicted(self, motion: Motion, at: Belief, u: FloatArray, sample_time: float) -> Belief:
+    def predicted(self, motion: ManifoldStepper, at: Belief, u: FloatArray, sample_time: float) -> Belief:
         """Return the estimate a sample later, from where the points arrive."""
         at = Belief(at.time, *motion.renew(at.x, at.S))
         points, weights = self._points(motion, at, u)
@@ -155,7 +155,7 @@ class SigmaPoints(Filter):
         S = triangular(np.concatenate((np.sqrt(weights)[:, None] * (later[:, kept] - y), noise.T)))
         return Belief(t, x, motion.moved(t, x, u, S))
 
-    def corrected(self, motion: Motion, at: Belief, u: FloatArray, measured: Measured) -> Corrected:
+    def corrected(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> Correction:
         """Return the estimate with the measurement, its covariances with the outputs from points."""
         points, weights = self._points(motion, at, u)
         kept, t, m = motion.chart.kept, at.time, len(measured.rows)
@@ -176,7 +176,7 @@ class SigmaPoints(Filter):
         x[kept] = at.x[kept] + e
         x = motion.on_manifold(t, x, u)
         size = 2 * float(np.log(np.abs(np.diag(E))).sum())
-        return Corrected(Belief(t, x, motion.moved(t, x, u, S)), residuals, whitened, size)
+        return Correction(Belief(t, x, motion.moved(t, x, u, S)), residuals, whitened, size)
 
 
 def _solved(lower: FloatArray, right: FloatArray, t: float) -> FloatArray:
@@ -196,7 +196,7 @@ DONE = ("Solve_Succeeded", "Solved_To_Acceptable_Level")
 
 
 @dataclass(frozen=True, slots=True)
-class _Sample:
+class _MeasuredSample:
     u: FloatArray
     measured: Measured | None
     x: FloatArray  # what was estimated at its end: where the next search begins
@@ -224,9 +224,9 @@ class MovingHorizon(Filter):
 
     def restart(self) -> None:
         """Forget the window."""
-        self._window: deque[_Sample] = deque()
+        self._window: deque[_MeasuredSample] = deque()
         self._arrival: Belief | None = None
-        self._arrival_chart: Chart | None = None  # whose coordinates the arrival's covariance is of
+        self._arrival_chart: CoordinateSplit | None = None  # whose coordinates the arrival's covariance is of
 
     def copy_state(self) -> Filter:
         """Return the filter with the window of now."""
@@ -234,7 +234,7 @@ class MovingHorizon(Filter):
         other._window = deque(self._window)
         return other
 
-    def predicted(self, motion: Motion, at: Belief, u: FloatArray, sample_time: float) -> Belief:
+    def predicted(self, motion: ManifoldStepper, at: Belief, u: FloatArray, sample_time: float) -> Belief:
         """Return the estimate a sample later."""
         if self._arrival is None or self._arrival_chart is None:
             self._arrival, self._arrival_chart = at, motion.chart
@@ -247,24 +247,24 @@ class MovingHorizon(Filter):
                 self._arrival = self._ekf.corrected(motion, self._arrival, first.u, first.measured).belief
         self._arrival_chart, motion.chart = motion.chart, present
         later = super().predicted(motion, at, u, sample_time)
-        self._window.append(_Sample(u, None, later.x))
+        self._window.append(_MeasuredSample(u, None, later.x))
         self._sample_time = sample_time
         return later
 
-    def corrected(self, motion: Motion, at: Belief, u: FloatArray, measured: Measured) -> Corrected:
+    def corrected(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> Correction:
         """Return the estimate with the measurement: innovations and covariance as an extended filter has them."""
         linear = self._ekf.corrected(motion, at, u, measured)
         if not self._window:  # before the first prediction
             return linear
-        self._window[-1] = _Sample(u, measured, linear.belief.x)
+        self._window[-1] = _MeasuredSample(u, measured, linear.belief.x)
         states = self._solved(motion, at.time)
         for k, x in enumerate(states[-len(self._window) :]):
-            self._window[k] = _Sample(self._window[k].u, self._window[k].measured, x)
+            self._window[k] = _MeasuredSample(self._window[k].u, self._window[k].measured, x)
         x = motion.on_manifold(at.time, states[-1], u)
         belief = Belief(at.time, x, linear.belief.S)
-        return Corrected(belief, linear.innovations, linear.whitened, linear.log_determinant)
+        return Correction(belief, linear.innovations, linear.whitened, linear.log_determinant)
 
-    def _arrival_weight(self, motion: Motion, arrival: Belief, u: FloatArray) -> FloatArray:
+    def _arrival_weight(self, motion: ManifoldStepper, arrival: Belief, u: FloatArray) -> FloatArray:
         """Return the inverse factor (P, P) of the arrival's covariance for an error in the present coordinates.
 
         An error e in the arrival's own coordinates is R_new T e in the present ones, so S becomes R_new T S.
@@ -278,7 +278,7 @@ class MovingHorizon(Filter):
             motion.chart = present
         return np.asarray(np.linalg.pinv(S, rcond=1e-12))
 
-    def _solved(self, motion: Motion, t: float) -> FloatArray:
+    def _solved(self, motion: ManifoldStepper, t: float) -> FloatArray:
         """Return the states at the samples, shape (K, N); what the window lacks is padded with samples of no length."""
         arrival, window = self._arrival, list(self._window)
         assert arrival is not None  # noqa: S101 - there was a prediction
@@ -338,7 +338,7 @@ def _has_converged(statistics: Mapping[str, Any]) -> bool:
 class _Solver:
     """The problem in CasADi for one choice of coordinates."""
 
-    def __init__(self, model: Model, motion: Motion, K: int, turns: FloatArray) -> None:
+    def __init__(self, model: Model, motion: ManifoldStepper, K: int, turns: FloatArray) -> None:
         from fmilin.models.to_casadi import to_casadi
 
         nonlinear, chart = to_casadi(model), motion.chart

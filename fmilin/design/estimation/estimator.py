@@ -12,9 +12,9 @@ import numpy as np
 from scipy import stats
 
 from fmilin.design.angles import TurnObserver
-from fmilin.design.estimation.charts import Chart
+from fmilin.design.estimation.charts import CoordinateSplit
 from fmilin.design.estimation.corrections import Belief, Filter, Linearized, Measured, SigmaPoints
-from fmilin.design.estimation.motion import Motion
+from fmilin.design.estimation.motion import ManifoldStepper
 from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
 from fmilin.model.interface import Model, OperatingPoint
@@ -51,7 +51,7 @@ class Passed:
     """A sample that a late measurement may belong to: what was believed before it, and what came."""
 
     belief: Belief
-    chart: Chart
+    chart: CoordinateSplit
     u: FloatArray
     y: FloatArray
     filter: Filter  # with what it remembered before
@@ -79,7 +79,7 @@ class Estimator(TableRepr):
         self,
         model: Model,
         kind: str,
-        motion: Motion,
+        motion: ManifoldStepper,
         start: Belief,
         settings: Settings,
         remarks: tuple[Remark, ...] = (),

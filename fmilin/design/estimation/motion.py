@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg.lapack import dgeqrf, dgesv
 
-from fmilin.design.estimation.charts import NO_PIVOT, NO_ROW, Chart, RowTerms, choose_chart
+from fmilin.design.estimation.charts import NO_PIVOT, NO_ROW, CoordinateSplit, RowTerms, choose_chart
 from fmilin.design.estimation.slopes import Visits
 from fmilin.errors import NumericalError
 from fmilin.numerics.steps import runge_kutta_step
@@ -45,7 +45,7 @@ def triangular(rows: FloatArray) -> FloatArray:
     return np.asarray(np.tril(factored.T))
 
 
-class Motion:
+class ManifoldStepper:
     """A model on its manifold, from sample to sample; N states, P coordinates."""
 
     limits: ClassVar = {
@@ -57,7 +57,7 @@ class Motion:
     def __init__(
         self,
         visits: Visits,
-        chart: Chart,
+        chart: CoordinateSplit,
         scales: FloatArray,
         *,
         noise: tuple[FloatArray, FloatArray],

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import expm
 
-from fmilin.design.estimation.motion import Motion
+from fmilin.design.estimation.motion import ManifoldStepper
 from fmilin.design.estimation.slopes import SourceVisits
-from fmilin.design.hidden_modes import System, exponential_errors, find_hidden_modes, right_direction
+from fmilin.design.hidden_modes import UncertainPair, exponential_errors, find_hidden_modes, right_direction
 from fmilin.design.kalman import sampled_noise
 from fmilin.design.measurement import factor_of
 from fmilin.design.riccati import NoisySystem, solve_steady_filter
@@ -20,7 +20,7 @@ ROUNDED, MEASURED = 1e-14, 1e-9  # relative errors of exact derivatives and of d
 
 
 def steady_factor(
-    motion: Motion, model: Model, point: OperatingPoint, R: FloatArray, noise: tuple[float, FloatArray, bool]
+    motion: ManifoldStepper, model: Model, point: OperatingPoint, R: FloatArray, noise: tuple[float, FloatArray, bool]
 ) -> FloatArray:
     """Return the factor of the steady covariance at the point, after a measurement; ``noise``: h, directions, held.
 
@@ -53,7 +53,7 @@ def steady_factor(
     C_error = relative * _row_sizes(C, np.ones(len(C)), scales)
     advice = "Give initial_covariance=, variances by the names of states or a matrix."
     states = model.states.select(kept)
-    for mode in find_hidden_modes(System(Phi, C, Phi_error, C_error, sampled=True)):
+    for mode in find_hidden_modes(UncertainPair(Phi, C, Phi_error, C_error, sampled=True)):
         if mode.may_stay:
             raise NumericalError(
                 "No steady covariance exists at the point to begin with: a mode that does not decay is not observable "
@@ -62,7 +62,9 @@ def steady_factor(
             )
     excited = np.hstack((B, walk))
     excited_error = relative * np.abs(excited)
-    for mode in find_hidden_modes(System(A, C, A_error, C_error, sampled=False).transpose(excited, excited_error)):
+    for mode in find_hidden_modes(
+        UncertainPair(A, C, A_error, C_error, sampled=False).transpose(excited, excited_error)
+    ):
         if mode.may_be_on_limit:
             named = right_direction(A, mode).describe(states, scales)
             raise NumericalError(
@@ -91,7 +93,7 @@ def _row_sizes(M: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray
     return np.asarray(sizes.max(axis=1, initial=0.0)[:, None] * left[:, None] / right)
 
 
-def refuse_white_feedthrough(motion: Motion, model: Model, point: OperatingPoint, R: FloatArray) -> None:
+def refuse_white_feedthrough(motion: ManifoldStepper, model: Model, point: OperatingPoint, R: FloatArray) -> None:
     """Refuse white noise that reaches a measured output at once, at the point or near it."""
     _, U_w = motion.noise
     noisy = np.flatnonzero(U_w.any(axis=0))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmilin.design.estimation.motion import Motion
+from fmilin.design.estimation.motion import ManifoldStepper
 from fmilin.design.estimation.slopes import SourceVisits
 from fmilin.errors import FmilinError
 from fmilin.manifold.angles import CLOSE, EXACT_TURN, MOST_TURNS, NEAR_TURN, list_turns
@@ -26,7 +26,7 @@ MOST_COORDINATES = 30  # of a model: each slope takes two evaluations for each o
 MOST_HALVINGS = 60
 
 
-def search_turns(motion: Motion, model: Model, point: OperatingPoint, turns: FloatArray) -> FloatArray:
+def search_turns(motion: ManifoldStepper, model: Model, point: OperatingPoint, turns: FloatArray) -> FloatArray:
     """Return the turns of the outputs (m,), those of a black box that are found to wrap included."""
     visits = motion.visits
     if not isinstance(visits, SourceVisits) or len(motion.chart.kept) > MOST_COORDINATES:
@@ -52,7 +52,7 @@ def search_turns(motion: Motion, model: Model, point: OperatingPoint, turns: Flo
     return turns
 
 
-def _follow(motion: Motion, point: OperatingPoint, i: int, turn: float) -> float:
+def _follow(motion: ManifoldStepper, point: OperatingPoint, i: int, turn: float) -> float:
     """Return the jump of output ``i`` by turns, 0 if there is none on the way."""
     t, x, u = point.time, point.states, point.inputs
     steps = STEPS_ON_MANIFOLD if motion.chart.others else STEPS_PER_TURN
@@ -79,7 +79,9 @@ def _follow(motion: Motion, point: OperatingPoint, i: int, turn: float) -> float
     return 0.0
 
 
-def _enclose(motion: Motion, point: OperatingPoint, ends: tuple[FloatArray, FloatArray], i: int, turn: float) -> float:
+def _enclose(
+    motion: ManifoldStepper, point: OperatingPoint, ends: tuple[FloatArray, FloatArray], i: int, turn: float
+) -> float:
     """Return the jump of an output between two points by bisection, 0 unless it is a number of whole turns."""
     t, u = point.time, point.inputs
     below, above = ends

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from fmilin.errors import ModelError, missing_file
-from fmilin.fmi.read.description import Description
+from fmilin.fmi.read.description import ModelDescription
 from fmilin.fmi.read.printed import absolute
 from fmilin.fmi.read.xml import departures, parse_description
 from fmilin.options import FmuOptions
@@ -111,7 +111,7 @@ class FmuFile:
         return members
 
     @cached_property
-    def description(self) -> Description:
+    def description(self) -> ModelDescription:
         """The model description."""
         xml = self.read("modelDescription.xml")
         if xml is None:
@@ -249,7 +249,7 @@ class FmuFile:
             raise ModelError(f"'{self.path}' cannot be unpacked: {error.strerror or error}.") from None
 
 
-def read_description(path: str | Path, options: FmuOptions | None = None) -> Description:
+def read_description(path: str | Path, options: FmuOptions | None = None) -> ModelDescription:
     """Return what an FMU says about itself, without loading its code."""
     return FmuFile(Path(path), options).description
 
@@ -308,7 +308,7 @@ def problems(fmu: FmuFile) -> list[str]:
         return list(dict.fromkeys((*broken, *read_otherwise(ours, folder))))
 
 
-def read_otherwise(ours: Description, folder: Path) -> Iterator[str]:
+def read_otherwise(ours: ModelDescription, folder: Path) -> Iterator[str]:
     """Yield what FMPy reads otherwise from the model description in a folder."""
     from fmpy import read_model_description
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from fmilin.fmi.read.component import Call, LoadedCode
 from fmilin.fmi.read.description import Variable
-from fmilin.fmi.read.layout import Scalar, ScalarLayout
+from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
 from fmilin.fmi.read.settings import Assignment
 from fmilin.signals import FloatArray
 
-Scalars = Sequence[Scalar]
+Scalars = Sequence[ScalarVariable]
 
 
 class Group:
@@ -111,7 +111,7 @@ class Buffers:
         """The derivatives of the states as variables."""
         return groups_of(dict.fromkeys(s.variable for s in self._layout.derivatives), self._layout, self.rates)
 
-    def position(self, scalar: Scalar) -> int:
+    def position(self, scalar: ScalarVariable) -> int:
         """Return where ``scalar`` stands in ``values``; it must be a state, an input, a rate, time or one of z."""
         if scalar.key in self._tuned and scalar.variable.is_float:
             return self._tuned[scalar.key]

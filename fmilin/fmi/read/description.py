@@ -131,7 +131,7 @@ class Variables(Sequence[Variable]):
 
 
 @dataclass(frozen=True)
-class Description:
+class ModelDescription:
     """The model description of an FMU; reading it never loads the FMU's code."""
 
     source: str  # the file, for messages
@@ -157,7 +157,7 @@ class Description:
     with_samples: bool = False  # whether discrete-time numbers are inputs and outputs, too
     source_files: tuple[str, ...] = ()  # what is to be compiled, in the folder ``sources``, as FMI 2.0 says it
 
-    def through(self, interface: str) -> Description:
+    def through(self, interface: str) -> ModelDescription:
         """Return the same description, as seen through another of its ``interfaces``."""
         if interface == self.interface:
             return self

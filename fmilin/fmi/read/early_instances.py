@@ -14,7 +14,7 @@ import numpy as np
 from fmilin.fmi.platforms import fmi2_folders
 from fmilin.fmi.read.buffers import SCALARS, Group, pointer_to
 from fmilin.fmi.read.component import Call, Callbacks, LoadedCode, callbacks
-from fmilin.fmi.read.description import Description
+from fmilin.fmi.read.description import ModelDescription
 from fmilin.fmi.read.instance import Event, Instance
 from fmilin.fmi.read.model_structure import with_states
 from fmilin.fmi.read.settings import Assignment
@@ -70,7 +70,7 @@ class Instance1(Version1):
     def _instantiate(self) -> bool:
         return self._made("InstantiateModel", self.description.model_name.encode(), self.description.token.encode())
 
-    def described(self) -> Description:
+    def described(self) -> ModelDescription:
         """Return the description with the states that the code has."""
         numbers = np.full(self._number_of_states, _UNDEFINED, dtype=np.uint32)
         if numbers.size:

@@ -13,7 +13,7 @@ from fmilin.errors import AnotherInstanceError, ModelError
 from fmilin.fmi.platforms import library_in
 from fmilin.fmi.read.buffers import Buffers, Group, VariableAccess, Visit, pointer_to
 from fmilin.fmi.read.component import Call, LoadedCode, LogSink, logger
-from fmilin.fmi.read.description import Description, is_true
+from fmilin.fmi.read.description import ModelDescription, is_true
 from fmilin.fmi.read.settings import Assignment
 from fmilin.sandbox import cage, watchdog
 from fmilin.signals import FloatArray
@@ -41,7 +41,7 @@ class Instance(VariableAccess):
     rates_function: ClassVar[str] = "GetDerivatives"
     nominals_function: ClassVar[str] = "GetNominalsOfContinuousStates"
 
-    def __init__(self, folder: Path, description: Description, number_of_states: int, sink: LogSink) -> None:
+    def __init__(self, folder: Path, description: ModelDescription, number_of_states: int, sink: LogSink) -> None:
         self.description = description
         self.sink = sink
         self.next_event: float | None = None
@@ -116,7 +116,7 @@ class Instance(VariableAccess):
             self.end()
             self.begin(time, settings)
 
-    def described(self) -> Description:
+    def described(self) -> ModelDescription:
         """Return the description, together with what only the code knows."""
         return self.description
 

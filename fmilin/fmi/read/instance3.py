@@ -11,7 +11,7 @@ from fmilin.errors import NumericalError
 from fmilin.fmi.platforms import fmi3_folders
 from fmilin.fmi.read.buffers import Group
 from fmilin.fmi.read.component import Call, LogSink
-from fmilin.fmi.read.description import Description, Variable, is_true
+from fmilin.fmi.read.description import ModelDescription, Variable, is_true
 from fmilin.fmi.read.instance import Event, Instance
 from fmilin.fmi.read.settings import Assignment
 from fmilin.fmi.read.stepped_instance import SteppedInstance
@@ -122,7 +122,7 @@ class SteppedInstance3(SteppedInstance, Instance3):
     save_function, restore_function, free_function = "GetFMUState", "SetFMUState", "FreeFMUState"
     save_flag = "canGetAndSetFMUState"
 
-    def __init__(self, folder: Path, description: Description, number_of_states: int, sink: LogSink) -> None:
+    def __init__(self, folder: Path, description: ModelDescription, number_of_states: int, sink: LogSink) -> None:
         clocks = [v for v in description.looked_through() if v.type == "Clock"]
         self._has_event_mode = bool(clocks) and is_true(description.capabilities, "hasEventMode")
         self._ticking = [v for v in clocks if v.causality == "input" and v.interval]

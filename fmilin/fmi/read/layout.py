@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from fmilin.errors import ModelError, UnknownNameError
-from fmilin.fmi.read.description import Description, Variable
+from fmilin.fmi.read.description import ModelDescription, Variable
 from fmilin.fmi.read.elements import integer, shortened
 from fmilin.signals import Signal, Signals, rate_unit
 
@@ -20,7 +20,7 @@ _MOST_SCALARS = 200_000
 _RATE = re.compile(r"der\((?P<state>.+)\)")
 
 
-class Scalar(NamedTuple):
+class ScalarVariable(NamedTuple):
     """One number of a variable: the variable itself, or an element of an FMI 3 array."""
 
     variable: Variable
@@ -44,7 +44,7 @@ class Role(NamedTuple):
 class ScalarLayout:
     """An FMU's scalar quantities for ``sizes`` of structural parameters, in the description's order, aliases once."""
 
-    def __init__(self, description: Description, sizes: Mapping[int, int] | None = None) -> None:
+    def __init__(self, description: ModelDescription, sizes: Mapping[int, int] | None = None) -> None:
         self.description = description
         self._sizes = _declared_sizes(description) | dict(sizes or {})
         if twice := [v.name for v, number in Counter(description.states).items() if number > 1]:
@@ -88,34 +88,34 @@ class ScalarLayout:
             )
         return size
 
-    def scalars(self, variable: Variable) -> Iterator[Scalar]:
+    def scalars(self, variable: Variable) -> Iterator[ScalarVariable]:
         """Yield the elements of an array, row by row, or the variable itself."""
         shape = self.shape(variable)
         if not shape:
-            yield Scalar(variable, 0, variable.name)
+            yield ScalarVariable(variable, 0, variable.name)
             return
         self.size(variable)  # refuses what nobody could hold
         for offset, index in enumerate(np.ndindex(*shape)):
-            yield Scalar(variable, offset, f"{variable.name}{_brackets(index)}")
+            yield ScalarVariable(variable, offset, f"{variable.name}{_brackets(index)}")
 
-    def find(self, name: str) -> Scalar | None:
+    def find(self, name: str) -> ScalarVariable | None:
         """Return the scalar of that name or alias (``x``, ``q[2]``, ``der(x)``), or None."""
         variable = self.description.by_name.get(name)
         if variable is not None:
-            return Scalar(variable, 0, name) if not variable.dimensions else None
+            return ScalarVariable(variable, 0, name) if not variable.dimensions else None
         return self._element(name) or self._rate(name)
 
-    def find_negative(self, name: str) -> Scalar | None:
+    def find_negative(self, name: str) -> ScalarVariable | None:
         """Return the negative of a variable by its own name, or None; FMI 1.0 alone has such variables."""
         variable = self.description.variables.negatives.get(name)
-        return None if variable is None else Scalar(variable, 0, name, -1.0)
+        return None if variable is None else ScalarVariable(variable, 0, name, -1.0)
 
     @property
-    def negative_outputs(self) -> list[Scalar]:
+    def negative_outputs(self) -> list[ScalarVariable]:
         """Outputs that are the negative of another variable."""
         negatives = self.description.variables.negatives
         names = [name for name, v in negatives.items() if v.causality == "output" and self.is_signal(v)]
-        return [Scalar(negatives[name], 0, name, -1.0) for name in names]
+        return [ScalarVariable(negatives[name], 0, name, -1.0) for name in names]
 
     def without_negatives(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values with the name of a negative replaced: where b = -a, ``{"b": 3}`` is ``{"a": -3}``."""
@@ -128,11 +128,13 @@ class ScalarLayout:
                 replaced[self.names(negative)[0]] = -float(value)
         return replaced
 
-    def role(self, scalar: Scalar) -> Role | None:
+    def role(self, scalar: ScalarVariable) -> Role | None:
         """Return where the scalar stands among states, inputs or derivatives, or None."""
         return self._roles.get(scalar.key) if scalar.variable.is_float else None
 
-    def signal(self, scalar: Scalar, *, name: str = "", start: float | None = None, aliases: bool = True) -> Signal:
+    def signal(
+        self, scalar: ScalarVariable, *, name: str = "", start: float | None = None, aliases: bool = True
+    ) -> Signal:
         """Return the scalar as a signal; ``name`` is what the user calls it, ``start`` what the FMU holds."""
         v = scalar.variable
         name = name or scalar.name
@@ -145,14 +147,14 @@ class ScalarLayout:
             aliases=self._aliases(scalar, name) if aliases else (),
         )
 
-    def _aliases(self, scalar: Scalar, name: str) -> tuple[str, ...]:
+    def _aliases(self, scalar: ScalarVariable, name: str) -> tuple[str, ...]:
         """Return the other names of a scalar, those of its negative with a minus sign."""
         names = self.names(scalar)
         if scalar.sign < 0.0:
             names = tuple(n[1:] if n.startswith("-") else f"-{n}" for n in names)
         return tuple(alias for alias in names if alias != name)
 
-    def names(self, scalar: Scalar) -> tuple[str, ...]:
+    def names(self, scalar: ScalarVariable) -> tuple[str, ...]:
         """Return all names of the scalar."""
         v = scalar.variable
         names = self.description.float_names.get(v.reference, ()) if v.is_float else (v.name, *v.aliases)
@@ -161,7 +163,7 @@ class ScalarLayout:
             return names
         return tuple(f"{n}{_brackets(np.unravel_index(scalar.offset, shape))}" for n in names)
 
-    def start(self, scalar: Scalar) -> float:
+    def start(self, scalar: ScalarVariable) -> float:
         """Return the start value of the description; 0 when there is none."""
         items = scalar.variable.start.split()
         if not items:
@@ -171,7 +173,7 @@ class ScalarLayout:
         except (ValueError, IndexError):
             return 0.0
 
-    def signals(self, scalars: Iterable[Scalar]) -> Signals:
+    def signals(self, scalars: Iterable[ScalarVariable]) -> Signals:
         """Return signals as the description has them, without loading the FMU's code, and without their aliases."""
         return Signals(self.signal(s, aliases=False) for s in scalars)
 
@@ -183,7 +185,7 @@ class ScalarLayout:
         plain = [s.name for v in self.description.variables if v.is_continuous for s in self.scalars(v)]
         return list(dict.fromkeys([*plain, *rates, *self.description.by_name]))
 
-    def require(self, name: str, what: str) -> Scalar:
+    def require(self, name: str, what: str) -> ScalarVariable:
         """Return the scalar called ``name``."""
         scalar = self.find(name)
         if scalar is None:
@@ -197,7 +199,7 @@ class ScalarLayout:
         roles |= {s.key: Role("input", i) for i, s in enumerate(self.inputs)}
         return roles | {s.key: Role("state", i) for i, s in enumerate(self.states)}
 
-    def _all(self, variables: Iterable[Variable]) -> Iterator[Scalar]:
+    def _all(self, variables: Iterable[Variable]) -> Iterator[ScalarVariable]:
         variables = list(variables)
         number = sum(self.size(v) for v in variables)
         if number > _MOST_SCALARS:
@@ -208,7 +210,7 @@ class ScalarLayout:
         for v in variables:
             yield from self.scalars(v)
 
-    def _interface(self, causality: str) -> tuple[Scalar, ...]:
+    def _interface(self, causality: str) -> tuple[ScalarVariable, ...]:
         distinct: dict[int, Variable] = {}
         for v in self.description.variables.with_causality(causality):
             if self.is_signal(v):
@@ -221,12 +223,12 @@ class ScalarLayout:
         text = f"{causality.capitalize()}s that are no continuous numbers were left out: {shortened(kinds)}."
         return [text] if kinds else []
 
-    def _unit_as_rate(self, scalar: Scalar) -> str:
+    def _unit_as_rate(self, scalar: ScalarVariable) -> str:
         role = self.role(scalar)
         is_rate = role is not None and role.kind == "derivative"
         return rate_unit(self.states[role.position].variable.unit) if role and is_rate else ""
 
-    def _element(self, name: str) -> Scalar | None:
+    def _element(self, name: str) -> ScalarVariable | None:
         match = _ELEMENT.fullmatch(name)
         variable = self.description.by_name.get(match["array"]) if match else None
         if match is None or variable is None:
@@ -235,16 +237,16 @@ class ScalarLayout:
         index = tuple(int(i) - 1 for i in match["indices"].split(","))
         if len(index) != len(shape) or not all(0 <= i < n for i, n in zip(index, shape, strict=True)):
             return None
-        return Scalar(variable, int(np.ravel_multi_index(index, shape)), f"{match['array']}{_brackets(index)}")
+        return ScalarVariable(variable, int(np.ravel_multi_index(index, shape)), f"{match['array']}{_brackets(index)}")
 
-    def _rate(self, name: str) -> Scalar | None:
+    def _rate(self, name: str) -> ScalarVariable | None:
         match = _RATE.fullmatch(name)
         state = self.find(match["state"].strip()) if match else None
         role = self.role(state) if state else None
         return None if role is None or role.kind != "state" else self.derivatives[role.position]._replace(name=name)
 
 
-def _declared_sizes(description: Description) -> dict[int, int]:
+def _declared_sizes(description: ModelDescription) -> dict[int, int]:
     """Return the structural parameters that hold dimensions, by value reference."""
     arrays = description.variables.with_dimensions()
     held = {d.reference for v in arrays for d in v.dimensions if d.reference is not None}

@@ -14,7 +14,7 @@ from fmilin.codegen.compiler import find_compiler, library_suffix
 from fmilin.errors import ModelError
 from fmilin.fmi.platforms import fmpy_folder
 from fmilin.fmi.read.archive import FmuFile
-from fmilin.fmi.read.description import Description
+from fmilin.fmi.read.description import ModelDescription
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.xml import safe_root
 from fmilin.sandbox import cage
@@ -22,7 +22,7 @@ from fmilin.sandbox.other_processes import run_program
 from fmilin.sandbox.watchdog import calling
 
 
-def class_of_instances(description: Description) -> type[Instance]:
+def class_of_instances(description: ModelDescription) -> type[Instance]:
     """Return the class for the description's interface in its version of the standard; no other is imported."""
     number = description.fmi_version.split(".")[0]
     if number == "3" and ("alpha" in description.fmi_version or "beta" in description.fmi_version):
@@ -42,7 +42,7 @@ def class_of_instances(description: Description) -> type[Instance]:
     return SteppedInstance1 if is_stepped else Instance1
 
 
-def unexpected_library(fmu: FmuFile, description: Description, kind: type[Instance]) -> str:
+def unexpected_library(fmu: FmuFile, description: ModelDescription, kind: type[Instance]) -> str:
     """Return the only library for this platform, where none bears the name that the description gives; else ""."""
     if _has_library(fmu, description.model_identifier + library_suffix(), kind):
         return ""
@@ -58,7 +58,7 @@ def _has_library(fmu: FmuFile, library: str, kind: type[Instance]) -> bool:
     return any(f"binaries/{folder}/{library}" in fmu.by_path for folder in kind.binaries)
 
 
-def must_be_compiled(fmu: FmuFile, description: Description, kind: type[Instance]) -> bool:
+def must_be_compiled(fmu: FmuFile, description: ModelDescription, kind: type[Instance]) -> bool:
     """Return whether the sources have to be compiled, and may be; nothing of that when a library is there."""
     library = description.model_identifier + library_suffix()
     if _has_library(fmu, library, kind) or unexpected_library(fmu, description, kind):
@@ -94,7 +94,7 @@ class _Plan:
     libraries: list[str] = field(default_factory=list)
 
 
-def compile_sources(folder: Path, description: Description, binaries: str) -> str:
+def compile_sources(folder: Path, description: ModelDescription, binaries: str) -> str:
     """Compile an unpacked FMU's C sources to ``binaries``, writing nothing outside; return a sentence about it."""
     root = (folder / "sources").resolve()
     build = root / "buildDescription.xml"
@@ -130,7 +130,7 @@ def _command(folder: Path, plan: _Plan, target: Path) -> list[str]:
     return [*command, *map(str, plan.sources), *libraries]
 
 
-def _from_build_description(path: Path, root: Path, description: Description) -> _Plan:
+def _from_build_description(path: Path, root: Path, description: ModelDescription) -> _Plan:
     """Read FMI 3.0's buildDescription.xml: the configuration of this library, all its sets of files."""
     tree = safe_root(path.read_bytes(), f"sources/buildDescription.xml in '{description.source}'")
     fitting = [c for c in tree.findall("BuildConfiguration") if _fits(c, description.model_identifier)]
@@ -157,14 +157,14 @@ def _fits(configuration: Any, identifier: str) -> bool:
     return configuration.get("modelIdentifier") == identifier and (platform is None or platform.endswith(system))
 
 
-def _definition(element: Any, description: Description) -> str:
+def _definition(element: Any, description: ModelDescription) -> str:
     name, value = element.get("name") or "", element.get("value")
     if not _NAME.fullmatch(name):
         raise ModelError(f"'{description.source}' defines '{name}' for its sources, which is no name in C.")
     return name if value is None else f"{name}={value}"
 
 
-def _inside(root: Path, name: str, description: Description) -> Path:
+def _inside(root: Path, name: str, description: ModelDescription) -> Path:
     path = (root / name.replace("\\", "/")).resolve()
     if not path.is_relative_to(root) or not path.exists():
         raise ModelError(

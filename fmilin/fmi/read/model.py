@@ -14,13 +14,13 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import ModelError, UnknownNameError, UsageError
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
-from fmilin.fmi.read.description import Description
-from fmilin.fmi.read.layout import Scalar, ScalarLayout
+from fmilin.fmi.read.description import ModelDescription
+from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
 from fmilin.fmi.read.sensitivities import Sensitivities, declared_structure
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Value, is_parameter, require_tunable
 from fmilin.fmi.read.tables import find_tables
-from fmilin.fmi.read.values import ParameterValues, Residuals, changed_parameters, discrete_values
+from fmilin.fmi.read.values import ConstraintResiduals, ParameterValues, changed_parameters, discrete_values
 from fmilin.manifold import point_by_point
 from fmilin.model.capabilities import HasDiscreteStates, HasEvents
 from fmilin.model.interface import UNCHANGED, Changes, Copy, Evaluation, Model, ModelInfo, OperatingPoint, TangentBatch
@@ -46,8 +46,8 @@ def _in_turn(method: Callable[P, R]) -> Callable[P, R]:
 class _Interface(NamedTuple):
     """The chosen inputs and outputs, by the names that the user gave them."""
 
-    inputs: tuple[tuple[str, Scalar], ...]
-    outputs: tuple[tuple[str, Scalar], ...]
+    inputs: tuple[tuple[str, ScalarVariable], ...]
+    outputs: tuple[tuple[str, ScalarVariable], ...]
 
 
 class FmuModel(Model, Hybrid, HasEvents, HasDiscreteStates):
@@ -128,7 +128,9 @@ class FmuModel(Model, Hybrid, HasEvents, HasDiscreteStates):
         self._output_signs = np.array([s.sign for s in outputs])
         self._observed_positions = self._positions(observed)
         self._buffers.values[self._observed_positions] = np.nan  # not read yet
-        self._residuals = Residuals(self.constraints, self._buffers, self._input_positions, self._observed_positions)
+        self._residuals = ConstraintResiduals(
+            self.constraints, self._buffers, self._input_positions, self._observed_positions
+        )
         rates = any((role := layout.role(s)) is not None and role.kind == "derivative" for s in observed)
         self._reads_alone: bool | None = False if rates else None if observed else True
         """Whether what constraints contain can be read without the derivatives; None: not known yet."""
@@ -141,7 +143,7 @@ class FmuModel(Model, Hybrid, HasEvents, HasDiscreteStates):
         self.start = OperatingPoint(session.start_time, *start, names=(self.states.names, self.inputs.names))
 
     @property
-    def description(self) -> Description:
+    def description(self) -> ModelDescription:
         """What the FMU says about itself."""
         return self._session.layout.description
 
@@ -341,7 +343,7 @@ class FmuModel(Model, Hybrid, HasEvents, HasDiscreteStates):
         elif not np.isnan(before).any() and not np.array_equal(before, now):
             self._reads_alone = True
 
-    def _positions(self, scalars: Iterable[Scalar]) -> NDArray[np.intp]:
+    def _positions(self, scalars: Iterable[ScalarVariable]) -> NDArray[np.intp]:
         return np.array([self._buffers.position(s) for s in scalars], dtype=np.intp)
 
     def _find_copies(self) -> dict[int, Copy]:
@@ -355,7 +357,7 @@ class FmuModel(Model, Hybrid, HasEvents, HasDiscreteStates):
                 copies[i] = Copy("input", positions[role.position])
         return copies
 
-    def _input(self, name: str) -> Scalar:
+    def _input(self, name: str) -> ScalarVariable:
         layout = self._session.layout
         scalar = layout.find(name)
         role = layout.role(scalar) if scalar else None
@@ -366,7 +368,7 @@ class FmuModel(Model, Hybrid, HasEvents, HasDiscreteStates):
             raise UnknownNameError.among(name, names, "a continuous input or a parameter of the model")
         return scalar
 
-    def _output(self, name: str) -> Scalar:
+    def _output(self, name: str) -> ScalarVariable:
         layout = self._session.layout
         scalar = layout.find_negative(name) or layout.require(name, "a variable of the model")
         if not layout.is_signal(scalar.variable):
@@ -390,12 +392,12 @@ class FmuModel(Model, Hybrid, HasEvents, HasDiscreteStates):
 open_fmu = FmuModel.opened
 
 
-def _index(layout: ScalarLayout, scalar: Scalar) -> int:
+def _index(layout: ScalarLayout, scalar: ScalarVariable) -> int:
     role = layout.role(scalar)
     assert role is not None  # noqa: S101 - only inputs come here
     return role.position
 
 
-def _without_role(layout: ScalarLayout, scalars: Sequence[Scalar]) -> list[Scalar]:
+def _without_role(layout: ScalarLayout, scalars: Sequence[ScalarVariable]) -> list[ScalarVariable]:
     """Return those that have to be read one by one: neither states, inputs, derivatives nor time."""
     return [s for s in scalars if layout.role(s) is None and s.variable.causality != "independent"]

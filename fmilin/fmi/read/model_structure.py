@@ -10,7 +10,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fmilin.fmi.read import elements
-from fmilin.fmi.read.description import FLOATS, PARAMETERS, TYPES, Description, Dimension, Unknown, Variable, Variables
+from fmilin.fmi.read.description import (
+    FLOATS,
+    PARAMETERS,
+    TYPES,
+    Dimension,
+    ModelDescription,
+    Unknown,
+    Variable,
+    Variables,
+)
 from fmilin.fmi.read.elements import ModelStructure, Notes, Types, integer
 
 if TYPE_CHECKING:
@@ -201,7 +210,7 @@ def read_structure1(root: Any, notes: Notes, scanned: Scanned | None = None) -> 
     return ModelStructure(variables, tuple(Unknown(_rate(s, i)) for i, s in enumerate(states)), states, outputs, count)
 
 
-def with_states(description: Description, references: Sequence[int]) -> Description:
+def with_states(description: ModelDescription, references: Sequence[int]) -> ModelDescription:
     """Return the description with the states whose references the code tells; one without a variable stays unnamed."""
     by_reference: dict[int, Variable] = {}
     for v in description.variables:
@@ -227,7 +236,7 @@ def _rate(state: Variable, index: int) -> Variable:
     return Variable(name=f"der({state.name})", reference=-2 * (index + 1) - 1, type="Real", initial="calculated")
 
 
-def _declared_rate(description: Description, state: Variable) -> Variable | None:
+def _declared_rate(description: ModelDescription, state: Variable) -> Variable | None:
     """Return the variable ``der(x)``, which tools with structured names write down."""
     head, dot, last = state.name.rpartition(".")
     candidates = (description.by_name.get(name) for name in (f"der({state.name})", f"{head}{dot}der({last})"))

@@ -16,7 +16,7 @@ from fmilin.errors import FmilinError
 from fmilin.fmi.read.buffers import Buffers, Group, pointer_to
 from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.description import Unknown, Variable
-from fmilin.fmi.read.layout import Scalar, ScalarLayout
+from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
 from fmilin.fmi.read.session import Session
 from fmilin.numerics.differences.coloring import column_groups
 from fmilin.signals import FloatArray
@@ -26,7 +26,9 @@ Mask = NDArray[np.bool_]
 _LARGEST = 50_000_000  # entries of a structure; above it would take more memory than it saves time
 
 
-def declared_structure(layout: ScalarLayout, outputs: Sequence[Scalar], inputs: NDArray[np.intp]) -> Mask | None:
+def declared_structure(
+    layout: ScalarLayout, outputs: Sequence[ScalarVariable], inputs: NDArray[np.intp]
+) -> Mask | None:
     """Return the FMU's claim, if any, of (derivatives, outputs) over (states, inputs), shape (N + ny, N + nu)."""
     description = layout.description
     unknowns = {u.variable.reference: u for u in (*description.outputs, *description.derivatives)}

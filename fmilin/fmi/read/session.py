@@ -15,7 +15,7 @@ from fmilin.fmi.read.component import Call, LogSink
 from fmilin.fmi.read.description import is_true
 from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.instance import Instance
-from fmilin.fmi.read.layout import Scalar, ScalarLayout
+from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
 from fmilin.fmi.read.library import class_of_instances, compile_sources, must_be_compiled, unexpected_library
 from fmilin.fmi.read.printed import undisturbed_process
 from fmilin.fmi.read.settings import Assignment, Tuning, Value, settings_of, structural_sizes
@@ -152,7 +152,7 @@ class Session:
         """When the next time event is due, as the FMU said at its last event."""
         return None if self._instance is None else self._instance.next_event
 
-    def tune(self, parameters: Sequence[Scalar], values: FloatArray) -> None:
+    def tune(self, parameters: Sequence[ScalarVariable], values: FloatArray) -> None:
         """Give parameters these values, others moved before their first: at an event (FMI 2.0.4, 3.2.2), or anew."""
         changed = self.tuning.change(self.instance.values, self.layout, parameters, values)
         if not changed:
@@ -205,7 +205,7 @@ class Session:
             self._begin_again(instance)
         return instance
 
-    def number(self, scalar: Scalar) -> float:
+    def number(self, scalar: ScalarVariable) -> float:
         """Return the present value of a numeric variable, parameters included."""
         return float(self.instance.values(scalar.variable, self.layout.size(scalar.variable))[scalar.offset])
 

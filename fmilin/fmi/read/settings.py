@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fmilin.errors import UnknownNameError, UsageError
-from fmilin.fmi.read.description import INTEGERS, Description, Variable
+from fmilin.fmi.read.description import INTEGERS, ModelDescription, Variable
 from fmilin.fmi.read.elements import shortened
-from fmilin.fmi.read.layout import Scalar, ScalarLayout
+from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
 from fmilin.signals import FloatArray
 
 Value = float | int | bool | str | Sequence[float]
@@ -25,7 +25,7 @@ class Assignment(NamedTuple):
         return self.variable.causality == "structuralParameter"
 
 
-def structural_sizes(description: Description, parameters: Mapping[str, Value]) -> dict[int, int]:
+def structural_sizes(description: ModelDescription, parameters: Mapping[str, Value]) -> dict[int, int]:
     """Return the structural parameters among ``parameters``, by value reference."""
     named = ((description.by_name.get(name), name, value) for name, value in parameters.items())
     return {
@@ -66,7 +66,9 @@ def _completed(layout: ScalarLayout, variable: Variable, items: list[Any]) -> tu
             f"'{variable.name}' is an array of {len(items)} numbers, of which only some are given, and the description "
             f"has no start values for the others. Give them all: {variable.name} = {' '.join(['0'] * len(items))}."
         )
-    return tuple(layout.start(Scalar(variable, i, variable.name)) if x is None else x for i, x in enumerate(items))
+    return tuple(
+        layout.start(ScalarVariable(variable, i, variable.name)) if x is None else x for i, x in enumerate(items)
+    )
 
 
 def _elements(variable: Variable, name: str, value: Value, size: int) -> list[Any]:
@@ -122,7 +124,7 @@ class Tuning:
         self.held: Mapping[Variable, tuple[float, ...]] = {}
         self.live = True  # tunable ones may be moved while the FMU runs
         self._first: dict[Variable, tuple[float, ...]] = {}
-        self._latest: tuple[Sequence[Scalar], bytes] = ((), b"")
+        self._latest: tuple[Sequence[ScalarVariable], bytes] = ((), b"")
 
     def settings(self, base: Sequence[Assignment]) -> tuple[Assignment, ...]:
         """Return what a fresh instance is given: ``base``, but parameters as they stand."""
@@ -133,7 +135,7 @@ class Tuning:
         self,
         present: Callable[[Variable, int], list[Any]],
         layout: ScalarLayout,
-        parameters: Sequence[Scalar],
+        parameters: Sequence[ScalarVariable],
         values: FloatArray,
     ) -> list[Assignment]:
         """Note that ``parameters`` are to have ``values``, all others their first ones; return what changes."""
@@ -152,12 +154,12 @@ class Tuning:
         return [Assignment(v, x) for v, x in self.held.items() if before.get(v, self._first[v]) != x]
 
 
-def is_parameter(layout: ScalarLayout, scalar: Scalar) -> bool:
+def is_parameter(layout: ScalarLayout, scalar: ScalarVariable) -> bool:
     """Whether a scalar is a parameter or constant, and neither state, input nor derivative."""
     return layout.role(scalar) is None and scalar.variable.is_parameter
 
 
-def require_tunable(description: Description, scalar: Scalar, *, only_tunable: bool) -> None:
+def require_tunable(description: ModelDescription, scalar: ScalarVariable, *, only_tunable: bool) -> None:
     """Refuse a parameter that cannot be an input, with ``only_tunable`` also one that is fixed."""
     v = scalar.variable
     if not v.is_float or not v.is_settable or v.causality == "structuralParameter":

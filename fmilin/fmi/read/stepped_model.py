@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from fmilin.errors import FmilinError, ModelError, UsageError
-from fmilin.fmi.read.description import Description
+from fmilin.fmi.read.description import ModelDescription
 from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.model import FmuModel
 from fmilin.fmi.read.stepped_session import StatesRefusedError, SteppedSession
@@ -19,7 +19,7 @@ from fmilin.signals import FloatArray
 _PARTS = 500  # steps per default experiment, where the FMU suggests no step
 
 
-def cadence_of(description: Description) -> Cadence:
+def cadence_of(description: ModelDescription) -> Cadence:
     """Return what the description says, if it does: FMI 2.0.4, 2.2.6 and 4.3.1; FMI 3.0.1, 2.4.4, 2.4.6 and 4.2."""
     capabilities = description.capabilities
     internal = _positive(capabilities, "fixedInternalStepSize")

@@ -17,7 +17,7 @@ from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.instance import Instance
-from fmilin.fmi.read.layout import Scalar
+from fmilin.fmi.read.layout import ScalarVariable
 from fmilin.fmi.read.printed import undisturbed_process
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Assignment, Value
@@ -60,7 +60,7 @@ class SteppedSession(Session):
         super().__init__(fmu, parameters, time, settings)
         self._anchor()
 
-    def tune(self, parameters: Sequence[Scalar], values: FloatArray) -> None:
+    def tune(self, parameters: Sequence[ScalarVariable], values: FloatArray) -> None:
         """Go back to the anchor, where parameters are as at the start; tunable ones are set as inputs are."""
         if self.tuning.change(self.stepped.values, self.layout, parameters, values):
             self._away = True

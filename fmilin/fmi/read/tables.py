@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from fmilin.fmi.read.layout import Scalar, ScalarLayout
+from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
 from fmilin.model.ranges import TableRange
 
 _LOW_END = re.compile(r"(?P<table>.+)\.u_min(\[(?P<axis>[12])\])?")
@@ -20,12 +20,12 @@ class FmuTable(NamedTuple):
     """One input of a table and what holds its ends."""
 
     name: str
-    input: Scalar
-    low: Scalar
-    high: Scalar
-    extrapolation: Scalar | None
+    input: ScalarVariable
+    low: ScalarVariable
+    high: ScalarVariable
+    extrapolation: ScalarVariable | None
 
-    def read(self, number: Callable[[Scalar], float]) -> tuple[TableRange, float] | None:
+    def read(self, number: Callable[[ScalarVariable], float]) -> tuple[TableRange, float] | None:
         """Return the range and the input's value now; None where the table is periodic or has one row."""
         if self.extrapolation is not None and number(self.extrapolation) == _PERIODIC:
             return None
@@ -53,12 +53,12 @@ def find_tables(layout: ScalarLayout) -> list[FmuTable]:
     return tables
 
 
-def _find_inputs(layout: ScalarLayout, name: str) -> list[Scalar]:
+def _find_inputs(layout: ScalarLayout, name: str) -> list[ScalarVariable]:
     """Return the scalar of a name, or the elements of a vector of that name."""
     array = layout.description.by_name.get(name)
     if array is not None:
         return list(layout.scalars(array))
-    elements: list[Scalar] = []
+    elements: list[ScalarVariable] = []
     while (element := layout.find(f"{name}[{len(elements) + 1}]")) is not None:
         elements.append(element)
     return elements

@@ -94,7 +94,7 @@ def _text(value: Any) -> str:
 _NOTHING = np.empty(0)
 
 
-class Residuals:
+class ConstraintResiduals:
     """The residuals g(t, x, u, z) of constraints on a view; u (nu,) and z (nz,) are some of the buffers' numbers."""
 
     def __init__(

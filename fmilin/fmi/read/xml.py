@@ -1,4 +1,4 @@
-"""From modelDescription.xml to a :class:`~fmilin.fmi.read.description.Description`.
+"""From modelDescription.xml to a :class:`~fmilin.fmi.read.description.ModelDescription`.
 
 FMPy's own reader stops at flaws that touch no number we need, and does not know the plural capability flags of FMI 3.
 This one refuses only what makes states, derivatives, inputs or outputs uncertain, and notes the rest.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fmilin.errors import ModelError
 from fmilin.fmi.platforms import fmpy_folder
-from fmilin.fmi.read.description import Description, is_true
+from fmilin.fmi.read.description import ModelDescription, is_true
 from fmilin.fmi.read.elements import ModelStructure, Notes
 from fmilin.fmi.read.model_structure import interfaces1, read_structure1, read_structure2, read_structure3
 
@@ -52,7 +52,7 @@ _ENCODING = re.compile(rb"""\s*<\?xml[^>]*encoding\s*=\s*["']([^"']+)["']""")
 _INTERFACES = ("ModelExchange", "CoSimulation", "ScheduledExecution")
 
 
-def parse_description(xml: bytes, source: str) -> Description:
+def parse_description(xml: bytes, source: str) -> ModelDescription:
     """Read a model description."""
     xml, damaged = _decodable(xml)
     rest, scanned = xml, None
@@ -87,7 +87,7 @@ def parse_description(xml: bytes, source: str) -> Description:
     identifier = chosen.get("modelIdentifier") or ""
     if not identifier:
         raise ModelError(f"'{source}' does not name its library: the attribute modelIdentifier is missing.")
-    return Description(
+    return ModelDescription(
         source=source,
         fmi_version=version,
         model_name=root.get("modelName") or identifier,

@@ -48,7 +48,7 @@ class LinearLayout:
 def lay_out_linear(linear: LinearModel, *, deviation: bool) -> LinearLayout:
     """Decide the variables of an FMU, or deviations from the point; a name that is taken becomes ``output.NAME``."""
     point = _point(linear, deviation=deviation)
-    names = _Names(linear)
+    names = _FmuNames(linear)
     copies = _copies(linear, point)
     own = [i for i in range(len(linear.outputs)) if i not in copies]
     renamed = {i: names.take(linear.outputs[i].name, "output") for i in own}
@@ -107,7 +107,7 @@ def values_at(signals: Signals, values_at_point: Mapping[str, float], what: str,
     return values
 
 
-class _Names:
+class _FmuNames:
     """The names of an FMU, each legal and taken once."""
 
     def __init__(self, linear: LinearModel) -> None:
@@ -158,7 +158,7 @@ def _copies(linear: LinearModel, point: _Point) -> dict[int, int]:
 class _Rows:
     """The variables in their order, with growing references."""
 
-    def __init__(self, linear: LinearModel, names: _Names, point: _Point) -> None:
+    def __init__(self, linear: LinearModel, names: _FmuNames, point: _Point) -> None:
         self.linear = linear
         self.variables: list[FmuVariable] = []
         self._add(Signal(names.time, "s", description="Time"), "independent")

@@ -32,7 +32,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class SortableTable:
     """A table that can be sorted by every column."""
 
     caption: str
@@ -53,7 +53,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Picture:
+class EmbeddedPicture:
     """A picture inside the file."""
 
     caption: str
@@ -70,7 +70,7 @@ class Text:
     kind: str = field(default="text", init=False)
 
 
-Block = Table | Picture | Text
+Block = SortableTable | EmbeddedPicture | Text
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,11 @@ def text(*lines: str, alarm: bool = False) -> Text:
     return Text([line for line in lines if line], alarm)
 
 
-def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], *, most: int = 5000) -> Table:
+def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], *, most: int = 5000) -> SortableTable:
     """Return a table; plain strings become cells, and rows beyond ``most`` are counted."""
     listed = [[c if isinstance(c, Cell) else Cell(str(c)) for c in row] for row in rows]
     more = f"and {len(listed) - most} more rows: they are in the file of the model" if len(listed) > most else ""
-    return Table(caption, heads, listed[:most], more)
+    return SortableTable(caption, heads, listed[:most], more)
 
 
 def picture(caption: str, draw: Callable[[], Figure]) -> Block:
@@ -115,7 +115,7 @@ def picture(caption: str, draw: Callable[[], Figure]) -> Block:
     content, kind = rendered(figure, ".svg"), "svg+xml"
     if len(content) > MOST_VECTORS:
         content, kind = rendered(figure, ".png", DPI), "png"
-    return Picture(caption, f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}")
+    return EmbeddedPicture(caption, f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}")
 
 
 def html_of(title: str, subtitle: str, sections: Sequence[Section]) -> str:

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from fmilin.errors import ModelError, UsageError
-from fmilin.fmi.read.description import Description
+from fmilin.fmi.read.description import ModelDescription
 from fmilin.fmi.read.layout import ScalarLayout
 from fmilin.fmi.read.xml import departures, parse_description
 from tests.fmus.make import description_of, names_of
 
 
-def described(name: str, *changes: tuple[str, str]) -> Description:
+def described(name: str, *changes: tuple[str, str]) -> ModelDescription:
     xml = description_of(name)
     for old, new in changes:
         assert old in xml

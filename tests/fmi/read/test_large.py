@@ -9,7 +9,7 @@ import pytest
 import fmilin as fl
 from fmilin.errors import ModelError, UnknownNameError, nearest_names
 from fmilin.fmi.read import FmuModel
-from fmilin.fmi.read.description import Description, Variable
+from fmilin.fmi.read.description import ModelDescription, Variable
 from fmilin.fmi.read.large import Scanned, cut
 from fmilin.fmi.read.layout import ScalarLayout
 from fmilin.fmi.read.xml import parse_description
@@ -20,7 +20,7 @@ ZOO = [name for name in names_of(fmi1=False) if name != "half_a_library"]
 FMI2, FMI3 = description_of("pendulum"), description_of("arrays3")
 
 
-def whole_and_scanned(xml: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Description, Description]:
+def whole_and_scanned(xml: str, monkeypatch: pytest.MonkeyPatch) -> tuple[ModelDescription, ModelDescription]:
     whole = parse_description(xml.encode(), "m.fmu")
     monkeypatch.setattr("fmilin.fmi.read.xml.LARGE", 0)
     return whole, parse_description(xml.encode(), "m.fmu")
