@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.tables import show
 from fmilin.manifold.frame import kept_states
 from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.models.mechanism.linear import Choice, LocalForm
+from fmilin.models.mechanism.linear import Choice, LocalFormMatrices
 from fmilin.models.mechanism.recursions import coordinate_rates
 from fmilin.signals import FloatArray
 from tests.models.mechanism.recursion import articulated_body
@@ -116,7 +116,7 @@ def single_points() -> None:
             return model.evaluate(0.0, x, u)
 
         def exact(model: Mechanism = model, x: FloatArray = x, u: FloatArray = u, choice: Any = choice) -> Any:
-            return LocalForm(model.equations, model.solution(x, u), choice).matrices()
+            return LocalFormMatrices(model.equations, model.solution(x, u), choice).matrices()
 
         one, all_four = quickest(visit, exact, rounds=60)
         ratio = all_four / one
@@ -146,7 +146,7 @@ def single_points() -> None:
 def error_of_A(model: Mechanism, x: FloatArray, u: FloatArray, choice: Any) -> float:
     """Return the relative difference to complex steps of M vdot + G' lambda = F, G vdot = -c."""
     n_q, used, h = model.system.tree.n_q, model.independence.all, 1e-30
-    found = LocalForm(model.equations, model.solution(x, u), choice).matrices()
+    found = LocalFormMatrices(model.equations, model.solution(x, u), choice).matrices()
 
     def rates(z: Any) -> Any:
         state = model.system.state(z[:n_q], z[n_q:], u)
@@ -170,10 +170,10 @@ def batches() -> None:
 
         def together(model: Mechanism = model, X: Any = X, U: Any = U, choice: Any = choice, n: int = blocks) -> None:
             for _ in range(n):
-                LocalForm(model.equations, model.solution(X, U), choice).matrices()
+                LocalFormMatrices(model.equations, model.solution(X, U), choice).matrices()
 
         def alone(model: Mechanism = model, x: Any = x, u: Any = u, choice: Any = choice) -> Any:
-            return LocalForm(model.equations, model.solution(x, u), choice).matrices()
+            return LocalFormMatrices(model.equations, model.solution(x, u), choice).matrices()
 
         batch, one = quickest(together, alone, rounds=4)
         per_point = batch / POINTS
@@ -225,7 +225,7 @@ def open_chains() -> None:
             return model.evaluate(0.0, x, u)
 
         def exact(model: Mechanism = model, x: Any = x, u: Any = u, choice: Any = choice) -> Any:
-            return LocalForm(model.equations, model.solution(x, u), choice).matrices()
+            return LocalFormMatrices(model.equations, model.solution(x, u), choice).matrices()
 
         tree, one, all_four = quickest(recursion, visit, exact, rounds=5)
         rows.append(
@@ -275,7 +275,7 @@ def loops() -> None:
             return model.evaluate(0.0, x, u)
 
         def exact(model: Mechanism = model, x: Any = x, u: Any = u, choice: Any = choice) -> Any:
-            return LocalForm(model.equations, model.solution(x, u), choice).matrices()
+            return LocalFormMatrices(model.equations, model.solution(x, u), choice).matrices()
 
         one, all_four = quickest(visit, exact, rounds=8)
         rows.append(

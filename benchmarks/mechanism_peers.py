@@ -25,7 +25,7 @@ from benchmarks.tables import show
 from fmilin.codegen.c99 import generate
 from fmilin.codegen.compiler import Compiler, compiled_library, library_suffix
 from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.models.mechanism.linear import LocalForm
+from fmilin.models.mechanism.linear import LocalFormMatrices
 from fmilin.signals import FloatArray
 
 POINTS = 10_000
@@ -153,7 +153,7 @@ def compiled(model: Mechanism, folder: Path) -> tuple[Callable[..., FloatArray],
 def compared(model: Mechanism) -> tuple[list[str], list[list[str]]]:
     n, (x, u) = model.system.tree.n, moving(model)
     peer, choice = Pinocchio(model.description), kept(model)
-    exact = LocalForm(model.equations, model.solution(x, u), choice).matrices()
+    exact = LocalFormMatrices(model.equations, model.solution(x, u), choice).matrices()
     rows, scale = list(choice.v), np.abs(exact.A).max()
     by_q, by_v, *_ = peer.visit(x[:n], x[n:], u)
     p = len(rows)
@@ -177,13 +177,15 @@ def _times(model: Mechanism, peer: Pinocchio, code: Any, points: tuple[FloatArra
 
     def batch() -> None:
         for i in range(0, POINTS, BLOCK):
-            LocalForm(model.equations, model.solution(X[i : i + BLOCK], U[i : i + BLOCK]), choice).matrices()
+            LocalFormMatrices(model.equations, model.solution(X[i : i + BLOCK], U[i : i + BLOCK]), choice).matrices()
 
     calls: dict[str, tuple[Callable[[], Any], int]] = {
         "Pinocchio": (lambda: [peer.visit(q, v, tau) for _ in range(some)], some),
         "binding": (lambda: [free.visit(none, none, none) for _ in range(some)], some),
         "NumPy, one point": (
-            lambda: [LocalForm(model.equations, model.solution(X[0], U[0]), choice).matrices() for _ in range(20)],
+            lambda: [
+                LocalFormMatrices(model.equations, model.solution(X[0], U[0]), choice).matrices() for _ in range(20)
+            ],
             20,
         ),
         "NumPy, batch": (batch, POINTS),

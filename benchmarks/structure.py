@@ -40,6 +40,7 @@ MAX_ENTERED, MAX_RETURNS = 12, 10  # modules on the way of one point through lin
 PACKAGES_OF_THE_ALGORITHM = ("linearization", "manifold")
 PACKAGES_OF_SOURCES = ("models", "systems", "codegen", "constraints")
 MAX_TESTS_OF_INTERNALS = 200
+MAX_REPEATED_CLASSES = 5
 POINTS = 512
 OPTIONS_OF_CLICK = {"--help", "--deadline"}
 
@@ -57,6 +58,7 @@ def main() -> None:
     makers = find_makers(trees)
     tests = sorted((ROOT / "tests").rglob("test_*.py"))
     tests_of_internals = [path for path in tests if imports_internals(ast.parse(path.read_text(encoding="utf-8")))]
+    repeated_classes = find_repeated_classes(trees)
     rows = [
         *check_types(),
         ["Python lines", f"{lines:,}", ""],
@@ -74,6 +76,11 @@ def main() -> None:
             "test modules that import internals",
             f"{len(tests_of_internals)} of {len(tests)}",
             compare(len(tests_of_internals), MAX_TESTS_OF_INTERNALS),
+        ],
+        [
+            "classes with the same name in two modules",
+            f"{len(repeated_classes)}: {', '.join(repeated_classes)}",
+            compare(len(repeated_classes), MAX_REPEATED_CLASSES),
         ],
         ["places that construct a numeric LinearModel", ", ".join(makers), compare(len(makers), 1)],
         *list_paths_through_linearize(),
@@ -294,6 +301,16 @@ def list_imported_names(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 path = f"{node.module}.{alias.name}"
                 is_module = (ROOT / Path(*path.split("."))).with_suffix(".py").exists()
                 yield (path, "") if is_module else (node.module or "", alias.name)
+
+
+def find_repeated_classes(trees: dict[Path, ast.Module]) -> list[str]:
+    """Return the names of classes, private ones included, that two modules or more define at their top."""
+    modules_of_name: dict[str, set[Path]] = {}
+    for path, tree in trees.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                modules_of_name.setdefault(node.name, set()).add(path)
+    return sorted(name for name, modules in modules_of_name.items() if len(modules) > 1)
 
 
 def find_makers(trees: dict[Path, ast.Module]) -> list[str]:

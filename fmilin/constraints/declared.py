@@ -85,7 +85,7 @@ def _difference(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ResidualRow:
     """One scalar residual: a declared constraint, or the rate that was declared with it."""
 
     name: str
@@ -95,7 +95,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Partials:
+class ResidualPartials:
     """Partial derivatives of the residuals g(t, x, u, z), one row each."""
 
     time: FloatArray  # shape (m,)
@@ -191,7 +191,7 @@ class Constraints:
         column: SX = self._functions.graph(ca.vertcat(t, x, u, z), parameters)
         return column
 
-    def partials(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> Partials:
+    def partials(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> ResidualPartials:
         """Return the exact partial derivatives of g; at many points (..., n) with these axes in front."""
         if self.variables is not None:
             full = np.zeros((len(self.rows), sum(self._sizes)))
@@ -208,7 +208,7 @@ class Constraints:
 
     def curvature(
         self, t: float, x: FloatArray, u: FloatArray, w: FloatArray, u_dot: FloatArray | None = None
-    ) -> Partials:
+    ) -> ResidualPartials:
         """Return the partials of g_x w + g_u u_dot + g_t, w (N,) and u_dot (nu,) held; NaN where not analytic."""
         if self.variables is not None:
             full = np.zeros((len(self.rows), sum(self._sizes)))
@@ -230,14 +230,18 @@ class Constraints:
         s[..., 1 + n + k :] = z
         return s
 
-    def _split(self, full: FloatArray) -> Partials:
+    def _split(self, full: FloatArray) -> ResidualPartials:
         _, n, k, _ = self._sizes
-        return Partials(full[..., 0], full[..., 1 : 1 + n], full[..., 1 + n : 1 + n + k], full[..., 1 + n + k :])
+        return ResidualPartials(
+            full[..., 0], full[..., 1 : 1 + n], full[..., 1 + n : 1 + n + k], full[..., 1 + n + k :]
+        )
 
 
-def _rows(declared: Sequence[Constraint]) -> tuple[Row, ...]:
-    rows = [Row(c.label, c.expression, c.level, c.level == "position" and c.rate is None) for c in declared]
-    rates = [Row(f"rate of {c.label}", c.rate, "velocity", needs_rate=False) for c in declared if c.rate is not None]
+def _rows(declared: Sequence[Constraint]) -> tuple[ResidualRow, ...]:
+    rows = [ResidualRow(c.label, c.expression, c.level, c.level == "position" and c.rate is None) for c in declared]
+    rates = [
+        ResidualRow(f"rate of {c.label}", c.rate, "velocity", needs_rate=False) for c in declared if c.rate is not None
+    ]
     return tuple(rows + rates)
 
 

@@ -16,7 +16,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, ModelError
 from fmilin.export import document
 from fmilin.export.document import derivative_from_part, derivative_to_part, details_of, object_in, plain, signals_of
-from fmilin.families.family import Choice, LinearFamily
+from fmilin.families.family import LinearFamily, PointCoordinates
 from fmilin.families.grid import Grid
 from fmilin.families.rows import Layout, Template
 from fmilin.linear_model.descriptor import Derivative
@@ -108,7 +108,7 @@ def from_texts(texts: Mapping[str, Any], rows: Any, ok: Any, chosen: Any, origin
         _require_numbers(table[good.ravel()], layout)
         groups = [{"states": c["states"], "signals": {"states": c["signals"]}} for c in texts["choices"]]
         methods = [tuple(c["method"]) for c in texts["choices"]]
-        choices = tuple(Choice(signals_of(g, "states"), m) for g, m in zip(groups, methods, strict=True))
+        choices = tuple(PointCoordinates(signals_of(g, "states"), m) for g, m in zip(groups, methods, strict=True))
         remarks = [Remark(str(r["kind"]), str(r["message"]), is_read=True) for r in texts["distinct_remarks"]]
         reasons = np.full(grid.size, "", dtype=object)
         for k, reason in texts["reasons"].items():

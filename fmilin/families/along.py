@@ -72,7 +72,7 @@ def linearize_along_as(model: Model, points: Iterable[OperatingPoint], request: 
         model, inputs = model.with_interface(inputs, None), None
     if outputs is not None:
         model = model.with_interface(None, outputs)
-    return _Path(model, replace(request, inputs=inputs, outputs=None), points).family()
+    return _PathFamily(model, replace(request, inputs=inputs, outputs=None), points).family()
 
 
 def _others_at_start(model: Model, points: Iterable[OperatingPoint], inputs: Sequence[str]) -> bool:
@@ -98,7 +98,7 @@ def require_points(points: Iterable[object]) -> None:
             )
 
 
-class _Path:
+class _PathFamily:
     """The points of a path, which are walked in their order."""
 
     def __init__(self, model: Model, request: Request, points: list[OperatingPoint]) -> None:

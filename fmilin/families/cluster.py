@@ -13,8 +13,8 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from fmilin.errors import FmilinError, ModelCrashError, ModelError, UsageError
-from fmilin.families.continuation import SolvedPoint
-from fmilin.families.plan import Engine, Plan, Report, Task
+from fmilin.families.continuation import ContinuationPoint
+from fmilin.families.plan import Plan, SweepExecutor, SweepTask, TaskReport
 from fmilin.families.rows import Outcome
 from fmilin.sandbox.limits import Limits
 
@@ -75,7 +75,7 @@ def _file_of(source: str) -> Path | None:
 _open: dict[str, Any] = {}  # of this worker: a folder and the processes of each packed plan
 
 
-def compute(packed: PackedPlan, task: Task) -> tuple[list[Outcome], SolvedPoint | None]:
+def compute(packed: PackedPlan, task: SweepTask) -> tuple[list[Outcome], ContinuationPoint | None]:
     """Compute a task on a worker, in a process of its own that stays for the next task."""
     from fmilin.families.processes import Processes
 
@@ -109,7 +109,7 @@ def forget(key: str) -> None:
         folder.cleanup()
 
 
-class Cluster(Engine):
+class Cluster(SweepExecutor):
     """Hands tasks to the workers of a Dask cluster."""
 
     def __init__(self, plan: Plan, address: str, limits: Limits | None = None) -> None:
@@ -138,17 +138,17 @@ class Cluster(Engine):
             ) from None
         # A task that returns the plan, not scattered data: when all workers that have it are lost it is made again.
         self._shipped = self._client.submit(_shipped, self._packed, pure=False)
-        self._tasks: dict[Any, Task] = {}
+        self._tasks: dict[Any, SweepTask] = {}
         self._done: SimpleQueue[Any] = SimpleQueue()
         self.capacity = 4 * max(1, sum(self._client.nthreads().values()))
 
-    def submit(self, task: Task) -> None:
+    def submit(self, task: SweepTask) -> None:
         """Take in a task."""
         future = self._client.submit(compute, self._shipped, task, pure=False, retries=RETRIES)
         self._tasks[future] = task
         future.add_done_callback(self._done.put)
 
-    def reports(self) -> Iterator[Report]:
+    def reports(self) -> Iterator[TaskReport]:
         """Yield what the workers report, after waiting for it."""
         for future in self._finished():
             task = self._tasks.pop(future)
@@ -161,7 +161,7 @@ class Cluster(Engine):
             except Exception as error:  # noqa: BLE001 - KilledWorker, and what else a cluster may raise
                 why = f"The cluster lost its workers on this run of points: {error}"
                 outcomes, predecessor = _failed(task, why), task.predecessor
-            yield Report(task, outcomes, predecessor)
+            yield TaskReport(task, outcomes, predecessor)
 
     def _finished(self) -> list[Any]:
         """Return the futures that are done, at least one; those of a scheduler that is gone never are, or cancelled."""
@@ -192,5 +192,5 @@ class Cluster(Engine):
             self._client.close()
 
 
-def _failed(task: Task, why: str) -> list[Outcome]:
+def _failed(task: SweepTask, why: str) -> list[Outcome]:
     return [Outcome(n, " ".join(why.split()), kind="ModelCrashError") for n in task.numbers]

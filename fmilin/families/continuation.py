@@ -32,7 +32,7 @@ SETTLED = 1e-11  # rates at the end, over the sizes of the states and the larges
 
 
 @dataclass(frozen=True)
-class SolvedPoint:
+class ContinuationPoint:
     """A point that others start from."""
 
     values: Mapping[str, float]  # what varies, there
@@ -84,7 +84,9 @@ class Balance:
 _pairs: WeakKeyDictionary[Model, dict[int, int]] = WeakKeyDictionary()
 
 
-def corrected(model: Model, request: TrimRequest, predecessor: SolvedPoint, balance: Balance) -> OperatingPoint | None:
+def corrected(
+    model: Model, request: TrimRequest, predecessor: ContinuationPoint, balance: Balance
+) -> OperatingPoint | None:
     """Return the trimmed point nearest to ``predecessor`` with what is fixed, None where the chord does not end.
 
     Each step goes along the tangent of the predecessor, T dy, and back to the manifold along its normals, -D (H D)^+ h;
@@ -156,10 +158,10 @@ class Fold:
     """Where a branch turns back."""
 
     sentence: str
-    before: SolvedPoint  # where it was still far
-    last: SolvedPoint  # next to it
+    before: ContinuationPoint  # where it was still far
+    last: ContinuationPoint  # next to it
 
-    def to(self, reached: SolvedPoint, sizes: FloatArray, *, around: bool) -> str:
+    def to(self, reached: ContinuationPoint, sizes: FloatArray, *, around: bool) -> str:
         """Return the sentence on a point beyond, with the state that tells it from the fold."""
         x, at_fold = reached.point.states, self.last.point.states
         i = int(np.argmax(np.abs(x - at_fold) / sizes))
@@ -169,11 +171,11 @@ class Fold:
 
 
 def fold_between(
-    predecessor: SolvedPoint,
+    predecessor: ContinuationPoint,
     values: Mapping[str, float],
-    onward: Callable[[Mapping[str, float], SolvedPoint], SolvedPoint | None],
-    volume: Callable[[SolvedPoint], float],
-) -> Fold | SolvedPoint:
+    onward: Callable[[Mapping[str, float], ContinuationPoint], ContinuationPoint | None],
+    volume: Callable[[ContinuationPoint], float],
+) -> Fold | ContinuationPoint:
     """Return where the branch through ``predecessor`` turns back before ``values``; if it does not, its last point.
 
     Near a fold at p* the determinant of the equations (``volume``) goes as the root of p* - p, so that two points

@@ -81,7 +81,7 @@ def _renumbered(by_number: Mapping[int, T], numbers: NDArray[np.intp]) -> dict[i
     return {k: by_number[n] for k, n in enumerate(numbers.tolist()) if n in by_number}
 
 
-class Quantity:
+class FamilyArray:
     """A property of a family: the array of its name."""
 
     def __init__(self, text: str) -> None:
@@ -91,15 +91,15 @@ class Quantity:
         self._name = name
 
     @overload
-    def __get__(self, family: None, owner: type) -> Quantity: ...
+    def __get__(self, family: None, owner: type) -> FamilyArray: ...
     @overload
     def __get__(self, family: LinearFamily, owner: type) -> FloatArray: ...
-    def __get__(self, family: LinearFamily | None, owner: type) -> Quantity | FloatArray:
+    def __get__(self, family: LinearFamily | None, owner: type) -> FamilyArray | FloatArray:
         return self if family is None else family.array(self._name)
 
 
 @dataclass(frozen=True)
-class Choice:
+class PointCoordinates:
     """What may differ between the points of a family and is no number."""
 
     states: Signals  # the independent coordinates
@@ -124,7 +124,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
     rows: FloatArray = field(repr=False)
     ok: NDArray[np.bool_] = field(repr=False)  #: shape (\*shape)
     reasons: NDArray[np.object_] = field(repr=False)  #: shape (\*shape); why there is none; else empty
-    choices: tuple[Choice, ...] = field(repr=False)  #: of coordinates and derivatives
+    choices: tuple[PointCoordinates, ...] = field(repr=False)  #: of coordinates and derivatives
     #: shape (number of points,); which of the choices belongs to each point; -1 where there is no linear model
     chosen: NDArray[np.intp] = field(repr=False)
     remarks: Mapping[int, tuple[Remark, ...]] = field(repr=False)  #: warnings by the number of the point
@@ -203,15 +203,15 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
         part = self.layout.part(self.rows, name)
         return part.reshape(self.shape + part.shape[1:])
 
-    A = Quantity(r"Shape (\*shape, P, P); NaN where not ok, as in all arrays.")
-    B = Quantity(r"Shape (\*shape, P, nu).")
-    C = Quantity(r"Shape (\*shape, ny, P).")
-    D = Quantity(r"Shape (\*shape, ny, nu).")
-    T = Quantity(r"Shape (\*shape, N, P).")
-    f0 = Quantity(r"The rate of the coordinates at each point, shape (\*shape, P).")
-    y0 = Quantity(r"The coordinates of each point, shape (\*shape, P).")
-    x0 = Quantity(r"All states of each point, shape (\*shape, N).")
-    u0 = Quantity(r"The inputs of each point, shape (\*shape, nu).")
+    A = FamilyArray(r"Shape (\*shape, P, P); NaN where not ok, as in all arrays.")
+    B = FamilyArray(r"Shape (\*shape, P, nu).")
+    C = FamilyArray(r"Shape (\*shape, ny, P).")
+    D = FamilyArray(r"Shape (\*shape, ny, nu).")
+    T = FamilyArray(r"Shape (\*shape, N, P).")
+    f0 = FamilyArray(r"The rate of the coordinates at each point, shape (\*shape, P).")
+    y0 = FamilyArray(r"The coordinates of each point, shape (\*shape, P).")
+    x0 = FamilyArray(r"All states of each point, shape (\*shape, N).")
+    u0 = FamilyArray(r"The inputs of each point, shape (\*shape, nu).")
 
     @cached_property
     def derivatives(self) -> Mapping[str, FamilyDerivative]:

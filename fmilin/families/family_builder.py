@@ -6,7 +6,7 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
-from fmilin.families.family import Choice, LinearFamily
+from fmilin.families.family import LinearFamily, PointCoordinates
 from fmilin.families.grid import Grid, grid_through
 from fmilin.families.rows import Layout, Outcome, Template
 from fmilin.linear_model.descriptor import Derivative, Descriptor
@@ -53,7 +53,7 @@ class FamilyBuilder:
         self._ok = np.zeros(grid.size, dtype=bool)
         self._reasons: dict[int, str] = {}
         self._choices: dict[tuple[object, ...], int] = {}
-        self._kinds: list[Choice] = []
+        self._kinds: list[PointCoordinates] = []
         self._chosen = np.full(grid.size, -1, dtype=np.intp)
         self._remarks: dict[int, tuple[Remark, ...]] = {}
         self._derivatives: dict[int, Mapping[str, Derivative]] = {}
@@ -118,7 +118,7 @@ class FamilyBuilder:
         key = (states.names, method)
         if key not in self._choices:
             self._choices[key] = len(self._kinds)
-            self._kinds.append(Choice(states, method))
+            self._kinds.append(PointCoordinates(states, method))
         return self._choices[key]
 
     def family(self) -> LinearFamily:

@@ -29,7 +29,7 @@ LEAST = 3  # blades
 
 
 @dataclass(frozen=True, eq=False)
-class Change:
+class MultibladeTransformation:
     """y = L(t) z at m times, and the rate of L."""
 
     L: FloatArray  # (m, P, P)
@@ -63,7 +63,7 @@ def change_of(
     azimuth: FloatArray,
     speed: float,
     rates: Mapping[int, int] = MappingProxyType({}),
-) -> Change:
+) -> MultibladeTransformation:
     """Return the change of those groups of blades that are among the signals, at azimuths (m,) of the first blade.
 
     ``groups`` are the blades' quantities in the order in which the rotor passes them, by a name for them; ``speed`` is
@@ -98,7 +98,7 @@ def change_of(
             rate[:, np.array(v)[:, None], v], rate[:, np.array(v)[:, None], q] = speed * slope, speed**2 * second
             for i, label in zip(v, labels(len(q)), strict=True):
                 items[i] = Signal(f"der({group}.{label})", signals[i].unit)
-    return Change(L, rate, Signals(items))
+    return MultibladeTransformation(L, rate, Signals(items))
 
 
 def _squares(count: int) -> FloatArray:

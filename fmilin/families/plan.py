@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from fmilin.errors import UsageError
-from fmilin.families.continuation import SolvedPoint
+from fmilin.families.continuation import ContinuationPoint
 from fmilin.families.grid import Grid
 from fmilin.families.rows import Outcome
 from fmilin.linearization.request import Request
@@ -74,36 +74,36 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class SweepTask:
     """A run of points."""
 
     numbers: tuple[int, ...]  # each point starts from the one before it
-    predecessor: SolvedPoint | None  # what the first one starts from
+    predecessor: ContinuationPoint | None  # what the first one starts from
     start: bool = False  # the start of a run, which others wait for
 
 
 @dataclass(slots=True)
-class Report:
+class TaskReport:
     """What an engine says: some points of a task are done."""
 
-    task: Task
+    task: SweepTask
     outcomes: list[Outcome] = field(default_factory=list)
-    predecessor: SolvedPoint | None = None  # for the points after the task; of its last report
+    predecessor: ContinuationPoint | None = None  # for the points after the task; of its last report
     finished: bool = True
 
 
-class Engine(ABC):
+class SweepExecutor(ABC):
     """Computes tasks, in any order."""
 
     capacity: int = 1  # how many tasks it wants to have at a time
     least_run: int = 32  # points: few enough to be shared among processes, enough that messages cost nothing
 
     @abstractmethod
-    def submit(self, task: Task) -> None:
+    def submit(self, task: SweepTask) -> None:
         """Take in a task."""
 
     @abstractmethod
-    def reports(self) -> Iterator[Report]:
+    def reports(self) -> Iterator[TaskReport]:
         """Yield what is new, after waiting for it."""
 
     def __enter__(self) -> Self:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 
 from fmilin.errors import FmilinError, ModelCrashError, ModelError, UsageError
-from fmilin.families.continuation import SolvedPoint
-from fmilin.families.plan import Engine, Plan, Report, Task
+from fmilin.families.continuation import ContinuationPoint
+from fmilin.families.plan import Plan, SweepExecutor, SweepTask, TaskReport
 from fmilin.families.rows import Outcome
 from fmilin.families.solver import Solver
 from fmilin.sandbox.isolation import can_isolate
@@ -44,7 +44,7 @@ def serving(plan: Plan) -> Callable[[Pipe], None]:
     return serve
 
 
-def _compute(pipe: Pipe, solver: Solver, task: Task) -> None:
+def _compute(pipe: Pipe, solver: Solver, task: SweepTask) -> None:
     def numbers() -> Iterator[int]:
         for number in task.numbers:
             pipe.send(("begin", number))
@@ -87,14 +87,14 @@ class _Worker:
     """A child and what it works on."""
 
     server: Server
-    task: Task | None = None
+    task: SweepTask | None = None
     left: list[int] = field(default_factory=list)  # numbers of the task that are not reported yet
     begun: int | None = None
-    predecessor: SolvedPoint | None = None
+    predecessor: ContinuationPoint | None = None
     ready: bool = False
 
 
-class Processes(Engine):
+class Processes(SweepExecutor):
     """Computes tasks in child processes, started as programs where this process has threads, else forked."""
 
     def __init__(self, plan: Plan, jobs: int, limits: Limits | None = None, *, program: bool = False) -> None:
@@ -103,7 +103,7 @@ class Processes(Engine):
         if self._program and not isinstance(plan.source, str):
             raise UsageError("Other processes need the model's file: give its path, not a model that is open here.")
         self.capacity = 2 * jobs
-        self._tasks: deque[Task] = deque()
+        self._tasks: deque[SweepTask] = deque()
         self._failures, self._opened = 0, False
         self._broken: ModelCrashError | None = None
         self._workers: list[_Worker] = []
@@ -120,11 +120,11 @@ class Processes(Engine):
             self._end()
             raise
 
-    def submit(self, task: Task) -> None:
+    def submit(self, task: SweepTask) -> None:
         """Take in a task."""
         self._tasks.append(task)
 
-    def reports(self) -> Iterator[Report]:
+    def reports(self) -> Iterator[TaskReport]:
         """Yield what the children report, after waiting for it."""
         while True:
             reports = list(self._round())
@@ -154,7 +154,7 @@ class Processes(Engine):
             worker.server.kill()
         self._workers = []
 
-    def _round(self) -> Iterator[Report]:
+    def _round(self) -> Iterator[TaskReport]:
         """Give work to who has none, listen, and look after the silent."""
         for worker in self._workers:
             if worker.ready and worker.task is None and self._tasks:
@@ -175,7 +175,7 @@ class Processes(Engine):
             now = time.monotonic()
             self._next_check = now + max(ROUND, SHARE * (now - begin))
 
-    def _received(self, worker: _Worker) -> Iterator[Report]:
+    def _received(self, worker: _Worker) -> Iterator[TaskReport]:
         try:
             worker.server.pipe.hear()
         except (EOFError, OSError):
@@ -203,8 +203,8 @@ class Processes(Engine):
                     yield from self._done(worker, *content, finished=kind == "end")
 
     def _done(
-        self, worker: _Worker, outcomes: list[Outcome], predecessor: SolvedPoint | None, *, finished: bool
-    ) -> Iterator[Report]:
+        self, worker: _Worker, outcomes: list[Outcome], predecessor: ContinuationPoint | None, *, finished: bool
+    ) -> Iterator[TaskReport]:
         task = worker.task
         assert task is not None  # noqa: S101 - it has answered
         seen = {o.number for o in outcomes}
@@ -214,9 +214,9 @@ class Processes(Engine):
         if finished:
             worker.task = None
         if outcomes or finished:
-            yield Report(task, outcomes, predecessor, finished)
+            yield TaskReport(task, outcomes, predecessor, finished)
 
-    def _lost(self, worker: _Worker, error: ModelCrashError) -> Iterator[Report]:
+    def _lost(self, worker: _Worker, error: ModelCrashError) -> Iterator[TaskReport]:
         """Mark the point that a child died of, and have another one do the rest."""
         self._workers.remove(worker)
         task = worker.task
@@ -231,17 +231,17 @@ class Processes(Engine):
         if worker.begun in worker.left:
             outcome = Outcome(worker.begun, str(error), kind="ModelCrashError")
             worker.left.remove(worker.begun)
-            yield Report(task, [outcome], worker.predecessor, finished=not worker.left)
+            yield TaskReport(task, [outcome], worker.predecessor, finished=not worker.left)
         elif not worker.left:
-            yield Report(task, [], worker.predecessor)
+            yield TaskReport(task, [], worker.predecessor)
         if worker.left:
             self._tasks.appendleft(replace(task, numbers=tuple(worker.left), predecessor=worker.predecessor))
 
-    def _given_up(self) -> Iterator[Report]:
+    def _given_up(self) -> Iterator[TaskReport]:
         while self._tasks:
             task = self._tasks.popleft()
             why = f"The model can no longer be opened: {self._broken}"
-            yield Report(task, [Outcome(n, why, kind="ModelCrashError") for n in task.numbers], task.predecessor)
+            yield TaskReport(task, [Outcome(n, why, kind="ModelCrashError") for n in task.numbers], task.predecessor)
 
     def _started(self) -> _Worker:
         others = [w.server for w in self._workers]

@@ -12,7 +12,7 @@ import numpy as np
 from fmilin.composition.loop_transfer import loop_transfer_as, require_wires
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, NumericalError, UnknownNameError
-from fmilin.families.continuation import Balance, Fold, FoldError, SolvedPoint, Turning, corrected, fold_between
+from fmilin.families.continuation import Balance, ContinuationPoint, Fold, FoldError, Turning, corrected, fold_between
 from fmilin.families.family_builder import outcome_of
 from fmilin.families.plan import Plan
 from fmilin.families.rows import Outcome, Template
@@ -36,7 +36,7 @@ LOST = "From the point before, this one could not be followed: it was searched f
 HALVINGS = 6  # how often the step from one point to the next is halved
 
 
-Reached = tuple[SolvedPoint, tuple[Remark, ...]]  # with what is to be said of how it was
+Reached = tuple[ContinuationPoint, tuple[Remark, ...]]  # with what is to be said of how it was
 
 
 class Solver:
@@ -87,8 +87,8 @@ class Solver:
             self.base.close()
 
     def solve(
-        self, numbers: Iterable[int], predecessor: SolvedPoint | None
-    ) -> Iterator[tuple[list[Outcome], SolvedPoint | None]]:
+        self, numbers: Iterable[int], predecessor: ContinuationPoint | None
+    ) -> Iterator[tuple[list[Outcome], ContinuationPoint | None]]:
         """Yield what comes of the points in order, and the last one that was solved: the next starts from it."""
         self._barrier = None
         left = deque(numbers)
@@ -106,8 +106,8 @@ class Solver:
                 yield [outcome], predecessor
 
     def _in_stacks(
-        self, numbers: tuple[int, ...], predecessor: SolvedPoint
-    ) -> Iterator[tuple[list[Outcome], SolvedPoint]]:
+        self, numbers: tuple[int, ...], predecessor: ContinuationPoint
+    ) -> Iterator[tuple[list[Outcome], ContinuationPoint]]:
         """Yield the first of these points from stacks, none where they do not go."""
         if self._barrier is not None or self.plan.loop_at:
             return
@@ -118,7 +118,7 @@ class Solver:
 
     # -- one point ---------------------------------------------------------------------------------------
 
-    def _point(self, number: int, predecessor: SolvedPoint | None) -> tuple[Outcome, SolvedPoint | None]:
+    def _point(self, number: int, predecessor: ContinuationPoint | None) -> tuple[Outcome, ContinuationPoint | None]:
         values = self.plan.grid.values(number)
         try:
             solution, remarks = self._reached(values, predecessor)
@@ -142,7 +142,7 @@ class Solver:
         template = Template.of(linear, tuple(names))
         return outcome_of(number, linear, template, described=self.plan.how.descriptor), solution
 
-    def _reached(self, values: Mapping[str, float], predecessor: SolvedPoint | None) -> Reached:
+    def _reached(self, values: Mapping[str, float], predecessor: ContinuationPoint | None) -> Reached:
         if self.plan.point.trim is None:
             model = self._model(values)
             point = point_of(model, self._point_request(values))
@@ -169,7 +169,7 @@ class Solver:
         solution, around = self._beyond(values, fold)
         return solution, (Remark("branch", fold.to(solution, sizes, around=around)),)
 
-    def _beyond(self, values: Mapping[str, float], fold: Fold) -> tuple[SolvedPoint, bool]:
+    def _beyond(self, values: Mapping[str, float], fold: Fold) -> tuple[ContinuationPoint, bool]:
         """Return a point beyond the fold, searched from the plan's guess or around it, and whether it was that way."""
         try:
             return self._searched(values, None), False
@@ -179,7 +179,7 @@ class Solver:
                     return self._searched(values, start), True
             raise FoldError(fold.sentence, str(error)) from None
 
-    def _around(self, values: Mapping[str, float], fold: Fold) -> Iterator[SolvedPoint]:
+    def _around(self, values: Mapping[str, float], fold: Fold) -> Iterator[ContinuationPoint]:
         """Yield points near those with these values on the branch around the fold; none unless one value varies."""
         varied = [n for n, value in values.items() if value != fold.before.values[n]]
         if len(varied) != 1:
@@ -215,7 +215,7 @@ class Solver:
         passed = [vector(end.point, end.values[name]) for end in (fold.before, fold.last)]
         return Turning(passed, model.states.scales(fold.last.point.states), leaders, led)
 
-    def _begun(self, values: Mapping[str, float]) -> SolvedPoint | None:
+    def _begun(self, values: Mapping[str, float]) -> ContinuationPoint | None:
         """Return the point with what varies as the model's own start has it; None where that is none, or no other.
 
         A search that begins far from the first point may assemble the mechanism in another configuration.
@@ -235,7 +235,9 @@ class Solver:
             return self._searched(begin, None)
         return None
 
-    def _continued(self, values: Mapping[str, float], predecessor: SolvedPoint, halvings: int) -> SolvedPoint | None:
+    def _continued(
+        self, values: Mapping[str, float], predecessor: ContinuationPoint, halvings: int
+    ) -> ContinuationPoint | None:
         """Return the point at ``values`` on the branch of ``predecessor``, in halved steps where need be."""
         solution = self._corrected(values, predecessor)
         if solution is not None or halvings == 0:
@@ -244,7 +246,7 @@ class Solver:
         between = self._continued(middle, predecessor, halvings - 1)
         return None if between is None else self._continued(values, between, halvings - 1)
 
-    def _corrected(self, values: Mapping[str, float], predecessor: SolvedPoint) -> SolvedPoint | None:
+    def _corrected(self, values: Mapping[str, float], predecessor: ContinuationPoint) -> ContinuationPoint | None:
         """Return the point by one chord from ``predecessor``; by a search from there where the chord does not apply."""
         try:
             model = self._model(values)
@@ -259,7 +261,7 @@ class Solver:
             return None
 
     @staticmethod
-    def _chord_applies(model: Model, request: TrimRequest, predecessor: SolvedPoint) -> bool:
+    def _chord_applies(model: Model, request: TrimRequest, predecessor: ContinuationPoint) -> bool:
         if predecessor.point.slope_changes is not None:
             return False  # several solutions meet there: each point says how far it may be
         free_inputs = all(model.inputs.has(name) for name in request.free)
@@ -267,14 +269,14 @@ class Solver:
         steady = predecessor.selection is not None and set(request.steady) <= set(predecessor.linear.states.names)
         return free_inputs and alike and steady and request.is_plain and model.sparse_equations() is None
 
-    def _volume(self, predecessor: SolvedPoint) -> float:
+    def _volume(self, predecessor: ContinuationPoint) -> float:
         model = self._model(predecessor.values)
         request = self._request(predecessor.values)[0].checked(model)
         if not self._chord_applies(model, request, predecessor) or predecessor.selection is None:
             return 0.0
         return Balance(model, request, predecessor.linear, predecessor.selection).volume
 
-    def _searched(self, values: Mapping[str, float], predecessor: SolvedPoint | None) -> SolvedPoint:
+    def _searched(self, values: Mapping[str, float], predecessor: ContinuationPoint | None) -> ContinuationPoint:
         """Return the point by a search of its own, from the plan's guess or from ``predecessor``."""
         model = self._model(values)
         request, guess = self._request(values)
@@ -287,14 +289,14 @@ class Solver:
         return self._linearized(model_at(model, point), point, values, predecessor)
 
     def _linearized(
-        self, model: Model, point: OperatingPoint, values: Mapping[str, float], predecessor: SolvedPoint | None
-    ) -> SolvedPoint:
+        self, model: Model, point: OperatingPoint, values: Mapping[str, float], predecessor: ContinuationPoint | None
+    ) -> ContinuationPoint:
         previous: Selection | None = None if predecessor is None else predecessor.selection
         linear, selection = linearize_next(model, point, self.plan.how, previous)
         if given := {n: v for n, v in values.items() if self._kind(n) == "parameter"}:
             named = replace(linear.point, parameters={**linear.point.parameters, **given})
             linear = replace(linear, point=named)
-        return SolvedPoint(dict(values), point, linear, selection)
+        return ContinuationPoint(dict(values), point, linear, selection)
 
     def _request(self, values: Mapping[str, float]) -> tuple[TrimRequest, dict[str, float]]:
         """Return what is asked of a point besides its parameters, and where its search starts."""

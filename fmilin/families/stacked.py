@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.errors import FmilinError
-from fmilin.families.continuation import SolvedPoint
+from fmilin.families.continuation import ContinuationPoint
 from fmilin.families.grid import Grid
 from fmilin.families.rows import Layout, Outcome, Template
 from fmilin.families.stacked_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK, Assembly, Equations, Line
@@ -49,8 +49,8 @@ class StackedRuns:
         self._assembly: Assembly | None = None
 
     def outcomes(
-        self, numbers: Sequence[int], seed: SolvedPoint, request: TrimRequest | None, own: Model
-    ) -> Iterator[tuple[list[Outcome], SolvedPoint]]:
+        self, numbers: Sequence[int], seed: ContinuationPoint, request: TrimRequest | None, own: Model
+    ) -> Iterator[tuple[list[Outcome], ContinuationPoint]]:
         """Yield outcomes of the first numbers of a run, block by block, as far as stacks go; the seed behind each.
 
         The first starts from ``seed``, whose parameters ``own`` has; without a (checked) request points are assembled.
@@ -78,7 +78,7 @@ class StackedRuns:
             return
         yield from self._blocks(equations, procedure, list(numbers), seed)
 
-    def _fits(self, seed: SolvedPoint, request: TrimRequest | None) -> bool:
+    def _fits(self, seed: ContinuationPoint, request: TrimRequest | None) -> bool:
         if request is None:
             return True
         if seed.point.slope_changes is not None:  # a multiple root: each point says how far it may be
@@ -87,8 +87,8 @@ class StackedRuns:
         return free and request.checked(self._model).is_plain and set(request.steady) <= set(seed.linear.states.names)
 
     def _blocks(
-        self, equations: Equations | Assembly, procedure: StackProcedure, numbers: list[int], seed: SolvedPoint
-    ) -> Iterator[tuple[list[Outcome], SolvedPoint]]:
+        self, equations: Equations | Assembly, procedure: StackProcedure, numbers: list[int], seed: ContinuationPoint
+    ) -> Iterator[tuple[list[Outcome], ContinuationPoint]]:
         parameters = tuple(dict.fromkeys((*seed.linear.point.parameters, *self._parameters)))
         line, layout = Line(seed), Layout(Template.of(seed.linear, parameters))
         shown = layout if self._chosen is None else layout.with_inputs(self._chosen)
@@ -134,7 +134,7 @@ class StackedRuns:
             return np.empty((len(block), width))
         return table[block[0] : block[-1] + 1]
 
-    def _given(self, numbers: list[int], seed: SolvedPoint) -> dict[str, FloatArray]:
+    def _given(self, numbers: list[int], seed: ContinuationPoint) -> dict[str, FloatArray]:
         """Return what varies at these points, by name; at the seed where there are none."""
         if not numbers:
             return {name: np.array([value]) for name, value in seed.values.items()}

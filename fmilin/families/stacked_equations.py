@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError
-from fmilin.families.continuation import SolvedPoint
+from fmilin.families.continuation import ContinuationPoint
 from fmilin.families.grid import Grid
 from fmilin.linearization.stack import StackProcedure
 from fmilin.manifold.many_points import FollowedFromStart
@@ -81,7 +81,12 @@ class Equations:
     """The equations of a point in coordinates y and free inputs, by the seed's procedure; ``held`` states are given."""
 
     def __init__(
-        self, model: Model, procedure: StackProcedure, seed: SolvedPoint, request: TrimRequest | None, held: list[int]
+        self,
+        model: Model,
+        procedure: StackProcedure,
+        seed: ContinuationPoint,
+        request: TrimRequest | None,
+        held: list[int],
     ) -> None:
         self._model, self._procedure, self._seed = model, procedure, seed
         self._kept, self._n = procedure.kept, len(model.states)
@@ -209,7 +214,7 @@ class Equations:
 class Line:
     """The last points on the way, through which the next ones are guessed: linear in what varies."""
 
-    def __init__(self, seed: SolvedPoint) -> None:
+    def __init__(self, seed: ContinuationPoint) -> None:
         self._names = list(seed.values)
         self._at = [(np.array(list(seed.values.values())), seed.point.states, seed.point.inputs)]
 

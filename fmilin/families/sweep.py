@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Unpack
 
 from fmilin.errors import UsageError
-from fmilin.families.continuation import SolvedPoint
+from fmilin.families.continuation import ContinuationPoint
 from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import Grid, grid_over
-from fmilin.families.plan import Engine, Plan, Report, Task
+from fmilin.families.plan import Plan, SweepExecutor, SweepTask, TaskReport
 from fmilin.families.solver import Solver
 from fmilin.linearization.request import Request
 from fmilin.loading.request import is_fmu
@@ -29,25 +29,25 @@ from fmilin.support.kinds import kinds_checked
 from fmilin.trimming.request import PointRequest, TrimRequest
 
 
-class Here(Engine):
+class Here(SweepExecutor):
     """Computes in this process, one task after the other; ``table``: where rows of the family are written to."""
 
     def __init__(self, plan: Plan, table: Callable[[int], FloatArray] | None = None) -> None:
         self._solver = Solver(plan, table)
         self._solver.check()
-        self._tasks: deque[Task] = deque()
+        self._tasks: deque[SweepTask] = deque()
         if self._solver.base.batches:  # nobody to share with: a stack is the quicker the more points it has
             self.least_run = 1024
 
-    def submit(self, task: Task) -> None:
+    def submit(self, task: SweepTask) -> None:
         """Take in a task."""
         self._tasks.append(task)
 
-    def reports(self) -> Iterator[Report]:
+    def reports(self) -> Iterator[TaskReport]:
         """Compute the next task."""
         task = self._tasks.popleft()
         for outcomes, predecessor in self._solver.solve(task.numbers, task.predecessor):
-            yield Report(task, outcomes, predecessor, finished=outcomes[-1].number == task.numbers[-1])
+            yield TaskReport(task, outcomes, predecessor, finished=outcomes[-1].number == task.numbers[-1])
 
     def close(self) -> None:
         """Close the models that were opened."""
@@ -94,7 +94,9 @@ class _Progress:
             self._tell(self._done, self._total)
 
 
-def run(plan: Plan, engine: Engine, builder: FamilyBuilder, progress: Callable[[int, int], None] | None = None) -> None:
+def run(
+    plan: Plan, engine: SweepExecutor, builder: FamilyBuilder, progress: Callable[[int, int], None] | None = None
+) -> None:
     """Compute all points of the plan that a family lacks; ``progress`` is told how many it has, and of how many."""
     counter = _Progress(progress, int(builder.done.sum()), plan.grid.size)
 
@@ -107,16 +109,16 @@ def run(plan: Plan, engine: Engine, builder: FamilyBuilder, progress: Callable[[
         waiting.setdefault(before, []).append(first)
     finished = {first for first, (_, others) in runs.items() if done(first) and all(map(done, others))}
     needed = _needed(runs, finished)
-    starts: deque[tuple[int, SolvedPoint | None]] = deque(
+    starts: deque[tuple[int, ContinuationPoint | None]] = deque(
         (first, None) for first in waiting.get(None, []) if first in needed
     )
-    rest: deque[Task] = deque()
+    rest: deque[SweepTask] = deque()
     pending = 0
     while starts or rest or pending:
         while pending < engine.capacity and (starts or rest):
             if starts:
                 first, predecessor = starts.popleft()
-                engine.submit(Task((first,), predecessor, start=True))
+                engine.submit(SweepTask((first,), predecessor, start=True))
             else:
                 engine.submit(rest.popleft())
             pending += 1
@@ -131,7 +133,7 @@ def run(plan: Plan, engine: Engine, builder: FamilyBuilder, progress: Callable[[
                 first = report.task.numbers[0]
                 others = tuple(n for n in runs[first][1] if not done(n))
                 if others:
-                    rest.append(Task(others, report.predecessor))
+                    rest.append(SweepTask(others, report.predecessor))
                 starts.extend((n, report.predecessor) for n in waiting.get(first, []) if n in needed)
 
 
@@ -244,7 +246,7 @@ def engine_for(
     isolate: bool = True,
     limits: Limits | None = None,
     table: Callable[[int], FloatArray] | None = None,
-) -> Engine:
+) -> SweepExecutor:
     """Return who computes the points: this process, children (an FMU's too, with ``isolate``) or a Dask cluster.
 
     ``table`` returns rows of a width for all points, which this process writes to.

@@ -5,7 +5,7 @@ Returns: spectra of MCS, RCS and UCS, descriptor systems.
 Does not depend on: FMUs.
 """
 
-from fmilin.formulations.form import Basis, ConstrainedForm, Motion, basis_of
+from fmilin.formulations.form import Basis, ConstrainedForm, ConstraintMotion, basis_of
 from fmilin.formulations.formulation import MCS, RCS, UCS, Formulation, Spectrum
 from fmilin.formulations.of_model import form_of
 from fmilin.formulations.procedure import (
@@ -17,12 +17,16 @@ from fmilin.formulations.procedure import (
     spectrum_of_form,
 )
 
+Motion = ConstraintMotion
+"""The former name of :class:`ConstraintMotion`, for one more version."""
+
 __all__ = [
     "MCS",
     "RCS",
     "UCS",
     "Basis",
     "ConstrainedForm",
+    "ConstraintMotion",
     "Equilibrium",
     "Formulation",
     "Motion",

@@ -173,7 +173,7 @@ Matrix = Any  # A dense array of float, or a scipy.sparse array of the same shap
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class ConstraintMotion:
     """What the constraints add where the point moves or accelerates: Phi'' = Phi_q q'' + gamma = 0."""
 
     velocities: FloatArray  # (n,), q'
@@ -194,7 +194,7 @@ class ConstrainedForm:
     B: Matrix  # (n, nu), df/du
     multipliers: FloatArray  # (m,), lambda at the point; of least norm where the constraints depend on each other
     names: tuple[str, ...] = ()  # of the coordinates, n of them, or empty
-    motion: Motion | None = None  # None at an equilibrium
+    motion: ConstraintMotion | None = None  # None at an equilibrium
 
     @property
     def n(self) -> int:
@@ -229,7 +229,7 @@ class ConstrainedForm:
         motion = self.motion
         if motion is not None:
             rows = (kind(a) for a in (motion.Phi_q_dot, motion.gamma_q, motion.gamma_v))
-            motion = Motion(motion.velocities, motion.accelerations, *rows)
+            motion = ConstraintMotion(motion.velocities, motion.accelerations, *rows)
         return replace(self, M=M, C=C, K=K, Phi_q=Phi_q, B=B, motion=motion)
 
     def rate_of(self, seen: NDArray[np.complex128]) -> NDArray[np.complex128]:

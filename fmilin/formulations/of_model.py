@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
-from fmilin.formulations.form import Basis, ConstrainedForm, Motion, independent_rows
+from fmilin.formulations.form import Basis, ConstrainedForm, ConstraintMotion, independent_rows
 from fmilin.formulations.formulation import ReducedSystem
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
 from fmilin.linear_model.model import LinearModel
@@ -111,7 +111,7 @@ def numeric_form(
         names=tuple(model.states.names[int(i)] for i in qs),
         motion=None
         if not moving
-        else Motion(
+        else ConstraintMotion(
             velocities=point.states[vs],
             accelerations=form.accelerations,
             Phi_q_dot=gamma_v / 2,  # Phi'' = Phi_q q'' + (Phi_q q')_q q' + 2 Phi_qt q' + Phi_tt

@@ -44,6 +44,27 @@ class StateSpace:
         A, (scale, _) = matrix_balance(self.A, permute=False, separate=True)
         return StateSpace(A, self.B / scale[:, None], self.C * scale, self.D, self.sample_time)
 
+    def response(self, point: complex) -> NDArray[np.complex128]:
+        """Return the transfer matrix at s or z."""
+        return np.asarray(self.C @ np.linalg.solve(point * np.eye(self.order) - self.A, self.B) + self.D)
+
+    def gain(self, frequency: float) -> float:
+        """Return the largest singular value of the transfer matrix of a continuous system at a frequency in rad/s."""
+        if not (self.B.shape[1] and len(self.C)):
+            return 0.0
+        return float(np.linalg.norm(self.D if np.isinf(frequency) else self.response(1j * frequency), 2))
+
+    def plus(self, other: StateSpace, sign: float = 1.0) -> StateSpace:
+        """Return the sum of two systems side by side."""
+        from scipy.linalg import block_diag
+
+        A, C = block_diag(self.A, other.A), np.hstack((self.C, sign * other.C))
+        return StateSpace(A, np.vstack((self.B, other.B)), C, self.D + sign * other.D, self.sample_time)
+
+    def minus(self, other: StateSpace) -> StateSpace:
+        """Return the difference of two systems."""
+        return self.plus(other, -1.0)
+
 
 def measure_stability(A: Matrix, sample_time: float) -> float:
     """Return how far the eigenvalue nearest to the stability limit is inside, relative to the largest eigenvalue."""

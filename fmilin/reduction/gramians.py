@@ -21,6 +21,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import lyapunov
+from fmilin.numerics.feedback import StateSpace
 from fmilin.reduction.transformation import is_at_rest, new_states, sizes, transformed
 from fmilin.signals import FloatArray
 from fmilin.tolerances import ROUNDING
@@ -28,37 +29,6 @@ from fmilin.tolerances import ROUNDING
 _WIDTH = 1e-3  # relative distance between what was seen and what is certain
 _NEAR_AXIS = 1e-6
 """Relative real part of what rounding made of an imaginary eigenvalue: too many crossings cost a look, no result."""
-
-
-@dataclass(frozen=True)
-class StateSpace:
-    """The matrices of a continuous linear system."""
-
-    A: FloatArray
-    B: FloatArray
-    C: FloatArray
-    D: FloatArray
-
-    def response(self, s: complex) -> NDArray[np.complex128]:
-        """Return G(s)."""
-        return np.asarray(self.C @ np.linalg.solve(s * np.eye(len(self.A)) - self.A, self.B) + self.D)
-
-    def gain(self, w: float) -> float:
-        """Return the largest singular value of G(jw), w in rad/s."""
-        if not (self.B.shape[1] and len(self.C)):
-            return 0.0
-        return float(np.linalg.norm(self.D if np.isinf(w) else self.response(1j * w), 2))
-
-    def plus(self, other: StateSpace, sign: float = 1.0) -> StateSpace:
-        """Return the sum of two systems side by side."""
-        from scipy.linalg import block_diag
-
-        A, C = block_diag(self.A, other.A), np.hstack((self.C, sign * other.C))
-        return StateSpace(A, np.vstack((self.B, other.B)), C, self.D + sign * other.D)
-
-    def minus(self, other: StateSpace) -> StateSpace:
-        """Return the difference."""
-        return self.plus(other, -1.0)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from fmilin.diagnostics import Remark, off_equilibrium
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
-from fmilin.reduction.gramians import Peak, StateSpace, peak_gain
+from fmilin.numerics.feedback import StateSpace
+from fmilin.reduction.gramians import Peak, peak_gain
 from fmilin.reduction.transformation import is_at_rest, new_states, sizes, transformed
 from fmilin.signals import FloatArray
 from fmilin.tolerances import GROWS, INSEPARABLE

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
-    from fmilin.reduction.gramians import StateSpace
+    from fmilin.numerics.feedback import StateSpace
 
 Complex = NDArray[np.complex128]
 

@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.optimize import brentq
 
 from fmilin.errors import UsageError
-from fmilin.formulations.form import ConstrainedForm, Motion
+from fmilin.formulations.form import ConstrainedForm, ConstraintMotion
 from fmilin.models.declaration import Labels, SymbolicConstraint
 from fmilin.models.lagrange import LagrangeModel
 from fmilin.models.large import sparse_function
@@ -219,7 +219,7 @@ def four_bar_form(
         B=sparse.csr_array(([1.0], ([2 * N + 2], [0])), shape=(2 * N + 3, 1)),
         multipliers=multipliers,
         names=(*(f"{axis}{i}" for i in range(N + 1) for axis in "xy"), "phi"),
-        motion=None if at_rest else Motion(v, a, rates[0].tocsr(), rates[1].tocsr(), 2 * rates[0].tocsr()),
+        motion=None if at_rest else ConstraintMotion(v, a, rates[0].tocsr(), rates[1].tocsr(), 2 * rates[0].tocsr()),
     )
 
 

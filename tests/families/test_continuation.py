@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.families.continuation import Balance, SolvedPoint, corrected
+from fmilin.families.continuation import Balance, ContinuationPoint, corrected
 from fmilin.manifold.frame import frame_at
 from fmilin.model.visits import CountedModel
 from fmilin.models import Labels, OdeModel
@@ -26,7 +26,7 @@ def test_of_a_linear_model_the_next_point_is_one_step_away_in_any_units(size: fl
     linear = fl.linearize(model, point)
     balance = Balance(model, before, linear, selection)
     after = TrimRequest({"F": 1.0, **({"x": 2 * size} if free else {})}, free=free)
-    found = corrected(model, after, SolvedPoint({"F": 0.0}, point, linear, selection), balance)
+    found = corrected(model, after, ContinuationPoint({"F": 0.0}, point, linear, selection), balance)
     assert found is not None
     x, v, y = found.states
     G = found.inputs[1]

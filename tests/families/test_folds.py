@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.families.continuation import Fold, SolvedPoint, fold_between
+from fmilin.families.continuation import ContinuationPoint, Fold, fold_between
 from fmilin.models.ode import OdeModel
 
 
@@ -18,11 +18,11 @@ def parabola(fold: float) -> tuple[str | None, int]:
     """Follow 0 = fold - p - z^2 from p = -1 to p = 2: its derivative 2 z goes as the root of the way to the fold."""
     asked = 0
 
-    def at(values: Mapping[str, float]) -> SolvedPoint:
+    def at(values: Mapping[str, float]) -> ContinuationPoint:
         unused: Any = None
-        return SolvedPoint(dict(values), unused, unused, None)
+        return ContinuationPoint(dict(values), unused, unused, None)
 
-    def onward(values: Mapping[str, float], _predecessor: SolvedPoint) -> SolvedPoint | None:
+    def onward(values: Mapping[str, float], _predecessor: ContinuationPoint) -> ContinuationPoint | None:
         nonlocal asked
         asked += 1
         return at(values) if values["p"] <= fold else None

@@ -19,7 +19,7 @@ from fmilin.families import processes
 from fmilin.families.cluster import PackedPlan
 from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import grid_over
-from fmilin.families.plan import Engine, Plan
+from fmilin.families.plan import Plan, SweepExecutor
 from fmilin.families.sweep import engine_for, run, runs_of
 from fmilin.options import Loading
 from fmilin.sandbox.limits import Limits
@@ -102,7 +102,7 @@ def test_points_come_whole_whatever_the_model_does_to_processes_and_descriptors(
     np.testing.assert_allclose(family.A, [[[0.0, 1.0], [-1.0, 0.0]]] * 2, atol=1e-9)
 
 
-def rounds(engine: Engine, seconds: float) -> None:
+def rounds(engine: SweepExecutor, seconds: float) -> None:
     assert isinstance(engine, processes.Processes)
     until = time.monotonic() + seconds
     while time.monotonic() < until:

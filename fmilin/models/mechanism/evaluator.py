@@ -34,7 +34,7 @@ from fmilin.models.mechanism.linear import Choice
 from fmilin.models.mechanism.outputs import Outputs
 from fmilin.models.mechanism.quantities import available, input_signals, state_signals
 from fmilin.models.mechanism.recursions import accelerations, coordinate_columns, displacement_of, motion, velocities
-from fmilin.models.mechanism.system import Columns, Solution, State, System, rates_of
+from fmilin.models.mechanism.system import Columns, ForwardDynamics, State, System, rates_of
 from fmilin.models.mechanism.tree import Array, Tree
 from fmilin.models.native_engine import Quantity, QuantityEvaluator
 from fmilin.signals import FloatArray, Signals
@@ -82,7 +82,7 @@ class Closure:
         values = np.concatenate((system.gaps_at(now, q), slips), axis=-1)
         return values[..., self._order], self._gradient(q, G, rate_q)
 
-    def gradient(self, solution: Solution, columns: Columns) -> Array:
+    def gradient(self, solution: ForwardDynamics, columns: Columns) -> Array:
         """Return the gradients of the observed values for (q, v) at a solution, shape (..., their number, N)."""
         return self._gradient(solution.state.q, solution.state.G, columns.rate_q)
 
@@ -108,7 +108,7 @@ def _along_coordinates(tree: Tree, q: Array, columns: Array) -> Array:
 
 
 def accelerations_along(
-    solution: Solution, columns: Columns, theta: Array, dv: Array, du: Array
+    solution: ForwardDynamics, columns: Columns, theta: Array, dv: Array, du: Array
 ) -> tuple[Array, Array]:
     """Return the changes of vdot and lambda along displacements theta, dv (n, k) and inputs du (nu, k)."""
     used = solution.used
@@ -169,11 +169,11 @@ class MechanismEvaluator(QuantityEvaluator):
             u = np.concatenate(tuple(both), axis=-1)
         return self.system.state(q, v, u)
 
-    def solution(self, x: Array, u: Array) -> Solution:
+    def solution(self, x: Array, u: Array) -> ForwardDynamics:
         """Return accelerations and multipliers, with everything on the way."""
         return self.system.solve(self.state(x, u), self._used)
 
-    def values(self, solution: Solution) -> tuple[Array, Array, Array]:
+    def values(self, solution: ForwardDynamics) -> tuple[Array, Array, Array]:
         """Return rates, outputs and observed quantities at a solution."""
         return rates_of(self.system, solution), self.outputs.values(solution), self.observing.values(solution)
 
@@ -366,17 +366,17 @@ def _unknowns(system: System, independence: Independence, states: Signals) -> li
     ]
 
 
-def _solution(system: System, independence: Independence, state: State, w: Any) -> Solution:
+def _solution(system: System, independence: Independence, state: State, w: Any) -> ForwardDynamics:
     """Return a solution whose accelerations and multipliers are symbols."""
     used = independence.all
     n = system.tree.n
     multipliers = np.zeros(len(system.loop_constraints), dtype=object)
     multipliers[used] = w[n:]
     A = state.A + system.tree.above @ (state.at.S * w[:n, None])
-    return Solution(state, used, w[:n], multipliers, A)
+    return ForwardDynamics(state, used, w[:n], multipliers, A)
 
 
-def _slopes(system: System, independence: Independence, solution: Solution) -> Any:
+def _slopes(system: System, independence: Independence, solution: ForwardDynamics) -> Any:
     """Return d(r - W w)/d(x, u), (n + m, N + nu), by section 4.3: cheaper than differentiating every statement."""
     used = independence.all
     columns, q = system.columns(solution), solution.state.q

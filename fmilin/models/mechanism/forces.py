@@ -14,7 +14,7 @@ from fmilin.errors import NumericalError
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.elements import Actuator, Bushing, Force, JointForce, LineForce, PointSpring, Torque
 from fmilin.models.mechanism.markers import MarkerMotion, Markers
-from fmilin.models.mechanism.rows import FixedRows, Key, Rows
+from fmilin.models.mechanism.rows import FixedRows, Key, RowCollector
 from fmilin.models.mechanism.tree import Array, Partials, Tree, root
 
 Floats = NDArray[np.float64]
@@ -39,7 +39,7 @@ class JointForces:
 class Forces:
     """Which rows push: springs and forces along the line of two points, inputs on other rows, and constant forces."""
 
-    def __init__(self, description: MechanismDescription, tree: Tree, markers: Markers, rows: Rows) -> None:
+    def __init__(self, description: MechanismDescription, tree: Tree, markers: Markers, rows: RowCollector) -> None:
         inputs, ground = description.inputs, description.ground
         activations = sum(isinstance(a, Actuator) and a.dynamics != "none" for a in inputs)
         self.rods = [_rod(s, markers, rows) for s in description.springs]
@@ -156,13 +156,13 @@ class FixedForces:
             )
 
 
-def _rod(part: PointSpring | LineForce, markers: Markers, rows: Rows) -> Key:
+def _rod(part: PointSpring | LineForce, markers: Markers, rows: RowCollector) -> Key:
     first, second = part.first, part.second
     p = markers.point(first, part.first_point), markers.point(second, part.second_point)
     return rows.rod((first, second), p)
 
 
-def _row(force: Force | Torque, ground: str, markers: Markers, rows: Rows) -> Key:
+def _row(force: Force | Torque, ground: str, markers: Markers, rows: RowCollector) -> Key:
     direction = markers.direction(force.body if force.frame == "body" else ground, force.direction)
     if isinstance(force, Torque):
         return rows.couple((ground, force.body), direction)
@@ -181,7 +181,7 @@ class SpringPath(NamedTuple):
     damping: float
 
 
-def spring_paths(bushing: Bushing, markers: Markers, rows: Rows) -> tuple[list[SpringPath], dict[Key, int]]:
+def spring_paths(bushing: Bushing, markers: Markers, rows: RowCollector) -> tuple[list[SpringPath], dict[Key, int]]:
     """Return the springs along eigenvectors, and the points from which rows along lines measure."""
     bodies = (bushing.first, bushing.second)
     base, end = (

@@ -24,7 +24,7 @@ from fmilin.model.interface import Evaluation, ExactSlopes, Tangent, TangentBatc
 from fmilin.models.mechanism.independence import Independence
 from fmilin.models.mechanism.outputs import Outputs
 from fmilin.models.mechanism.recursions import coordinate_columns, displacement_of
-from fmilin.models.mechanism.system import Columns, Solution, System, rates_of
+from fmilin.models.mechanism.system import Columns, ForwardDynamics, System, rates_of
 from fmilin.models.mechanism.tree import Array
 
 
@@ -66,14 +66,14 @@ class MechanismEquations:
         return [*range(first, self.system.nu), *self.inputs]
 
 
-class LocalForm:
+class LocalFormMatrices:
     """The local form at a solution: K_q (..., n, p_q), K (..., n, p_v), K_dot (..., n, p_q), dq (..., n_q, p_q).
 
     dv_dot (..., n, P + nu), multipliers (..., m, P + nu): what kept states and inputs do to vdot and lambda.
     """
 
     def __init__(
-        self, equations: MechanismEquations, solution: Solution, choice: Choice, columns: Columns | None = None
+        self, equations: MechanismEquations, solution: ForwardDynamics, choice: Choice, columns: Columns | None = None
     ) -> None:
         self._equations, self._solution, self._choice = equations, solution, choice
         self._columns = columns = equations.system.columns(solution) if columns is None else columns
@@ -221,7 +221,7 @@ class MechanismSlopes(ExactSlopes):
     def __init__(
         self,
         equations: MechanismEquations,
-        solution: Solution,
+        solution: ForwardDynamics,
         values: Evaluation,
         gradient: Callable[[Columns], Array],
     ) -> None:
@@ -248,7 +248,7 @@ class MechanismSlopes(ExactSlopes):
         """Return slopes of rates and outputs, T, and the order of their columns."""
         if self._last is None or self._last[0] != independent:
             choice = Choice.of(independent, self._equations.system)
-            form = LocalForm(self._equations, self._solution, choice, self._columns)
+            form = LocalFormMatrices(self._equations, self._solution, choice, self._columns)
             order = [choice.states.index(state) for state in independent]
             slopes = form.rates(), form.outputs(), form.tangent()
             self._last = independent, (slopes, order, [*order, *range(len(order), slopes[0].shape[-1])])

@@ -22,7 +22,7 @@ from fmilin.models.mechanism.elements import Coupling, Wheel
 from fmilin.models.mechanism.markers import Markers
 from fmilin.models.mechanism.part import ORIGIN, perpendicular
 from fmilin.models.mechanism.parts import Body, Joint, Loop
-from fmilin.models.mechanism.rows import FixedRows, Rows
+from fmilin.models.mechanism.rows import FixedRows, RowCollector
 from fmilin.models.mechanism.tree import Array, Tree
 
 AXES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
@@ -46,7 +46,7 @@ class LoopConstraint:
 
     of: str  # the loop, coupling, wheel or skate
     index: int  # which of its constraints, from 1
-    row: tuple[str, int]  # the row, as :class:`Rows` named it
+    row: tuple[str, int]  # the row, as :class:`RowCollector` named it
     level: Literal["position", "velocity"] = "position"
     base: int = 0  # of a line: the point whose distance along the direction is measured
     constant: float = 0.0  # subtracted from the value
@@ -77,7 +77,9 @@ def with_virtual_links(description: MechanismDescription) -> MechanismDescriptio
     )
 
 
-def collect_loop_constraints(description: MechanismDescription, markers: Markers, rows: Rows) -> list[LoopConstraint]:
+def collect_loop_constraints(
+    description: MechanismDescription, markers: Markers, rows: RowCollector
+) -> list[LoopConstraint]:
     """Add the rows of all loops, wheels and skates; return the constraints, those on positions first."""
     constraints: list[LoopConstraint] = []
     for loop in description.loops:
@@ -94,7 +96,7 @@ def collect_loop_constraints(description: MechanismDescription, markers: Markers
     return sorted(constraints, key=lambda c: c.level == "velocity")
 
 
-def _loop(loop: Loop, markers: Markers, rows: Rows) -> list[LoopConstraint]:
+def _loop(loop: Loop, markers: Markers, rows: RowCollector) -> list[LoopConstraint]:
     bodies = (loop.first, loop.second)
     first = markers.point(loop.first, loop.first_placement.position)
     second = markers.point(loop.second, loop.second_placement.position)
@@ -113,7 +115,7 @@ def _loop(loop: Loop, markers: Markers, rows: Rows) -> list[LoopConstraint]:
     return constraints + [LoopConstraint(loop.name, i, row) for i, row in enumerate(pairs, start=len(along) + 1)]
 
 
-def _coupling(coupling: Coupling, ground: str, markers: Markers, rows: Rows) -> LoopConstraint:
+def _coupling(coupling: Coupling, ground: str, markers: Markers, rows: RowCollector) -> LoopConstraint:
     terms: tuple[tuple[str, float], ...] = ((coupling.joint, 1.0),)
     terms += tuple((name, -ratio) for name, ratio in zip(coupling.leaders, coupling.ratios, strict=True))
     if coupling.leader:
@@ -123,7 +125,7 @@ def _coupling(coupling: Coupling, ground: str, markers: Markers, rows: Rows) -> 
     return LoopConstraint(coupling.name, 1, row, constant=coupling.offset, terms=terms, powers=tuple(coupling.powers))
 
 
-def _wheel(wheel: Wheel, ground: str, markers: Markers, rows: Rows) -> list[LoopConstraint]:
+def _wheel(wheel: Wheel, ground: str, markers: Markers, rows: RowCollector) -> list[LoopConstraint]:
     center = markers.point(wheel.body, wheel.center)
     axle = markers.direction(wheel.body, wheel.axis)
     n = np.array(wheel.normal)

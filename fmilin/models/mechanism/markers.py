@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.models.mechanism.part import Vector
-from fmilin.models.mechanism.recursions import LinkColumns, Motion, Velocities, link_columns
+from fmilin.models.mechanism.recursions import AccelerationTerms, LinkColumns, Velocities, link_columns
 from fmilin.models.mechanism.tree import Array, Tree, along, cross, root
 
 Floats = NDArray[np.float64]
@@ -196,7 +196,7 @@ class FixedMarkers:
             p_dot = np.concatenate((p_dot, p_dot[..., self.rims.centers, :] + falling), axis=-2)
         return MarkerMotion(p, p_dot, e, e_dot)
 
-    def columns(self, motion: Motion, now: MarkerMotion) -> MarkerColumns:
+    def columns(self, motion: AccelerationTerms, now: MarkerMotion) -> MarkerColumns:
         """Return the derivatives along all freedoms at a motion."""
         links = link_columns(self.tree, motion, self.links)
         k = len(self.r)
@@ -218,7 +218,9 @@ class FixedMarkers:
         V, A = at.V[..., self.links, :][..., self.point_links, :], A[..., self.links, :][..., self.point_links, :]
         return A[..., 3:] + cross(A[..., :3], now.p[..., :k, :]) + cross(V[..., :3], now.p_dot[..., :k, :])
 
-    def acceleration_columns(self, motion: Motion, now: MarkerMotion, columns: MarkerColumns) -> tuple[Array, Array]:
+    def acceleration_columns(
+        self, motion: AccelerationTerms, now: MarkerMotion, columns: MarkerColumns
+    ) -> tuple[Array, Array]:
         """Return d p''/d theta and d p''/dv of the points, each (..., k, n, 3)."""
         k = len(self.r)
         links = columns.links

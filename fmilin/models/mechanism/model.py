@@ -19,9 +19,9 @@ from fmilin.models.mechanism.engine import MechanismEngine
 from fmilin.models.mechanism.evaluator import ManyPoints, MechanismEvaluator
 from fmilin.models.mechanism.given import moved_remark
 from fmilin.models.mechanism.independence import Independence
-from fmilin.models.mechanism.linear import Choice, LocalForm, MechanismEquations, MechanismSlopes
+from fmilin.models.mechanism.linear import Choice, LocalFormMatrices, MechanismEquations, MechanismSlopes
 from fmilin.models.mechanism.sources import SourceLines
-from fmilin.models.mechanism.system import Columns, Solution, State, System
+from fmilin.models.mechanism.system import Columns, ForwardDynamics, State, System
 from fmilin.models.mechanism.toml_file import description_of, read_parts
 from fmilin.models.mechanism.tree import Array
 from fmilin.models.mechanism.urdf_file import additions_of, read_urdf_description, robot_in
@@ -147,7 +147,7 @@ class Mechanism(NativeModel):
         slopes.smooth = self._is_smooth
         return slopes
 
-    def _here_and_nearby(self, x: FloatArray, u: FloatArray) -> Solution:
+    def _here_and_nearby(self, x: FloatArray, u: FloatArray) -> ForwardDynamics:
         """Return the solution at a point and some bits beside it, which costs hardly more than that of the point."""
         bits = some_bits_further(x, self.states.scales(x)) - x
         try:
@@ -221,7 +221,7 @@ class Mechanism(NativeModel):
         """Return the slopes along the states of a choice at x (k, N), u (k, nu)."""
         solution, evaluator = self.solution(x, u), self._evaluator
         columns = self.system.columns(solution)
-        models = LocalForm(self.equations, solution, choice, columns).matrices()
+        models = LocalFormMatrices(self.equations, solution, choice, columns).matrices()
         if not len(self.constraints) or evaluator.closure is None:
             return models
         observed = evaluator.observing.values(solution)
@@ -238,9 +238,9 @@ class Mechanism(NativeModel):
         """Whether linear models at many points come from compiled code by now, no longer from the recursion."""
         return self._many_points.is_compiled
 
-    def solution(self, x: FloatArray, u: FloatArray) -> Solution:
+    def solution(self, x: FloatArray, u: FloatArray) -> ForwardDynamics:
         """Return accelerations and multipliers, with everything on the way, at x (..., N) and u (..., nu)."""
-        solution: Solution = self._evaluator.solution(x, self._full(u))
+        solution: ForwardDynamics = self._evaluator.solution(x, self._full(u))
         return solution
 
     def reactions(self, point: OperatingPoint | None = None) -> dict[str, float]:

@@ -15,7 +15,7 @@ from fmilin.models.mechanism.elements import VECTORS, LineForce, Sensor
 from fmilin.models.mechanism.markers import FixedMarkers, MarkerColumns, MarkerMotion
 from fmilin.models.mechanism.quantities import energy, energy_columns, quaternion_of, state_or_rate, turned_columns
 from fmilin.models.mechanism.recursions import coordinate_columns, coordinate_rates
-from fmilin.models.mechanism.system import Columns, Solution, State, System
+from fmilin.models.mechanism.system import Columns, ForwardDynamics, State, System
 from fmilin.models.mechanism.tree import Array, Partials, limited
 from fmilin.models.native_engine import Quantity
 
@@ -52,8 +52,8 @@ def constraint_of(sensor: Sensor) -> tuple[int, int]:
 class _Arrays:
     """An array of quantities (..., k) at a solution, and its derivatives (..., k, .) by the names of OutputColumns."""
 
-    values: Callable[[System, Solution], Array]
-    columns: Callable[[System, Solution, Columns], Mapping[str, Array]]
+    values: Callable[[System, ForwardDynamics], Array]
+    columns: Callable[[System, ForwardDynamics, Columns], Mapping[str, Array]]
 
 
 def _lengths(system: System, state: State) -> tuple[Array, Array]:
@@ -68,25 +68,25 @@ def _divide(numerator: Array, denominator: Array) -> Array:
         return np.asarray(numerator / denominator)
 
 
-def _rates_of_lengths(system: System, solution: Solution) -> Array:
+def _rates_of_lengths(system: System, solution: ForwardDynamics) -> Array:
     L, L_rate = _lengths(system, solution.state)
     return _divide(L_rate, L)
 
 
-def _columns_of_rates(system: System, solution: Solution, columns: Columns) -> Mapping[str, Array]:
+def _columns_of_rates(system: System, solution: ForwardDynamics, columns: Columns) -> Mapping[str, Array]:
     L, L_rate = (a[..., None] for a in _lengths(system, solution.state))
     G, rate_q = columns.stretch
     return {"theta": _divide(rate_q, L) - _divide(L_rate * G, L**3), "v": _divide(G, L)}
 
 
-def _forces_on_joints(system: System, solution: Solution) -> Array:
+def _forces_on_joints(system: System, solution: ForwardDynamics) -> Array:
     """Return the forces of springs, dampers and all that drives joints, (..., n)."""
     state = solution.state
     forces = system.forces.joints(state.q, state.v, state.u)
     return forces if state.drives is None else forces + state.drives.joints
 
 
-def _columns_of_forces(system: System, solution: Solution, columns: Columns) -> Mapping[str, Array]:
+def _columns_of_forces(system: System, solution: ForwardDynamics, columns: Columns) -> Mapping[str, Array]:
     del solution
     joints = system.forces.joints
     by = {"theta": -np.diag(joints.k), "v": -np.diag(joints.d), "u": joints.B}
@@ -95,7 +95,7 @@ def _columns_of_forces(system: System, solution: Solution, columns: Columns) -> 
     return {of: a + more for (of, a), more in zip(by.items(), columns.drives.joints, strict=True)}
 
 
-def _drive(system: System, solution: Solution) -> Array:
+def _drive(system: System, solution: ForwardDynamics) -> Array:
     del system
     drives = solution.state.drives
     return np.zeros_like(solution.state.v) if drives is None else drives.driven
@@ -266,17 +266,17 @@ class Outputs:
         links = {number for _, kind, number, _ in self._dots if kind in ("w", "alpha")}
         return self.system.markers.some(points, directions, links), points, directions
 
-    def values(self, solution: Solution) -> Array:
+    def values(self, solution: ForwardDynamics) -> Array:
         """Return the outputs, shape (..., ny)."""
         return limited(self._unlimited(solution), self._limits)[0]
 
-    def remarks(self, solution: Solution) -> tuple[str, ...]:
+    def remarks(self, solution: ForwardDynamics) -> tuple[str, ...]:
         """Return a sentence where sensors show the end of their range, at one solution."""
         _, inside = limited(self._unlimited(solution), self._limits)
         names = [name for name, at in zip(self._names, inside, strict=True) if not at]
         return (f"These sensors show the end of their range, whatever moves: {', '.join(names)}.",) if names else ()
 
-    def _unlimited(self, solution: Solution) -> Array:
+    def _unlimited(self, solution: ForwardDynamics) -> Array:
         parts = [arrays.values(self.system, solution)[..., numbers] for arrays, _, numbers in self._by_kind]
         if self._dots:
             a, b = self._vectors(solution)
@@ -293,7 +293,7 @@ class Outputs:
         """Where each output stands when they are computed by their kinds, as :meth:`values` does."""
         return np.argsort([*(i for _, outputs, _ in self._by_kind for i in outputs), *(dot[0] for dot in self._dots)])
 
-    def _vectors(self, solution: Solution) -> tuple[Array, Array]:
+    def _vectors(self, solution: ForwardDynamics) -> tuple[Array, Array]:
         """Return the vectors and the directions along which they are measured, each (..., k, 3)."""
         state = solution.state
         vectors = []
@@ -312,7 +312,7 @@ class Outputs:
                 vectors.append((state.at.V if kind == "w" else solution.A)[..., number, :3])
         return np.stack(vectors, axis=-2), state.now.e[..., [dot[3] for dot in self._dots], :]
 
-    def columns(self, solution: Solution, columns: Columns) -> OutputColumns:
+    def columns(self, solution: ForwardDynamics, columns: Columns) -> OutputColumns:
         """Return the derivatives of the outputs, exact."""
         tree = self.system.tree
         sizes = (tree.n_q, tree.n, tree.n, tree.n, len(self.system.loop_constraints), self.system.nu)
@@ -327,7 +327,7 @@ class Outputs:
             return out.scaled(self._scale * limited(self._unlimited(solution), self._limits)[1])
         return out if (self._scale == 1.0).all() else out.scaled(self._scale)
 
-    def _dot_columns(self, solution: Solution, columns: Columns, out: OutputColumns) -> None:
+    def _dot_columns(self, solution: ForwardDynamics, columns: Columns, out: OutputColumns) -> None:
         vectors, directions = self._vectors(solution)
         markers, points, turning = self._sensed
         everything = solution.state.now

@@ -18,7 +18,7 @@ from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.elements import Actuator, Tendon
 from fmilin.models.mechanism.forces import SpringPath, spring_paths
 from fmilin.models.mechanism.markers import MarkerMotion, Markers
-from fmilin.models.mechanism.rows import FixedRows, Key, RowMotion, Rows
+from fmilin.models.mechanism.rows import FixedRows, Key, RowCollector, RowMotion
 from fmilin.models.mechanism.tree import Array, Partials, Tree, limited, root
 
 LAW = ("gain", "bias")
@@ -60,7 +60,7 @@ class PathColumns:
 class Paths:
     """Collects rows and factors: of tendons first, then of actuators, in their order."""
 
-    def __init__(self, description: MechanismDescription, tree: Tree, markers: Markers, rows: Rows) -> None:
+    def __init__(self, description: MechanismDescription, tree: Tree, markers: Markers, rows: RowCollector) -> None:
         self.tendons, self.tree = description.tendons, tree
         actuators = {i: a for i, a in enumerate(description.inputs) if isinstance(a, Actuator)}
         self.inputs, self.actuators = list(actuators), list(actuators.values())
@@ -277,7 +277,7 @@ class FixedPaths:
         return PathColumns(L_q, J, L_rate_q, F, Partials(s_q - shrink * G, s_v, s_u), joints, driven)
 
 
-def _along_points(tendon: Tendon, markers: Markers, rows: Rows) -> list[tuple[Key, float]]:
+def _along_points(tendon: Tendon, markers: Markers, rows: RowCollector) -> list[tuple[Key, float]]:
     factors = []
     stretches = zip(tendon.bodies, tendon.points, tendon.bodies[1:], tendon.points[1:], strict=False)
     for (first, p, second, q), weight in zip(stretches, tendon.weights, strict=True):
@@ -287,7 +287,7 @@ def _along_points(tendon: Tendon, markers: Markers, rows: Rows) -> list[tuple[Ke
     return factors
 
 
-def _wrench(actuator: Actuator, ground: str, markers: Markers, rows: Rows) -> list[tuple[Key, float]]:
+def _wrench(actuator: Actuator, ground: str, markers: Markers, rows: RowCollector) -> list[tuple[Key, float]]:
     """Return lines and couples along the axes of the actuator's frame."""
     bodies, R = (ground, actuator.body), actuator.placement.R
     point = markers.point(actuator.body, actuator.placement.position)

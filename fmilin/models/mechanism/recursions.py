@@ -42,7 +42,7 @@ class Velocities:
 
 
 @dataclass(frozen=True)
-class Motion:
+class AccelerationTerms:
     """What the derivatives of velocities and accelerations are made of."""
 
     at: Velocities
@@ -81,12 +81,12 @@ def accelerations(tree: Tree, at: Velocities, v: Array, gravity: Array) -> Array
     return tree.above @ (at.Sdot * v[..., None]) + base
 
 
-def motion(tree: Tree, at: Velocities, A: Array) -> Motion:
+def motion(tree: Tree, at: Velocities, A: Array) -> AccelerationTerms:
     """Return the screws psi and phi at given accelerations."""
     parent = tree.P[tree.L]
     V = ad(at.V[..., parent, :])
     psi = along(V, at.S)
-    return Motion(at, A, psi, along(ad(A[..., parent, :]), at.S) + along(V, psi))
+    return AccelerationTerms(at, A, psi, along(ad(A[..., parent, :]), at.S) + along(V, psi))
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class LinkColumns:
     V_v: Array  # (..., k, n, 6), dV/dv, which is also the displacement, and dVdot/dvdot
 
 
-def link_columns(tree: Tree, motion: Motion, links: Any) -> LinkColumns:
+def link_columns(tree: Tree, motion: AccelerationTerms, links: Any) -> LinkColumns:
     """Return the derivatives of the velocities and accelerations of ``links`` (k,) along all freedoms."""
     at = motion.at
     moves = tree.above[links][..., None]
@@ -250,7 +250,9 @@ def mass_matrix(tree: Tree, S: Array, I_c: Array) -> Array:
     return M * tree.same + beyond + np.swapaxes(beyond, -1, -2)
 
 
-def torque_columns(tree: Tree, motion: Motion, inertia: Inertia, I_c: Array, outside: Array) -> tuple[Array, Array]:
+def torque_columns(
+    tree: Tree, motion: AccelerationTerms, inertia: Inertia, I_c: Array, outside: Array
+) -> tuple[Array, Array]:
     """Return d tau_NE/d theta and d tau_NE/dv (4.3), (..., n, n), at the vdot of ``motion``, ``outside`` held."""
     S, psi, phi = motion.at.S, motion.psi, motion.phi
     ad_V, tensors = inertia.ad_V, inertia.I

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.models.mechanism.markers import FixedMarkers, MarkerMotion
-from fmilin.models.mechanism.recursions import Motion, Velocities
+from fmilin.models.mechanism.recursions import AccelerationTerms, Velocities
 from fmilin.models.mechanism.tree import Array, Tree, ad, along, cross
 
 Ints = NDArray[np.intp]
@@ -32,7 +32,7 @@ KINDS = ("lines", "rods", "couples", "hinges")
 Key = tuple[str, int]  # A row before all are known: its kind, and which of them
 
 
-class Rows:
+class RowCollector:
     """Collects rows of four kinds; :class:`FixedRows` puts them in one order and says where each went."""
 
     def __init__(self, tree: Tree) -> None:
@@ -88,7 +88,7 @@ class RowMotion:
 class FixedRows:
     """Rows as constant arrays, in the order lines, rods, couples, hinges."""
 
-    def __init__(self, rows: Rows, markers: FixedMarkers) -> None:
+    def __init__(self, rows: RowCollector, markers: FixedMarkers) -> None:
         lines, rods, couples, hinges = (rows.of[kind] for kind in KINDS)
         tree, k, every = rows.tree, len(markers.r), [*lines, *rods, *couples, *hinges]
         self.sizes = len(lines), len(rods), len(couples), len(hinges)
@@ -229,7 +229,7 @@ class RowDerivatives:
         self._pairs = np.array([above[b] - above[a] for _, a, b in groups]).reshape(len(groups), self.tree.n)
         self._moved = np.array([above[link] for link, _, _ in groups]).reshape(len(groups), self.tree.n)
 
-    def columns(self, motion: Motion, now: MarkerMotion, slots: Slots, wrenches: RowMotion) -> RowColumns:
+    def columns(self, motion: AccelerationTerms, now: MarkerMotion, slots: Slots, wrenches: RowMotion) -> RowColumns:
         """Return the derivatives of all rows."""
         at, rows = motion.at, self.rows
         if not len(rows):

@@ -19,7 +19,7 @@ from fmilin.models.mechanism.forces import FixedForces, Forces
 from fmilin.models.mechanism.loop_constraints import Bends, PositionValues, collect_loop_constraints, with_virtual_links
 from fmilin.models.mechanism.markers import MarkerMotion, Markers
 from fmilin.models.mechanism.paths import FixedPaths, PathColumns, PathMotion, Paths
-from fmilin.models.mechanism.rows import FixedRows, RowDerivatives, RowMotion, Rows
+from fmilin.models.mechanism.rows import FixedRows, RowCollector, RowDerivatives, RowMotion
 from fmilin.models.mechanism.tree import Array, Partials, Tree
 from fmilin.numerics.factors import require_regular
 from fmilin.numerics.null_space import NullSpaceFactors
@@ -48,7 +48,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Solution:
+class ForwardDynamics:
     """Accelerations and multipliers."""
 
     state: State
@@ -72,13 +72,13 @@ class Columns:
     c_q: Array
     c_v: Array
     rate_q: Array  # (..., m, n), d(G v)/dtheta
-    motion: recursions.Motion
+    motion: recursions.AccelerationTerms
     # each (..., ns, n), of springs and forces along lines: the derivative of L^2/2 by theta, and that of L L' by theta
     stretch: tuple[Array, Array]
     drives: PathColumns | None = None
 
 
-def rates_of(system: System, solution: Solution) -> Array:
+def rates_of(system: System, solution: ForwardDynamics) -> Array:
     """Return the rates of all states, shape (..., N)."""
     state = solution.state
     parts = [
@@ -102,7 +102,7 @@ class System:
         self.acceleration_names = [f"der({v})" for v in self.tree.state_names[1]]
         self.gravity = np.array(description.gravity)
         self.collector = Markers(self.tree)
-        rows = Rows(self.tree)
+        rows = RowCollector(self.tree)
         # m of them, the m_q on positions first
         self.loop_constraints = collect_loop_constraints(description, self.collector, rows)
         if without:
@@ -203,18 +203,18 @@ class System:
         """Return G v, shape (..., m)."""
         return (state.G @ state.v[..., None])[..., 0]
 
-    def solve(self, state: State, used: Array) -> Solution:
+    def solve(self, state: State, used: Array) -> ForwardDynamics:
         """Return accelerations and multipliers with the constraints ``used``, which are independent where possible."""
         factors = NullSpaceFactors(state.M, state.G[..., used, :])
         if (factors.rank < len(used)).any():
             return self.solve_robustly(state)
         return self._solution(state, factors, used)
 
-    def solve_robustly(self, state: State) -> Solution:
+    def solve_robustly(self, state: State) -> ForwardDynamics:
         """Solve with all constraints, which may depend on each other: multipliers of least norm."""
         return self._solution(state, NullSpaceFactors(state.M, state.G), np.arange(len(self.loop_constraints)))
 
-    def _solution(self, state: State, factors: NullSpaceFactors, used: Array) -> Solution:
+    def _solution(self, state: State, factors: NullSpaceFactors, used: Array) -> ForwardDynamics:
         n = self.tree.n
         require_regular(factors, f"The equations of '{self.description.name}'", self.acceleration_names)
         right = np.concatenate((state.F, -state.c[..., used]), axis=-1)
@@ -223,7 +223,7 @@ class System:
         multipliers = np.zeros((*w.shape[:-1], len(self.loop_constraints)), dtype=w.dtype)
         multipliers[..., used] = w[..., n:]
         A = state.A + self.tree.above @ (state.at.S * v_dot[..., None])
-        return Solution(state, used, v_dot, multipliers, A, factors)
+        return ForwardDynamics(state, used, v_dot, multipliers, A, factors)
 
     def stretch(self, state: State) -> tuple[Array, Array]:
         """Return d = p_b - p_a (..., ns, 3) and L L' (..., ns) of the springs and of forces along lines."""
@@ -235,7 +235,7 @@ class System:
         springs = self.forces.rows
         return d, (wrenches.W[..., springs, :] * rows.relative(at.V, springs)).sum(axis=-1)
 
-    def columns(self, solution: Solution) -> Columns:
+    def columns(self, solution: ForwardDynamics) -> Columns:
         """Return the derivatives of the equations at a solution, exact."""
         state, tree, rows = solution.state, self.tree, self.rows
         at, these = state.at, self.positions

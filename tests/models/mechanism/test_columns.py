@@ -11,7 +11,7 @@ import pytest
 from fmilin.models.mechanism import Loop
 from fmilin.models.mechanism.parts import LoopType
 from fmilin.models.mechanism.recursions import coordinate_columns, coordinate_rates, displacement_of
-from fmilin.models.mechanism.system import Solution, System
+from fmilin.models.mechanism.system import ForwardDynamics, System
 from tests.models.mechanism.builders import Floats, Random, everything
 
 STEP = 1e-30
@@ -39,13 +39,13 @@ def random_point(system: System, shape: tuple[int, ...] = ()) -> tuple[Floats, F
     )
 
 
-def any_solution(system: System, q: Floats, v: Floats, u: Floats) -> tuple[Solution, Floats, Floats]:
+def any_solution(system: System, q: Floats, v: Floats, u: Floats) -> tuple[ForwardDynamics, Floats, Floats]:
     """Return a "solution" with any accelerations and multipliers: derivatives hold at all of them."""
     r = np.random.default_rng(12)
     state = system.state(q, v, u)
     a, multipliers = r.normal(size=state.F.shape), r.normal(size=state.c.shape)
     A = state.A + system.tree.above @ (state.at.S * a[..., None])
-    return Solution(state, None, a, multipliers, A), a, multipliers
+    return ForwardDynamics(state, None, a, multipliers, A), a, multipliers
 
 
 def residuals(system: System, point: tuple[Floats, Floats, Floats], held: tuple[Floats, Floats]) -> list[Floats]:
@@ -97,7 +97,7 @@ def test_a_batch_of_derivatives_is_that_of_its_points() -> None:
     whole = system.columns(solution)
     for i in range(3):
         state = system.state(q[i], v[i], u[i])
-        one = system.columns(Solution(state, None, solution.v_dot[i], solution.multipliers[i], solution.A[i]))
+        one = system.columns(ForwardDynamics(state, None, solution.v_dot[i], solution.multipliers[i], solution.A[i]))
         for part in ("rho_q", "rho_v", "rho_u", "c_q", "c_v", "rate_q"):
             assert close(getattr(whole, part)[i], getattr(one, part))
 

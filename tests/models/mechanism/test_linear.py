@@ -18,7 +18,7 @@ from fmilin.manifold.frame import kept_states
 from fmilin.model.interface import OperatingPoint
 from fmilin.models.mechanism import Mechanism
 from fmilin.models.mechanism.independence import close_loops
-from fmilin.models.mechanism.linear import Choice, LocalForm
+from fmilin.models.mechanism.linear import Choice, LocalFormMatrices
 from fmilin.models.mechanism.recursions import coordinate_rates
 from tests.general_way import GeneralWay
 from tests.models.mechanism.builders import Floats, everything, five_bar_chain, four_bar_pins
@@ -133,7 +133,7 @@ def test_the_blocks_have_the_form_of_the_thesis() -> None:
     mechanism, point = CASES["five-bar moving"]()
     x, u = point.states, point.inputs
     choice = Choice.of([0, 3, 4, 7], mechanism.system)
-    form = LocalForm(mechanism.equations, mechanism.solution(x, u), choice)
+    form = LocalFormMatrices(mechanism.equations, mechanism.solution(x, u), choice)
     assert np.abs(form.matrices().A[:2] - np.eye(2, 4, 2)).max() < 1e-12
     h = 1e-6
     for j, name in enumerate(("q1", "q4")):
@@ -167,7 +167,7 @@ def test_many_points_at_once() -> None:
     choice = Choice.of(kept_states(mechanism, points[0], mechanism.independent), mechanism.system)
     whole = mechanism.matrices_along(points)
     for i in range(4):
-        one = LocalForm(mechanism.equations, mechanism.solution(x[i], u[i]), choice).matrices()
+        one = LocalFormMatrices(mechanism.equations, mechanism.solution(x[i], u[i]), choice).matrices()
         for name in ("A", "B", "C", "D", "T", "f0"):
             assert relative(getattr(whole, name)[i], getattr(one, name)) < 1e-11
 
