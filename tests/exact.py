@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fmilin.model.interface import Evaluation, Model, SecondOrderForm
+from fmilin.model.capabilities import SecondOrderForm, read_second_order_form
+from fmilin.model.interface import Evaluation, Model
 from fmilin.signals import FloatArray
 
 __all__ = ["form_of", "products_of"]
@@ -17,6 +18,6 @@ def products_of(model: Model, t: float, x: FloatArray, u: FloatArray, dx: FloatA
 
 def form_of(model: Model) -> SecondOrderForm:
     """Return the second-order form where the model starts."""
-    found = model.second_order_form(0.0, model.start.states, model.start.inputs)
+    found = read_second_order_form(model, 0.0, model.start.states, model.start.inputs)
     assert found is not None
     return found

@@ -14,7 +14,7 @@ from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import UsageError
 from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
 from fmilin.linear_model.model import LinearizationPoint, LinearModel
-from fmilin.model.capabilities import HasDiscreteStates
+from fmilin.model.capabilities import HasDerivativeErrors, HasDiscreteStates
 from fmilin.model.interface import Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.model.stepping import Hybrid, Passage
 from fmilin.models.engine import Engine, EngineModel
@@ -100,7 +100,7 @@ class LinearEngine(Engine):
         )
 
 
-class LinearMember(EngineModel):
+class LinearMember(EngineModel, HasDerivativeErrors):
     """The model of a :class:`LinearEngine`, whose own errors travel on."""
 
     engine: LinearEngine

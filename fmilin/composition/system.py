@@ -36,6 +36,7 @@ from fmilin.composition.members import MemberView, Wires
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import FmilinError, NumericalError, UnknownNameError, UsageError
 from fmilin.fmi.read.elements import shortened
+from fmilin.model.capabilities import HasBaumgarteStabilization, HasDerivativeErrors
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.support.kinds import kinds_checked
@@ -58,7 +59,7 @@ class SystemDeclaration:
     notes: Sequence[str] = ()
 
 
-class ConnectedModel(Model):
+class ConnectedModel(Model, HasDerivativeErrors, HasBaumgarteStabilization):
     """Members and connections as one model (:func:`fmilin.connect`); closing the first view closes its members."""
 
     _made_by = "fl.connect joins members to one, and fl.load opens an SSP file"
@@ -316,7 +317,10 @@ class ConnectedModel(Model):
         n, _, ny = coupling.size
         rates, outputs, any_at_all = np.zeros((n, dx.shape[1])), np.zeros((ny, dx.shape[1])), False
         for i, (part, (own, v)) in enumerate(zip(coupling.parts, coupling.evaluated_members(t, x, u), strict=True)):
-            errors = part.model.product_errors(t, own, v, dx[coupling.states[i]], dv[coupling.inputs[i]])
+            model = part.model
+            if not isinstance(model, HasDerivativeErrors):
+                continue
+            errors = model.product_errors(t, own, v, dx[coupling.states[i]], dv[coupling.inputs[i]])
             if errors is not None:
                 any_at_all = True
                 rates[coupling.states[i]], outputs[coupling.outputs[i]] = errors.derivatives, errors.outputs
@@ -344,9 +348,12 @@ class ConnectedModel(Model):
 
     def stabilized(self, alpha: float, beta: float) -> Model | None:
         """Return the same with all constrained members stabilized; None where one has no way for it."""
-        members = {}
+        members: dict[str, Model] = {}
         for name, model in self.members.items():
-            stable = model.stabilized(alpha, beta) if len(model.constraints) else model
+            if not len(model.constraints):
+                members[name] = model
+                continue
+            stable = model.stabilized(alpha, beta) if isinstance(model, HasBaumgarteStabilization) else None
             if stable is None:
                 return None
             members[name] = stable

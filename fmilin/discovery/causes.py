@@ -12,7 +12,7 @@ from fmilin.composition.system import ConnectedModel, SystemDeclaration
 from fmilin.discovery.channel import ExplainedChannel, moves, reached, without_errors
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.linear_model.no_response import PUSHES
-from fmilin.model.interface import SecondOrderForm
+from fmilin.model.capabilities import SecondOrderForm, read_second_order_form
 from fmilin.signals import FloatArray
 
 Answer = tuple[str, tuple[str, ...], str, bool]
@@ -223,7 +223,7 @@ def constrained(channel: ExplainedChannel) -> Answer | None:
     try:
         view = model.with_interface([channel.input], [channel.output])
         u = point.inputs[[model.inputs.index_of(channel.input)]]
-        form = view.second_order_form(point.time, point.states, u)
+        form = read_second_order_form(view, point.time, point.states, u)
     except (FmilinError, NumericalError):
         return None
     if form is None or 2 * len(form.M) != len(model.states):

@@ -23,6 +23,7 @@ from fmilin.linearization.suitability import require_suitable_model
 from fmilin.loading.load import load_as
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.selection import Selection
+from fmilin.model.capabilities import read_sparse_equations
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.signals import FloatArray
@@ -267,7 +268,7 @@ class Solver:
         free_inputs = all(model.inputs.has(name) for name in request.free)
         alike = predecessor.linear.inputs.names == model.inputs.names and predecessor.linear.sample_time == 0
         steady = predecessor.selection is not None and set(request.steady) <= set(predecessor.linear.states.names)
-        return free_inputs and alike and steady and request.is_plain and model.sparse_equations() is None
+        return free_inputs and alike and steady and request.is_plain and read_sparse_equations(model) is None
 
     def _volume(self, predecessor: ContinuationPoint) -> float:
         model = self._model(predecessor.values)

@@ -18,6 +18,7 @@ from fmilin.families.plan import Plan, SweepExecutor, SweepTask, TaskReport
 from fmilin.families.solver import Solver
 from fmilin.linearization.request import Request
 from fmilin.loading.request import is_fmu
+from fmilin.model.capabilities import can_be_described
 from fmilin.model.interface import Model
 from fmilin.model.visits import no_model
 from fmilin.options import Linearization, LinearizationOptions, Loading
@@ -233,7 +234,7 @@ def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; a
     with engine_for(plan, jobs=jobs, scheduler=scheduler, limits=limits, table=builder.rows) as engine:
         run(plan, engine, builder, progress)
     family = builder.family()
-    if isinstance(source, Model) and source.has_descriptor_form and constraints is None and not plan.loop_at:
+    if isinstance(source, Model) and can_be_described(source) and constraints is None and not plan.loop_at:
         return replace(family, described_by=source)
     return family
 

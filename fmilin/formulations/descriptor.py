@@ -16,7 +16,8 @@ from fmilin.formulations.of_model import form_of, second_order
 from fmilin.linear_model.descriptor import Descriptor, LazyDescriptor
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import model_at, operating_point
-from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
+from fmilin.model.capabilities import HasDescriptorForm, SecondOrderForm
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import one_at_a_time
 from fmilin.signals import FloatArray
 
@@ -105,7 +106,9 @@ def _compared(linear: LinearModel, system: Descriptor) -> Descriptor:
 
 def descriptor_of(model: Model, point: OperatingPoint, *, coordinates: FloatArray | None = None) -> Descriptor:
     """Return the descriptor system at a consistent point; in motion its eigenvalues depend on y = R x, R (P, N)."""
-    written = model.descriptor_form(point.time, point.states, point.inputs)
+    written = None
+    if isinstance(model, HasDescriptorForm):
+        written = model.descriptor_form(point.time, point.states, point.inputs)
     if written is not None:
         return Descriptor(**asdict(written), inputs=model.inputs.names, outputs=model.outputs.names)
     form, taken = form_of(model, point), second_order(model, point)

@@ -15,7 +15,8 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.coordinates import conditioning
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import not_on_manifold, require_on_manifold
-from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
+from fmilin.model.capabilities import HasSparseForm, SecondOrderForm, read_second_order_form
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import CONSISTENT, EQUILIBRIUM, RANK
 
@@ -42,7 +43,7 @@ def form_of(model: Model, point: OperatingPoint) -> ConstrainedForm:
 
 def second_order(model: Model, point: OperatingPoint) -> SecondOrderForm:
     """Return the equations taken apart, after making sure that they are of the form Phi(q, t) = 0."""
-    form = model.second_order_form(point.time, point.states, point.inputs)
+    form = read_second_order_form(model, point.time, point.states, point.inputs)
     name = model.info.name
     if form is None:
         raise UsageError(
@@ -229,15 +230,15 @@ def _outputs_at(model: Model, point: OperatingPoint) -> FloatArray | None:
 
 
 def sparse_form_of(model: Model, point: OperatingPoint | None = None) -> ConstrainedForm:
-    """Return M, C, K, Phi_q, B and lambda of a ``sparse`` model as scipy.sparse arrays at any consistent point."""
+    """Return M, C, K, Phi_q, B and lambda as scipy.sparse arrays, of a model of such, at any consistent point."""
     point = point or model.start
     x = point.states
-    form = model.sparse_form(point.time, x, point.inputs)
-    if form is None:
+    if not isinstance(model, HasSparseForm):
         raise UsageError(
             f"The model '{model.info.name}' is not made of sparse matrices: use fmilin.formulations.form_of, or write "
             "its equations as a fmilin.models.sparse.NumericEquations."
         )
+    form = model.sparse_form(point.time, x, point.inputs)
     numeric = numeric_form(model, point, form, moving=True)
     g: Any = model.constraint_residuals(point.time, x, point.inputs)
     _require_consistent(x, model.states.scales(x), g, form.G)

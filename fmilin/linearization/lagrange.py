@@ -26,8 +26,9 @@ from fmilin.linearization.findings import motion_remarks, visited_at
 from fmilin.linearization.request import Request
 from fmilin.manifold.projection import not_on_manifold
 from fmilin.manifold.rank import explanation
+from fmilin.model.capabilities import SecondOrderForm, read_second_order_form
 from fmilin.model.equations import SparseEquations
-from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import RememberingModel
 from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import COMPARED, DOUBTFUL, KINK, ON_MANIFOLD, RANK
@@ -181,7 +182,7 @@ def _compare(model: Model, equations: SparseEquations, point: OperatingPoint, w:
 
 def require_second_order_form(model: Model, point: OperatingPoint) -> SecondOrderForm:
     """Return Lagrange's equations in their parts; raise UsageError if the model has none."""
-    form = model.second_order_form(point.time, point.states, point.inputs)
+    form = read_second_order_form(model, point.time, point.states, point.inputs)
     if form is None:
         raise UsageError(
             f"The model '{model.info.name}' does not show its mass matrix and constraints: at_singularity=True needs "

@@ -27,6 +27,7 @@ from fmilin.manifold.selection import NOT_TURNING, Selection
 from fmilin.manifold.slopes import TangentSlopes, in_coordinates, measure
 from fmilin.manifold.steady import Motion, motion_at
 from fmilin.manifold.verification import VerifiedFacts, verified_facts_of
+from fmilin.model.capabilities import can_be_described, read_sparse_equations
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.model.visits import RememberingModel, one_at_a_time
@@ -165,7 +166,7 @@ def _answered(model: Model, point: OperatingPoint, request: Request, general: Pr
         from fmilin.linearization.lagrange import linearize_at_singularity
 
         return linearize_at_singularity(model, point, independent=request.independent or ())
-    if (equations := model.sparse_equations()) is not None:
+    if (equations := read_sparse_equations(model)) is not None:
         from fmilin.linearization.lagrange import by_sparse_equations
 
         return by_sparse_equations(model, equations, point, request) or general(model, point, request)
@@ -217,13 +218,13 @@ def _linearized(
         linear = _with_errors_of_point(linear, point, frame)
         # The equations as they are written have both branches of a kink, and no descriptor system of one side.
         one_sided = isinstance(request.derivatives, Differences) and request.derivatives.side is not None
-        is_described = (request.descriptor or model.has_descriptor_form) and not one_sided
+        is_described = (request.descriptor or can_be_described(model)) and not one_sided
         if is_described and not frame.coordinates.curvature(point.states, base.derivatives).any():
             from fmilin.formulations.descriptor import with_descriptor, with_lazy_descriptor
 
             describe = with_descriptor if request.descriptor else with_lazy_descriptor
             linear = describe(linear, model, point, frame.coordinates.R)
-            if model.has_descriptor_form:
+            if can_be_described(model):
                 from fmilin.formulations.descriptor_check import check_descriptor
 
                 linear = check_descriptor(linear, model, point, base.derivatives)
@@ -234,7 +235,7 @@ def _linearized(
     except FmilinError as error:
         if singular := singularity_of(model, point):
             raise NumericalError(singular) from None
-        if isinstance(error, ConstraintError) and model.has_descriptor_form:
+        if isinstance(error, ConstraintError) and can_be_described(model):
             from fmilin.formulations.descriptor_check import explain_lost_invariants
 
             if explained := explain_lost_invariants(error, model):

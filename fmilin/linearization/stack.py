@@ -27,7 +27,7 @@ from fmilin.manifold.stack import AT_ONCE, PointBatch, StackGeometry, StackSurro
 from fmilin.manifold.steady_stack import StackMotion, stack_motion
 from fmilin.manifold.verification import VerifiedFacts, verified_facts_of
 from fmilin.manifold.zeros import find_structural_zeros
-from fmilin.model.capabilities import HasContacts, read_discrete_states, read_event_indicators
+from fmilin.model.capabilities import HasContacts, read_discrete_states, read_event_indicators, read_sparse_equations
 from fmilin.model.interface import ExactSlopes, Model, OperatingPoint, TangentBatch
 from fmilin.signals import FloatArray
 from fmilin.tolerances import INACCURATE
@@ -87,7 +87,7 @@ class StackProcedure:
         if model.names_limits or model.constraints.prescribing or read_discrete_states(model):
             return False
         indicators = read_event_indicators(model, point.time, point.states, point.inputs)
-        if len(indicators) or model.sparse_equations() is not None:
+        if len(indicators) or read_sparse_equations(model) is not None:
             return False
         if self._facts.moving or (len(model.constraints) and self._facts.rank is None):
             return False

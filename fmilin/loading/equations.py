@@ -12,6 +12,7 @@ from fmilin.loading.load import load
 from fmilin.loading.python_objects import python_object
 from fmilin.manifold.operating_points import operating_point
 from fmilin.manifold.rank import singularity_of
+from fmilin.model.capabilities import HasSparseForm
 from fmilin.model.interface import Model, OperatingPoint
 
 
@@ -53,7 +54,7 @@ def equations_of(source: str, values: Mapping[str, float]) -> Equations:
             f"'{source}' is a {type(target).__name__}, and not a model of Lagrange's equations: name one, or a "
             "function that returns one, as in 'fmilin.systems:flexible_double_pendulum(elements=100)'."
         )
-    if target.sparse:
+    if isinstance(target, HasSparseForm):
         at = operating_point(target, values) if values else None
         return Equations(target.info.name, sparse_form_of(target, at), target, at or target.start)
     point = operating_point(target, values)

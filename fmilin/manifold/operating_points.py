@@ -17,7 +17,7 @@ from fmilin.manifold.position import position_remarks
 from fmilin.manifold.projection import followed
 from fmilin.manifold.rank import singular_values
 from fmilin.manifold.selection import kinematic_pairs
-from fmilin.model.capabilities import read_discrete_states
+from fmilin.model.capabilities import read_discrete_states, read_sparse_equations
 from fmilin.model.equations import SparseEquations
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import RememberingModel, one_at_a_time
@@ -85,7 +85,7 @@ def operating_point(
     if not len(model.constraints):
         return point
     scales = model.states.scales(x)
-    if (equations := model.sparse_equations()) is not None:
+    if (equations := read_sparse_equations(model)) is not None:
         projected = consistent_states(model, equations, t, x, u, held, project=project)
         return _adjusted(point, projected, scales)
     invariants = _invariants(RememberingModel(model), u, scales)

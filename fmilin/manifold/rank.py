@@ -15,7 +15,8 @@ from scipy import linalg
 from scipy.linalg.lapack import dgeqp3, dgesdd
 
 from fmilin.diagnostics import Remark
-from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
+from fmilin.model.capabilities import SecondOrderForm, read_second_order_form
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.tolerances import CLEAR_GAP, RANK, RANK_MEASURED, RANK_UNKNOWN
 
@@ -128,7 +129,7 @@ def pivoted_qr(matrix: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
 
 def singularity_of(model: Model, point: OperatingPoint) -> str:
     """Return a sentence about the singular configuration at ``point``; empty when it is none or cannot be tested."""
-    form = model.second_order_form(point.time, point.states, point.inputs)
+    form = read_second_order_form(model, point.time, point.states, point.inputs)
     if form is None:
         return ""
     scales = model.states.scales(point.states)[form.positions]
@@ -193,7 +194,7 @@ def _rank_nearby(model: Model, point: OperatingPoint, form: SecondOrderForm) -> 
     for _ in range(3):
         x = point.states.copy()
         x[form.positions] += 1e-3 * scales[form.positions] * random.uniform(-1, 1, len(form.positions))
-        nearby = model.second_order_form(point.time, x, point.inputs)
+        nearby = read_second_order_form(model, point.time, x, point.inputs)
         if nearby is not None:
             best = max(best, _rank(nearby.G * scales[form.positions]))
     return best

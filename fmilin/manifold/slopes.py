@@ -19,6 +19,7 @@ from fmilin.manifold.rank import fixed_direction
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.verification import VerifiedFacts
 from fmilin.manifold.zeros import find_structural_zeros
+from fmilin.model.capabilities import HasDerivativeErrors
 from fmilin.model.interface import Evaluation, ExactSlopes, Model, OperatingPoint
 from fmilin.numerics.differences.differences import Differences, Slopes
 from fmilin.signals import FloatArray
@@ -99,10 +100,13 @@ def by_products(nearby: Neighbourhood) -> Slopes | None:
         return None
     J = np.concatenate((answer.derivatives, answer.outputs))
     slopes = nearby.with_exact_rows(_smooth(J, _without_zeros(nearby, J, _error_of(nearby, J))))
-    own = nearby.model.product_errors(point.time, point.states, point.inputs, dx, du)
-    if own is None:
+    model = nearby.model
+    if not isinstance(model, HasDerivativeErrors):
         return slopes
-    return replace(slopes, error=slopes.error + np.concatenate((own.derivatives, own.outputs)))
+    errors = model.product_errors(point.time, point.states, point.inputs, dx, du)
+    if errors is None:
+        return slopes
+    return replace(slopes, error=slopes.error + np.concatenate((errors.derivatives, errors.outputs)))
 
 
 def _error_of(nearby: Neighbourhood, J: FloatArray) -> FloatArray:

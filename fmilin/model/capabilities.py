@@ -12,13 +12,17 @@ so that a type checker compares the signatures.
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from fmilin.model.interface import Model, OperatingPoint
+    from fmilin.constraints.expressions import Expression
+    from fmilin.model.equations import SparseEquations
+    from fmilin.model.interface import Evaluation, Model, OperatingPoint
     from fmilin.signals import FloatArray
 
 
@@ -31,6 +35,41 @@ class _CapabilityType(type(Protocol)):  # type: ignore[misc]
 
     def __instancecheck__(cls, instance: object) -> bool:
         return ABCMeta.__subclasscheck__(cls, type(instance))
+
+
+@dataclass(frozen=True)
+class SecondOrderForm:
+    """M v' + G' lambda = F, G v' = -Gdot v at a point, in its parts; v' and lambda of least norm where G loses rank."""
+
+    # positions, velocities: (n,), which states are q and v
+    positions: NDArray[np.intp]
+    velocities: NDArray[np.intp]
+    M: FloatArray  # shape (n, n)
+    G: FloatArray  # shape (m, n)
+    multipliers: FloatArray  # (m,), lambda, of least norm
+    accelerations: FloatArray  # shape (n,)
+    force_states: FloatArray  # (n, N), d(F - M v' - G' lambda)/dx, v' and lambda held
+    force_inputs: FloatArray  # shape (n, nu)
+    output_states: FloatArray  # shape (ny, N)
+    output_inputs: FloatArray  # shape (ny, nu)
+    output_unknowns: FloatArray  # (ny, n + m), d outputs / d(v', lambda)
+    bend: Callable[[FloatArray], FloatArray]  # a (n,) -> D^2 g [a, a], shape (m,)
+    constraint_states: FloatArray  # (m, N), d(G v' + Gdot v)/dx, v' held
+    constraint_inputs: FloatArray  # (m, nu), d(G v' + Gdot v)/du: not zero where inputs prescribe a motion
+
+
+@dataclass(frozen=True, eq=False)
+class DescriptorForm:
+    """E z' = f0 + A (z - z0) + B (u - u0), out - out0 = C (z - z0) + D (u - u0): the equations as they are written."""
+
+    E: FloatArray  # shape (k, k)
+    A: FloatArray  # shape (k, k)
+    B: FloatArray  # shape (k, nu)
+    C: FloatArray  # shape (ny, k)
+    D: FloatArray  # shape (ny, nu)
+    f0: FloatArray  # shape (k,)
+    states: tuple[str, ...]  # names of z: all states, then algebraic variables
+    order: int  # how many finite eigenvalues there are
 
 
 @runtime_checkable
@@ -85,6 +124,87 @@ class HasDiscreteStates(Protocol, metaclass=_CapabilityType):
         """Return the discrete states by name, as text."""
 
 
+@runtime_checkable
+class HasFormulas(Protocol, metaclass=_CapabilityType):
+    """A model with quantities that are known as expressions."""
+
+    @abstractmethod
+    def formula(self, name: str) -> Expression | None:
+        """Return the quantity ``name`` as an expression over states, inputs, parameters and time.
+
+        Returns None if it is unknown, or needs accelerations or multipliers.
+        """
+
+
+@runtime_checkable
+class HasBaumgarteStabilization(Protocol, metaclass=_CapabilityType):
+    """A model with equations into which Baumgarte's stabilization can be written."""
+
+    @abstractmethod
+    def stabilized(self, alpha: float, beta: float) -> Model | None:
+        """Return the model with 0 = g'' + 2 alpha g' + beta^2 g, both in 1/s.
+
+        Returns None if a part of the model has constraints and no equations for that.
+        """
+
+
+@runtime_checkable
+class HasDerivativeErrors(Protocol, metaclass=_CapabilityType):
+    """A model with directional derivatives that may be wrong by more than rounding, as identified models have."""
+
+    @abstractmethod
+    def product_errors(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> Evaluation | None:
+        """Return the errors of :meth:`fmilin.Model.products` along the same directions; None if they are rounding."""
+
+
+@runtime_checkable
+class HasSecondOrderForm(Protocol, metaclass=_CapabilityType):
+    """A model with equations of motion that may be taken apart: mass matrix, constraints, forces."""
+
+    @abstractmethod
+    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
+        """Return the equations of motion in their parts, also where they are singular.
+
+        Returns None if the equations are not Lagrange's.
+        """
+
+
+@runtime_checkable
+class HasSparseForm(Protocol, metaclass=_CapabilityType):
+    """A model with equations of motion in sparse matrices, which may be too large for dense ones."""
+
+    @abstractmethod
+    def sparse_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm:
+        """Return the equations of motion in sparse parts, without outputs; NumericalError where they are singular."""
+
+
+@runtime_checkable
+class HasSparseEquations(Protocol, metaclass=_CapabilityType):
+    """A model with Lagrange's equations that are linearized in sparse matrices where there are many of them."""
+
+    @abstractmethod
+    def sparse_equations(self) -> SparseEquations | None:
+        """Return Lagrange's equations in sparse matrices; None if the model is small or has other constraints."""
+
+
+@runtime_checkable
+class HasDescriptorForm(Protocol, metaclass=_CapabilityType):
+    """A model with equations that can be linearized as they are written."""
+
+    @abstractmethod
+    def has_descriptor_form(self) -> bool:
+        """Return whether no equation is redundant and all outputs stand in them; see :func:`can_be_described`."""
+
+    @abstractmethod
+    def descriptor_form(self, t: float, x: FloatArray, u: FloatArray) -> DescriptorForm | None:
+        """Return the equations as they are written, linearized at a point of the manifold.
+
+        Returns None if an output does not stand in them. UsageError if equations are redundant.
+        """
+
+
 def read_event_indicators(model: Model, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
     """Return the event indicators of a model, shape (ne,); empty for one without events."""
     return model.event_indicators(t, x, u) if isinstance(model, HasEvents) else np.empty(0)
@@ -93,3 +213,18 @@ def read_event_indicators(model: Model, t: float, x: FloatArray, u: FloatArray) 
 def read_discrete_states(model: Model) -> Mapping[str, str]:
     """Return the discrete states of a model by name, as text; empty for one without."""
     return model.discrete_states() if isinstance(model, HasDiscreteStates) else {}
+
+
+def read_second_order_form(model: Model, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
+    """Return the equations of motion of a model in their parts; None if they are not Lagrange's, or not visible."""
+    return model.second_order_form(t, x, u) if isinstance(model, HasSecondOrderForm) else None
+
+
+def read_sparse_equations(model: Model) -> SparseEquations | None:
+    """Return Lagrange's equations of a large model in sparse matrices; None for other models."""
+    return model.sparse_equations() if isinstance(model, HasSparseEquations) else None
+
+
+def can_be_described(model: Model) -> bool:
+    """Return whether the equations of a model can be linearized as they are written, at any of its points."""
+    return isinstance(model, HasDescriptorForm) and model.has_descriptor_form()

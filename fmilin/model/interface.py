@@ -8,7 +8,7 @@ it is what the reference shows of a model, its point and its answers.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -25,8 +25,6 @@ from fmilin.support.table_repr import Sheet, TableRepr
 
 if TYPE_CHECKING:
     from fmilin.codegen.implicit import ImplicitSystem
-    from fmilin.constraints.expressions import Expression
-    from fmilin.model.equations import SparseEquations
 
 Changes = Mapping[str, FloatArray]  # values of changed parameters at many points, by name
 UNCHANGED: Changes = MappingProxyType({})
@@ -94,41 +92,6 @@ class Copy:
 
     kind: Literal["state", "input"]
     index: int
-
-
-@dataclass(frozen=True)
-class SecondOrderForm:
-    """M v' + G' lambda = F, G v' = -Gdot v at a point, in its parts; v' and lambda of least norm where G loses rank."""
-
-    # positions, velocities: (n,), which states are q and v
-    positions: NDArray[np.intp]
-    velocities: NDArray[np.intp]
-    M: FloatArray  # shape (n, n)
-    G: FloatArray  # shape (m, n)
-    multipliers: FloatArray  # (m,), lambda, of least norm
-    accelerations: FloatArray  # shape (n,)
-    force_states: FloatArray  # (n, N), d(F - M v' - G' lambda)/dx, v' and lambda held
-    force_inputs: FloatArray  # shape (n, nu)
-    output_states: FloatArray  # shape (ny, N)
-    output_inputs: FloatArray  # shape (ny, nu)
-    output_unknowns: FloatArray  # (ny, n + m), d outputs / d(v', lambda)
-    bend: Callable[[FloatArray], FloatArray]  # a (n,) -> D^2 g [a, a], shape (m,)
-    constraint_states: FloatArray  # (m, N), d(G v' + Gdot v)/dx, v' held
-    constraint_inputs: FloatArray  # (m, nu), d(G v' + Gdot v)/du: not zero where inputs prescribe a motion
-
-
-@dataclass(frozen=True, eq=False)
-class DescriptorForm:
-    """E z' = f0 + A (z - z0) + B (u - u0), out - out0 = C (z - z0) + D (u - u0): the equations as they are written."""
-
-    E: FloatArray  # shape (k, k)
-    A: FloatArray  # shape (k, k)
-    B: FloatArray  # shape (k, nu)
-    C: FloatArray  # shape (ny, k)
-    D: FloatArray  # shape (ny, nu)
-    f0: FloatArray  # shape (k,)
-    states: tuple[str, ...]  # names of z: all states, then algebraic variables
-    order: int  # how many finite eigenvalues there are
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,8 +236,6 @@ class Model(TableRepr, ABC):
     autonomous: bool = False  #: whether its rates and outputs certainly do not depend on time
     freedoms_known: bool = False  #: whether its states certainly do not depend on each other: joints of an open tree
     compilable: bool = False  #: whether there is a graph, :meth:`in_graph`
-    #: whether its equations are sparse matrices, :meth:`sparse_form`, and it may be too large for others
-    sparse: bool = False
 
     @implemented_in("fmilin.report.notebook:show_model")
     def _print_table(self, page: Sheet) -> None: ...
@@ -351,12 +312,6 @@ class Model(TableRepr, ABC):
         """
         return None
 
-    def product_errors(
-        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
-    ) -> Evaluation | None:
-        """Return how wrong :meth:`products` may be beyond rounding, as of identified models; None where not."""
-        return None
-
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
         """Return the exact procedure with the own constraints, or None; NumericalError where rates are undetermined."""
         return None
@@ -386,37 +341,8 @@ class Model(TableRepr, ABC):
         """Return residuals (m,) and exact gradient (m, N), with ``batches`` too; None where as costly as all."""
         return None
 
-    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
-        """Return the equations of motion in their parts, also where they are singular; None without."""
-        return None
-
-    @property
-    def has_descriptor_form(self) -> bool:
-        """Whether :meth:`descriptor_form` returns the equations as they are written at every point."""
-        return False
-
-    def descriptor_form(self, t: float, x: FloatArray, u: FloatArray) -> DescriptorForm | None:
-        """Return the equations as they are written, linearized at a point of the manifold; None without."""
-        return None
-
-    def sparse_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
-        """Return the equations in parts, sparse, without outputs; None unless ``sparse``. NumericalError: singular."""
-        return None
-
-    def sparse_equations(self) -> SparseEquations | None:
-        """Return Lagrange's equations in sparse matrices; None where the model is small, or of another form."""
-        return None
-
     def in_graph(self) -> ImplicitSystem | None:
         """Return the equations as a graph, with what constraints observe; None unless ``compilable``."""
-        return None
-
-    def formula(self, name: str) -> Expression | None:
-        """Return the quantity ``name`` as an expression over states, inputs, parameters and time; None when unknown."""
-        return None
-
-    def stabilized(self, alpha: float, beta: float) -> Model | None:
-        """Return the model with 0 = g'' + 2 alpha g' + beta^2 g (Baumgarte), both in 1/s; None where it cannot."""
         return None
 
     @abstractmethod

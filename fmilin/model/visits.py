@@ -13,7 +13,15 @@ from weakref import WeakKeyDictionary
 
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError
-from fmilin.model.capabilities import HasContacts, HasDiscreteStates, HasEvents
+from fmilin.model.capabilities import (
+    HasBaumgarteStabilization,
+    HasContacts,
+    HasDerivativeErrors,
+    HasDiscreteStates,
+    HasEvents,
+    HasFormulas,
+    HasSecondOrderForm,
+)
 from fmilin.model.interface import Evaluation, ExactSlopes, Model
 from fmilin.signals import FloatArray
 from fmilin.support.kinds import require_kinds
@@ -91,9 +99,13 @@ def _forward(method: Callable[Concatenate[Model, P], R]) -> Callable[Concatenate
 
 
 PASSED_ON: Mapping[type, tuple[str, ...]] = {
+    HasBaumgarteStabilization: ("stabilized",),
     HasContacts: ("contact_forces", "with_held"),
+    HasDerivativeErrors: ("product_errors",),
     HasDiscreteStates: ("discrete_states",),
     HasEvents: ("event_indicators",),
+    HasFormulas: ("formula",),
+    HasSecondOrderForm: ("second_order_form",),
 }
 """Capabilities that a wrapper has where its source has them, with their methods."""
 
@@ -127,13 +139,9 @@ class CountedModel(Model):
         chosen: Any = _with_capabilities(cls, type(source))
         return object.__new__(chosen)  # type: ignore[no-any-return]
 
-    product_errors = _forward(Model.product_errors)
-    second_order_form = _forward(Model.second_order_form)
-    descriptor_form = _forward(Model.descriptor_form)
     kept = _forward(Model.kept)
     remarks_at = _forward(Model.remarks_at)
     in_graph = _forward(Model.in_graph)
-    formula = _forward(Model.formula)
 
     def __init__(self, source: Model) -> None:
         self.source = source
@@ -188,11 +196,6 @@ class CountedModel(Model):
     def notes(self) -> tuple[str, ...]:
         """Those of the source, as they are now."""
         return self.source.notes
-
-    def stabilized(self, alpha: float, beta: float) -> Model | None:
-        """Pass on; the count starts anew."""
-        stabilized = self.source.stabilized(alpha, beta)
-        return None if stabilized is None else CountedModel(stabilized)
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:
         """Pass on; the count starts anew."""

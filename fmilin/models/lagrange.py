@@ -18,6 +18,7 @@ import sympy
 
 from fmilin.constraints.declared import Constraint, Level
 from fmilin.constraints.expressions import ExpressionError, parse
+from fmilin.model.capabilities import HasSparseEquations
 from fmilin.model.equations import Laws
 from fmilin.models.declaration import (
     Declaration,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from fmilin.models.large import LargeEquations
 
 
-class LagrangeModel(SymbolicModel):
+class LagrangeModel(SymbolicModel, HasSparseEquations):
     """M(q) v' = F(t, q, v, u) - G' lambda with q' = v and constraints g(t, q) = 0, or a(t, q, v) = 0 linear in v.
 
     The states are (q, v). Every constraint on q brings its hidden constraint G v + g_t = 0 with it; a constraint of

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import ModelError, UsageError
-from fmilin.model.interface import ModelInfo, SecondOrderForm
+from fmilin.model.capabilities import SecondOrderForm
+from fmilin.model.interface import ModelInfo
 from fmilin.models.contacts import Contact, Foot
 from fmilin.signals import FloatArray, Signal, Signals, rate_unit
 

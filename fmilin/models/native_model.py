@@ -18,17 +18,8 @@ from fmilin.codegen.library_errors import explain_library_errors
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.diagnostics import Remark
 from fmilin.errors import UnknownNameError, UsageError
-from fmilin.model.capabilities import HasContacts
-from fmilin.model.interface import (
-    UNCHANGED,
-    Changes,
-    Copy,
-    Evaluation,
-    Model,
-    OperatingPoint,
-    SecondOrderForm,
-    TangentBatch,
-)
+from fmilin.model.capabilities import HasContacts, HasSecondOrderForm, SecondOrderForm
+from fmilin.model.interface import UNCHANGED, Changes, Copy, Evaluation, Model, OperatingPoint, TangentBatch
 from fmilin.models.contacts import contact_remarks, feet_from
 from fmilin.models.native_engine import AdjustableEngine, CompiledVisits, NativeEngine, Quantity, compiled_visits
 from fmilin.signals import FloatArray, Signals
@@ -49,7 +40,7 @@ class InterfaceChoice:
     parameters: Mapping[str, float] = field(default_factory=dict)  # those that were changed
 
 
-class NativeModel(Model, HasContacts):
+class NativeModel(Model, HasContacts, HasSecondOrderForm):
     """The model of a :class:`NativeEngine`."""
 
     engine: NativeEngine

@@ -20,8 +20,8 @@ import numpy as np
 from fmilin.codegen.functions import SystemFunctions
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError
+from fmilin.model.capabilities import HasBaumgarteStabilization, HasSecondOrderForm, SecondOrderForm
 from fmilin.model.equations import SymbolicSystem
-from fmilin.model.interface import SecondOrderForm
 from fmilin.models.symbolic import SymbolicEngine, SymbolicModel, is_lagrange
 from fmilin.numerics.factors import Factors
 from fmilin.numerics.null_space import MultiplierFactors, NullSpaceFactors
@@ -93,7 +93,7 @@ class _SaddlePointEngine(SymbolicEngine):
         return self.having(replace(self.system, right_hand_side=self._plain))
 
 
-class _SaddlePointModel(SymbolicModel):
+class _SaddlePointModel(SymbolicModel, HasBaumgarteStabilization, HasSecondOrderForm):
     """M v' + G' lambda = F, G v' = -Gdot v, solved in a particular way."""
 
     engine: _SaddlePointEngine

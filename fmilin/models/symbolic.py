@@ -14,8 +14,9 @@ import numpy as np
 from fmilin.codegen.library_errors import LIBRARY_ERRORS, describe_library_error
 from fmilin.constraints.expressions import Expression
 from fmilin.errors import UnknownNameError
+from fmilin.model.capabilities import HasFormulas, SecondOrderForm
 from fmilin.model.equations import SymbolicSystem
-from fmilin.model.interface import ModelInfo, SecondOrderForm
+from fmilin.model.interface import ModelInfo
 from fmilin.models.native_engine import AdjustableEngine, Quantity, QuantityEvaluator, offered
 from fmilin.models.native_model import NativeModel
 from fmilin.numerics.null_space import NullSpaceFactors
@@ -233,7 +234,7 @@ class SymbolicEvaluator(QuantityEvaluator):
         return second_order_form(self.numeric, (t, x, u, self._p), self._outputs)
 
 
-class SymbolicModel(NativeModel):
+class SymbolicModel(NativeModel, HasFormulas):
     """A Model made of a :class:`~fmilin.model.equations.SymbolicSystem`; ``parameters`` are the values in use."""
 
     engine: SymbolicEngine

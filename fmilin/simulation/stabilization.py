@@ -16,7 +16,7 @@ from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import parse
 from fmilin.errors import ConstraintError, FmilinError, ModelError, NumericalError, UsageError
 from fmilin.manifold.invariants import Gradient, Invariants
-from fmilin.model.capabilities import read_event_indicators
+from fmilin.model.capabilities import HasFormulas, read_event_indicators
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Hybrid
 from fmilin.model.visits import CountedModel
@@ -41,7 +41,7 @@ class Energy:
         declared = model.constraints.declared
         self._row = len(declared)
         expression = parse(text)
-        if expression.is_variable:  # its formula, where the model knows one
+        if expression.is_variable and isinstance(model, HasFormulas):
             expression = model.formula(expression.names[0]) or expression
 
         def view(level: float) -> CountedModel:

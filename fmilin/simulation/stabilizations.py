@@ -20,6 +20,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.coordinates import LocalParametrization, conditioning
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.selection import require_kind
+from fmilin.model.capabilities import HasBaumgarteStabilization
 from fmilin.signals import FloatArray
 from fmilin.simulation.projector import Projector
 from fmilin.simulation.stabilization import CorrectedState, IntegratedCoordinates, Plant, Stabilization
@@ -89,9 +90,10 @@ class Baumgarte(Stabilization):
 
     def start(self, plant: Plant) -> IntegratedCoordinates:
         """Prepare a run of ``plant``."""
-        own = plant.model.source.stabilized(self.alpha, self.beta)
-        if own is not None:
-            plant.replace_dynamics(own)
+        model = plant.model.source
+        stabilized = model.stabilized(self.alpha, self.beta) if isinstance(model, HasBaumgarteStabilization) else None
+        if stabilized is not None:
+            plant.replace_dynamics(stabilized)
             return IntegratedCoordinates(plant)
         if 2 * len(plant.invariants.pairs) == len(plant.scales) and plant.scales.size:
             return _SecondOrder(plant, self)

@@ -13,6 +13,7 @@ from fmilin.linearization.procedure import along_motion
 from fmilin.manifold.operating_points import assembled_from, model_at, operating_point
 from fmilin.manifold.projection import project
 from fmilin.manifold.selection import kinematic_pairs
+from fmilin.model.capabilities import HasSparseForm, read_sparse_equations
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import RememberingModel, one_at_a_time
 from fmilin.signals import FloatArray
@@ -156,7 +157,7 @@ def search_each(
 
 def _with_word_on_motion(model: Model, point: TrimmedPoint) -> TrimmedPoint:
     """Return the point with what is to be said of A along its motion, and of stability where A stays."""
-    if not point.report.moving or model.sparse:
+    if not point.report.moving or isinstance(model, HasSparseForm):
         return point
     remarks, linear = along_motion(model_at(model, point), point)
     report = replace(point.report, remarks=(*point.report.remarks, *remarks))
@@ -171,10 +172,10 @@ def search(
     """Return the solution nearest to a guess; ``anywhere``: even from off the manifold; ``explain``: say why not."""
     request = request.checked(model)
     guess = request.checked_guess(model, guess)
-    equations = model.sparse_equations()
+    equations = read_sparse_equations(model)
     minimized = [read_name(model, name) for name in names_minimized(request)]
     model = model_that_shows(model, [*request.targets, *request.bounds, *request.near, *minimized])
-    if not model.sparse:
+    if not isinstance(model, HasSparseForm):
         model = RememberingModel(model)
     if equations is not None and answers(model, request) and all(quantity(model, n)[0] != "parameter" for n in guess):
         balanced = search_sparse(model, equations, request, guess, anywhere=anywhere)

@@ -305,7 +305,6 @@ def test_the_constraints_of_members_are_stabilized_in_each() -> None:
     np.testing.assert_allclose(found[n:], alone.evaluate(0.0, x[n:], alone.start.inputs).derivatives, rtol=1e-14)
     assert np.abs(found[:n] - rod.evaluate(0.0, x[:n], rod.start.inputs).derivatives).max() > 1e-3
     tied = FunctionModel("tied", {"x": 1.0, "y": 1.0}, lambda *_: [1.0, 1.0], constraints=["x - y"])
-    assert tied.stabilized(2.0, 3.0) is None
     assert fl.connect({"rod": rod, "tied": tied}).stabilized(2.0, 3.0) is None
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from fmilin import Constraint, ConstraintError, UnknownNameError, UsageError
+from fmilin.model.capabilities import HasBaumgarteStabilization
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo
-from fmilin.model.visits import CountedModel
+from fmilin.model.visits import PASSED_ON, CountedModel
 from fmilin.models import FunctionModel, NullSpaceModel, OdeModel
 from fmilin.models.engine import Engine, EngineModel
 from fmilin.models.mechanism import Body, Joint, JointForce, Mechanism, MechanismDescription, Sensor
@@ -286,15 +287,14 @@ def test_a_sensor_of_a_joint_is_a_copy() -> None:
     assert model.outputs[0] == Signal("angle", "rad")
 
 
-def test_a_counted_model_can_all_that_its_source_can(source: Source) -> None:
+def test_a_counted_model_has_the_capabilities_of_its_source(source: Source) -> None:
     model = source.make()
     counted = CountedModel(model)
     assert (counted.notes, counted.batches, counted.compilable) == (model.notes, model.batches, model.compilable)
     assert (counted.in_graph() is None) is (not model.compilable)
-    ours, theirs = counted.formula(source.quantity), model.formula(source.quantity)
-    assert (ours is None) == (theirs is None)
-    stabilized = counted.stabilized(2.0, 3.0)
-    assert (stabilized is None) == (not isinstance(model, NullSpaceModel))
+    for capability in PASSED_ON:
+        assert isinstance(counted, capability) == isinstance(model, capability)
+    assert isinstance(model, HasBaumgarteStabilization) == isinstance(model, NullSpaceModel)
 
 
 def test_what_was_made_is_shared_by_models_of_other_parameters() -> None:

@@ -13,7 +13,8 @@ from fmilin.codegen.library_errors import explain_library_errors
 from fmilin.codegen.rounding import matrix_without_rounding
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, UnknownNameError, UsageError
-from fmilin.model.interface import DescriptorForm, ExactSlopes, OperatingPoint
+from fmilin.model.capabilities import DescriptorForm, HasDescriptorForm
+from fmilin.model.interface import ExactSlopes, OperatingPoint
 from fmilin.model.ranges import find_extrapolated
 from fmilin.models.dae.coefficients import lift_graph
 from fmilin.models.dae.engine import DaeEngine
@@ -30,7 +31,7 @@ from fmilin.support.kinds import containers_checked
 MOST_DEFLATED = 400  # equations of a pencil from which the index is read: a second or so
 
 
-class DaeModel(NativeModel):
+class DaeModel(NativeModel, HasDescriptorForm):
     """F(t, x', x, z, u, p) = 0 as it is written, of any index; x has derivatives, z are algebraic variables.
 
     What differentiation shows to be a constraint on the states becomes one, and coordinates are chosen on the manifold
@@ -146,9 +147,8 @@ class DaeModel(NativeModel):
             return None
         return GivenSlopes(self.evaluate(t, x, u), slopes, smooth=self.engine.smooth)
 
-    @property
     def has_descriptor_form(self) -> bool:
-        """Whether no equation is redundant, and all outputs are in the equations."""
+        """Return whether no equation is redundant, and all outputs are in the equations."""
         symbols = _named(self.engine.graph)
         return not self.engine.reduced.notes and all(name in symbols for name in self.outputs.names)
 

@@ -26,7 +26,8 @@ from fmilin.codegen.compiler import CompilationBudget
 from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.codegen.scalars import column_of, matrix_of, scalars
 from fmilin.errors import NumericalError, UsageError
-from fmilin.model.interface import Evaluation, Model, OperatingPoint, SecondOrderForm, TangentBatch
+from fmilin.model.capabilities import SecondOrderForm
+from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
 from fmilin.models.batch_graph import BatchGraph, StatePartition, batch_graph
 from fmilin.models.mechanism.elements import Sensor
 from fmilin.models.mechanism.independence import Independence

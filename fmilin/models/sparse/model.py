@@ -11,8 +11,9 @@ import numpy as np
 
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import NumericalError, UsageError
+from fmilin.model.capabilities import HasSparseEquations, HasSparseForm, SecondOrderForm
 from fmilin.model.equations import SparseEquations
-from fmilin.model.interface import ModelInfo, SecondOrderForm
+from fmilin.model.interface import ModelInfo
 from fmilin.models.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
 from fmilin.models.native_model import NativeModel
 from fmilin.models.sparse.equations import NumericEquations, Pattern
@@ -35,7 +36,7 @@ class SolvedPoint:
     solve: Callable[[FloatArray], FloatArray]  # (v'; lambda) for a right-hand side of shape (n + m,) or (n + m, k)
 
 
-class NumericModel(NativeModel):
+class NumericModel(NativeModel, HasSparseForm, HasSparseEquations):
     """A Model with states (q, v) of numeric equations; names and constraints are made late: 80,000 take long."""
 
     engine: _SparseEngine
@@ -53,8 +54,6 @@ class NumericModel(NativeModel):
         """The equations' own, or those that were chosen instead."""
         self.engine.require_dense("What the general procedures need")
         return super().constraints
-
-    sparse = True
 
     def sparse_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm:
         """Return the equations of motion taken apart at a point, in sparse matrices and without outputs."""

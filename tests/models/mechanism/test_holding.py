@@ -172,7 +172,7 @@ def test_a_foot_that_moves_is_fixed_or_is_held_already_is_refused() -> None:
     with pytest.raises(ModelError, match=r"The foot 'a' is fixed to the ground by its joints"):
         fixed.with_held(["a"])
     with pytest.raises(UsageError, match=r"has no .* could be held|cannot be held"):
-        fl.load("fmilin.systems:cartesian_pendulum").with_held(["x"])
+        fl.load("fmilin.systems:cartesian_pendulum", options={"hold": ["x"]})
 
 
 # ---------------------------------------------------------------------- a biped
