@@ -8,6 +8,9 @@ from scipy import linalg
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, CLEAR_GAP, DETERMINED, EQUILIBRIUM, RANK, ROUNDING
 
+TERMS_ROUNDED = 64 * float(np.finfo(np.float64).eps)
+"""Rounding of a sum of terms, relative to the sum of their absolute values."""
+
 ROUNDS = 4  # how often rows and columns are divided by their lengths in turn (Ruiz)
 
 

@@ -13,6 +13,7 @@ from fmilin.manifold.operating_points import assembled_from, operating_point
 from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
+from fmilin.numerics.certificate import Certificate
 from fmilin.signals import FloatArray
 from fmilin.simulation.inputs import input_course
 from fmilin.simulation.run import RunRequest, simulate_at
@@ -35,7 +36,9 @@ class PeriodicOrbit(TableRepr):
     times: FloatArray  #: shape (m + 1,); in seconds, from the start to the end of one period, equally spaced
     #: the motion at these times; the last one is the first one, turned or shifted by ``shift``
     points: tuple[OperatingPoint, ...]
-    closure: float  #: how far the end is from the start, in sizes of the states
+    #: how well the orbit is determined: its gap, the Newton step, regularity, how far the periodic motion may be from
+    #: this one, for each state at the start, the period and what is free
+    certificate: Certificate
     #: shape (N,); what the states gain in a period: a turn of the state of ``turn``, what those of ``steady`` move by
     shift: FloatArray
     free: Mapping[str, float] = field(default_factory=dict)  #: what the free inputs and parameters have become
@@ -43,16 +46,26 @@ class PeriodicOrbit(TableRepr):
     run: RunRequest = field(default_factory=RunRequest)  #: how it was integrated: inputs over time, the integrator
     nodes: tuple[OperatingPoint, ...] = ()  #: where the stretches begin that were integrated one by one
     events: tuple[EventRecord, ...] = ()  #: what the motion passes on its way: impacts, switches
-    #: how far the periodic motion may be from this one, for each state at the start, the period and what is free
-    distance: Mapping[str, float] = field(default_factory=dict)
-    #: ratio of the smallest to the largest singular value of the equilibrated shooting Jacobian: near zero where two
-    #: orbits meet, and inside a family
-    regularity: float = np.nan
     #: shape (N, N), or None; what that distance may change in the deviations of all states after a period
     monodromy_error: FloatArray | None = None
 
     @implemented_in("fmilin.report.periodic:show_orbit")
     def _print_table(self, page: Sheet) -> None: ...
+
+    @property
+    def closure(self) -> float:
+        """How far the end is from the start, in sizes of the states."""
+        return self.certificate.residual
+
+    @property
+    def distance(self) -> Mapping[str, float]:
+        """How far the periodic motion may be, for each state at the start, the period and what is free."""
+        return self.certificate.distance
+
+    @property
+    def regularity(self) -> float:
+        """How regular the shooting equations are: near zero where two orbits meet, and inside a family."""
+        return self.certificate.regularity
 
     @property
     def measured(self) -> bool:

@@ -6,8 +6,8 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.model.stepping import Stepped
+from fmilin.periodic.certified_orbit import CertifiedOrbit
 from fmilin.periodic.orbit import PeriodicOrbit, simulated
-from fmilin.periodic.orbit_certificate import OrbitCertificate
 from fmilin.simulation.inputs import input_course
 from fmilin.simulation.time_breaks import find_time_breaks
 
@@ -15,26 +15,27 @@ NEARBY = 0.05  # of the extent of the motion: what comes that near to its start 
 STANDS = 1e-9  # in sizes of the states per second
 
 
-def remark_on_orbit(orbit: PeriodicOrbit, certificate: OrbitCertificate) -> tuple[Remark, ...]:
+def remark_on_orbit(orbit: PeriodicOrbit, certified: CertifiedOrbit) -> tuple[Remark, ...]:
     """Return what a user should know of an orbit."""
-    return (*_remark_on_certificate(certificate), *_remark_on_multiple_period(orbit), *_remark_on_pulses(orbit))
+    return (*_remark_on_certificate(certified), *_remark_on_multiple_period(orbit), *_remark_on_pulses(orbit))
 
 
-def _remark_on_certificate(certificate: OrbitCertificate) -> tuple[Remark, ...]:
+def _remark_on_certificate(certified: CertifiedOrbit) -> tuple[Remark, ...]:
     """Say where the periodic motion is one of many, or several meet."""
-    if certificate.is_multiple:
-        far = max(certificate.distance, key=lambda name: certificate.distance[name])
+    if certified.is_multiple:
+        distance = certified.certificate.distance
+        far = max(distance, key=lambda name: distance[name])
         return (
             Remark(
                 "multiple",
                 f"Several periodic motions meet here, or have just vanished, and rounding does not tell which: "
-                f"'{far}' is known to +- {certificate.distance[far]:.2g} alone.",
+                f"'{far}' is known to +- {distance[far]:.2g} alone.",
             ),
         )
-    if certificate.is_family:
+    if certified.is_family:
         text = (
             "The periodic motion is one of a family, as far as rounding tells: the one nearest to the start was taken. "
-            f"It is closed to within {certificate.resolution:.1g} of the sizes of the states per period; slower decay "
+            f"It is closed to within {certified.resolution:.1g} of the sizes of the states per period; slower decay "
             "or growth cannot be told."
         )
         return (Remark("family", text),)

@@ -12,6 +12,7 @@ from fmilin.errors import ConstraintError, NumericalError
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.model.visits import one_at_a_time
+from fmilin.periodic.certified_orbit import CertifiedOrbit, certify_orbit
 from fmilin.periodic.orbit import (
     PERIOD,
     OrbitProblem,
@@ -22,7 +23,6 @@ from fmilin.periodic.orbit import (
     samples_of,
     simulated,
 )
-from fmilin.periodic.orbit_certificate import OrbitCertificate, certify_orbit
 from fmilin.periodic.orbit_remarks import remark_on_orbit
 from fmilin.periodic.resolved import require_repeating
 from fmilin.periodic.shooting import ORBIT_CLOSED, Shooting, Shot
@@ -231,7 +231,7 @@ def _returned(gone: FloatArray, rate: FloatArray) -> float | None:
 # -- closing it ----------------------------------------------------------------------------------------------------
 
 
-def _closed(problem: OrbitProblem, coarse: OrbitProblem, first: Shot) -> OrbitCertificate:
+def _closed(problem: OrbitProblem, coarse: OrbitProblem, first: Shot) -> CertifiedOrbit:
     """Return the orbit by single shooting, from a start that has settled, by multiple shooting: what closes first.
 
     Each way is tried with the tolerances of the search, ``coarse``, and completed with those of ``problem``.
@@ -382,18 +382,26 @@ def _why_open(problem: OrbitProblem, gap: float, shot: Shot, gaps: FloatArray) -
 # -- the result ----------------------------------------------------------------------------------------------------
 
 
-def _orbit(problem: OrbitProblem, certificate: OrbitCertificate, points: int) -> PeriodicOrbit:
-    shot = certificate.shot
+def _orbit(problem: OrbitProblem, certified: CertifiedOrbit, points: int) -> PeriodicOrbit:
+    shot = certified.shot
     model, names, run = shot.model, problem.model.inputs.names, problem.request.run
     samples, events = samples_of(model, shot.nodes, shot.period, run, points)
     shift = Shooting(problem).shift(shot, samples[-1].states)
     free = {names[j]: float(shot.nodes[0].inputs[j]) for j in problem.free_inputs}
     free |= {name: float(model.parameters[name]) for name in problem.free_parameters}
     orbit = PeriodicOrbit(
-        model, float(shot.period), np.array([p.time for p in samples]), samples, certificate.gap, shift, free,
-        run=run, nodes=shot.nodes, events=events, distance=certificate.distance, regularity=certificate.regularity,
-        monodromy_error=certificate.monodromy_error,
-    )  # fmt: skip
+        model=model,
+        period=float(shot.period),
+        times=np.array([p.time for p in samples]),
+        points=samples,
+        certificate=certified.certificate,
+        shift=shift,
+        free=free,
+        run=run,
+        nodes=shot.nodes,
+        events=events,
+        monodromy_error=certified.monodromy_error,
+    )
     if problem.request.period is not None and not orbit.measured:
         require_repeating(orbit)
-    return replace(orbit, remarks=remark_on_orbit(orbit, certificate))
+    return replace(orbit, remarks=remark_on_orbit(orbit, certified))

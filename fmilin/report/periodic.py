@@ -17,7 +17,15 @@ from fmilin.report.family_pictures import rays_of_orders
 from fmilin.report.figures import COLORS, QUIET, UNSTABLE, gridded, line_style, over_one_axis, titled_figure
 from fmilin.report.linear_pictures import shade_outside_unit_circle
 from fmilin.report.numbers import cluster_text, eigenvalue_text, error_text, rough, shortened, value_with_unit
-from fmilin.report.table import print_fact, print_names, print_remarks, simple_table, table_of
+from fmilin.report.table import (
+    certificate_facts,
+    print_fact,
+    print_facts,
+    print_names,
+    print_remarks,
+    simple_table,
+    table_of,
+)
 from fmilin.support.table_repr import Sheet
 
 if TYPE_CHECKING:
@@ -40,7 +48,7 @@ def show_orbit(orbit: PeriodicOrbit, page: Sheet) -> None:
         print_fact(page, "A period", gained[:NAMES])
     if passed := [f"{event.cause} at {event.time:.6g} s" for event in orbit.events]:
         print_fact(page, "Events", passed[:NAMES])
-    print_fact(page, "Closure", [f"{orbit.closure:.2g} of the sizes of the states"])
+    print_facts(page, certificate_facts(orbit.certificate))
     if orbit.free:
         print_fact(page, "Free", [f"{name} = {value:.9g}" for name, value in orbit.free.items()])
 

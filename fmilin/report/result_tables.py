@@ -17,7 +17,16 @@ from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.report.family_pictures import mode_numbers
 from fmilin.report.figures import COLORS, QUIET, gridded, labelled, titled_figure
 from fmilin.report.numbers import cluster_text, hide_rounding, rough, shortened, value_with_unit
-from fmilin.report.table import Fact, print_fact, print_facts, print_names, print_remarks, print_rows, table_of
+from fmilin.report.table import (
+    Fact,
+    certificate_facts,
+    print_fact,
+    print_facts,
+    print_names,
+    print_remarks,
+    print_rows,
+    table_of,
+)
 from fmilin.signals import FloatArray, Signals, rate_unit
 from fmilin.support.table_repr import Sheet
 from fmilin.trimming.many_starts import OperatingPoints
@@ -31,7 +40,6 @@ if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
 
 MOST_STATES = 60  # longer tables are cut, and say how much was left out
-WORTH_SAYING = 1e-8  # how far the solution may be from a point, in sizes of the unknowns, before that is shown
 SHOWN_AS_ZERO = 1e-12  # of a state's size: shown as zero
 
 
@@ -118,21 +126,11 @@ def _facts(report: TrimReport) -> Iterator[Fact]:
         yield "Least", [f"{report.preferred:.8g}", *each]
     if report.stability is not None:
         yield "Stability", [report.stability.text]
-    yield "Residual", [f"{report.residual:.1e}" if report.residual else "0", "in sizes of the states (per second)"]
-    if doubtful := {n: d for n, d in report.distance.items() if d > WORTH_SAYING * _size(report, n)}:
-        yield "Known to", [f"{shortened(n)} +- {rough(d)}" for n, d in doubtful.items()]
+    yield from certificate_facts(report.certificate)
     for i, direction in enumerate(report.free_directions):
         along = [f"{shortened(n)} by {slope:.4g}" for n, slope in direction.along.items()]
         follow = [f"and with it {along[0]}", *along[1:]] if along else []
         yield "" if i else "Free", [f"{shortened(direction.name)} by 1", *follow]
-
-
-def _size(report: TrimReport, name: str) -> float:
-    """Return the size of an unknown; parameters have none, so 1."""
-    for signals in (report.states, report.inputs):
-        if signals.has(name):
-            return float(signals.select([signals.positions[name]]).scales()[0])
-    return 1.0
 
 
 def _states(report: TrimReport, values: FloatArray) -> Table:

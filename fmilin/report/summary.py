@@ -12,8 +12,9 @@ from fmilin.composition.ssp.flattening import Flat
 from fmilin.composition.ssp.opening import SspFile
 from fmilin.constraints.declared import Constraint
 from fmilin.model.interface import Model, ModelInfo
+from fmilin.numerics.certificate import Certificate, CertifiesStart
 from fmilin.report.numbers import shortened, value_with_unit
-from fmilin.report.table import print_fact, simple_table
+from fmilin.report.table import certificate_facts, cut_list, print_fact, print_facts, simple_table
 from fmilin.signals import Signal, Signals
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from fmilin.support.table_repr import Sheet
 
 MOST_ROWS = 40
+MOST_UNKNOWNS = 6  # of those that are solved for at the start of a DAE
 SIGNALS = ("states", "inputs", "outputs", "parameters")
 SAID = ("name", "unit", "start", "nominal", "description")  # of each of them in a document
 
@@ -50,6 +52,7 @@ class Summary:
     start_points: tuple[str, ...] = ()
     number_of_parameters: int = 0  # maybe more than are listed
     problems: tuple[str, ...] | None = None  # what FMPy says against the description; None where it was not asked
+    start_certificate: Certificate | None = None  # of a DAE: how well its equations determine rates at the start
 
     def document(self) -> dict[str, Any]:
         """Return the same as plain data, format ``fmilin-info/1``."""
@@ -120,7 +123,11 @@ def summary_of_model(model: Model) -> Summary:
     import numpy as np
 
     nothing = np.zeros((len(x), 0)), np.zeros((len(u), 0))
-    return replace(summary_at_rest(model), directional_derivatives=model.products(t, x, u, *nothing) is not None)
+    return replace(
+        summary_at_rest(model),
+        directional_derivatives=model.products(t, x, u, *nothing) is not None,
+        start_certificate=model.certify_start() if isinstance(model, CertifiesStart) else None,
+    )
 
 
 def summary_at_rest(model: Model) -> Summary:
@@ -170,6 +177,11 @@ def show_summary(summary: Summary, page: Sheet) -> None:
     page.print()
     for line in _constraint_lines(summary):
         page.print(line)
+    if summary.start_certificate is not None and summary.start_certificate.step:
+        page.print()
+        unknowns = cut_list([*map(shortened, summary.start_certificate.step)], MOST_UNKNOWNS)
+        print_fact(page, "At start", [f"solved for {unknowns[0]}", *unknowns[1:]])
+        print_facts(page, certificate_facts(summary.start_certificate))
     for note in summary.notes:
         print_fact(page, "Note", note)
     for problem in summary.problems or ():

@@ -13,12 +13,14 @@ import numpy as np
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import cluster_modes, slowness
 from fmilin.linear_model.no_response import assess_stability, step_to_rest
+from fmilin.numerics.certificate import Certificate
 from fmilin.report.numbers import (
     EPS,
     SIGNIFICANT,
     cluster_text,
     count_known_digits,
     hide_rounding,
+    rough,
     round_to_error,
     rounded,
     shortened,
@@ -125,6 +127,24 @@ def print_fact(page: Sheet, word: str, pieces: Sequence[str]) -> None:
         page.print(fact(word, reworded(pieces, page).split(), page.width, " "))
     else:
         page.print(fact(word, [reworded(piece, page) for piece in pieces], page.width))
+
+
+def show_certificate(certificate: Certificate, page: Sheet) -> None:
+    """Print how well a solution is determined."""
+    print_facts(page, certificate_facts(certificate))
+
+
+def certificate_facts(certificate: Certificate) -> Iterator[Fact]:
+    """Yield how well a solution is determined: the same facts of points, orbits and starts."""
+    residual = f"{certificate.residual:.1e}" if certificate.residual else "0"
+    yield "Residual", [residual, "in sizes of the states (per second)"]
+    if certificate.largest_step is not None:
+        name, part = certificate.largest_step
+        yield "Newton step", [f"{part:.1e} of the size of {shortened(name)}" if part else "0"]
+    if np.isfinite(certificate.regularity):
+        yield "Regularity", [f"{certificate.regularity:.2g}"]
+    if doubtful := certificate.noticeable_distances:
+        yield "Known to", [f"{shortened(name)} +- {rough(distance)}" for name, distance in doubtful.items()]
 
 
 def print_remarks(page: Sheet, remarks: Iterable[Remark]) -> None:

@@ -14,9 +14,10 @@ from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import consistent_states
 from fmilin.model.equations import SparseEquations
 from fmilin.model.interface import Model
+from fmilin.numerics.balanced import TERMS_ROUNDED
+from fmilin.numerics.certificate import Certificate
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, DETERMINED, EQUILIBRIUM
-from fmilin.trimming.newton import TERMS_ROUNDED
 from fmilin.trimming.report import TrimmedPoint, TrimReport
 from fmilin.trimming.request import TrimRequest
 from fmilin.trimming.resting import BLURRED, MOST_STATES, growing
@@ -55,7 +56,7 @@ def search_sparse(
     x[n:] = 0.0
     sizes = model.states.scales(x)
     try:
-        x, distance = _balanced(equations, t, x, u, sizes)
+        x, step, distance = _balanced(equations, t, x, u, sizes)
         W, r = equations.matrix(t, x, u)
         accelerations: FloatArray = equations.solver(W).solve(r)[: equations.n]
         rates = np.concatenate((x[n:], accelerations))
@@ -65,10 +66,16 @@ def search_sparse(
     residual = float(np.max(np.abs(rates) / sizes, initial=0.0))
     if not (residual <= EQUILIBRIUM and (distance <= DETERMINED * sizes).all()):
         return None
-    near, exact = dict(zip(model.states.names, distance.tolist(), strict=True)), residual <= BALANCED_EXACTLY
-    report = TrimReport(model.states, model.inputs, rates, residual, exact=exact, distance=near)
-    parameters = dict(model.start.parameters)
     names = model.states.names, model.inputs.names
+    certificate = Certificate(
+        residual=residual,
+        step=dict(zip(names[0], step.tolist(), strict=True)),
+        distance=dict(zip(names[0], distance.tolist(), strict=True)),
+        sizes=dict(zip(names[0], model.states.scales().tolist(), strict=True)),
+    )
+    exact = residual <= BALANCED_EXACTLY
+    report = TrimReport(model.states, model.inputs, rates, certificate, exact=exact)
+    parameters = dict(model.start.parameters)
     point = TrimmedPoint(time=t, states=x, inputs=u, parameters=parameters, names=names, report=report, request=request)
     return _with_stability(model, equations, point) if len(x) <= MOST_STATES else point
 
@@ -83,14 +90,18 @@ def _with_stability(model: Model, equations: SparseEquations, point: TrimmedPoin
 
 def _balanced(
     equations: SparseEquations, t: float, x: FloatArray, u: FloatArray, sizes: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the states at rest by Newton's method, and how far the solution may be: infinite where nothing tells."""
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the states at rest by Newton's method, its last step, and bounds of how far the solution may be.
+
+    The bounds are infinite where nothing says that there is a solution.
+    """
     from scipy import sparse
 
     n = equations.n
     W, r = equations.matrix(t, x, u)
     w = equations.solver(W).solve(r)  # multipliers start as those of the motion from rest
-    multipliers, previous, distance = w[n:], np.inf, np.full(len(x), np.inf)
+    multipliers, previous = w[n:], np.inf
+    distance, last_step = np.full(len(x), np.inf), np.full(len(x), np.inf)
     for _ in range(ITERATIONS):
         W, r = equations.matrix(t, x, u)
         G = W[n:, :n]
@@ -102,13 +113,15 @@ def _balanced(
         last = float(np.max(np.abs(step[:n]) / sizes[:n], initial=0.0))
         if not np.isfinite(last):
             break
+        last_step = np.concatenate((step[:n], np.zeros(len(x) - n)))
         fraction = min(1.0, LONGEST / last) if last > 0 else 1.0
         x = x.copy()
         x[:n] += fraction * step[:n]
         multipliers = multipliers + fraction * step[n:]
         if last <= 1e-14 or (last < 1e-9 and last >= 0.5 * previous):
             following = J.solve(-_left(equations, t, x, u, multipliers))[:n]
-            # It is a quarter of the last step, up to rounding, where K |d| <= 1/2 (:mod:`fmilin.trimming.certificate`).
+            # It is a quarter of the last step, up to rounding, where K |d| <= 1/2: see
+            # :mod:`fmilin.numerics.certified_zero`.
             ratio = float(np.max(np.abs(following) / sizes[:n], initial=0.0)) / max(last, 1e-300)
             if ratio <= 0.25 or ratio * last <= ROUNDED:
                 further = np.abs(following) / (1 - min(ratio, 0.9))
@@ -119,7 +132,7 @@ def _balanced(
                 distance = np.concatenate((bound, np.zeros(len(x) - n)))
             break
         previous = last
-    return x, distance
+    return x, last_step, distance
 
 
 def _left(equations: SparseEquations, t: float, x: FloatArray, u: FloatArray, multipliers: FloatArray) -> FloatArray:

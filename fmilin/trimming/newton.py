@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from fmilin.manifold.rank import pivoted_qr
-from fmilin.numerics.balanced import Balanced, balanced
+from fmilin.numerics.balanced import TERMS_ROUNDED, Balanced, balanced
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, PSEUDO_INVERSE, RANK
 from fmilin.trimming.equations import Equations
@@ -26,7 +26,6 @@ NATURAL_FRACTIONS = np.array([1.0, 0.5, 0.25, 0.125])  # of a step whose next co
 LAST = 2  # steps after the residual has vanished, as long as each makes it smaller yet; the last slopes are good enough
 BARELY = 2.0**-14  # a step of an input, in its size, that shows nothing inside a dead band
 BEYOND = (1.0, 4.0, 16.0, 64.0)  # how far it may reach
-TERMS_ROUNDED = 64 * float(np.finfo(np.float64).eps)
 
 
 def rounding_of(J: FloatArray, z: FloatArray, equations: Equations | None = None) -> FloatArray:

@@ -16,6 +16,7 @@ from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.capabilities import HasSparseForm, read_sparse_equations
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import RememberingModel, one_at_a_time
+from fmilin.numerics.certificate import Certificate
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, EQUILIBRIUM
 from fmilin.trimming.assessment import TrimError, free_directions, remarks_on
@@ -276,17 +277,23 @@ def point_at(
     moving = tuple(n for n, m in zip(names, moves, strict=True) if m)
     read = read_at(equations, solution, [*request.targets, *request.near])
     directions, regularity = free_directions(equations, solution, leaders) if best is None else ((), np.nan)
-    certificate = solution.certificate
-    assert certificate is not None  # noqa: S101 - a solution has one
+    zero = solution.certificate
+    assert zero is not None  # noqa: S101 - a solution has one
+    states, inputs = candidate.model.states, candidate.model.inputs
+    nominal = dict.fromkeys(request.free, 1.0)  # parameters have none
+    nominal |= zip(states.names, states.scales().tolist(), strict=True)
+    nominal |= zip(inputs.names, inputs.scales().tolist(), strict=True)
+    certificate = Certificate.from_zero(
+        zero, unknowns.names, unknowns.scales, {name: nominal[name] for name in unknowns.names},
+        residual=residual, regularity=regularity,
+    )  # fmt: skip
     report = TrimReport(
-        states=candidate.model.states, inputs=candidate.model.inputs, rates=f, changes=changes, moving=moving,
+        states=states, inputs=inputs, rates=f, certificate=certificate, changes=changes, moving=moving,
         varying=tuple(n for n, v in zip(names, varies, strict=True) if v),
         dragged=tuple(n for n in moving if n not in request.steady),
-        free_directions=directions, regularity=regularity, is_nearest=is_nearest,
+        free_directions=directions, is_nearest=is_nearest,
         at_bounds=tuple(n for n, b in zip(unknowns.names, at_bounds, strict=True) if b),
-        residual=residual, exact=residual <= BALANCED_EXACTLY,
-        distance=dict(zip(unknowns.names, (certificate.distance * unknowns.scales).tolist(), strict=True)),
-        multiple=tuple(unknowns.names[i] for i in certificate.multiple),
+        exact=residual <= BALANCED_EXACTLY,
         multipliers={} if best is None else best.multipliers,
         preferred=None if best is None else best.value,
         targets=read, missed={name: read[name] - value for name, value in request.near.items()},

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fmilin.diagnostics import Remark
 from fmilin.linear_model.stability import Stability
 from fmilin.model.interface import OperatingPoint
+from fmilin.numerics.certificate import Certificate
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
@@ -35,7 +36,7 @@ class TrimReport(TableRepr):
     inputs: Signals  # of the model
     # (N,), derivatives of all states at the point, in their units per second. Rounding where the state rests
     rates: FloatArray
-    residual: float  # the largest residual, in sizes of the states (per second)
+    certificate: Certificate  # how well the point is determined: residual, Newton step, regularity, distances
     exact: bool  # False when the residual is above 1e-10 and only the model's own noise or rounding explains it
     changes: FloatArray | None = None  # (N,), in a steady motion, the derivatives of the rates at the point
     moving: tuple[str, ...] = ()  # states that move, some of them perhaps only later
@@ -46,12 +47,6 @@ class TrimReport(TableRepr):
     is_nearest: bool = False  # of a family, whether no move along it leads nearer to the states of the guess
     at_bounds: tuple[str, ...] = ()  # quantities that lie on one of their bounds
     remarks: tuple[Remark, ...] = ()
-    # the smallest singular value of the balanced Jacobian over the largest: near zero at a fold, where two solutions
-    # meet, and inside a family; NaN where it was not looked at
-    regularity: float = np.nan
-    # how far the solution may be from the point, for every unknown and in its unit; beside a family, the nearest one
-    distance: Mapping[str, float] = field(default_factory=dict)
-    multiple: tuple[str, ...] = ()  # unknowns at which several solutions meet
     # how many eigenvalues have a positive real part, whatever rounding does, of how many; None where not looked at
     unstable: int | None = None
     eigenvalues: NDArray[np.complex128] | None = None  # (P,), on the manifold, in 1/s
@@ -64,6 +59,26 @@ class TrimReport(TableRepr):
 
     @implemented_in("fmilin.report.result_tables:show_report")
     def _print_table(self, page: Sheet) -> None: ...
+
+    @property
+    def residual(self) -> float:
+        """The largest residual, in sizes of the states (per second)."""
+        return self.certificate.residual
+
+    @property
+    def regularity(self) -> float:
+        """How regular the equations are: near zero at a fold, where two solutions meet, and inside a family."""
+        return self.certificate.regularity
+
+    @property
+    def distance(self) -> Mapping[str, float]:
+        """How far the solution may be from the point, for every unknown and in its unit."""
+        return self.certificate.distance
+
+    @property
+    def multiple(self) -> tuple[str, ...]:
+        """Unknowns at which several solutions meet."""
+        return self.certificate.multiple
 
     @property
     def is_equilibrium(self) -> bool:

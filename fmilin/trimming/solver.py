@@ -10,10 +10,10 @@ from typing import Protocol
 import numpy as np
 
 from fmilin.numerics.balanced import balanced
+from fmilin.numerics.certified_zero import CertifiedZero, certify_zero
 from fmilin.numerics.differences.sweep import POINTS, noise_from_table
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, RANK, STEADY
-from fmilin.trimming.certificate import Certificate, certify
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.newton import Corrected, affine, awakened, corrected, released, rounding_of
 
@@ -49,7 +49,7 @@ class Solution:
     # (m, n), how large the entries of the Jacobian were on the way here; None where there was hardly any
     seen: FloatArray | None = None
     tried: tuple[str, ...] = field(default=())  # what led nowhere before
-    certificate: Certificate | None = None  # of a residual that passes for zero
+    certificate: CertifiedZero | None = None  # of a residual that passes for zero
     is_near: bool = False  # whether there is a solution, and near
 
     @classmethod
@@ -308,7 +308,7 @@ def assessed(equations: Equations, end: FloatArray | Corrected, *, exact: bool) 
 
 def _certified(equations: Equations, solution: Solution) -> Solution:
     """Return a solution with a residual that passes for zero, nearer where it can be, and what is known of it."""
-    certificate = certify(equations, solution.z, solution.J, solution.allowed, exact=solution.is_exact)
+    certificate = certify_zero(equations, solution.z, solution.J, solution.allowed, exact=solution.is_exact)
     is_near = certificate.is_near(equations.unknowns.sizes(certificate.z))
     if not np.array_equal(certificate.z, solution.z):
         J, is_exact = equations.jacobian(certificate.z, exact=solution.is_exact)

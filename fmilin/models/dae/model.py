@@ -20,10 +20,12 @@ from fmilin.models.dae.coefficients import lift_graph
 from fmilin.models.dae.engine import DaeEngine
 from fmilin.models.dae.equations import DaeGraph, graph_of
 from fmilin.models.dae.rows import EXACT
+from fmilin.models.dae.start import certify_start
 from fmilin.models.declaration import Expr, Labels, Name
 from fmilin.models.engine import GivenSlopes
 from fmilin.models.native_engine import Quantity
 from fmilin.models.native_model import NativeModel
+from fmilin.numerics.certificate import Certificate
 from fmilin.numerics.staircase import deflate
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.support.kinds import containers_checked
@@ -131,6 +133,10 @@ class DaeModel(NativeModel, HasDescriptorForm):
         deflation = None if form is None else deflate(form.E, form.A)
         order = len(self.states) - len(reduced.invariants)
         return reduced.index if deflation is None or deflation.order != order else deflation.index
+
+    def certify_start(self) -> Certificate | None:
+        """Return how well rates and algebraic variables are determined at the start; None for more than 400 of them."""
+        return certify_start(self.engine.reduced)
 
     @property
     def autonomous(self) -> bool:  # type: ignore[override]

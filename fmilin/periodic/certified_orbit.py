@@ -2,25 +2,24 @@
 
 A small gap proves nothing: where two cycles have met and vanished, or where an oscillation decays slowly, the motion
 comes back to its start within rounding, and there is no cycle. The equations of shooting, with a phase condition where
-the period is found, are judged as those of an equilibrium are (:mod:`fmilin.trimming.certificate`).
+the period is found, are judged as those of an equilibrium are (:mod:`fmilin.numerics.certified_zero`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fmilin.errors import REFUSALS, NumericalError
-from fmilin.numerics.balanced import balanced
+from fmilin.numerics.balanced import TERMS_ROUNDED, balanced
+from fmilin.numerics.certificate import Certificate
+from fmilin.numerics.certified_zero import CLEARLY, CertifiedZero, certify_zero
 from fmilin.periodic.orbit import OrbitProblem
 from fmilin.periodic.shooting import Arc, Shooting, Shot
 from fmilin.signals import FloatArray
 from fmilin.simulation.method import Method
 from fmilin.tolerances import EXTENT_OF_AN_ORBIT
-from fmilin.trimming.certificate import CLEARLY, certify
-from fmilin.trimming.newton import TERMS_ROUNDED
 
 LOOSER = 100.0  # how much larger the tolerances of the run are that shows the error of the integration
 SECOND_ERROR = 4.0  # errors of the other run by so many times this ratio: they grow a little slower than tolerances
@@ -37,13 +36,11 @@ UNIMPORTANT = 1e-10  # by less, relative, than its other errors
 
 
 @dataclass(frozen=True, eq=False)
-class OrbitCertificate:
-    """How far the periodic motion may be from what shooting found, and what that does to the monodromy matrix."""
+class CertifiedOrbit:
+    """What shooting found, how far the periodic motion may be from it, and what that does to the monodromy matrix."""
 
     shot: Shot  # a few Newton steps nearer
-    gap: float  # what is left of the gaps, in sizes of the states
-    distance: Mapping[str, float]  # of the states at the start, the period and what is free, in their units
-    regularity: float  # the smallest singular value of the equilibrated shooting Jacobian over the largest
+    certificate: Certificate  # of the states at the start, the period and what is free; the residual is the gap
     monodromy_error: FloatArray  # (N, N), of the deviations of all states after a period
     is_family: bool  # whether the motion is one of a family
     is_multiple: bool  # whether several periodic motions meet here
@@ -192,34 +189,32 @@ class ShootingEquations:
         return np.asarray(M)
 
 
-def certify_orbit(shooting: Shooting, shot: Shot) -> OrbitCertificate:
+def certify_orbit(shooting: Shooting, shot: Shot) -> CertifiedOrbit:
     """Return how near the periodic motion is; raise NumericalError where nothing says that there is one."""
     problem = shooting.problem
     equations = ShootingEquations(shooting, shot)
     n = len(equations.column_sizes)
     noise = _integration_error(problem, equations)
     exact = not shooting.measured and equations.blur <= BLURRED
-    certificate = certify(equations, np.zeros(n), equations.J, noise, exact=exact)
-    sizes = equations.unknowns.sizes(certificate.z)
+    zero = certify_zero(equations, np.zeros(n), equations.J, noise, exact=exact)
     regularity = equations.regularity
-    if not certificate.is_near(sizes):
-        raise NumericalError(_no_orbit(problem, equations, certificate.step, certificate.distance, regularity))
-    certified = equations.shot_at(certificate.z) if certificate.z.any() else shot
+    if not zero.is_near(equations.unknowns.sizes(zero.z)):
+        raise NumericalError(_no_orbit(problem, equations, zero.step, zero.distance, regularity))
+    certified = equations.shot_at(zero.z) if zero.z.any() else shot
     ends = shooting.ends(certified)
     gaps = shooting.gaps_of(certified, ends)
     gap = float(np.max([np.max(np.abs(g) / shooting.scales, initial=0.0) for g in gaps]))
-    distance = certificate.distance * equations.column_sizes
+    distance = zero.distance * equations.column_sizes
     if problem.finds_period:
         _require_extent(problem, equations, ends[0], distance)
-    named = _named(problem, equations, distance)
-    off = _monodromy_error(equations, certificate.z, certificate.distance)
-    is_family = _is_family(equations, certificate.multiple, exact=exact)
+    certificate = _name_unknowns(problem, equations, zero, gap)
+    off = _monodromy_error(equations, zero.z, zero.distance)
+    is_family = _is_family(equations, zero.multiple, exact=exact)
     resolution = _resolve_change(equations, noise) if is_family else 0.0
     off = off + resolution * np.outer(shooting.scales, 1 / shooting.scales)
-    return OrbitCertificate(
-        certified, gap, named, regularity, off, is_family=is_family, is_multiple=bool(certificate.multiple),
-        resolution=resolution,
-    )  # fmt: skip
+    return CertifiedOrbit(
+        certified, certificate, off, is_family=is_family, is_multiple=bool(zero.multiple), resolution=resolution
+    )
 
 
 def _resolve_change(equations: ShootingEquations, noise: FloatArray) -> float:
@@ -262,13 +257,28 @@ def _names(problem: OrbitProblem) -> list[str]:
     return ["period", *inputs, *problem.free_parameters]
 
 
-def _named(problem: OrbitProblem, equations: ShootingEquations, distance: FloatArray) -> dict[str, float]:
-    """Return distances by the names of the states at the start, the period, free inputs and parameters."""
-    P, count = equations.order, len(equations.row_sizes)
-    states = np.abs(equations.arcs[0].slopes.T[0]) @ distance[:P]
-    named = dict(zip(problem.model.states.names, states.tolist(), strict=True))
-    rest = zip(_names(problem), distance[count:].tolist(), strict=False)
-    return named | {name: off for name, off in rest if name != "period" or problem.finds_period}
+def _name_unknowns(problem: OrbitProblem, equations: ShootingEquations, zero: CertifiedZero, gap: float) -> Certificate:
+    """Return the certificate by the names of the states at the start, the period, free inputs and parameters."""
+    P, count, T = equations.order, len(equations.row_sizes), equations.arcs[0].slopes.T[0]
+    further = [name for name in _names(problem) if name != "period" or problem.finds_period]
+
+    def by_name(values: FloatArray, T: FloatArray) -> dict[str, float]:
+        named = dict(zip(problem.model.states.names, (T @ values[:P]).tolist(), strict=True))
+        rest = dict(zip(_names(problem), values[count:].tolist(), strict=False))
+        return named | {name: rest[name] for name in further}
+
+    columns = equations.column_sizes
+    sizes = dict(zip(problem.model.states.names, equations.shooting.scales.tolist(), strict=True))
+    sizes |= {name: float(size) for name, size in zip(_names(problem), columns[count:], strict=False)}
+    coordinates = [*equations.arcs[0].slopes.states.names, *[""] * (count - P), *_names(problem)]
+    return Certificate(
+        residual=gap,
+        step=by_name(zero.step * columns, T),
+        distance=by_name(zero.distance * columns, np.abs(T)),
+        sizes=sizes,
+        regularity=equations.regularity,
+        multiple=tuple(coordinates[i] for i in zero.multiple if i < len(coordinates) and coordinates[i]),
+    )
 
 
 def _no_orbit(

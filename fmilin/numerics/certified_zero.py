@@ -10,11 +10,10 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.numerics.balanced import balanced
+from fmilin.numerics.balanced import TERMS_ROUNDED, balanced
 from fmilin.numerics.differences.sweep import POINTS, noise_from_table
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DETERMINED, RANK, RANK_MEASURED
-from fmilin.trimming.newton import TERMS_ROUNDED
 
 STEPS = 60  # of Newton's method behind a residual that passes for zero
 SETTLED = 1e-12  # of a step, in sizes of the unknowns: no more is asked for
@@ -37,7 +36,7 @@ LEAST_ROUNDING = 4 * EPS  # of the terms of a residual, where its noise was meas
 
 
 @dataclass(frozen=True, eq=False)
-class Certificate:
+class CertifiedZero:
     """What is known of the solution near a point with a small residual."""
 
     z: FloatArray  # (n,), the point, a few steps nearer
@@ -89,8 +88,8 @@ class Sized(Protocol):
         """Return how large the unknowns are at z, in units of z."""
 
 
-class CertifiedEquations(Protocol):
-    """Equations r(z) = 0 in sizes, as a certificate needs them: of equilibria, of orbits."""
+class ZeroProblem(Protocol):
+    """Equations r(z) = 0 in sizes, with what their certification needs: of trims, orbits, DAE starts."""
 
     moving: bool  # whether the Jacobian is measured although slopes are exact
     measures_noise: bool  # whether the noise of r is measured; ``allowed`` says enough where values are costly
@@ -110,18 +109,18 @@ class CertifiedEquations(Protocol):
         """Return how large the entries of the slopes are at z, (m, n)."""
 
 
-def certify(
-    equations: CertifiedEquations, z: FloatArray, J: FloatArray, allowed: FloatArray, *, exact: bool
-) -> Certificate:
+def certify_zero(
+    equations: ZeroProblem, z: FloatArray, J: FloatArray, allowed: FloatArray, *, exact: bool
+) -> CertifiedZero:
     """Return what is known of the solution near z (n,) with r small and the slopes J (m, n)."""
     if not len(z):
-        return Certificate(z, np.zeros(0), np.zeros(0), np.abs(J))
-    return _Search(equations, z, J, allowed, exact=exact).certificate()
+        return CertifiedZero(z, np.zeros(0), np.zeros(0), np.abs(J))
+    return _Search(equations, z, J, allowed, exact=exact).certify()
 
 
 class _Search:
     def __init__(
-        self, equations: CertifiedEquations, z: FloatArray, J: FloatArray, allowed: FloatArray, *, exact: bool
+        self, equations: ZeroProblem, z: FloatArray, J: FloatArray, allowed: FloatArray, *, exact: bool
     ) -> None:
         self.equations, self.z, self.allowed, self.exact = equations, z, allowed, exact
         self.limit = RANK if exact and not equations.moving else RANK_MEASURED
@@ -137,14 +136,14 @@ class _Search:
     def sizes(self) -> FloatArray:
         return self.equations.unknowns.sizes(self.z)
 
-    def certificate(self) -> Certificate:
+    def certify(self) -> CertifiedZero:
         return replace(self._search(), empty_rows=self.empty_rows)
 
-    def _search(self) -> Certificate:
+    def _search(self) -> CertifiedZero:
         ratios = self._polished()
         d = -self.slopes.P @ self.r
         if _fade(ratios):
-            return Certificate(self.z, np.full(len(d), np.inf), d, self.seen, runs_away=True)
+            return CertifiedZero(self.z, np.full(len(d), np.inf), d, self.seen, runs_away=True)
         return self._judged(d)
 
     def _slopes(self) -> _Slopes:
@@ -216,7 +215,7 @@ class _Search:
     def _jacobian(self, z: FloatArray) -> FloatArray:
         return self.equations.jacobian(z, exact=self.exact, quick=not self.exact)[0]
 
-    def _judged(self, d: FloatArray) -> Certificate:
+    def _judged(self, d: FloatArray) -> CertifiedZero:
         uncertainty, noise = self._noise()
         doubtful = self.slopes.null
         if self.slopes.determines_all:
@@ -225,7 +224,7 @@ class _Search:
             step = -self.slopes.loose @ self.r
             bound = self._bound(step, uncertainty)
             if bound is not None and (bound <= DETERMINED * self.sizes).all():
-                return Certificate(self.z, bound, step, self.seen, is_isolated=True)
+                return CertifiedZero(self.z, bound, step, self.seen, is_isolated=True)
         doubtful = np.hstack((doubtful, self.slopes.weak(self.r, noise, self.sizes)))
         if not doubtful.shape[1]:
             doubtful = (d if np.abs(d).max(initial=0.0) > 0 else np.cos(np.arange(len(d)) + 1.0))[:, None]
@@ -271,7 +270,7 @@ class _Search:
             return None
         return np.asarray(2 * (np.abs(d) + blurred) + h * length * sizes)
 
-    def _along(self, d: FloatArray, doubtful: FloatArray, noise: FloatArray) -> Certificate:
+    def _along(self, d: FloatArray, doubtful: FloatArray, noise: FloatArray) -> CertifiedZero:
         """Return what follows from how the residual leaves zero along directions that J leaves open."""
         sizes, n = self.sizes, len(d)
         directions = doubtful.T / np.max(np.abs(doubtful) / sizes[:, None], axis=0, initial=1e-300)[:, None]
@@ -298,12 +297,12 @@ class _Search:
                     self._move(root, self.equations.values(root))
                     return self._judged(-self.slopes.P @ self.r)
             if end in ("nowhere", "fades"):
-                return Certificate(self.z, np.full(n, np.inf), d, self.seen, runs_away=end == "fades")
+                return CertifiedZero(self.z, np.full(n, np.inf), d, self.seen, runs_away=end == "fades")
             if end == "multiple":
                 distance = distance + s * np.abs(v)
                 multiple |= set(np.flatnonzero(s * np.abs(v) > 0.1 * distance).tolist())
         is_isolated = 0 < determined == len(directions)
-        return Certificate(self.z, distance, d, self.seen, tuple(sorted(multiple)), is_isolated=is_isolated)
+        return CertifiedZero(self.z, distance, d, self.seen, tuple(sorted(multiple)), is_isolated=is_isolated)
 
     def _leaves_linearly(self, v: FloatArray, s: float, P: FloatArray) -> bool:
         """Whether the residual changes its sign along v, and grows in proportion, from where it leaves its noise."""

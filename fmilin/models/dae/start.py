@@ -1,0 +1,76 @@
+"""How well the equations of a DAE determine its unknowns at the start values of the states."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fmilin.models.dae.reduction import Reduced
+from fmilin.models.dae.rows import Rows
+from fmilin.numerics.balanced import TERMS_ROUNDED, balanced
+from fmilin.numerics.certificate import Certificate
+from fmilin.numerics.certified_zero import certify_zero
+from fmilin.signals import FloatArray
+from fmilin.tolerances import BALANCED_EXACTLY
+
+MAX_CERTIFIED_UNKNOWNS = 400
+"""The certificate needs a dense singular value decomposition, which takes longer than reducing a larger model."""
+
+
+class _Unbounded:
+    """Unknowns in their sizes, without bounds."""
+
+    def __init__(self, count: int) -> None:
+        self.low = np.full(count, -np.inf)
+        self.high = np.full(count, np.inf)
+
+    def sizes(self, z: FloatArray) -> FloatArray:
+        return np.maximum(np.abs(z), 1.0)
+
+
+class StartEquations:
+    """The rows that determine the unknowns w = ``sizes`` z at the start values of states, inputs and parameters."""
+
+    moving = False
+    measures_noise = True
+
+    def __init__(self, reduced: Reduced, states: FloatArray, w: FloatArray) -> None:
+        self.rows = Rows(reduced.form, reduced.motion, [row.value for row in reduced.solved], reduced.keys)
+        self.states, self.column_sizes = states, reduced.sizes
+        lengths = np.linalg.norm(np.nan_to_num(self.rows.gradients(states, w)[1]) * reduced.sizes, axis=1)
+        self.row_sizes = np.where(lengths > 0, lengths, 1.0)
+        self.unknowns = _Unbounded(len(w))
+        self.first_order = np.ones(len(w), dtype=bool)
+
+    def values(self, z: FloatArray) -> FloatArray:
+        """Return the residuals of the rows, each in the length of its gradient, (n,)."""
+        return np.asarray(self.rows.values(self.states, z * self.column_sizes) / self.row_sizes)
+
+    def jacobian(self, z: FloatArray, *, exact: bool = True, quick: bool = False) -> tuple[FloatArray, bool]:
+        """Return the slopes of :meth:`values`, which are exact."""
+        slopes = self.rows.gradients(self.states, z * self.column_sizes)[1]
+        return np.asarray(slopes * self.column_sizes / self.row_sizes[:, None]), True
+
+    def entry_sizes(self, z: FloatArray) -> FloatArray:
+        """Return how large the entries of the slopes are near z."""
+        return np.abs(self.jacobian(z)[0])
+
+
+def certify_start(reduced: Reduced) -> Certificate | None:
+    """Return how well rates and algebraic variables are determined at the start; None for very large models."""
+    if len(reduced.solved) > MAX_CERTIFIED_UNKNOWNS:
+        return None
+    states, w = reduced.started()
+    equations = StartEquations(reduced, states, w)
+    z = w / equations.column_sizes
+    J = np.nan_to_num(equations.jacobian(z)[0])
+    residual = equations.values(z)
+    allowed = np.maximum(BALANCED_EXACTLY, TERMS_ROUNDED * np.abs(J) @ np.maximum(np.abs(z), 1.0))
+    zero = certify_zero(equations, z, J, allowed, exact=True)
+    return Certificate.from_zero(
+        zero,
+        reduced.names,
+        equations.column_sizes,
+        dict(zip(reduced.names, equations.column_sizes.tolist(), strict=True)),
+        residual=float(np.max(np.abs(residual), initial=0.0)),
+        regularity=balanced(J).regularity,
+    )
