@@ -202,7 +202,8 @@ def test_multipliers_are_compared_with_another_integration(orbit: fl.PeriodicOrb
 
 
 def test_closure_and_distance_of_an_orbit_are_compared(orbit: fl.PeriodicOrbit) -> None:
-    assert "closure" in quantities(fl.audit(replace(orbit, closure=1e-3)))
+    open_orbit = replace(orbit, certificate=replace(orbit.certificate, residual=1e-3))
+    assert "closure" in quantities(fl.audit(open_orbit))
     first = orbit.points[0].with_states(orbit.points[0].states + np.array([1e-3, 0.0]))
     spoiled = replace(orbit, points=(first, *orbit.points[1:]))
     assert "is within its stated distance" in quantities(fl.audit(spoiled))
