@@ -1,4 +1,4 @@
-"""Writes ``docs/reference/remarks.md``: the kinds of remarks, from the table in ``fmilin/diagnostics.py``.
+"""Writes ``docs/reference/remarks.md``: checks of a linearization and kinds of remarks, from their lists in the code.
 
 Usage: ``python docs/remarks.py``. A test compares the page with what is written here.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from fmilin.diagnostics import KINDS, Kind
+from fmilin.linearization.checks import CHECKS, Check
+from fmilin.linearization.context import LinearizedPoint
 
 __all__ = ["page", "write"]
 
@@ -29,6 +31,8 @@ def page() -> str:
         "(`is_information`); a *warning* says what to beware of. Advice names Python keywords;\n"
         'the command line prints them as its options, `free=["torque"]` as `--free torque`.\n\n'
         + "\n".join(_section(scope, *words) for scope, words in SECTIONS.items())
+        + "\n"
+        + _list_checks()
     )
 
 
@@ -41,6 +45,25 @@ def _section(scope: str, title: str, text: str) -> str:
     kinds = sorted((kind for kind in KINDS.values() if kind.scope == scope), key=lambda kind: kind.name)
     rows = "\n".join(map(_row, kinds))
     return f"## {title}\n\n{text}\n\n| kind | | what it means | what to do |\n| --- | --- | --- | --- |\n{rows}\n"
+
+
+def _list_checks() -> str:
+    rows = "\n".join(map(_describe_check, CHECKS))
+    return (
+        "## Checks of a linearization\n\n"
+        'A linear model is computed first and checked then. `checks="standard"` runs these checks as often as the\n'
+        'table says, `checks="all"` runs every one at every point and takes nothing from earlier points, and\n'
+        '`checks="none"` runs none: wrong constraints and derivatives then pass unnoticed. No check depends on\n'
+        "another one. If several fail, the error of the first one in the table is raised.\n\n"
+        "| what is verified | when | what it takes | what it gives |\n| --- | --- | --- | --- |\n"
+        f"{rows}\n"
+    )
+
+
+def _describe_check(check: Check[LinearizedPoint]) -> str:
+    kinds = ", ".join(f"`{kind}`" for kind in check.kinds)
+    gives = ". ".join(part for part in (kinds, check.error.removesuffix(".")) if part)
+    return f"| {check.verifies} | {check.runs} | {check.needs} | {gives} |"
 
 
 def _row(kind: Kind) -> str:

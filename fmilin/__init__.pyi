@@ -48,7 +48,7 @@ from .families.sweep import sweep as sweep
 from .formulations.descriptor import descriptor as descriptor
 from .linear_model.model import LinearModel as LinearModel
 from .linear_model.verification import Verification as Verification
-from .linearization.procedure import linearize as linearize
+from .linearization.linearize import linearize as linearize
 from .loading.load import load as load
 from .manifold.operating_points import operating_point as operating_point
 from .model.interface import Evaluation as Evaluation

@@ -14,7 +14,7 @@ import numpy as np
 
 from fmilin.errors import FmilinError, UnknownNameError
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.procedure import linearize
+from fmilin.linearization.linearize import linearize
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.numerics.differences.differences import jacobian_by_differences

@@ -13,7 +13,7 @@ import numpy as np
 
 from fmilin.auditing.result import AuditRow, compare, keep_worst
 from fmilin.errors import FmilinError
-from fmilin.linearization.procedure import linearize
+from fmilin.linearization.linearize import linearize
 from fmilin.manifold.operating_points import assembled_from
 from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray

@@ -97,7 +97,7 @@ def _compare_sample(estimator: Estimator) -> Iterator[AuditRow]:
     The state is taken to stay at the start for a sample: where it moves, A changes on the way, and the comparison is
     made over a part of the sample in which that is small.
     """
-    from fmilin.linearization.procedure import linearize
+    from fmilin.linearization.linearize import linearize
     from fmilin.model.interface import OperatingPoint
 
     start, settings = estimator.start, estimator.settings

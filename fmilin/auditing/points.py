@@ -10,7 +10,7 @@ from fmilin.auditing.linear import compare_spectrum
 from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, keep_worst
 from fmilin.errors import FmilinError, UsageError
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.procedure import linearize
+from fmilin.linearization.linearize import linearize
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.tolerances import AUDITED_RATES, AUDITED_STEP, CONSISTENT

@@ -70,7 +70,7 @@ def _audit_source(source: str, request: CommandRequest, runner: JobRunner, again
     from fmilin.export.files import load_result
     from fmilin.export.periodic_file import load_any
     from fmilin.families.family import LinearFamily
-    from fmilin.linearization.procedure import linearize_as
+    from fmilin.linearization.linearize import linearize_as
     from fmilin.trimming.report import TrimmedPoint
 
     if (periodic := load_any(source)) is not None:

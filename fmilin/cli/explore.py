@@ -142,7 +142,7 @@ def _declared(request: CommandRequest) -> dict[str, float]:
 
 def _answer(model: Model, request: CommandRequest, choice: PageChoice) -> LinearModel:
     """Return the linear model of what is chosen, of the model as it was opened."""
-    from fmilin.linearization.procedure import linearize_as
+    from fmilin.linearization.linearize import linearize_as
     from fmilin.trimming.procedure import point_of
 
     moved = choice.values

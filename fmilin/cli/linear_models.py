@@ -114,7 +114,7 @@ def _one_by_one(
 ) -> Iterator[LinearModel]:
     """Lead a stepped model from time to time and linearize it at each."""
     from fmilin.cli.request import carried
-    from fmilin.linearization.procedure import linearize_as
+    from fmilin.linearization.linearize import linearize_as
 
     point = start
     for t in times:
@@ -175,7 +175,7 @@ def linear_model(
 ) -> tuple[LinearModel, OperatingPoint]:
     """Load, assemble the point, linearize; ``cut``: a loop of the system."""
     from fmilin.cli.request import at_point
-    from fmilin.linearization.procedure import linearize_as
+    from fmilin.linearization.linearize import linearize_as
 
     model, point = at_point(request, runner)
     if cut is not None:

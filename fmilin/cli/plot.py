@@ -274,7 +274,7 @@ def _linear_figure(linear: LinearModel, drawing: Drawing, request: CommandReques
 
 def _of_model(drawing: Drawing, request: CommandRequest, runner: JobRunner) -> Figure:
     """Linearize, and draw what comes of it."""
-    from fmilin.linearization.procedure import linearize_as, linearize_naively
+    from fmilin.linearization.linearize import linearize_as, linearize_naively
 
     if drawing.kind in FAMILY and drawing.kind not in LINEAR:
         raise UsageError(
@@ -291,7 +291,7 @@ def _of_model(drawing: Drawing, request: CommandRequest, runner: JobRunner) -> F
 
 def _mechanism(drawing: Drawing, request: CommandRequest, runner: JobRunner) -> bytes:
     """Draw a mechanism in its posture, in its mode shapes, or moving in them."""
-    from fmilin.linearization.procedure import linearize_as
+    from fmilin.linearization.linearize import linearize_as
     from fmilin.models.mechanism import MechanismDescription
     from fmilin.report.figures import encode_picture
     from fmilin.report.mechanism_picture import MovingMechanism, mechanism_figure

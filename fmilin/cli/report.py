@@ -101,7 +101,7 @@ def _result_of(
     """Return what the report is about, and the nonlinear model where there is one."""
     from fmilin.export.files import load_result
     from fmilin.families.family import LinearFamily
-    from fmilin.linearization.procedure import linearize_as
+    from fmilin.linearization.linearize import linearize_as
 
     result = load_result(source)
     if result is None:

@@ -26,7 +26,7 @@ from fmilin.composition.master import base_step
 from fmilin.composition.system import ConnectedModel, SystemDeclaration
 from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.procedure import linearize, linearize_as
+from fmilin.linearization.linearize import linearize, linearize_as
 from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.capabilities import HasDiscreteStates, HasEvents, read_discrete_states, read_event_indicators
@@ -322,7 +322,7 @@ def member_of(name: str, source: Any) -> Model:
     if isinstance(source, LinearModel):
         return SampledMember(source) if source.sample_time else from_linear(source)
     if isinstance(source, Stepped):
-        from fmilin.linearization.procedure import linearize
+        from fmilin.linearization.linearize import linearize
 
         return from_linear(linearize(source))  # type: ignore[arg-type]
     if isinstance(source, Model):

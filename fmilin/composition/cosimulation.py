@@ -25,7 +25,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.procedure import linearize_as
+from fmilin.linearization.linearize import linearize_as
 from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint

@@ -19,7 +19,7 @@ from fmilin.composition.system import ConnectedModel, SystemDeclaration
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.linear_model.model import EntryErrors, LinearModel, relative_error
-from fmilin.linearization.procedure import linearize_as
+from fmilin.linearization.linearize import linearize_as
 from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint

@@ -20,7 +20,7 @@ from fmilin.composition.system import ConnectedModel
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import lyapunov
-from fmilin.linearization.procedure import linearize, linearize_as
+from fmilin.linearization.linearize import linearize, linearize_as
 from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint

@@ -24,7 +24,7 @@ from scipy.optimize import least_squares, linear_sum_assignment
 
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.procedure import linearize_as
+from fmilin.linearization.linearize import linearize_as
 from fmilin.linearization.request import Request
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import one_at_a_time

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from fmilin.discovery.states import reached_from
 from fmilin.errors import FmilinError
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.procedure import linearize_as
+from fmilin.linearization.linearize import linearize_as
 from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Model, OperatingPoint

@@ -9,7 +9,7 @@ from typing import Unpack
 from fmilin.discovery.causes import CAUSES
 from fmilin.discovery.channel import ExplainedChannel, moves, without_errors
 from fmilin.errors import UsageError
-from fmilin.linearization.procedure import linearize_as
+from fmilin.linearization.linearize import linearize_as
 from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint

@@ -16,7 +16,7 @@ from fmilin.families.grid import Grid
 from fmilin.families.rows import Layout, Outcome, Template
 from fmilin.families.stacked_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK
 from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
-from fmilin.linearization.procedure import add_parameter_derivatives, linearize_next
+from fmilin.linearization.linearize import add_parameter_derivatives, linearize_next
 from fmilin.linearization.request import Request
 from fmilin.linearization.stack import StackProcedure
 from fmilin.manifold.operating_points import model_at

@@ -18,7 +18,7 @@ from fmilin.families.plan import Plan
 from fmilin.families.rows import Outcome, Template
 from fmilin.families.stacked import StackedRuns
 from fmilin.linear_model.builder import chosen_inputs, with_inputs
-from fmilin.linearization.procedure import add_parameter_derivatives, linearize_next
+from fmilin.linearization.linearize import add_parameter_derivatives, linearize_next
 from fmilin.linearization.suitability import require_suitable_model
 from fmilin.loading.load import load_as
 from fmilin.manifold.operating_points import model_at

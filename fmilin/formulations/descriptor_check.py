@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -67,32 +67,32 @@ def compare_with_descriptor(linear: LinearModel) -> DescriptorComparison | None:
     )
 
 
-def check_descriptor(linear: LinearModel, model: Model, point: OperatingPoint, rates: FloatArray) -> LinearModel:
-    """Return a linear model of a small DAE, with a remark where its descriptor system says something else.
+def check_descriptor(linear: LinearModel, model: Model, point: OperatingPoint, rates: FloatArray) -> tuple[Remark, ...]:
+    """Return a diagnostic if the descriptor system of a small DAE contradicts its linear model.
 
-    Raises NumericalError where the order is another one of equations that are linear: rounding decides it then.
+    Raises NumericalError if the order differs for equations that are linear: rounding decides it then.
     """
     if not isinstance(model, DaeModel) or linear.descriptor is None:
-        return linear
+        return ()
     graph = model.engine.graph
     if graph.residuals.numel() > MOST_COMPARED:
-        return linear
+        return ()
     is_linear = model.engine.is_linear
     is_at_rest = bool((np.abs(rates) <= EQUILIBRIUM * model.states.scales(point.states)).all()) and model.autonomous
     if not (is_linear or is_at_rest):
-        return linear
+        return ()
     try:
         comparison = compare_with_descriptor(linear)
     except (FmilinError, np.linalg.LinAlgError):  # no second way at this point
-        return linear
+        return ()
     if comparison is None or comparison.agrees:
-        return linear
+        return ()
     if is_linear and comparison.pencil_order not in (None, comparison.order):
         raise NumericalError(
             f"Rounding decides about '{graph.name}'. {comparison} Scale the equations, and write 0 where a coefficient "
             "is what is left of larger numbers that cancel."
         )
-    return replace(linear, warnings=(*linear.warnings, Remark("descriptor", str(comparison))))
+    return (Remark("descriptor", str(comparison)),)
 
 
 def explain_lost_invariants(error: ConstraintError, model: Model) -> NumericalError | None:

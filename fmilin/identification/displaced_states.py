@@ -22,7 +22,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.nonlinear import has_expressions
-from fmilin.manifold.slopes import measure
+from fmilin.manifold.slopes import differentiate
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.numerics.balanced import is_equilibrium
@@ -112,7 +112,7 @@ class ByStep(Identification):
         step_map = _StepMap(self.model, self.runner.stepped, self.point, step)
         base = step_map.evaluate(self.point.time, self.point.states, self.point.inputs)
         nearby = Neighbourhood(step_map, frame, self.point, base, pairs={})
-        slopes = measure(nearby, Differences())
+        slopes = differentiate(nearby, Differences())
         R, ny = frame.coordinates.R, len(self.model.outputs)
         follows = not ny or bool(np.any(slopes.c_y[:ny] != 0.0))  # outputs follow states that are set, without a step
         half, reading = (slice(0, ny), "at once") if follows else (slice(ny, None), "end of step")

@@ -5,23 +5,25 @@ is nothing but error is compared with the size of its terms: zero is known well 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
-from fmilin.linear_model.accuracy import comparable_sizes, matrix_and_errors, require_parts
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import is_connected, path_to_an_output
-from fmilin.manifold.frame import Frame
+from fmilin.linearization.context import LinearizedPoint
+from fmilin.linearization.request import Request
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.slopes import TangentSlopes
 from fmilin.manifold.stack import PointBatch, StackGeometry
 from fmilin.manifold.verification import VerifiedFacts
+from fmilin.model.capabilities import can_be_described
 from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
 from fmilin.model.visits import CountedModel
-from fmilin.numerics.differences.sweep import StepSweep, step_sweep
+from fmilin.numerics.differences.differences import Differences
 from fmilin.signals import FloatArray
 
 # With y = R (x - x0) and x = Psi(y) (Spencer sections 2.2 and 4.1), at any consistent point:
@@ -30,76 +32,58 @@ from fmilin.signals import FloatArray
 # Inputs that prescribe a motion move the manifold: x = Psi(y, u), and Psi_u adds f_x Psi_u to B and c_x Psi_u to D.
 
 
-def assembled(
-    model: CountedModel,
-    point: OperatingPoint,
-    base: Evaluation,
-    frame: Frame,
-    slopes: TangentSlopes,
-    remarks: Sequence[Remark],
+def assemble(
+    model: CountedModel, point: OperatingPoint, base: Evaluation, nearby: Neighbourhood, slopes: TangentSlopes
 ) -> LinearModel:
-    """Return the linear model in the coordinates of a frame; ``base`` is what the model says at the point."""
+    """Return the linear model in the coordinates of ``nearby``; ``base`` is what the model returns at the point."""
+    frame = nearby.frame
     R, T = frame.coordinates.R, frame.T
     A, B, size = R @ slopes.f_y, R @ slopes.f_u, np.abs(R)
     if not frame.coordinates.is_linear:
-        bend = frame.coordinates.curvature(point.states, base.derivatives)  # d(D rho f)
-        A, B = A + bend @ T, B + bend @ slopes.x_u
-    chosen, geometry = frame.selection, frame.parametrization
+        curvature = frame.coordinates.curvature(point.states, base.derivatives)  # d(D rho f)
+        A, B = A + curvature @ T, B + curvature @ slopes.x_u
+    selection, parametrization = frame.selection, frame.parametrization
     coordinates = IndependentCoordinates(
-        chosen.signals, model.states, frame.y0, T, geometry.derivative_error, chosen.kind, chosen.condition_number,
-        frame.residual, T_u=slopes.x_u,
-    )  # fmt: skip
-    errors = size @ slopes.f_y_error, size @ slopes.f_u_error, slopes.c_y_error, slopes.c_u_error
-    own = Slopes(A, B, slopes.c_y, slopes.c_u, R @ base.derivatives, *errors)
-    method = slopes.method, model.evaluations, model.directions
-    return built(model, coordinates, own, point_of(model, point, base.outputs), method, remarks)
-
-
-SHOWN = 6  # scales of steps at which slopes are listed
-
-
-def require_accuracy(linear: LinearModel, nearby: Neighbourhood, *, keep: bool) -> LinearModel:
-    """Return the linear model with a remark where an entry is doubtful; refuse it there unless it is to be kept."""
-    J, E = matrix_and_errors(linear)
-    if not J.size:
-        return linear
-    scaled = E * nearby.scales
-    largest = (np.abs(J) * nearby.scales).max(axis=1)
-    sizes = comparable_sizes(largest, scaled.max(axis=1), _terms(linear, nearby, largest))
-    part = np.where(scaled > 0, scaled / np.where(sizes > 0, sizes, 1.0)[:, None], 0.0)
-    return require_parts(linear, part, lambda i, j: _what_was_found(nearby, i, j), keep=keep)
-
-
-def _terms(linear: LinearModel, nearby: Neighbourhood, largest: FloatArray) -> FloatArray:
-    """Return the size of what each row sums, shape (P + ny,): rates by the fastest one, outputs by their own sizes."""
-    p = nearby.p
-    sizes = nearby.scales[:p]
-    fastest = max(1.0, float(np.max(np.maximum(largest[:p], np.abs(linear.f0)) / sizes, initial=0.0)))
-    return np.concatenate((sizes * fastest, linear.outputs.scales(nearby.base[nearby.n :])))
-
-
-def _what_was_found(nearby: Neighbourhood, row: int, j: int) -> str:
-    """Say what was found at each scale of steps, and what to do."""
-    unit = np.eye(len(nearby.scales))[j]
-    with np.errstate(all="ignore"):
-        value = float(np.concatenate((nearby.frame.y0, nearby.point.inputs))[j])
-        sweep = step_sweep(lambda s: nearby.at(s * unit), nearby.base, float(nearby.scales[j]), value)
-    slopes = "" if sweep is None else f" The slope found at steps of {_scales(nearby, sweep, row)}."
-    if nearby.revisited and (change := float(np.max(nearby.revisit_change, initial=0.0))):
-        slopes += f" Evaluated again at the same point the model differs by up to {change:.2g}: it keeps memory."
-    return (
-        f"{slopes} A slope that changes with the step means friction, a deadzone, a switch, rounding or noise in the "
-        f"model: give '{nearby.columns[j]}' a nominal value of the size at which the model is smooth, tighten the "
-        "tolerance of solvers inside, provide exact derivatives, or move the point."
+        selection.signals,
+        model.states,
+        frame.y0,
+        T,
+        parametrization.derivative_error,
+        selection.kind,
+        selection.condition_number,
+        frame.residual,
+        T_u=slopes.x_u,
     )
+    errors = size @ slopes.f_y_error, size @ slopes.f_u_error, slopes.c_y_error, slopes.c_u_error
+    matrices = Slopes(A, B, slopes.c_y, slopes.c_u, R @ base.derivatives, *errors)
+    method = slopes.method, model.evaluations, model.directions
+    linear = built(model, coordinates, matrices, point_of(model, point, base.outputs), method)
+    # A black box does not declare that an output wraps: it is seen at the points of the differences.
+    observed = nearby.observed_turns
+    turns = [signal.turn or observed.get(i) for i, signal in enumerate(linear.outputs)]
+    outputs = linear.outputs.with_turns(turns)
+    return linear if outputs is linear.outputs else replace(linear, outputs=outputs)
 
 
-def _scales(nearby: Neighbourhood, sweep: StepSweep, row: int) -> str:
-    """List the slopes of one row of [A; C] at some of the steps."""
-    p, D = nearby.p, sweep.D
-    slopes = D[:, : nearby.n] @ nearby.frame.coordinates.R[row] if row < p else D[:, nearby.n + row - p]
-    steps: Sequence[int] = np.unique(np.linspace(0, len(D) - 1, SHOWN).round().astype(int)).tolist()
-    return ", ".join(f"{sweep.h[k]:.1g} is {slopes[k]:.4g}" for k in steps)
+def attach_descriptor(linear: LinearModel, model: Model, nearby: Neighbourhood, request: Request) -> LinearModel:
+    """Return the linear model with the descriptor system of a model that has one, or of which one is requested."""
+    # The equations as they are written have both branches of a kink, and no descriptor system of one side.
+    one_sided = isinstance(request.derivatives, Differences) and request.derivatives.side is not None
+    if one_sided or not (request.descriptor or can_be_described(model)):
+        return linear
+    point, coordinates = nearby.point, nearby.frame.coordinates
+    if coordinates.curvature(point.states, nearby.base_evaluation.derivatives).any():
+        return linear
+    from fmilin.formulations.descriptor import with_descriptor, with_lazy_descriptor
+
+    describe = with_descriptor if request.descriptor else with_lazy_descriptor
+    return describe(linear, model, point, coordinates.R)
+
+
+def state_accuracy(at: LinearizedPoint, diagnostics: Sequence[Remark]) -> LinearModel:
+    """Return the linear model of a point with diagnostics, and with the evaluations that checks took, too."""
+    method = replace(at.linear.method, evaluations=at.model.evaluations, products=at.model.directions)
+    return replace(at.stated, method=method, warnings=tuple(diagnostics))
 
 
 EPS = float(np.finfo(np.float64).eps)

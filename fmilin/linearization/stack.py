@@ -17,7 +17,8 @@ from fmilin.errors import FmilinError, NumericalError
 from fmilin.linear_model.accuracy import comparable_sizes
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.assembly import Mask, Parts, connected_points, write_stack
-from fmilin.linearization.findings import HUGE, change_remarks, motion_remark
+from fmilin.linearization.checks.motion import change_remarks, motion_remark
+from fmilin.linearization.evaluation import HUGE
 from fmilin.linearization.request import Request
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import independent_rows, scaled
@@ -76,6 +77,8 @@ class StackProcedure:
     def usable(self) -> bool:
         """Whether the model, the request and the point before are such that stacks are worth a try."""
         how, model, point, linear = self.request, self.model, self.point, self.linear
+        if how.checks != "standard":
+            return False
         plain = how.derivatives in ("auto", "exact") and not (how.descriptor or how.at_singularity or how.parameters)
         if self.selection is None or self.selection.kept is None or not plain or how.stepping or how.formulation:
             return False
@@ -89,7 +92,8 @@ class StackProcedure:
         indicators = read_event_indicators(model, point.time, point.states, point.inputs)
         if len(indicators) or read_sparse_equations(model) is not None:
             return False
-        if self._facts.moving or (len(model.constraints) and self._facts.rank is None):
+        facts = self._facts
+        if facts.moving or (len(model.constraints) and (facts.rank is None or not facts.nothing_conserved)):
             return False
         # Products that did not all agree with differences are compared column by column at every point.
         return how.derivatives == "exact" or self._facts.precision is not None or self._by_procedure

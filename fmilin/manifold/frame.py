@@ -14,28 +14,77 @@ from fmilin.manifold.coordinates import Coordinates, LocalParametrization
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.nonlinear import has_expressions, select_expressions
 from fmilin.manifold.nonvanishing import require_nonvanishing
-from fmilin.manifold.position import SOLVED_FOR, position_remarks
-from fmilin.manifold.projection import require_on_manifold
+from fmilin.manifold.projection import distances, require_on_manifold
 from fmilin.manifold.rank import RankDecision, decide_rank, independent_rows
-from fmilin.manifold.selection import Manifold, Selection, carried_on, find_kinematic_pairs, linear_states, selected
-from fmilin.manifold.verification import Verified, VerifiedFacts, conserved_quantities, verify_inputs, verify_invariance
+from fmilin.manifold.selection import (
+    NOT_TURNING,
+    Manifold,
+    Selection,
+    carried_on,
+    find_kinematic_pairs,
+    linear_states,
+    selected,
+)
+from fmilin.manifold.verification import VerifiedFacts, verify_inputs, verify_invariance
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DOUBTFUL
 
-PER_DISTANCE = 100.0  # difference between gradients of redundant constraints over the distance from the manifold
+
+@dataclass(frozen=True)
+class ConstraintManifold:
+    """The manifold h(t, x) = 0 at a point: its invariants, which of them are independent, and how clear that is."""
+
+    invariants: Invariants
+    tangent: Manifold  # what a choice of coordinates is made from
+    rows: list[int]  # M independent invariants
+    rank: RankDecision
+    time: float
+    states: FloatArray  # (N,), the point
+
+    @cached_property
+    def distance(self) -> FloatArray:
+        """Distance of the point from each invariant, in sizes of the states, shape (m,)."""
+        return distances(self.invariants, self.time, self.states)
+
+    @property
+    def residual(self) -> float:
+        """Distance of the point from the manifold, in sizes of the states."""
+        return float(self.distance.max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class CoordinateChoice:
+    """How coordinates are to be chosen.
+
+    ``named`` states or expressions are taken, ``advised`` ones as long as they are well conditioned, those of a
+    ``previous`` point of a path as long as they are regular; otherwise they are chosen by ``kind``.
+    """
+
+    named: Sequence[str] = ()
+    advised: Sequence[str] = ()
+    kind: str = "partition"
+    previous: Selection | None = None
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Independent coordinates at a point, checked."""
+    """Independent coordinates at a point of the manifold."""
 
     parametrization: LocalParametrization
     selection: Selection  # the P coordinates, their kind and condition number
-    residual: float  # distance of the point from the manifold, in sizes of the states
-    manifold: Manifold  # what the choice was made from
-    remarks: tuple[Remark, ...]
-    verified: Verified | None  # how well the motion keeps the constraints; None without any
+    constraint_manifold: ConstraintManifold
+    remarks: tuple[Remark, ...] = ()  # on the choice of the coordinates
+
+    @property
+    def manifold(self) -> Manifold:
+        """What the choice was made from."""
+        return self.constraint_manifold.tangent
+
+    @property
+    def residual(self) -> float:
+        """Distance of the point from the manifold, in sizes of the states."""
+        return self.constraint_manifold.residual
 
     @property
     def coordinates(self) -> Coordinates:
@@ -57,11 +106,6 @@ class Frame:
         """DPsi at the point, shape (N, P)."""
         return self.parametrization.derivative
 
-    def verify_inputs(self, f_u: FloatArray, error: FloatArray) -> None:
-        """Check that no input leaves the manifold, from slopes of the rates and their errors, each (N, nu)."""
-        if self.verified is not None:
-            verify_inputs(self.parametrization, self.verified, (f_u, error))
-
     @cached_property
     def x_u(self) -> FloatArray:
         """dPsi/du: how the manifold moves with the inputs, shape (N, nu); zero unless they prescribe a motion."""
@@ -73,53 +117,65 @@ class Frame:
         return self.parametrization.y_scales
 
 
-def frame_at(
-    model: Model,
-    point: OperatingPoint,
-    *,
-    named: Sequence[str] = (),
-    advised: Sequence[str] = (),
-    kind: str = "partition",
-    previous: Selection | None = None,
-    facts: VerifiedFacts | None = None,
-    inputs_too: bool = True,
-) -> Frame:
-    """Find the manifold at ``point``, choose coordinates on it, and verify both.
+def constraint_manifold(
+    model: Model, point: OperatingPoint, facts: VerifiedFacts, named: Sequence[str] = ()
+) -> ConstraintManifold:
+    """Return the manifold at a point and its rank. ``named`` coordinates may be positions alone.
 
-    ``advised`` states, and ``previous`` coordinates on a path, are taken as long as they are good. ``facts`` are not
-    verified again, those of this point are added; without ``inputs_too``, :meth:`Frame.verify_inputs` is for later.
+    Raises NumericalError if the gradient of a constraint is not finite.
     """
-    facts = facts or VerifiedFacts()
     invariants = _invariants_at(model, point, facts, named)
-    if facts.rank is None:
-        require_nonvanishing(invariants, point.time, point.states)
-    residual = require_on_manifold(invariants, point.time, point.states)
-    manifold, rows, decision = manifold_at(invariants, point)
-    is_exact = invariants.gradient(point.time, point.states).is_exact
-    remarks = _rank_remarks(decision, residual, is_exact=is_exact)
-    if not any(remark.kind == "position" for remark in point.remarks):
-        remarks = (*remarks, *position_remarks(invariants, point.time, point.states))
-    if previous is not None and not named:
-        selection, carried = carried_on(manifold, previous)
-        remarks = remarks if carried else (*remarks, _switch(previous, selection))
+    facts.moving = invariants.find_time_dependence(point.time, point.states)
+    manifold, rows, rank = manifold_at(invariants, point)
+    return ConstraintManifold(invariants, manifold, rows, rank, point.time, point.states)
+
+
+def choose_coordinates(manifold: ConstraintManifold, choice: CoordinateChoice) -> Frame:
+    """Return independent coordinates with their local parametrization.
+
+    Raises NumericalError if they do not determine the other states, UsageError if names do not fit the model.
+    """
+    parameters = manifold.invariants.model.constraints.parameters
+    previous, named = choice.previous, choice.named
+    if previous is None or named:
+        selection, remarks = _chosen(manifold.tangent, named, choice.advised, choice.kind, parameters)
     else:
-        selection, of_choice = _chosen(manifold, named, advised, kind, model.constraints.parameters)
-        remarks = (*remarks, *of_choice)
+        selection, remarks = _continue(manifold.tangent, previous, parameters)
     parametrization = LocalParametrization(
-        invariants, rows, selection.coordinates, point.time, point.states, condition_number=selection.condition_number
+        manifold.invariants,
+        manifold.rows,
+        selection.coordinates,
+        manifold.time,
+        manifold.states,
+        condition_number=selection.condition_number,
     )
-    verified = None
-    if len(invariants):
-        checked_before = facts.rank is not None
-        verified = verify_invariance(parametrization, facts)
-        if inputs_too:
-            verify_inputs(parametrization, verified)
-        facts.moving = invariants.moving
-        if not checked_before:
-            conserved = _conserved(parametrization)
-            remarks = (*remarks, *conserved)
-            facts.rank = None if conserved else facts.rank  # a remark at every point
-    return Frame(parametrization, selection, residual, manifold, remarks, verified)
+    return Frame(parametrization, selection, manifold, remarks)
+
+
+def _continue(
+    manifold: Manifold, previous: Selection, parameters: Mapping[str, float]
+) -> tuple[Selection, tuple[Remark, ...]]:
+    """Return the coordinates of the point before as long as they are regular, and a diagnostic where others follow."""
+    if previous.kind == NOT_TURNING:
+        with suppress(NumericalError):
+            return replace(_selected(manifold, previous.texts, "partition", parameters), kind=NOT_TURNING), ()
+    selection, is_continued = carried_on(manifold, previous)
+    return selection, () if is_continued else (_switch(previous, selection),)
+
+
+def frame_at(model: Model, point: OperatingPoint, *, named: Sequence[str] = (), kind: str = "partition") -> Frame:
+    """Return coordinates at a point whose constraints are verified: for callers that do not linearize.
+
+    Raises ConstraintError if the point is not on the manifold, or the motion or an input leaves it.
+    """
+    facts = VerifiedFacts()
+    manifold = constraint_manifold(model, point, facts, named)
+    require_nonvanishing(manifold.invariants, point.time, point.states)
+    require_on_manifold(manifold.invariants, point.time, point.states)
+    frame = choose_coordinates(manifold, CoordinateChoice(named, kind=kind))
+    verify_invariance(frame.parametrization, facts)
+    verify_inputs(frame.parametrization)
+    return frame
 
 
 def with_selection(frame: Frame, point: OperatingPoint, selection: Selection) -> Frame:
@@ -201,30 +257,3 @@ def _switch(previous: Selection, selection: Selection) -> Remark:
         f"The coordinates {', '.join(previous.signals.names)} of the point before are no longer regular here; "
         f"{', '.join(selection.signals.names)} are used from here on.",
     )
-
-
-def _rank_remarks(decision: RankDecision, residual: float, *, is_exact: bool) -> tuple[Remark, ...]:
-    doubtful = "The number of independent constraints is doubtful:"
-    if not decision.is_clear:
-        text = (
-            f"{doubtful} the singular values show a gap of only {decision.gap:.3g} between what counts as independent "
-            "and what does not."
-        )
-        return (Remark("rank", text),)
-    # Gradients of redundant constraints differ by rounding, and by about the distance of the point from the manifold.
-    if is_exact and decision.rejected > max(SOLVED_FOR, PER_DISTANCE * residual):
-        text = (
-            f"{doubtful} one counts as redundant that differs from the others by {decision.rejected:.2g} in sizes of "
-            "the states, which is more than rounding. If it is to hold something else, write it so that it differs by "
-            "more; otherwise leave it out."
-        )
-        return (Remark("rank", text),)
-    return ()
-
-
-def _conserved(parametrization: LocalParametrization) -> tuple[Remark, ...]:
-    text = (
-        "is not linear in the velocities: it may be a conserved quantity (energy, say) instead of a constraint. A "
-        "conserved quantity must not be declared: it removes a true degree of freedom."
-    )
-    return tuple(Remark("conserved-quantity", f"'{name}' {text}") for name in conserved_quantities(parametrization))

@@ -233,9 +233,13 @@ class Invariants:
         return derivative_along(lambda s: self.values(t + s * along_time, x, u + s * rates), STEP / fastest)
 
     @property
-    def moving(self) -> bool | None:
-        """Whether constraints depend on time; None as long as nobody needed to know."""
-        return self._moving
+    def moving(self) -> bool:
+        """Whether the constraints are known to depend on time, from :meth:`find_time_dependence`."""
+        return bool(self._moving)
+
+    def find_time_dependence(self, t: float, x: FloatArray) -> bool:
+        """Return whether the constraints depend on time; without any, no evaluation is needed."""
+        return len(self) > 0 and self._is_moving(t, x, self.inputs)
 
     def _residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         alone = self.model.constraint_residuals(t, x, u)

@@ -177,6 +177,11 @@ def not_on_manifold(residuals: Mapping[str, float], *, otherwise: str = OFF, adv
     return ConstraintError(f"{otherwise}: {listed}. {advice}", residuals=residuals)
 
 
+def distances(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:
+    """Return |h_i| over the norm of row i of H D: the distance from each invariant in sizes of the states, (m,)."""
+    return _distance(invariants, t, x)[0]
+
+
 def _distance(invariants: Invariants, t: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:
     if not len(invariants):
         return np.empty(0), np.empty(0)

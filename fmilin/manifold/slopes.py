@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, KinkError, ModelError, NumericalError, UsageError
 from fmilin.manifold.branches import require_no_joint_kink, take_one_branch
-from fmilin.manifold.frame import Frame, with_selection
+from fmilin.manifold.frame import with_selection
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.rank import fixed_direction
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.verification import VerifiedFacts
 from fmilin.manifold.zeros import find_structural_zeros
 from fmilin.model.capabilities import HasDerivativeErrors
-from fmilin.model.interface import Evaluation, ExactSlopes, Model, OperatingPoint
+from fmilin.model.interface import ExactSlopes
 from fmilin.numerics.differences.differences import Differences, Slopes
 from fmilin.signals import FloatArray
 from fmilin.tolerances import AGREEMENT, INACCURATE, KINK, PRECISE, ROUNDING
@@ -184,8 +184,27 @@ class TangentSlopes:
     remarks: tuple[Remark, ...] = field(default=())
 
 
-def measure(nearby: Neighbourhood, derivatives: str | Differences, facts: VerifiedFacts | None = None) -> TangentSlopes:
-    """Return slopes along coordinates and inputs; one direction is compared where ``facts`` of other points allow."""
+def differentiate(
+    nearby: Neighbourhood,
+    derivatives: str | Differences,
+    facts: VerifiedFacts | None = None,
+    *,
+    compare: bool = True,
+) -> TangentSlopes:
+    """Return the Jacobians along coordinates and inputs with errors: exact where the model has them, else differences.
+
+    Exact ones are compared with differences unless ``compare`` is false: along one direction where ``facts`` of other
+    points allow, otherwise column by column. Where they contradict each other, the difference is returned.
+
+    Raises
+    ------
+    KinkError
+        When the two sides of the point differ.
+    NumericalError
+        When an event lies at the point, or the model cannot be evaluated near it.
+    UsageError
+        When exact derivatives are requested of a model that has none.
+    """
     if isinstance(derivatives, Differences):
         measured = _differenced(nearby, derivatives)
         remarks: tuple[Remark, ...] = ()
@@ -194,7 +213,7 @@ def measure(nearby: Neighbourhood, derivatives: str | Differences, facts: Verifi
         return _split(nearby, measured, "differences", remarks)
     facts = facts or VerifiedFacts()
     if derivatives != "differences" and (exact := by_procedure(nearby)) is not None:
-        if derivatives == "exact" or facts.procedure:
+        if derivatives == "exact" or facts.procedure or not compare:
             return _split(nearby, exact, "exact", ())
         return _split(nearby, *_verified(nearby, exact, facts))
     exact = None if derivatives == "differences" else by_products(nearby)
@@ -205,14 +224,15 @@ def measure(nearby: Neighbourhood, derivatives: str | Differences, facts: Verifi
                 "derivatives='auto' or derivatives='differences'."
             )
         measured = _differenced(nearby, Differences())
-        require_no_joint_kink(nearby, measured.J)
+        if compare:
+            require_no_joint_kink(nearby, measured.J)
         return _split(nearby, measured, "differences", _narrow(nearby, measured))
     finite = np.isfinite(exact.J)
     if not finite.all():
         measured = _differenced(nearby, Differences())
         J, error = (np.where(finite, *pair) for pair in ((exact.J, measured.J), (exact.error, measured.error)))
         exact = Slopes(J, error, measured.jump, measured.bend)
-    if derivatives == "exact":
+    if derivatives == "exact" or not compare:
         return _split(nearby, exact, "exact" if finite.all() else "mixed", ())
     if finite.all() and facts.precision is not None:
         trusted = _compared_once(nearby, exact, facts.precision, facts.solving)
@@ -374,27 +394,28 @@ def _narrow(nearby: Neighbourhood, measured: Slopes) -> tuple[Remark, ...]:
     return (Remark("narrow", f"{text}it is {beyond:.4g}. Larger motions of '{nearby.columns[j]}' see another slope."),)
 
 
-def in_coordinates(
-    model: Model, point: OperatingPoint, base: Evaluation, frame: Frame, slopes: TangentSlopes, selection: Selection
-) -> tuple[Frame, TangentSlopes]:
-    """Return the frame of other coordinates and the slopes along them: nothing is measured anew."""
-    other = with_selection(frame, point, selection)
+def change_coordinates(
+    nearby: Neighbourhood, slopes: TangentSlopes, selection: Selection
+) -> tuple[Neighbourhood, TangentSlopes]:
+    """Return the model near a point and its Jacobians in other coordinates: nothing is measured anew."""
+    frame = nearby.frame
+    other = with_selection(frame, nearby.point, selection)
     S = np.linalg.inv(selection.coordinates.R @ frame.T)
     size = np.abs(S)
-    eps = float(np.finfo(float).eps) * (frame.selection.condition_number + other.selection.condition_number)
+    eps = EPS * (frame.selection.condition_number + other.selection.condition_number)
 
-    def turned(J: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def transform(J: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
         jacobian, terms = J @ S, np.abs(J) @ size
         cancelled = np.abs(jacobian) <= ROUNDING * terms  # a zero that is none spreads double eigenvalues
         return np.where(cancelled, 0.0, jacobian), error @ size + eps * terms
 
-    f_y, f_y_error = turned(slopes.f_y, slopes.f_y_error)
-    c_y, c_y_error = turned(slopes.c_y, slopes.c_y_error)
+    f_y, f_y_error = transform(slopes.f_y, slopes.f_y_error)
+    c_y, c_y_error = transform(slopes.c_y, slopes.c_y_error)
     J = np.block([[f_y, slopes.f_u], [c_y, slopes.c_u]])
     error = np.block([[f_y_error, slopes.f_u_error], [c_y_error, slopes.c_u_error]])
     none = np.zeros_like(J)
-    nearby = Neighbourhood(model, other, point, base)
-    return other, _split(nearby, nearby.with_exact_rows(Slopes(J, error, none, none)), slopes.method, slopes.remarks)
+    moved = nearby.in_frame(other)
+    return moved, _split(moved, moved.with_exact_rows(Slopes(J, error, none, none)), slopes.method, slopes.remarks)
 
 
 def _split(nearby: Neighbourhood, slopes: Slopes, method: str, remarks: tuple[Remark, ...]) -> TangentSlopes:

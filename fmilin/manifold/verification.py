@@ -37,14 +37,21 @@ class VerifiedFacts:
     precision: FloatArray | None = None  # (N + ny,), relative, of a quick difference that all products agreed with
     solving: FloatArray | float = 0.0  # of differences, (N + ny,): what solving for the manifold leaves of them
     procedure: bool = False  # whether the slopes of the model's exact procedure agreed with a difference
+    nonvanishing: bool = False  # whether no constraint vanishes everywhere
+    nothing_conserved: bool = False  # whether no declared constraint is curved in the velocities
 
 
 _facts: WeakKeyDictionary[Model, VerifiedFacts] = WeakKeyDictionary()
 
 
-def verified_facts_of(model: Model, point: OperatingPoint, base: Evaluation) -> VerifiedFacts:
-    """Return what is known of a model, to be added to; nothing where its evaluation at the point contradicts it."""
+def verified_facts_of(model: Model, point: OperatingPoint, base: Evaluation, *, trusted: bool = True) -> VerifiedFacts:
+    """Return what is known of a model, to be added to; nothing where its evaluation at the point contradicts it.
+
+    Unless the facts are ``trusted``, everything is verified anew.
+    """
     mode = dict(read_discrete_states(model))
+    if not trusted:
+        return VerifiedFacts(mode)
     if len(read_event_indicators(model, point.time, point.states, point.inputs)):
         return VerifiedFacts(mode)
     try:
@@ -59,14 +66,6 @@ def verified_facts_of(model: Model, point: OperatingPoint, base: Evaluation) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
-    """What the check found."""
-
-    typical: FloatArray  # (N,), the largest rates that were seen
-    tolerance: float  # what counted as zero
-
-
-@dataclass(frozen=True, slots=True)
 class _Sample:
     """A consistent point, the rates there and the gradient of the invariants."""
 
@@ -77,11 +76,10 @@ class _Sample:
     moving: FloatArray  # h_t + h_u u': how the manifold itself moves
 
 
-def verify_invariance(parametrization: LocalParametrization, facts: VerifiedFacts | None = None) -> Verified:
-    """Check that the motion keeps every invariant, also near the point unless ``facts`` say so (Spencer eq. 4.5)."""
-    facts = facts or VerifiedFacts()
-    if (verified := _verified_here(parametrization, facts)) is not None:
-        return verified
+def verify_invariance(parametrization: LocalParametrization, facts: VerifiedFacts) -> None:
+    """Require that the motion keeps every invariant, also near the point unless ``facts`` say so (Spencer eq. 4.5)."""
+    if _is_kept_at_point(parametrization, facts):
+        return
     invariants = parametrization.invariants
     samples = _samples(parametrization)
     measured = not all(s.g.is_exact for s in samples)
@@ -100,23 +98,22 @@ def verify_invariance(parametrization: LocalParametrization, facts: VerifiedFact
         noise = np.max([noise_level(rates, s.x, invariants.scales) for s in samples], axis=0)
         violation = _violation(samples, invariants.scales, noise)
     require_invariants(invariants.names, violation, tolerance)
-    typical = np.max([np.abs(s.f) for s in samples], axis=0)
     if len(samples) > SAMPLES and not measured:
-        facts.rank, facts.rates = ranks[0], typical
-    return Verified(typical, tolerance)
+        facts.rank = ranks[0]
+        facts.rates = np.max([np.abs(s.f) for s in samples], axis=0)
 
 
-def _verified_here(parametrization: LocalParametrization, facts: VerifiedFacts) -> Verified | None:
-    """Check the point itself, the model having been checked elsewhere; None where that leaves any doubt."""
+def _is_kept_at_point(parametrization: LocalParametrization, facts: VerifiedFacts) -> bool:
+    """Whether the motion keeps the invariants at the point, the model having been verified near another one."""
     invariants, x = parametrization.invariants, parametrization.x0
     if facts.rank is None or facts.rates is None or facts.rank != len(parametrization.rows):
-        return None
+        return False
     if invariants.prescribing or not parametrization.gradient.is_exact:
-        return None
+        return False
     here = _sample(parametrization, x, invariants.inputs)
     typical = np.maximum(np.abs(here.f), facts.rates)
     off, size = drift(here.g.H, here.f, typical, invariants.scales, here.g.reference, here.moving)
-    return Verified(typical, INVARIANT) if (off <= INVARIANT * size).all() else None
+    return bool((off <= INVARIANT * size).all())
 
 
 def drift(
@@ -214,29 +211,28 @@ def _refuse_singular(parametrization: LocalParametrization, rank: int, rank_near
     )
 
 
-def verify_inputs(
-    parametrization: LocalParametrization, verified: Verified, slopes: tuple[FloatArray, FloatArray] | None = None
-) -> None:
+def verify_inputs(parametrization: LocalParametrization, slopes: tuple[FloatArray, FloatArray] | None = None) -> None:
     """Check H f_u = 0, of independent rows: no input moves states off the manifold; ``slopes``: f_u and its error."""
     invariants, rows, g = parametrization.invariants, parametrization.rows, parametrization.gradient
     if invariants.prescribing or not rows:
         return
+    tolerance = INVARIANT if g.is_exact else INVARIANT_MEASURED
     f_u, error = slopes or input_gradient(invariants, parametrization.time, parametrization.x0)
     if not f_u.size:
         return
     H, H_error, sizes = g.H[rows], g.error[rows], np.abs(f_u)
     through, size = np.abs(H @ f_u), np.abs(H) @ sizes
-    if (through <= verified.tolerance * size).all():
+    if (through <= tolerance * size).all():
         return  # without measuring the noise
     through = np.maximum(through - 10 * np.abs(H) @ error - H_error @ sizes, 0.0)
     strongest = np.max(sizes / invariants.scales[:, None], axis=0, initial=0.0)
     size = np.maximum(size, 1e-6 * (np.abs(H) @ invariants.scales)[:, None] * strongest)  # rows of rounding alone
-    if (through > verified.tolerance * size).any():  # forces may cancel an input up to rounding
+    if (through > tolerance * size).any():  # forces may cancel an input up to rounding
         t, x = parametrization.time, parametrization.x0
         noise = noise_level(lambda s: input_gradient(invariants, t, s)[0].ravel(), x, invariants.scales)
         through = np.maximum(through - 10 * np.abs(H) @ noise.reshape(len(x), -1), 0.0)
     relative = np.divide(through, size, out=np.zeros_like(size), where=size > 0)
-    bad = [(int(i), int(j)) for i, j in zip(*np.nonzero(relative > verified.tolerance), strict=True)]
+    bad = [(int(i), int(j)) for i, j in zip(*np.nonzero(relative > tolerance), strict=True)]
     if bad:
         i, j = max(bad, key=lambda ij: relative[ij])
         name = invariants.names[rows[i]]

@@ -156,6 +156,15 @@ class Linearization:
         kind="choice",
         choices=("auto", "exact", "differences"),
     )
+    checks: Literal["standard", "all", "none"] = option(
+        default="standard",
+        help="Which checks run behind the computation: all that the documentation promises, each as often as it is "
+        "needed (standard); every one at every point, nothing taken from earlier points (all); or no check, so that "
+        "nothing is verified and wrong constraints or derivatives pass unnoticed (none).",
+        group=LINEARIZATION,
+        kind="choice",
+        choices=("standard", "all", "none"),
+    )
     one_sided: Literal["left", "right"] | None = option(
         default=None,
         help="Derivatives on one side of the point, by differences: for a point at a kink or at an event.",
@@ -190,6 +199,7 @@ class Linearization:
                 ("derivatives", ("exact",)),
                 ("one_sided", ()),
                 ("stepping", ()),
+                ("checks", ()),
             )
         ),
     )

@@ -21,7 +21,7 @@ from fmilin.errors import FmilinError, NumericalError, UsageError
 from fmilin.families.along import linearize_along_as, stack_of
 from fmilin.families.family import LinearFamily
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.procedure import linearize_next
+from fmilin.linearization.linearize import linearize_next
 from fmilin.linearization.request import Request
 from fmilin.linearization.stack import AGREES, EPS
 from fmilin.manifold.coordinates import LinearCoordinates

@@ -9,7 +9,7 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import ConstraintError, NumericalError, UsageError
-from fmilin.linearization.procedure import along_motion
+from fmilin.linearization.linearize import along_motion
 from fmilin.manifold.operating_points import assembled_from, model_at, operating_point
 from fmilin.manifold.projection import project
 from fmilin.manifold.selection import kinematic_pairs

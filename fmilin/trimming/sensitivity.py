@@ -22,7 +22,7 @@ from fmilin.linear_model.accuracy import matrix_and_errors
 from fmilin.linear_model.builder import with_parameters_as_inputs
 from fmilin.linear_model.descriptor import Derivative, MatrixErrors, eigenvalue_derivatives
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.procedure import linearize_as
+from fmilin.linearization.linearize import linearize_as
 from fmilin.linearization.request import Request
 from fmilin.linearization.suitability import CONTINUOUS_MODELS_ONLY
 from fmilin.manifold.invariants import Invariants

@@ -21,7 +21,7 @@ from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.formats import Holds
 from fmilin.linear_model.builder import with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.procedure import linearize_as
+from fmilin.linearization.linearize import linearize_as
 from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import assembled_from, model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fmilin.linearization.findings import chattering_at
+from fmilin.linearization.failure import chattering_at
 from fmilin.model.interface import OperatingPoint
 from tests.simulation.hybrids import Ball, Chatter
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.linearization.dependence import _unmovable, dependent_combinations
+from fmilin.linearization.checks.dependence import _unmovable, dependent_combinations
 from fmilin.models import function as functions
 from fmilin.models.declaration import der
 from fmilin.models.kane import KaneEquations, KaneModel

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.linearization.dependence import hidden_loops
+from fmilin.linearization.checks.dependence import hidden_loops
 from fmilin.models.function import FunctionModel
 from fmilin.signals import FloatArray
 from tests.discovery import systems, tied

@@ -190,7 +190,7 @@ def test_an_answer_that_depends_on_the_last_one_is_remarked_on() -> None:
     assert abs(linear.A[0, 0] + 1 / (1 + 0.5 * np.sin(z))) <= 10 * linear.errors.A[0, 0]
     [said] = [str(w) for w in linear.warnings if w.kind == "memory"]
     assert "der(x0) differs by up to" in said
-    assert "the error estimates reckon with that" in said
+    assert "the error estimates include that" in said
 
 
 def test_what_a_solver_inside_leaves_undone_is_in_the_estimates(verdicts: dict[str, list[Verdict]]) -> None:

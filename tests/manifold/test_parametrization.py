@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import fmilin as fl
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.manifold.coordinates import conditioning
-from fmilin.manifold.frame import Frame, frame_at
+from fmilin.manifold.frame import CoordinateChoice, Frame, choose_coordinates, constraint_manifold, frame_at
+from fmilin.manifold.selection import Selection
+from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray, Signal
 from tests.by_hand import FunctionModel, Parts, pendulum
@@ -198,11 +201,15 @@ def test_the_condition_of_coordinates_is_one_of_angles(size: float) -> None:
     assert conditioning(R, np.array([[size, 0.0]]), scales) > 1e15
 
 
+def continue_coordinates(model: fl.Model, point: OperatingPoint, previous: Selection) -> Frame:
+    return choose_coordinates(constraint_manifold(model, point, VerifiedFacts()), CoordinateChoice(previous=previous))
+
+
 def test_tangent_coordinates_are_carried_on_as_the_tangent_turns() -> None:
     """From 0.3 to 0.9 rad along the circle: again orthonormal and along it, and with the signs of before."""
     first, then = pendulum(angle=0.3, length=1.0), pendulum(angle=0.9, length=1.0)
     before = frame_at(first, first.start, kind="tangent")
-    frame = frame_at(then, then.start, previous=before.selection)
+    frame = continue_coordinates(then, then.start, before.selection)
     R, along = frame.coordinates.R, np.array([np.cos(0.9), np.sin(0.9)])
     np.testing.assert_allclose(R @ R.T, np.eye(2), atol=1e-12)
     np.testing.assert_allclose(frame.T, R.T, atol=1e-12)
@@ -214,7 +221,7 @@ def test_tangent_coordinates_of_first_order_are_carried_on_over_a_sphere() -> No
     model = sphere(1.0)
     before = frame_at(model, model.start, kind="tangent")
     normal = np.array([0.8, 0.36, 0.48])
-    frame = frame_at(model, OperatingPoint(0.0, normal, np.empty(0)), previous=before.selection)
+    frame = continue_coordinates(model, OperatingPoint(0.0, normal, np.empty(0)), before.selection)
     R = frame.coordinates.R
     np.testing.assert_allclose(R @ R.T, np.eye(2), atol=1e-12)
     np.testing.assert_allclose(R @ normal, 0.0, atol=1e-12)

@@ -11,10 +11,10 @@ import pytest
 import fmilin as fl
 from fmilin.constraints.declared import Constraint
 from fmilin.fmi.write import build_fmu
-from fmilin.linearization.findings import visited_at
+from fmilin.linearization.evaluation import evaluate
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
-from fmilin.manifold.slopes import measure
+from fmilin.manifold.slopes import differentiate
 from fmilin.manifold.steady import motion_at
 from fmilin.model.visits import RememberingModel
 from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription
@@ -224,8 +224,8 @@ def test_a_rate_that_is_rounding_is_no_motion() -> None:
 def visits(model: fl.Model) -> int:
     """How many points the search visits, beyond those that the slopes took."""
     counted, point = RememberingModel(model), fl.operating_point(model)
-    base, frame = visited_at(counted, point), frame_at(counted, point)
-    slopes = measure(Neighbourhood(counted, frame, point, base), "auto")
+    base, frame = evaluate(counted, point), frame_at(counted, point)
+    slopes = differentiate(Neighbourhood(counted, frame, point, base), "auto")
     before = len(counted._seen)
     motion_at(counted, point, base, frame, slopes)
     return len(counted._seen) - before

@@ -5,8 +5,6 @@ states are: combinations w of the states with ``w' f = 0``, which no input moves
 Rates that happen to be zero, are always zero, or on which none depends are told apart by moving the states.
 """
 
-from dataclasses import replace
-
 import numpy as np
 from scipy import linalg
 
@@ -179,14 +177,14 @@ def _without_totals(candidates: FloatArray, samples: _Samples) -> FloatArray:
     return candidates[:, :0] if program.status == 0 else candidates
 
 
-def with_remark_on_dependence(linear: LinearModel, model: Model, point: OperatingPoint) -> LinearModel:
-    """Return the linear model of a model without constraints, with a warning if its states look dependent."""
+def describe_dependence(linear: LinearModel, model: Model, point: OperatingPoint) -> tuple[Remark, ...]:
+    """Return a diagnostic if the states of a model without constraints look dependent."""
     combinations = dependent_combinations(linear, model, point)
     if not combinations.shape[1] and not model.freedoms_known:
         combinations = hidden_loops(linear, model, point)
     count = combinations.shape[1]
     if not count:
-        return linear
+        return ()
     part = np.abs(combinations).max(axis=1)
     taking = [name for name, p in zip(linear.states.names, part, strict=True) if p > 1e-6 * part.max()]
     more = f" and {len(taking) - MOST_NAMED} more" if len(taking) > MOST_NAMED else ""
@@ -207,7 +205,7 @@ def with_remark_on_dependence(linear: LinearModel, model: Model, point: Operatin
             f"do ({them}): momentum, or at a moving point energy, is conserved, for these states do not depend on each "
             "other. Zero eigenvalues belong to true rigid motions.",
         )
-    return replace(linear, warnings=(*linear.warnings, remark))
+    return (remark,)
 
 
 # Loops that nobody declared, off equilibrium: functions g of positions with g'' = v' D2g v + Dg v' = 0 wherever the

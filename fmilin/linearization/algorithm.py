@@ -1,0 +1,135 @@
+"""The linearization of a constrained model at an operating point: compute, then check.
+
+The states x of a model x' = f(t, x, u), out = c(t, x, u) lie on a manifold h(t, x, u) = 0. With independent coordinates
+y = rho(x) and the local parametrization x = Psi(y) of the manifold (Spencer, chapter 2) the linear model is
+
+    y' = f0 + A (y - y0) + B (u - u0),    out = g0 + C (y - y0) + D (u - u0),    x - x0 = T (y - y0),
+    A = R f_x T,  B = R f_u,  C = c_x T,  D = c_u,    R = D rho,  T = D Psi         (sections 2.2 and 4.1).
+
+The computation takes arrays and returns arrays. Whether a user may rely on them is decided by the checks behind it: see
+:mod:`fmilin.linearization.checks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fmilin.diagnostics import Remark
+from fmilin.errors import FmilinError
+from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.assembly import assemble, attach_descriptor, state_accuracy
+from fmilin.linearization.checks import CHECKS, Check, CoordinateCheck, ManifoldCheck
+from fmilin.linearization.context import EvaluatedPoint, LinearizedPoint
+from fmilin.linearization.evaluation import evaluate
+from fmilin.linearization.failure import explain_failure, find_failed_check
+from fmilin.linearization.request import Request
+from fmilin.manifold.frame import CoordinateChoice, choose_coordinates, constraint_manifold
+from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.manifold.selection import Selection
+from fmilin.manifold.slopes import TangentSlopes, change_coordinates, differentiate
+from fmilin.manifold.steady import Motion, motion_at
+from fmilin.manifold.verification import verified_facts_of
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.model.visits import RememberingModel
+from fmilin.numerics.differences.differences import Differences
+
+
+def linearize_point(
+    model: Model, point: OperatingPoint, request: Request, previous: Selection | None = None
+) -> tuple[LinearModel, Selection]:
+    """Return the linear model at a point, checked, and its coordinates, which the next point of a path continues."""
+    choice = describe_choice(model, request, previous)
+    try:
+        computed = compute(model, point, request, choice)
+        return check(computed), computed.nearby.frame.selection
+    except FmilinError as error:
+        raise explain_failure(error, model, point) from error.__cause__
+
+
+def compute(model: Model, point: OperatingPoint, request: Request, choice: CoordinateChoice) -> LinearizedPoint:
+    """Return the linear model at a point, not checked, with what it was computed from."""
+    remembering = RememberingModel(model)
+    base = evaluate_with_derivatives(remembering, point, request)
+    facts = verified_facts_of(model, point, base, trusted=request.checks != "all")
+    try:
+        manifold = constraint_manifold(remembering, point, facts, choice.named)
+        frame = choose_coordinates(manifold, choice)
+        nearby = Neighbourhood(remembering, frame, point, base, hold_modes=request.hold_modes)
+        jacobians = differentiate(nearby, request.derivatives, facts, compare=request.checks != "none")
+        motion = follow_motion(nearby, jacobians, request)
+        nearby, jacobians = take_steady_coordinates(nearby, jacobians, motion, request, choice)
+        linear = assemble(remembering, point, base, nearby, jacobians)
+        linear = attach_descriptor(linear, model, nearby, request)
+    except FmilinError as error:
+        # A constraint that is violated, say, is the reason why coordinates cannot be chosen, or slopes not be measured.
+        evaluated = EvaluatedPoint(remembering, point, request, facts, base)
+        raise find_failed_check(error, evaluated, choice) from error.__cause__
+    return LinearizedPoint(remembering, point, request, facts, base, manifold, frame, nearby, jacobians, motion, linear)
+
+
+def check(at: LinearizedPoint, checks: Sequence[Check[LinearizedPoint]] = CHECKS) -> LinearModel:
+    """Return the linear model of a point with the diagnostics of all checks; raise the first error in their list.
+
+    ``checks`` is the order in which they run, which makes no difference to the result.
+    """
+    diagnostics: dict[Check[LinearizedPoint], Sequence[Remark]] = {}
+    errors: dict[Check[LinearizedPoint], FmilinError] = {}
+    for one in checks if at.request.checks != "none" else ():
+        try:
+            diagnostics[one] = one.examine(at)
+        except FmilinError as error:
+            errors[one] = error
+    in_order = sorted((*diagnostics, *errors), key=CHECKS.index)
+    for one in in_order:
+        if one in errors:
+            raise errors[one]
+    first = [remark for one in in_order if one.is_reported_first for remark in diagnostics[one]]
+    others = [remark for one in in_order if not one.is_reported_first for remark in diagnostics[one]]
+    return state_accuracy(at, (*first, *at.point.remarks, *others))
+
+
+def check_constraints(at: LinearizedPoint) -> None:
+    """Raise the first error of the checks of constraints and coordinates."""
+    for one in CHECKS:
+        if isinstance(one, (ManifoldCheck, CoordinateCheck)):
+            one.examine(at)
+
+
+def evaluate_with_derivatives(model: RememberingModel, point: OperatingPoint, request: Request) -> Evaluation:
+    """Return what the model says at the point; its exact derivatives, where it has them, come with that."""
+    if request.derivatives in ("auto", "exact"):
+        model.exact_slopes(point.time, point.states, point.inputs)
+    return evaluate(model, point)
+
+
+def describe_choice(model: Model, request: Request, previous: Selection | None) -> CoordinateChoice:
+    """Return how coordinates are chosen: named ones, else the author's, unless they belong to other constraints."""
+    named = tuple(request.independent or ())
+    advised: tuple[str, ...] = ()
+    if request.independent is None and request.coordinates == "partition" and len(model.constraints):
+        if model.independent_by_default:
+            advised = model.independent
+        elif previous is None:
+            named = model.independent  # as if the user had named them: an error where they are singular
+    return CoordinateChoice(named, advised, request.coordinates, previous)
+
+
+def follow_motion(nearby: Neighbourhood, jacobians: TangentSlopes, request: Request) -> Motion:
+    """Return how the point moves, and coordinates in which its motion is steady, so that A stays the same along it."""
+    if not request.seek_steady or request.checks == "none":
+        return Motion()
+    is_bounded = isinstance(request.derivatives, Differences)  # so are the evaluations that are made for it
+    base = nearby.base_evaluation
+    return motion_at(nearby.model, nearby.point, base, nearby.frame, jacobians, spectra=not is_bounded)
+
+
+def take_steady_coordinates(
+    nearby: Neighbourhood, jacobians: TangentSlopes, motion: Motion, request: Request, choice: CoordinateChoice
+) -> tuple[Neighbourhood, TangentSlopes]:
+    """Return the same in coordinates in which the motion is steady, unless others were asked for."""
+    is_free = request.coordinates == "partition" and not (
+        request.independent or nearby.model.independent or choice.previous
+    )
+    if not is_free or motion.steady is None or motion.steady.selection is nearby.frame.selection:
+        return nearby, jacobians
+    return change_coordinates(nearby, jacobians, motion.steady.selection)

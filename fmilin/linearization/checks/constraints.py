@@ -1,0 +1,134 @@
+"""Checks of the constraints: they exist, the point obeys them, the motion and the inputs keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fmilin.diagnostics import Remark
+from fmilin.linearization.checks.check import CoordinateCheck, LinearizationCheck, ManifoldCheck
+from fmilin.linearization.context import LinearizedPoint, PointInCoordinates, PointOnManifold
+from fmilin.manifold.nonvanishing import require_nonvanishing
+from fmilin.manifold.position import SOLVED_FOR, position_remarks
+from fmilin.manifold.projection import require_on_manifold
+from fmilin.manifold.verification import conserved_quantities, verify_inputs, verify_invariance
+
+REDUNDANCY_PER_DISTANCE = 100.0
+"""Gradients of redundant constraints differ by rounding, and by this times the distance of the point from them."""
+
+
+class ConstraintsDoNotVanish(ManifoldCheck):
+    """sin(x)^2 + cos(x)^2 - 1 constrains nothing: with it, the unconstrained model would be returned."""
+
+    verifies = "No constraint is zero wherever the states are."
+    needs = "The constraints, evaluated at a few random points."
+    runs = "once a model"
+    error = "ConstraintError if one is."
+
+    def examine(self, at: PointOnManifold) -> Sequence[Remark]:
+        if not at.facts.nonvanishing:
+            require_nonvanishing(at.manifold.invariants, at.point.time, at.point.states)
+            at.facts.nonvanishing = True
+        return ()
+
+
+class PointObeysConstraints(ManifoldCheck):
+    """A point off the manifold has no linear model in independent coordinates."""
+
+    verifies = "The point satisfies all constraints and their rates."
+    needs = "Nothing: residuals and gradients are computed anyway."
+    runs = "at every point"
+    error = "ConstraintError with the residuals by name if it does not."
+
+    def examine(self, at: PointOnManifold) -> Sequence[Remark]:
+        require_on_manifold(at.manifold.invariants, at.point.time, at.point.states)
+        return ()
+
+
+class RankIsClear(ManifoldCheck):
+    """The order of the linear model is N less the rank of H: a doubtful rank is a doubtful order."""
+
+    verifies = "The singular values of H show clearly how many constraints are independent."
+    needs = "Nothing: the singular values are computed anyway."
+    runs = "at every point"
+    kinds = ("rank",)
+
+    def examine(self, at: PointOnManifold) -> Sequence[Remark]:
+        rank, manifold = at.manifold.rank, at.manifold
+        doubtful = "The number of independent constraints is doubtful:"
+        if not rank.is_clear:
+            text = (
+                f"{doubtful} the singular values show a gap of only {rank.gap:.3g} between what counts as independent "
+                "and what does not."
+            )
+            return (Remark("rank", text),)
+        gradient = manifold.invariants.gradient(at.point.time, at.point.states)
+        if gradient.is_exact and rank.rejected > max(SOLVED_FOR, REDUNDANCY_PER_DISTANCE * manifold.residual):
+            text = (
+                f"{doubtful} one counts as redundant that differs from the others by {rank.rejected:.2g} in sizes of "
+                "the states, which is more than rounding. If it is to hold something else, write it so that it differs "
+                "by more; otherwise leave it out."
+            )
+            return (Remark("rank", text),)
+        return ()
+
+
+class PointIsReachable(ManifoldCheck):
+    """Nearly parallel constraints may be satisfied far from the solution that they mean together."""
+
+    verifies = "Newton's method sees no other solution of the constraints far from the point."
+    needs = "Nothing: the gradient is computed anyway."
+    runs = "at every point"
+    kinds = ("position",)
+
+    def examine(self, at: PointOnManifold) -> Sequence[Remark]:
+        if any(remark.kind == "position" for remark in at.point.remarks):  # said when the point was assembled
+            return ()
+        return position_remarks(at.manifold.invariants, at.point.time, at.point.states)
+
+
+class MotionKeepsConstraints(CoordinateCheck):
+    """H f = 0 (Spencer eq. 4.5): otherwise the constraint is not one of this model."""
+
+    verifies = "The motion keeps every constraint, H f + h_t = 0, and the rank, at the point and at points near it."
+    needs = "Three evaluations near the first point of a model; nothing at later points."
+    runs = "at every point"
+    error = "ConstraintError if one changes, NumericalError if the point is a singular configuration."
+
+    def examine(self, at: PointInCoordinates) -> Sequence[Remark]:
+        if len(at.manifold.invariants):
+            verify_invariance(at.frame.parametrization, at.facts)
+        return ()
+
+
+class NothingIsConserved(CoordinateCheck):
+    """A declared conserved quantity would remove a true degree of freedom."""
+
+    verifies = "Declared velocity constraints are linear in the velocities, as energies are not."
+    needs = "Two evaluations of the constraints."
+    runs = "once a model"
+    kinds = ("conserved-quantity",)
+
+    def examine(self, at: PointInCoordinates) -> Sequence[Remark]:
+        if at.facts.nothing_conserved or not len(at.manifold.invariants):
+            return ()
+        text = (
+            "is not linear in the velocities: it may be a conserved quantity (energy, say) instead of a constraint. A "
+            "conserved quantity must not be declared: it removes a true degree of freedom."
+        )
+        names = conserved_quantities(at.frame.parametrization)
+        at.facts.nothing_conserved = not names
+        return tuple(Remark("conserved-quantity", f"'{name}' {text}") for name in names)
+
+
+class InputsKeepConstraints(LinearizationCheck):
+    """H f_u = 0: forces do not move the states off the manifold."""
+
+    verifies = "No input moves the states off the manifold, H f_u = 0."
+    needs = "Nothing: f_u is computed anyway."
+    runs = "at every point"
+    error = "ConstraintError with the input and the constraint if one does."
+
+    def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
+        if len(at.manifold.invariants):
+            verify_inputs(at.frame.parametrization, (at.jacobians.f_u, at.jacobians.f_u_error))
+        return ()

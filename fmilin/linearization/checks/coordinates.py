@@ -1,0 +1,43 @@
+"""Checks of the independent coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fmilin.diagnostics import Remark
+from fmilin.linearization.checks.check import CoordinateCheck, LinearizationCheck
+from fmilin.linearization.context import LinearizedPoint, PointInCoordinates
+from fmilin.manifold.selection import select_partition
+from fmilin.tolerances import DOUBTFUL
+
+
+class CoordinatesAreAsRequested(CoordinateCheck):
+    """Recommended coordinates may be singular at a point, and those of a path may end."""
+
+    verifies = "The recommended coordinates, and those of the point before on a path, determine the other states."
+    needs = "Nothing: both are seen when coordinates are chosen."
+    runs = "at every point"
+    kinds = ("conditioning", "coordinates-switched")
+
+    def examine(self, at: PointInCoordinates) -> Sequence[Remark]:
+        return at.frame.remarks
+
+
+class CoordinatesAreWellConditioned(LinearizationCheck):
+    """Errors of all entries grow with the condition number of (R; H)."""
+
+    verifies = "The coordinates of the linear model determine the other states well."
+    needs = "Nothing: the condition number of (R; H) is computed anyway."
+    runs = "at every point"
+    kinds = ("conditioning",)
+
+    def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
+        selection = at.nearby.frame.selection
+        if selection.condition_number <= DOUBTFUL:
+            return ()
+        better = ", ".join(select_partition(at.manifold.tangent).signals.names) or "none"
+        text = (
+            f"The coordinates {', '.join(selection.signals.names)} are badly conditioned here (condition number "
+            f"{selection.condition_number:.3g}); {better} would be better."
+        )
+        return (Remark("conditioning", text),)

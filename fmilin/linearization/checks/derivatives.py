@@ -1,0 +1,130 @@
+"""Checks of the derivatives: exact ones against differences, events, kinks, memory, accuracy of the entries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fmilin.diagnostics import Remark
+from fmilin.linear_model.accuracy import comparable_sizes, matrix_and_errors, require_parts
+from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.checks.check import LinearizationCheck
+from fmilin.linearization.context import LinearizedPoint
+from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.numerics.differences.sweep import StepSweep, step_sweep
+from fmilin.signals import FloatArray
+
+
+class DerivativesAgree(LinearizationCheck):
+    """Exact directional derivatives are a claim: where they contradict a difference, the difference is used."""
+
+    verifies = "Exact derivatives agree with differences, and slopes hold on both sides of the point and beyond it."
+    needs = (
+        "Two evaluations for each column at the first point of a model, two along one direction at later points; a "
+        "sweep of step sizes for columns in doubt."
+    )
+    runs = "at every point"
+    kinds = ("directional-derivative", "narrow", "kink-branch")
+    error = "KinkError if the two sides of the point differ."
+
+    def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
+        return at.jacobians.remarks
+
+
+class NoEventIsNear(LinearizationCheck):
+    """A mode that is held, or an angle that wraps, holds near the point only."""
+
+    verifies = "No event and no jump of an output lies among the points of the differences."
+    needs = "The event indicators at these points."
+    runs = "at every point"
+    kinds = ("held", "turn")
+    error = "NumericalError if an event lies at the point, unless hold_modes=True."
+
+    def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
+        return at.nearby.held_remarks
+
+
+class ModelRepeatsItself(LinearizationCheck):
+    """A model that keeps something between calls has no derivative to more digits than that."""
+
+    verifies = "Evaluated again at the same point, the model returns the same values."
+    needs = "One evaluation, unless the model consists of equations."
+    runs = "at every point"
+    kinds = ("memory",)
+
+    def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
+        point, nearby = at.point, at.nearby
+        if at.model.exact_slopes(point.time, point.states, point.inputs) is not None:
+            return ()  # equations, not a black box
+        change = nearby.revisit_change if nearby.revisited else nearby.change_at_point()
+        if not change.any():
+            return ()
+        worst = int(np.argmax(change))
+        includes = "the error estimates include that" if nearby.revisited else "the error estimates do not include that"
+        text = (
+            f"The model does not repeat itself: evaluated again at the same point, {nearby.rows[worst]} differs by up "
+            f"to {change[worst]:.3g}. It keeps memory between calls, and {includes}."
+        )
+        return (Remark("memory", text),)
+
+
+LISTED_STEPS = 6  # scales of steps at which slopes are listed
+
+
+class EntriesAreAccurate(LinearizationCheck):
+    """An entry with an error of a tenth of its row decides about eigenvalues by chance."""
+
+    verifies = (
+        "The estimated error of each entry is small beside the largest entry of its row of [A B] or [C D], in sizes of "
+        "the variables."
+    )
+    needs = "Nothing; a sweep of step sizes for the message."
+    runs = "at every point"
+    kinds = ("inaccurate",)
+    error = "NumericalError if it is more than a tenth, unless keep_inaccurate=True."
+
+    def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
+        linear, nearby = at.linear, at.nearby
+        J, E = matrix_and_errors(linear)
+        if not J.size:
+            return ()
+        scaled = E * nearby.scales
+        largest = (np.abs(J) * nearby.scales).max(axis=1)
+        sizes = comparable_sizes(largest, scaled.max(axis=1), _row_terms(linear, nearby, largest))
+        part = np.where(scaled > 0, scaled / np.where(sizes > 0, sizes, 1.0)[:, None], 0.0)
+        keep = at.request.keep_inaccurate
+        judged = require_parts(linear, part, lambda i, j: _describe_slopes(nearby, i, j), keep=keep)
+        return judged.warnings[len(linear.warnings) :]
+
+
+def _row_terms(linear: LinearModel, nearby: Neighbourhood, largest: FloatArray) -> FloatArray:
+    """Return the size of what each row sums, shape (P + ny,): rates by the fastest one, outputs by their own sizes."""
+    p = nearby.p
+    sizes = nearby.scales[:p]
+    fastest = max(1.0, float(np.max(np.maximum(largest[:p], np.abs(linear.f0)) / sizes, initial=0.0)))
+    return np.concatenate((sizes * fastest, linear.outputs.scales(nearby.base[nearby.n :])))
+
+
+def _describe_slopes(nearby: Neighbourhood, row: int, j: int) -> str:
+    """Say which slopes steps of several sizes give, and what to do."""
+    unit = np.eye(len(nearby.scales))[j]
+    with np.errstate(all="ignore"):
+        value = float(np.concatenate((nearby.frame.y0, nearby.point.inputs))[j])
+        sweep = step_sweep(lambda s: nearby.at(s * unit), nearby.base, float(nearby.scales[j]), value)
+    slopes = "" if sweep is None else f" The slope found at steps of {_list_slopes(nearby, sweep, row)}."
+    if nearby.revisited and (change := float(np.max(nearby.revisit_change, initial=0.0))):
+        slopes += f" Evaluated again at the same point the model differs by up to {change:.2g}: it keeps memory."
+    return (
+        f"{slopes} A slope that changes with the step means friction, a deadzone, a switch, rounding or noise in the "
+        f"model: give '{nearby.columns[j]}' a nominal value of the size at which the model is smooth, tighten the "
+        "tolerance of solvers inside, provide exact derivatives, or move the point."
+    )
+
+
+def _list_slopes(nearby: Neighbourhood, sweep: StepSweep, row: int) -> str:
+    """List the slopes of one row of [A; C] at some of the steps."""
+    p, D = nearby.p, sweep.D
+    slopes = D[:, : nearby.n] @ nearby.frame.coordinates.R[row] if row < p else D[:, nearby.n + row - p]
+    steps: Sequence[int] = np.unique(np.linspace(0, len(D) - 1, LISTED_STEPS).round().astype(int)).tolist()
+    return ", ".join(f"{sweep.h[k]:.1g} is {slopes[k]:.4g}" for k in steps)

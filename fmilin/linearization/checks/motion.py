@@ -1,0 +1,123 @@
+"""Checks of how the point moves: equilibrium, steady motion, or a motion along which A changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fmilin.diagnostics import Remark, off_equilibrium, rate_of_change
+from fmilin.linearization.checks.check import LinearizationCheck
+from fmilin.linearization.context import LinearizedPoint
+from fmilin.manifold.frame import Frame
+from fmilin.manifold.selection import NOT_TURNING
+from fmilin.manifold.steady import Motion
+from fmilin.manifold.uniform import Change
+from fmilin.model.interface import Evaluation, Model
+from fmilin.numerics.balanced import is_equilibrium
+from fmilin.signals import FloatArray
+from fmilin.tolerances import EQUILIBRIUM, SAME_ALONG
+
+TURNING = (
+    "they belong to coordinates that turn, and say nothing of stability. Where A stays they do: take the direction of "
+    "the axis, an angle about it and rates in a frame that does not turn with the body (independent= takes "
+    "expressions)."
+)
+INSTEAD_OF_TURNING = (
+    "In axes of a body that turns A would not stay: the coordinates are the direction of its axis, or of what it turns "
+    "about, angles about them, and what does not turn sees of its velocities. Choose others with independent=."
+)
+WITH_TIME = Remark("periodic", "The model depends on time.")
+Along = tuple[tuple[str, ...], tuple[str, ...], float]  # coordinates, idle ones among them, and how much later in s
+FREE = "f0 keeps the motion."  # what it means for a model without constraints: there is no choice of coordinates
+
+
+class PointRests(LinearizationCheck):
+    """Eigenvalues tell about stability at an equilibrium, or along a motion along which A stays the same."""
+
+    verifies = "The point is an equilibrium, or A stays the same along its motion in these coordinates."
+    needs = "Nothing at an equilibrium; some evaluations along the motion otherwise."
+    runs = "at every point"
+    kinds = ("off-equilibrium", "steady", "periodic")
+
+    def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
+        frame = at.nearby.frame
+        if at.motion.fastest is None:
+            return remarks_along(at.source, at.base, frame, at.motion, WITH_TIME)
+        return _remarks_on_motion(at.source, at.base, frame, at.motion)
+
+
+def motion_remarks(model: Model, base: Evaluation, scales: FloatArray, slopes: FloatArray, p: int) -> list[Remark]:
+    """Say that the point moves, and what moves most; ``slopes`` (N, p + nu) of the rates, in sizes of y and u."""
+    rates, speeds = base.derivatives, np.abs(base.derivatives) / scales
+    if speeds.max(initial=0.0) <= EQUILIBRIUM and is_equilibrium(rates, scales, slopes, np.zeros(slopes.shape), p):
+        return []
+    i = int(speeds.argmax())
+    what = rate_of_change(model.states.names[i], float(rates[i]), float(scales[i]))
+    return [motion_remark(what, constrained=bool(len(model.constraints)))]
+
+
+def motion_remark(what: str, *, constrained: bool, steady: Along | None = None, in_use: bool = True) -> Remark:
+    """Say whether A depends on the coordinates; ``steady`` ones, the idle among them, how much later A was the same."""
+    if not constrained:
+        return off_equilibrium(what, FREE)
+    if steady is None:
+        return off_equilibrium(what)
+    names, carried, later = steady
+    if not in_use:
+        return off_equilibrium(
+            what,
+            "f0 keeps the motion; A and its eigenvalues depend on the choice of coordinates. The motion is steady, but "
+            f"not in these coordinates: in {', '.join(names)} A stays the same along it, and its eigenvalues are those "
+            "of the disturbed motion.",
+        )
+    uniform = ", ".join(name for name in names if name not in carried)
+    but = (
+        f" Nothing depends on {', '.join(carried)}: their rates and rows of A may change, the eigenvalues stay."
+        if carried
+        else ""
+    )
+    return Remark(
+        "steady",
+        f"The point is no equilibrium but a steady motion: {what}, and {uniform} move uniformly. Along them A is the "
+        f"same {later:.3g} s further on; its eigenvalues are those of the disturbed motion. f0 keeps the motion.{but}",
+    )
+
+
+def change_remarks(motion: Remark, change: Change | None, k: int = 0) -> list[Remark]:
+    """Return a remark on a motion with what is to be said of A along it, at point ``k``."""
+    if change is None or np.isnan(change.part[k]):
+        return [motion]
+    part, seen = float(change.part[k]), f"as seen {change.later[k]:.3g} s further on"
+    changes = f"A changes by {100 * part:.2g} % along the motion, {seen}"
+    if part <= SAME_ALONG:
+        return [replace(motion, message=f"{motion.message} A is the same along it, {seen}.")]
+    if change.turning[k]:
+        return [replace(motion, message=f"{motion.message} {changes}, and its eigenvalues do not: {TURNING}")]
+    instant = "these are the eigenvalues of an instant, and say nothing of stability; where it repeats"
+    return [motion, Remark("periodic", f"{changes}: {instant}, fl.periodic_orbit(model) does.")]
+
+
+def remarks_along(model: Model, base: Evaluation, frame: Frame, motion: Motion, otherwise: Remark) -> list[Remark]:
+    """Return what is to be said of A along a motion, ``otherwise`` first where no steady coordinates are known."""
+    if motion.steady and motion.fastest is not None:
+        return _remarks_on_motion(model, base, frame, motion)
+    return [] if motion.change is None else change_remarks(otherwise, motion.change)[-1:]
+
+
+def _remarks_on_motion(model: Model, base: Evaluation, frame: Frame, motion: Motion) -> list[Remark]:
+    fastest = motion.fastest
+    assert fastest is not None  # noqa: S101 - the point moves
+    size = float(frame.invariants.scales[fastest])
+    what = rate_of_change(model.states.names[fastest], float(base.derivatives[fastest]), size)
+    steady, in_use = None, False
+    if motion.steady is not None:
+        selection = motion.steady.selection
+        in_use = selection is frame.selection
+        names = selection.signals.names if in_use else selection.texts
+        steady = names, motion.steady.carried, motion.steady.later
+    remark = motion_remark(what, constrained=motion.has_choice, steady=steady, in_use=in_use)
+    if in_use and frame.selection.kind == NOT_TURNING:
+        remark = replace(remark, message=f"{remark.message} {INSTEAD_OF_TURNING}")
+    return change_remarks(remark, motion.change)

@@ -1,0 +1,45 @@
+"""What the model itself says about a point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fmilin.diagnostics import Remark, discrete_states_remarks, model_remarks
+from fmilin.linearization.checks.check import LinearizationCheck
+from fmilin.linearization.context import LinearizedPoint
+from fmilin.model.capabilities import read_discrete_states
+
+
+class InputsDoNotPrescribeMotion(LinearizationCheck):
+    """Where an input stands in a constraint, dependent states follow it at once."""
+
+    verifies = "No input stands in a constraint."
+    needs = "Nothing."
+    runs = "at every point"
+    kinds = ("prescribed-motion",)
+
+    def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
+        invariants = at.manifold.invariants
+        if not invariants.prescribing:
+            return ()
+        names = at.model.inputs.names
+        driven = ", ".join(f"'{names[j]}'" for j in invariants.prescribing)
+        rates = ", ".join(f"'{names[j]}'" for j in invariants.chain.values()) or "none"
+        text = (
+            f"The inputs {driven} prescribe a motion: dependent states follow them at once (T_u), their derivatives "
+            f"({rates}) are inputs of their own. with_prescribed_states() makes states of all but the highest."
+        )
+        return (Remark("prescribed-motion", text),)
+
+
+class ModelHasNoNotes(LinearizationCheck):
+    """Discrete states, notes of the file, and how held feet stand."""
+
+    verifies = "The model says nothing peculiar about itself, its discrete states, and the point."
+    needs = "Nothing; contact forces of held feet."
+    runs = "at every point"
+    kinds = ("held", "model", "standing", "contact")
+
+    def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
+        discrete = discrete_states_remarks(read_discrete_states(at.source))
+        return (*discrete, *model_remarks(at.source.notes), *at.source.remarks_at(at.point))

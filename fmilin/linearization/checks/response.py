@@ -1,0 +1,87 @@
+"""Checks of the response: an input that moves no output, and dead zones that look like it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fmilin.diagnostics import Remark
+from fmilin.errors import FmilinError
+from fmilin.linear_model.no_response import PUSHES, dead_zone_error, with_remark_on_response
+from fmilin.linearization.checks.check import LinearizationCheck
+from fmilin.linearization.context import LinearizedPoint
+from fmilin.model.capabilities import read_event_indicators
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.numerics.steps import Domains, domains
+from fmilin.signals import FloatArray
+
+
+class InputsReachOutputs(LinearizationCheck):
+    """A linear model without a path from an input to an output reads like a success, and answers nothing."""
+
+    verifies = "Some input moves some output; if none does, no input has a dead zone around the point."
+    needs = "Nothing; if no input reaches an output, evaluations with larger inputs."
+    runs = "at every point"
+    kinds = ("no-response",)
+    error = "NumericalError if larger inputs move the model: a dead zone, unless keep_inaccurate or hold_modes."
+    is_reported_first = True
+
+    def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
+        linear = at.stated
+        marked = with_remark_on_response(linear)
+        if marked is linear:
+            return ()
+        is_accepted = at.request.keep_inaccurate or at.request.hold_modes
+        if not is_accepted:
+            require_no_dead_zones(at.source, at.point)
+        return marked.warnings[:1]
+
+
+SMALL = (1e-3, 1e-2)  # small pushes, in sizes of the input
+
+
+def require_no_dead_zones(model: Model, point: OperatingPoint) -> None:
+    """Raise NumericalError if larger inputs than those of a derivative move a model that no small input moves."""
+    if model.names_limits:
+        return
+    sizes = model.inputs.scales(point.inputs)
+    dead = [name for j, name in enumerate(model.inputs.names) if _has_dead_zone(model, point, j, float(sizes[j]))]
+    if dead:
+        raise dead_zone_error(dead)
+
+
+def _has_dead_zone(model: Model, point: OperatingPoint, j: int, size: float) -> bool:
+    try:
+        base, here = _seen(model, point, point.inputs)
+        small = [_pushed(model, point, j, sign * part * size) for part in SMALL for sign in (1.0, -1.0)]
+    except FmilinError:
+        return False
+    if any(_moved(base, seen) for seen, _ in small):
+        return False
+    for part in PUSHES:
+        for sign in (1.0, -1.0):
+            try:
+                seen, domain = _pushed(model, point, j, sign * part * size)
+            except FmilinError:
+                continue
+            if _moved(base, seen) or not np.array_equal(domain, here):
+                return True
+    return False
+
+
+def _pushed(model: Model, point: OperatingPoint, j: int, by: float) -> tuple[Evaluation, Domains]:
+    inputs = point.inputs.copy()
+    inputs[j] += by
+    return _seen(model, point, inputs)
+
+
+def _seen(model: Model, point: OperatingPoint, inputs: FloatArray) -> tuple[Evaluation, Domains]:
+    evaluation = model.evaluate(point.time, point.states, inputs)
+    return evaluation, domains(read_event_indicators(model, point.time, point.states, inputs))
+
+
+def _moved(base: Evaluation, seen: Evaluation) -> bool:
+    """Whether rates or outputs are no longer those of ``base``, to the last bit."""
+    same = np.array_equal(base.derivatives, seen.derivatives, equal_nan=True)
+    return not (same and np.array_equal(base.outputs, seen.outputs, equal_nan=True))

@@ -1,0 +1,71 @@
+"""What the steps of a linearization hand on: a point evaluated, on its manifold, in coordinates, differentiated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.request import Request
+from fmilin.manifold.frame import ConstraintManifold, Frame
+from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.manifold.slopes import TangentSlopes
+from fmilin.manifold.steady import Motion
+from fmilin.manifold.verification import VerifiedFacts
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.model.visits import RememberingModel
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedPoint:
+    """A model evaluated at a point: all that a check of the point itself needs."""
+
+    model: RememberingModel  # remembers the points at which it was evaluated
+    point: OperatingPoint
+    request: Request
+    facts: VerifiedFacts  # what was verified of the model at other points; checks add to it
+    base: Evaluation  # rates, outputs and residuals at the point
+
+    @property
+    def source(self) -> Model:
+        """The model without its memory."""
+        return self.model.source
+
+
+@dataclass(frozen=True, eq=False)
+class PointOnManifold(EvaluatedPoint):
+    """The same with the constraint manifold: for checks of the constraints."""
+
+    manifold: ConstraintManifold
+
+
+@dataclass(frozen=True, eq=False)
+class PointInCoordinates(PointOnManifold):
+    """The same with independent coordinates: for checks of these, and of the motion near the point."""
+
+    frame: Frame
+
+
+@dataclass(frozen=True, eq=False)
+class LinearizedPoint(PointInCoordinates):
+    """The same with derivatives and the linear model: for all other checks."""
+
+    nearby: Neighbourhood  # the model near the point, in these coordinates
+    jacobians: TangentSlopes
+    motion: Motion  # how the point moves, and whether A stays the same along it
+    linear: LinearModel
+
+    @cached_property
+    def stated(self) -> LinearModel:
+        """The linear model with errors of A that include how far the point may be from the one that is meant.
+
+        The matrices are those of the point; eigenvalues and stability are meant to be those of the equilibrium.
+        """
+        if self.point.slope_changes is None:
+            return self.linear
+        frame = self.nearby.frame
+        change = np.abs(frame.coordinates.R) @ self.point.slope_changes @ np.abs(frame.T)
+        errors = replace(self.linear.errors, A=self.linear.errors.A + change)
+        return replace(self.linear, errors=errors)

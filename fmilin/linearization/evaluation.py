@@ -1,0 +1,45 @@
+"""A model evaluated at an operating point: finite numbers, or an error that names the variable."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fmilin.errors import NumericalError
+from fmilin.manifold.rank import singularity_of
+from fmilin.model.interface import Evaluation, OperatingPoint
+from fmilin.model.visits import RememberingModel
+
+HUGE = 1e150  # rates and outputs whose squares overflow say nothing
+
+
+def evaluate(model: RememberingModel, point: OperatingPoint) -> Evaluation:
+    """Return rates, outputs and residuals at a point.
+
+    Raises
+    ------
+    NumericalError
+        When one of them is not finite, or rates are undetermined, as at a singular configuration.
+    """
+    try:
+        base = model.evaluate(point.time, point.states, point.inputs)
+    except NumericalError as error:
+        singular = singularity_of(model, point)
+        raise NumericalError(singular, condition_number=error.condition_number) if singular else error from None
+    for values, signals, what in (
+        (base.derivatives, model.states, "derivative of the state"),
+        (base.outputs, model.outputs, "output"),
+        (base.residuals, model.constraints, "constraint"),
+    ):
+        usable = np.abs(values) < HUGE
+        if usable.all():
+            continue
+        bad = [name for name, fine in zip(signals.names, usable, strict=True) if not fine]
+        value = float(values[~usable][0])
+        shown = f"{value:.3g}, more than can be reckoned with," if np.isfinite(value) else "no number"
+        more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
+        raise NumericalError(
+            f"The model returns {shown} for the {what} '{bad[0]}' at the point{more}. The point may be outside the "
+            "model's domain. Choose another: fl.operating_point(model, {'NAME': VALUE}).",
+            variable=bad[0],
+        )
+    return base

@@ -1,0 +1,75 @@
+"""Why a linearization failed: the reason behind an error."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fmilin.errors import ConstraintError, FmilinError, NumericalError
+from fmilin.linearization.checks import CHECKS, CoordinateCheck, ManifoldCheck
+from fmilin.linearization.context import EvaluatedPoint, PointInCoordinates, PointOnManifold
+from fmilin.manifold.frame import CoordinateChoice, choose_coordinates, constraint_manifold
+from fmilin.manifold.rank import singularity_of
+from fmilin.model.capabilities import can_be_described
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Hybrid
+from fmilin.numerics.differences.differences import EventCrossingError
+
+
+def find_failed_check(error: FmilinError, at: EvaluatedPoint, choice: CoordinateChoice) -> FmilinError:
+    """Return the error of the first check of what could be computed; the error of the computation if all pass."""
+    if at.request.checks == "none":
+        return error
+    evaluated = at.model, at.point, at.request, at.facts, at.base
+    try:
+        manifold = constraint_manifold(at.model, at.point, at.facts, choice.named)
+        on_manifold = PointOnManifold(*evaluated, manifold)
+        for one in CHECKS:
+            if isinstance(one, ManifoldCheck):
+                one.examine(on_manifold)
+        in_coordinates = PointInCoordinates(*evaluated, manifold, choose_coordinates(manifold, choice))
+        for one in CHECKS:
+            if isinstance(one, CoordinateCheck):
+                one.examine(in_coordinates)
+    except FmilinError as failed:
+        return failed
+    if isinstance(error, EventCrossingError) and (chattering := chattering_at(at.source, at.point)):
+        return NumericalError(chattering)
+    return error
+
+
+def explain_failure(error: FmilinError, model: Model, point: OperatingPoint) -> FmilinError:
+    """Return an error that names the cause: a singular configuration, or coefficients that cancel but for rounding."""
+    if singular := singularity_of(model, point):
+        return NumericalError(singular)
+    if isinstance(error, ConstraintError) and can_be_described(model):
+        from fmilin.formulations.descriptor_check import explain_lost_invariants
+
+        return explain_lost_invariants(error, model) or error
+    return error
+
+
+AHEAD = 1e-6  # seconds that the model is followed, times the size of its time
+
+
+def chattering_at(model: Model, point: OperatingPoint) -> str:
+    """Return a sentence when events at the point never end, else nothing; the model ends in the mode of its start."""
+    if not isinstance(model, Hybrid):
+        return ""
+    from fmilin.simulation.integration_loop import ChatteringError
+    from fmilin.simulation.run import RunRequest, simulate_at
+
+    ahead = AHEAD * max(abs(point.time), 1.0)
+    try:
+        simulate_at(model, point, np.array([point.time, point.time + ahead]), RunRequest(stabilization="none"))
+    except ChatteringError:
+        return (
+            f"The model chatters at the point (t = {point.time:g} s): events follow each other without end, because "
+            "the motion on either side of a switch leads back to it. There is no linear model of either side that "
+            "the motion keeps. Move the point away from the switch, stay in the present mode with hold_modes=True, "
+            "or replace the ideal switch by a smooth one in the model."
+        )
+    except FmilinError:
+        return ""
+    finally:
+        model.restart()
+    return ""

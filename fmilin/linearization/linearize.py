@@ -1,0 +1,137 @@
+"""``fmilin.linearize``: from a model at an operating point to its linear model."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import Unpack
+
+from fmilin.diagnostics import Remark
+from fmilin.errors import FmilinError
+from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
+from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.algorithm import check_constraints, compute, describe_choice
+from fmilin.linearization.assembly import assemble
+from fmilin.linearization.checks.motion import remarks_along
+from fmilin.linearization.methods import linearize_by_method
+from fmilin.linearization.request import Request
+from fmilin.manifold.operating_points import model_at, start_of
+from fmilin.manifold.selection import Selection
+from fmilin.manifold.slopes import change_coordinates
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.visits import one_at_a_time
+from fmilin.options import Linearization, LinearizationOptions
+from fmilin.options.functions import takes_linearization
+from fmilin.support.implemented_in import implemented_in
+
+
+@one_at_a_time
+@takes_linearization
+def linearize(
+    model: Model,
+    point: OperatingPoint | None = None,
+    *,
+    linearization: Linearization | None = None,
+    **options: Unpack[LinearizationOptions],
+) -> LinearModel:
+    """Return the linear model of a constrained model in independent coordinates.
+
+    Parameters
+    ----------
+    model : Model
+    point : OperatingPoint, optional
+        On the manifold, from :func:`fmilin.operating_point`; where the model starts by default.
+    linearization : Linearization, optional
+        How the model is linearized. Each of its options may be a keyword instead: ``outputs=["y"]``. The options are
+        explained at :class:`fmilin.Linearization`.
+
+    Returns
+    -------
+    LinearModel
+
+    Notes
+    -----
+    A second call with the same model object is several times faster, also at another point: that states are the rates
+    of others, that the motion keeps the constraints beside a point, and that all exact products agree with differences
+    is remembered. Rank, conditioning, consistency, H f and H f_u at the point, and one direction of products against a
+    difference are checked at every call; where one leaves doubt, everything is. The matrices are the same to the last
+    bit; ``accuracy`` may show that fewer differences were compared.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When the request does not fit the model.
+    ConstraintError
+        When a constraint is inconsistent at the point or no invariant of the model.
+    NumericalError
+        When the coordinates are singular, the point is a singular configuration, the model returns NaN, or has
+        a kink or an event at the point; when an entry cannot be told, unless ``keep_inaccurate``.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> from fmilin.systems import cartesian_pendulum
+    >>> lin = fl.linearize(cartesian_pendulum(length=1.0, gravity=4.0))
+    >>> lin.A.shape
+    (2, 2)
+    >>> [complex(round(s.real, 9), round(s.imag, 9)) for s in lin.eigenvalues()]
+    [-2j, 2j]
+    """
+    request = Request.of("linearize", linearization, options)
+    return linearize_as(model, start_of(model) if point is None else point, request)
+
+
+def linearize_as(model: Model, point: OperatingPoint, request: Request) -> LinearModel:
+    """Return the linear model that a request describes; see :func:`linearize`."""
+    inputs, outputs = request.inputs, request.outputs
+    if request.parameters:
+        linear = linearize_as(model, point, replace(request, parameters=()))
+        return add_parameter_derivatives(model, point, linear, request)
+    model = model_at(model, point)
+    if inputs is not None:
+        model, point = with_parameters_as_inputs(model, point, inputs)
+    model = model.seen_at(point)
+    chosen = None if inputs is None else chosen_inputs(model.inputs, inputs)
+    model = model if outputs is None else model.with_interface(None, outputs)
+    linear, _ = linearize_by_method(model, point, request)
+    return linear if chosen is None else with_inputs(linear, chosen)
+
+
+@implemented_in("fmilin.trimming.sensitivity:add_parameter_derivatives")
+def add_parameter_derivatives(
+    model: Model, point: OperatingPoint, linear: LinearModel, request: Request
+) -> LinearModel:
+    """Return a linear model with its derivatives by the parameters of a request, along the branch of its point."""
+    ...
+
+
+def linearize_naively(model: Model, point: OperatingPoint) -> LinearModel | None:
+    """Return what treating all states as independent says at a point; None where that fails."""
+    try:
+        return linearize(model.with_constraints([]), point, keep_inaccurate=True)
+    except FmilinError:
+        return None
+
+
+def linearize_next(
+    model: Model, point: OperatingPoint, request: Request, previous: Selection | None
+) -> tuple[LinearModel, Selection | None]:
+    """Return the linear model at the next point of a path, and the coordinates that the point after it continues."""
+    return linearize_by_method(model.seen_at(point), point, request, previous)
+
+
+def along_motion(model: Model, point: OperatingPoint) -> tuple[list[Remark], LinearModel | None]:
+    """Say whether A stays along the motion of a point that was trimmed, and return what is linear if it does."""
+    with suppress(FmilinError):
+        request = Request()
+        at = compute(model, point, request, describe_choice(model, request, None))
+        check_constraints(at)
+        remarks = remarks_along(model, at.base, at.frame, at.motion, Remark("steady", "The motion goes on as it is."))
+        if any(remark.kind == "periodic" for remark in remarks) or not (at.motion.steady or at.motion.change):
+            return remarks, None
+        linear = at.linear
+        if at.motion.steady and at.motion.steady.selection is not at.nearby.frame.selection:
+            nearby, jacobians = change_coordinates(at.nearby, at.jacobians, at.motion.steady.selection)
+            linear = assemble(at.model, point, at.base, nearby, jacobians)
+        return remarks, replace(linear, warnings=tuple(remarks))
+    return [], None

@@ -1,0 +1,97 @@
+"""Which method linearizes a model: the general algorithm, or one of its alternatives. This is the only choice of them.
+
+| model or request | method |
+| --- | --- |
+| ``formulation=`` | the formulations of González et al.: :mod:`fmilin.formulations` |
+| a model with its own solver, or ``stepping.lifted`` | derivatives or identification: :mod:`fmilin.identification` |
+| ``at_singularity=True`` | the enlarged set of velocities: :mod:`fmilin.linearization.lagrange` |
+| a large model of sparse equations | elimination along their graph: :mod:`fmilin.linearization.lagrange` |
+| everything else | :mod:`fmilin.linearization.algorithm` |
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fmilin.diagnostics import Remark
+from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.algorithm import linearize_point
+from fmilin.linearization.request import Request
+from fmilin.linearization.suitability import require_options_of_steps
+from fmilin.manifold.selection import Selection
+from fmilin.model.capabilities import read_sparse_equations
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Stepped
+from fmilin.options import Stepping
+
+Linearized = tuple[LinearModel, Selection | None]
+"""A linear model, and the coordinates that the next point of a path continues; None where a method has none."""
+
+
+def linearize_by_method(
+    model: Model, point: OperatingPoint, request: Request, previous: Selection | None = None
+) -> Linearized:
+    """Return the linear model at a point, by the method that the request and the kind of model call for."""
+    if request.formulation is not None:
+        return _linearize_by_formulation(model, point, request), None
+    if isinstance(model, Stepped) or (request.stepping is not None and request.stepping.lifted):
+        return _linearize_by_steps(model, point, request, previous)
+    if request.at_singularity:
+        from fmilin.linearization.lagrange import linearize_at_singularity
+
+        return linearize_at_singularity(model, point, independent=request.independent or ()), None
+    if (equations := read_sparse_equations(model)) is not None:
+        from fmilin.linearization.lagrange import by_sparse_equations
+
+        linear = by_sparse_equations(model, equations, point, request)
+        if linear is not None:
+            return linear, None
+    return linearize_point(model, point, request, previous)
+
+
+def _linearize_by_formulation(model: Model, point: OperatingPoint, request: Request) -> LinearModel:
+    """Linearize Lagrange's equations by a formulation of González et al."""
+    from fmilin.formulations.procedure import linearized
+
+    formulation = request.formulation
+    assert formulation is not None  # noqa: S101 - the caller looked
+    return linearized(
+        model,
+        point,
+        formulation,
+        independent=request.independent or (),
+        at_singularity=request.at_singularity,
+        descriptor=request.descriptor,
+    )
+
+
+def _linearize_by_steps(
+    model: Model, point: OperatingPoint, request: Request, previous: Selection | None
+) -> Linearized:
+    """Linearize a model that brings its own solver: from derivatives that can be read, or from its responses."""
+    from fmilin.identification.identify import Task, linearize_stepped
+
+    require_options_of_steps(request)
+    if not isinstance(model, Stepped):
+        from fmilin.identification.sampled_model import SampledModel
+
+        model = SampledModel(model)
+    stepping = request.stepping or Stepping()
+    left_out: tuple[Remark, ...] = ()
+    if stepping.method != "direct":
+        from fmilin.identification.unrepeatable import leave_out_unrepeatable
+
+        model, point, left_out = leave_out_unrepeatable(model, point, stepping)
+    selections: list[Selection] = []
+
+    def linearize_directly(derivatives: str | None) -> LinearModel:
+        directly = request if derivatives is None else replace(request, derivatives=derivatives)
+        linear, selection = linearize_point(model, point, directly, previous)
+        selections.append(selection)
+        return linear
+
+    wanted = request.independent, request.coordinates
+    task = Task(model, point, stepping, *wanted, linearize_directly, request.keep_inaccurate)
+    linear = linearize_stepped(task)
+    selection = selections[-1] if selections else None
+    return replace(linear, warnings=(*left_out, *linear.warnings)), selection

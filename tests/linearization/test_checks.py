@@ -1,0 +1,119 @@
+"""Checks run behind the computation, in any order, and as often as ``checks=`` says."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.diagnostics import KINDS
+from fmilin.errors import ConstraintError, FmilinError
+from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.algorithm import check, compute, describe_choice
+from fmilin.linearization.checks import CHECKS
+from fmilin.linearization.request import Request
+from fmilin.models import FunctionModel
+from fmilin.signals import FloatArray
+from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
+
+G = 9.81
+
+
+def pendulum(constraint: str = "x^2 + y^2 - 1", kink: float = 0.0) -> FunctionModel:
+    """A pendulum of length 1 in Cartesian coordinates, at its lowest point, with a force along x."""
+
+    def rates(_: float, s: FloatArray, u: FloatArray) -> FloatArray:
+        x, y, vx, vy = s
+        force = u[0] + kink * abs(x)
+        tension = vx * vx + vy * vy + force * x - G * y
+        return np.array([vx, vy, force - tension * x, -G - tension * y])
+
+    states = {"x": 0.0, "y": -1.0, "vx": 0.0, "vy": 0.0}
+    return FunctionModel("pendulum", states, rates, inputs=["F"], constraints=[constraint])
+
+
+def moving_pendulum() -> fl.Model:
+    """A pendulum whose start is off its equilibrium."""
+    model = cartesian_pendulum(length=1.0, gravity=4.0)
+    return model.with_constraints(model.constraints.rows)
+
+
+MODELS: list[Callable[[], fl.Model]] = [
+    pendulum,
+    four_bar,
+    rolling_disk,
+    moving_pendulum,
+    lambda: pendulum("x*y - 1e-9*y"),
+    lambda: pendulum("x^2 + y^2 - 2"),
+    lambda: pendulum("sin(x)^2 + cos(x)^2 - 1"),
+    lambda: pendulum(kink=1.0),
+    lambda: pendulum().with_constraints([]),
+]
+
+
+def linearize_with_checks_in(order: list[int], model: fl.Model) -> LinearModel | str:
+    """Return the linear model at the start of a model, or the error, with the checks run in an order."""
+    request = Request()
+    try:
+        at = compute(model, model.start, request, describe_choice(model, request, None))
+        return check(at, [CHECKS[i] for i in order])
+    except FmilinError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize("make", MODELS)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_order_of_the_checks_makes_no_difference(make: Callable[[], fl.Model], seed: int) -> None:
+    in_order = list(range(len(CHECKS)))
+    shuffled = random.Random(seed).sample(in_order, len(in_order))
+    first, other = (linearize_with_checks_in(order, make()) for order in (in_order, shuffled))
+    if isinstance(first, str) or isinstance(other, str):
+        assert first == other
+        return
+    assert first.warnings == other.warnings
+    for name in "ABCDT":
+        np.testing.assert_array_equal(getattr(first, name), getattr(other, name))
+        np.testing.assert_array_equal(getattr(first.errors, name), getattr(other.errors, name))
+
+
+def test_a_wrong_constraint_is_an_error_unless_nothing_is_checked() -> None:
+    model = pendulum("x*y - 1e-9*y")
+    with pytest.raises(ConstraintError):
+        fl.linearize(model)
+    lin = fl.linearize(model, checks="none")
+    assert not lin.warnings
+
+
+def test_all_checks_verify_at_a_later_point_what_standard_ones_took_from_an_earlier_one() -> None:
+    model = pendulum()
+    first = fl.linearize(model)
+    point = fl.operating_point(model, {"x": 0.3})
+    standard = fl.linearize(model, point)
+    everything = fl.linearize(model, point, checks="all")
+    assert standard.method.evaluations < 0.6 * first.method.evaluations
+    assert everything.method.evaluations >= 0.9 * first.method.evaluations
+    np.testing.assert_allclose(standard.A, everything.A, rtol=1e-9, atol=1e-9)
+
+
+def test_no_checks_take_fewer_evaluations_and_return_the_same_matrices() -> None:
+    for make in (cartesian_pendulum, four_bar):
+        checked, unchecked = fl.linearize(make()), fl.linearize(make(), checks="none")
+        assert unchecked.method.evaluations < checked.method.evaluations
+        np.testing.assert_allclose(unchecked.A, checked.A, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("one", CHECKS, ids=lambda one: type(one).__name__)
+def test_each_check_describes_itself(one: object) -> None:
+    described = next(check for check in CHECKS if check is one)
+    assert described.verifies.endswith(".")
+    assert described.needs.endswith(".")
+    assert described.kinds or described.error
+    assert set(described.kinds) <= set(KINDS)
+
+
+def test_the_option_is_one_of_three_words() -> None:
+    with pytest.raises(fl.UsageError, match="checks"):
+        fl.linearize(four_bar(), checks="some")  # type: ignore[arg-type]
