@@ -27,6 +27,7 @@ class DerivativeOptions(TypedDict, total=False):
     """How derivatives are taken: options that every linearization takes."""
 
     derivatives: str | Differences
+    checks: Literal["standard", "all", "none"]
     one_sided: Literal["left", "right"] | None
 
 
@@ -209,6 +210,7 @@ WITHOUT_MEANING_IN_COMMANDS: Mapping[str, Mapping[str, str]] = {
             (
                 "coordinates",
                 "derivatives",
+                "checks",
                 "one_sided",
                 "stepping",
                 "descriptor",

@@ -35,17 +35,10 @@ def pendulum(constraint: str = "x^2 + y^2 - 1", kink: float = 0.0) -> FunctionMo
     return FunctionModel("pendulum", states, rates, inputs=["F"], constraints=[constraint])
 
 
-def moving_pendulum() -> fl.Model:
-    """A pendulum whose start is off its equilibrium."""
-    model = cartesian_pendulum(length=1.0, gravity=4.0)
-    return model.with_constraints(model.constraints.rows)
-
-
 MODELS: list[Callable[[], fl.Model]] = [
     pendulum,
     four_bar,
     rolling_disk,
-    moving_pendulum,
     lambda: pendulum("x*y - 1e-9*y"),
     lambda: pendulum("x^2 + y^2 - 2"),
     lambda: pendulum("sin(x)^2 + cos(x)^2 - 1"),
@@ -88,13 +81,14 @@ def test_a_wrong_constraint_is_an_error_unless_nothing_is_checked() -> None:
 
 
 def test_all_checks_verify_at_a_later_point_what_standard_ones_took_from_an_earlier_one() -> None:
-    model = pendulum()
+    model = cartesian_pendulum(length=1.0, gravity=4.0)
     first = fl.linearize(model)
     point = fl.operating_point(model, {"x": 0.3})
     standard = fl.linearize(model, point)
     everything = fl.linearize(model, point, checks="all")
     assert standard.method.evaluations < 0.6 * first.method.evaluations
-    assert everything.method.evaluations >= 0.9 * first.method.evaluations
+    anew = fl.linearize(cartesian_pendulum(length=1.0, gravity=4.0), point)
+    assert everything.method.evaluations == anew.method.evaluations
     np.testing.assert_allclose(standard.A, everything.A, rtol=1e-9, atol=1e-9)
 
 

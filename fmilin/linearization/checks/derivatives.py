@@ -81,7 +81,7 @@ class EntriesAreAccurate(LinearizationCheck):
     )
     needs = "Nothing; a sweep of step sizes for the message."
     runs = "at every point"
-    kinds = ("inaccurate",)
+    kinds = ("accuracy",)
     error = "NumericalError if it is more than a tenth, unless keep_inaccurate=True."
 
     def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
