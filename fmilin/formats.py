@@ -123,11 +123,15 @@ _HOLDS = get_args(Holds)
 
 def register(codec_class: CodecClass) -> CodecClass:
     """Add a format, as a decorator of its class. Raises ValueError if its suffix is taken for what it holds."""
-    codec = codec_class()
+    register_codec(codec_class())
+    return codec_class
+
+
+def register_codec(codec: AnyCodec) -> None:
+    """Add a format. Raises ValueError if its suffix is taken for what it holds."""
     if any((other.holds, other.suffix) == (codec.holds, codec.suffix) for other in _codecs):
         raise ValueError(f"A format for '{codec.suffix}' files with a {codec.holds} is registered already.")
     insort(_codecs, codec, key=_sort_key)
-    return codec_class
 
 
 def _sort_key(codec: AnyCodec) -> tuple[int, int, str]:

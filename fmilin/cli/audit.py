@@ -68,7 +68,7 @@ def _audit_source(source: str, request: CommandRequest, runner: JobRunner, again
     from fmilin.auditing.files import audit_stored_spectra
     from fmilin.auditing.procedure import audit
     from fmilin.export.files import load_result
-    from fmilin.export.periodic_file import load_any
+    from fmilin.export.periodic_record import load_any
     from fmilin.families.family import LinearFamily
     from fmilin.linearization.linearize import linearize_as
     from fmilin.trimming.report import TrimmedPoint

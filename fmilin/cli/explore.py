@@ -20,7 +20,7 @@ from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_options import linearization_options
 from fmilin.cli.request import CommandRequest, completed, open_model, refuse_points, request_of
 from fmilin.errors import ModelError, UsageError
-from fmilin.formats import is_named_as
+from fmilin.formats import is_named_as, require_codec
 from fmilin.loading.request import is_fmu, is_system
 
 if TYPE_CHECKING:
@@ -157,8 +157,6 @@ def _answer(model: Model, request: CommandRequest, choice: PageChoice) -> Linear
 
 def _by_command(request: CommandRequest, typed: Sequence[str], choice: PageChoice) -> LinearModel:
     """Return the linear model that the command prints: there foreign code is kept apart, as everywhere."""
-    from fmilin.export.document import loads_json
-
     words = _line(request, typed, choice, "")[len(PROGRAM) :]
     done = subprocess.run(  # noqa: S603 - this program, with what was typed
         [sys.executable, "-m", *PROGRAM, *words, "--json"], capture_output=True, check=False
@@ -166,7 +164,8 @@ def _by_command(request: CommandRequest, typed: Sequence[str], choice: PageChoic
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise ModelError(next((t.removeprefix("fmilin: ") for t in said if t.startswith("fmilin: ")), " ".join(said)))
-    return loads_json(done.stdout, "fmilin linearize")
+    linear: LinearModel = require_codec("-.json", "linear model").loads(done.stdout, "fmilin linearize")
+    return linear
 
 
 def _line(request: CommandRequest, typed: Sequence[str], choice: PageChoice, suffix: str) -> list[str]:

@@ -170,7 +170,7 @@ def _charted(
 def _deliver_chart(
     chart: FloquetChart, files: Sequence[Path], plot: Path | None, runner: JobRunner, *, as_json: bool
 ) -> None:
-    from fmilin.export.periodic_file import chart_document, dumps_chart
+    from fmilin.export.periodic_record import chart_document, dumps_chart
 
     runner.restore_directory()
     stable = f"{int(chart.stable.sum())} of {int(chart.ok.sum())} points stable"
@@ -212,7 +212,7 @@ def _deliver(
 
         runner.draw(plot, multiplier_figure(floquet), f"period {orbit.period:.9g} s, {floquet.verdict}")
     if as_json:
-        from fmilin.export.periodic_file import summary_of
+        from fmilin.export.periodic_record import summary_of
 
         runner.print_json(summary_of(periodic, floquet))
     elif not files and plot is None:

@@ -114,7 +114,7 @@ class JobRunner:
 
     def print_json(self, document: Mapping[str, Any]) -> None:
         """Print a document on standard output."""
-        from fmilin.export.document import text_of
+        from fmilin.export.strict_json import text_of
 
         self.results.write(text_of(document))
 

@@ -132,7 +132,8 @@ def deliver_each(
     writing: Writing | None = None,
 ) -> None:
     """Write the family over time, or a file for each time where a format holds one linear model; or JSON; or tables."""
-    from fmilin.export.family_json import pieces
+    from fmilin.export.family_record import to_arrays
+    from fmilin.export.strict_json import encode
     from fmilin.families.family_builder import family_of
 
     runner.restore_directory()
@@ -142,7 +143,7 @@ def deliver_each(
     made |= {file_at(path, t): dumps(m, path, writing) for m, t in zip(models, times, strict=True) for path in singles}
     runner.write_files(made)
     if as_json:
-        runner.results.writelines(pieces(family))
+        runner.results.writelines(encode(to_arrays(family)))
     elif not files:
         from fmilin.report.table import show_linear
 

@@ -155,7 +155,7 @@ def command(model: str, drawing: Drawing, **given: Any) -> int:
 
 def _drawn(source: str, drawing: Drawing, request: CommandRequest, runner: JobRunner) -> bytes:
     from fmilin.export.files import load_result
-    from fmilin.export.periodic_file import load_any
+    from fmilin.export.periodic_record import load_any
     from fmilin.families.family import LinearFamily
     from fmilin.report.figures import encode_picture
 

@@ -63,7 +63,7 @@ def command(model: str, page: ReportOptions, comparison: VerificationOptions, **
         raise UsageError("--horizon says how long to verify: add --against MODEL, or --verify where a model is given.")
 
     def job(runner: JobRunner) -> None:
-        from fmilin.export.periodic_file import load_any
+        from fmilin.export.periodic_record import load_any
         from fmilin.families.family import LinearFamily
         from fmilin.report.web import Report
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -76,9 +77,7 @@ def compare(request: CommandRequest, choices: FormulationChoices, runner: JobRun
                 raise  # only singular configurations have one
             sys.stderr.write(f"Without mcs: {in_options(str(error))}\n")
     if as_json:
-        from fmilin.export.document import spectra_text
-
-        runner.results.write(spectra_text(model, point, spectra))
+        runner.print_json(_describe_spectra(model, point, spectra))
         return
     runner.print_shown(show_comparison, spectra)
 
@@ -158,12 +157,38 @@ def command(
         if name_of_form == "mcs" and not how.at_singularity:
             equations.require_regular(spectrum)
         if eigenvalues.as_json:
-            from fmilin.export.document import spectrum_text
-
-            runner.results.write(spectrum_text(name, spectrum))
+            runner.print_json({"format": "fmilin-spectrum/1", "model": name, **_describe_spectrum(spectrum)})
             return
         from fmilin.report.formulations import show_nearest
 
         runner.print_shown(show_nearest, name, spectrum)
 
     return work(job, isolate=False, debug=debugging.debug)
+
+
+def _describe_spectra(model: Model, point: OperatingPoint, spectra: Sequence[Spectrum]) -> dict[str, Any]:
+    """Return the document of several spectra of a model at one point, format ``fmilin-spectra/1``."""
+    return {
+        "format": "fmilin-spectra/1",
+        "model": model.info.name,
+        "point": {
+            "time": point.time,
+            "states": dict(zip(model.states.names, point.states.tolist(), strict=True)),
+            "inputs": dict(zip(model.inputs.names, point.inputs.tolist(), strict=True)),
+        },
+        "spectra": [_describe_spectrum(spectrum) for spectrum in spectra],
+    }
+
+
+def _describe_spectrum(spectrum: Spectrum) -> dict[str, Any]:
+    """Return plain data, None in place of infinite eigenvalues."""
+    return {
+        "formulation": spectrum.formulation,
+        "method": spectrum.method,
+        "sizes": dict(spectrum.sizes),
+        "eigenvalues": [[s.real, s.imag] if abs(s) < float("inf") else None for s in spectrum.eigenvalues.tolist()],
+        "labels": list(spectrum.labels),
+        "violations": spectrum.violations.tolist(),
+        "errors": spectrum.errors.tolist(),
+        "warnings": [{"kind": remark.kind, "message": str(remark)} for remark in spectrum.remarks],
+    }

@@ -190,9 +190,10 @@ def _interrupted(store: Store, delivery: Delivery, error: BaseException) -> None
 def deliver(family: LinearFamily, delivery: Delivery, runner: JobRunner, refused: Sequence[bool]) -> None:
     """Write JSON or, without files, a table; count what failed."""
     if delivery.as_json:
-        from fmilin.export.family_json import pieces
+        from fmilin.export.family_record import to_arrays
+        from fmilin.export.strict_json import encode
 
-        runner.results.writelines(pieces(family))
+        runner.results.writelines(encode(to_arrays(family)))
     elif not delivery.output and family.ok.any():
         from fmilin.report.result_tables import show_family
 

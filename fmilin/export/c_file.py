@@ -18,9 +18,9 @@ import numpy as np
 from fmilin.codegen import c_component as c99
 from fmilin.codegen.c_component import Precision
 from fmilin.errors import UnknownNameError, UsageError
-from fmilin.export.document import require_writable
 from fmilin.export.files import save
 from fmilin.export.fmu_file import linear_model_inside
+from fmilin.export.linear_record import require_writable
 from fmilin.fmi.write.fmu import NAME, block_fmu
 from fmilin.fmi.write.linear import values_at
 from fmilin.formats import Writing, alternatives, is_named_as, require_codec

@@ -6,10 +6,9 @@ from pathlib import Path
 
 from fmilin.errors import ModelError
 from fmilin.export.archives import DAMAGED, member_of
-from fmilin.export.document import require_writable
-from fmilin.export.linear_arrays import dumps_npz, loads_npz
+from fmilin.export.linear_record import require_writable
 from fmilin.fmi.write.linear import LinearFmu, linear_fmu
-from fmilin.formats import Writing
+from fmilin.formats import Writing, require_codec
 from fmilin.linear_model.model import LinearModel
 
 INSIDE = "extra/org.fmilin/linear.npz"
@@ -26,7 +25,7 @@ def dumps(linear: LinearModel, writing: Writing) -> bytes:
 def linear_model_inside(linear: LinearModel) -> dict[str, bytes]:
     """Return the file inside an FMU that holds the linear model, by its path; none for a large one."""
     size = 2 * sum(m.nbytes for m in (linear.A, linear.B, linear.C, linear.D, linear.T))
-    return {INSIDE: dumps_npz(linear)} if size <= MOST_INSIDE else {}
+    return {INSIDE: require_codec(INSIDE, "linear model").dumps(linear, Writing())} if size <= MOST_INSIDE else {}
 
 
 def loads(content: bytes, origin: str) -> LinearModel:
@@ -42,7 +41,8 @@ def loads(content: bytes, origin: str) -> LinearModel:
     except DAMAGED as error:
         why = str(error).rstrip(".") or type(error).__name__
         raise ModelError(f"'{origin}' is no FMU that can be read: {why}. Save it again.") from None
-    return loads_npz(inside, origin)
+    linear: LinearModel = require_codec(INSIDE, "linear model").loads(inside, origin)
+    return linear
 
 
 def holds_linear_model(path: str | Path) -> bool:

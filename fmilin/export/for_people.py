@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.export.document import MATRICES, require_writable
+from fmilin.export.linear_record import MATRICES, require_writable
 from fmilin.linear_model.model import LinearModel
 from fmilin.report.numbers import rounded, shortened
 from fmilin.report.table import print_table

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, ModelError, UsageError
 from fmilin.export.archives import finite_array
-from fmilin.export.document import require_writable
+from fmilin.export.linear_record import require_writable
 from fmilin.linear_model.model import Accuracy, LinearizationMethod, LinearizationPoint, LinearModel
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signal, Signals

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fmilin.errors import UnknownNameError, UsageError
-from fmilin.export.document import POINT_PARTS, require_writable
 from fmilin.export.for_people import by_name
+from fmilin.export.linear_record import POINT_PARTS, require_writable
 from fmilin.formats import Writing
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray, Signals
 from fmilin.version import __version__
 
 if TYPE_CHECKING:
+    from fmilin.families.family import LinearFamily
     from fmilin.trimming.uncertainty import Uncertain
 
 _SIGNALS = ("states", "inputs", "outputs")
@@ -161,6 +162,16 @@ def dumps_array(models: ModelArray, writing: Writing, last: Sequence[str] = ()) 
     for model in models.models:
         require_writable(model)
     return ("\n".join(_lines(models, writing.name, last)) + "\n").encode("utf-8")
+
+
+def dumps_family(family: LinearFamily, writing: Writing) -> bytes:
+    """Return the content of a function file; points without a linear model are left out."""
+    good = list(family.good())
+    if not good:
+        raise UsageError("No point of the family has a linear model: there is nothing to write into a .m file.")
+    values = {axis: [family.grid.values(k)[axis] for k, _ in good] for axis in family.axes}
+    models = [linear for _, linear in good]
+    return dumps_array(gathered(models, values if len(good) > 1 else None), writing)
 
 
 def _lines(models: ModelArray, name: str, last: Sequence[str]) -> Iterator[str]:

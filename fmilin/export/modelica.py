@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.errors import UsageError
-from fmilin.export.document import POINT_PARTS, require_writable
 from fmilin.export.for_people import by_name
+from fmilin.export.linear_record import POINT_PARTS, require_writable
 from fmilin.formats import Writing
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray, Signal, Signals

@@ -369,7 +369,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
 
     # -- other forms -----------------------------------------------------------------------------------
 
-    @implemented_in("fmilin.export.family_arrays:to_xarray")
+    @implemented_in("fmilin.export.family_record:to_xarray")
     def to_xarray(self) -> xarray.Dataset:
         """Return everything as an ``xarray.Dataset`` with labelled axes.
 

@@ -188,7 +188,11 @@ class Layout:
         step = max(1, 2**20 // max(self.width, 1))
         for begin in range(0, len(rows), step):
             yield slice(begin, min(begin + step, len(rows)))
-            # Give back the pages of a file that were read: the memory that a large family takes does not grow.
-            base = rows.base if isinstance(rows.base, mmap.mmap) else getattr(rows, "_mmap", None)
-            if base is not None and hasattr(base, "madvise"):
-                base.madvise(mmap.MADV_DONTNEED)
+            release_pages(rows)
+
+
+def release_pages(rows: FloatArray) -> None:
+    """Give back the pages of rows that lie in a file: the memory that a large family takes does not grow."""
+    base = rows.base if isinstance(rows.base, mmap.mmap) else getattr(rows, "_mmap", None)
+    if base is not None and hasattr(base, "madvise"):
+        base.madvise(mmap.MADV_DONTNEED)

@@ -278,7 +278,7 @@ class PeriodicModel(TableRepr):
         ...
 
     @classmethod
-    @implemented_in("fmilin.export.periodic_file:load")
+    @implemented_in("fmilin.export.periodic_record:load")
     def load(cls, path: str | Path) -> PeriodicModel:
         """Return what :meth:`save` wrote to ``path``.
 

@@ -307,7 +307,7 @@ def test_no_room_for_the_file_at_the_end(run: Run, suffix: str, monkeypatch: pyt
     asked = ["sweep", PENDULUM, "--vary", "x=0.1:0.9:5", "-o", f"family.{suffix}"]
     with monkeypatch.context() as patched:
         patched.setattr(files, "_fill", full)
-        patched.setattr("fmilin.export.family_arrays._fill", full)
+        patched.setattr("fmilin.export.netcdf_file._write", full)
         done = run(*asked)
     assert done.status == 2
     assert "No space left on device" in done.err

@@ -13,11 +13,10 @@ import pytest
 
 from fmilin.errors import ModelError
 from fmilin.export import mat5
-from fmilin.export.document import dumps_json, loads_json
 from fmilin.export.files import load_descriptor
 from fmilin.export.foreign import loads_dslin
-from fmilin.export.linear_arrays import dumps_mat, dumps_npz, loads_mat, loads_npz
 from fmilin.linear_model.model import LinearModel
+from tests.file_contents import read, written
 from tests.fuzz.harmful import HARMFUL, flagged, zipped
 from tests.hand_made import pendulum
 
@@ -34,7 +33,7 @@ def at(value: complex) -> Change:
 
 
 def changed_npz(change: Change, name: str = "A") -> bytes:
-    with np.load(io.BytesIO(dumps_npz(pendulum()))) as archive:
+    with np.load(io.BytesIO(written(pendulum(), ".npz"))) as archive:
         arrays: dict[str, Any] = {key: archive[key] for key in archive.files}
     arrays[name] = change(arrays[name])
     buffer = io.BytesIO()
@@ -43,32 +42,34 @@ def changed_npz(change: Change, name: str = "A") -> bytes:
 
 
 def changed_mat(change: Change, name: str = "A") -> bytes:
-    variables = mat5.read(dumps_mat(pendulum()))
+    variables = mat5.read(written(pendulum(), ".mat"))
     return mat5.write(variables | {name: change(variables[name])})
 
 
 def changed_json(change: Change, name: str = "A") -> bytes:
-    document = json.loads(dumps_json(pendulum()))
+    document = json.loads(written(pendulum(), ".json"))
     document[name] = change(np.array(document[name])).tolist()
     return json.dumps(document).encode()
 
 
 @pytest.mark.parametrize("name", ["A", "T"])
-@pytest.mark.parametrize(("made", "loads"), [(changed_npz, loads_npz), (changed_mat, loads_mat)])
-def test_a_complex_matrix_is_refused_and_a_real_one_in_complex_numbers_is_not(made: Any, loads: Any, name: str) -> None:
+@pytest.mark.parametrize(("made", "suffix"), [(changed_npz, ".npz"), (changed_mat, ".mat")])
+def test_a_complex_matrix_is_refused_and_a_real_one_in_complex_numbers_is_not(
+    made: Any, suffix: str, name: str
+) -> None:
     with pytest.raises(ModelError, match=rf"{name} is complex.*imaginary part would be lost"):
-        loads(made(at(1 + 2j), name), "file")
-    again = loads(made(lambda A: A.astype(complex), name), "file")
+        read(made(at(1 + 2j), name), suffix)
+    again = read(made(lambda A: A.astype(complex), name), suffix)
     np.testing.assert_array_equal(getattr(again, name), getattr(pendulum(), name))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("name", ["A", "B", "C", "D", "T"])
 @pytest.mark.parametrize(
-    ("made", "loads"),
-    [(changed_npz, loads_npz), (changed_mat, loads_mat), (changed_json, loads_json)],
+    ("made", "suffix"),
+    [(changed_npz, ".npz"), (changed_mat, ".mat"), (changed_json, ".json")],
 )
-def test_what_is_no_number_is_refused_by_place(made: Any, loads: Any, name: str, value: float) -> None:
+def test_what_is_no_number_is_refused_by_place(made: Any, suffix: str, name: str, value: float) -> None:
     def with_one(matrix: np.ndarray) -> np.ndarray:
         matrix = matrix.copy()
         matrix[-1, 0] = value
@@ -76,16 +77,16 @@ def test_what_is_no_number_is_refused_by_place(made: Any, loads: Any, name: str,
 
     rows = getattr(pendulum(), name).shape[0]
     with pytest.raises(ModelError, match=rf"{name} has NaN, infinite or missing entries, the first at \({rows}, 1\)"):
-        loads(made(with_one, name), "file")
+        read(made(with_one, name), suffix)
 
 
 def test_a_missing_entry_of_json_is_refused_and_an_unknown_error_is_not() -> None:
-    document = json.loads(dumps_json(pendulum()))
+    document = json.loads(written(pendulum(), ".json"))
     document["errors"]["A"][0][0] = None
-    assert np.isnan(loads_json(json.dumps(document).encode(), "file").errors.A[0, 0])
+    assert np.isnan(read(json.dumps(document).encode(), ".json").errors.A[0, 0])
     document["A"][0][0] = None
     with pytest.raises(ModelError, match="A has NaN, infinite or missing entries"):
-        loads_json(json.dumps(document).encode(), "file")
+        read(json.dumps(document).encode(), ".json")
 
 
 @pytest.mark.parametrize(("value", "why"), [(np.nan, "NaN"), (1j, "complex")])

@@ -36,27 +36,14 @@ from tests.hand_made import differences, pendulum
 
 DOCS = Path(__file__).parents[2] / "docs"
 NEW_FILE = """
-from fmilin.formats import Codec, register
+from fmilin.export.codecs.json_text import Json
+from fmilin.export.container import Content, register_container
 
 
-@register
-class Toy(Codec["LinearModel"]):
-    holds = "linear model"
+@register_container
+class Toy(Json):
     suffix = ".toy"
-    audience = "children"
-    content = "strict JSON under another name"
-    is_complete = True
-    is_readable = True
-
-    def dumps(self, result, writing):
-        from fmilin.export.document import dumps_json
-
-        return dumps_json(result)
-
-    def loads(self, content, origin):
-        from fmilin.export.document import loads_json
-
-        return loads_json(content, origin)
+    contents = (Content("linear model", 1000, "children", "strict JSON under another name"),)
 """
 
 

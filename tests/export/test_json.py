@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from fmilin.errors import ModelError
-from fmilin.export.document import dumps_json as dumps
-from fmilin.export.document import loads_json as loads
 from fmilin.linear_model.model import Accuracy, LinearModel
+from tests.file_contents import read, written
 from tests.hand_made import LONG, pendulum, sized
 
 
@@ -26,7 +25,7 @@ def strict(content: bytes) -> dict[str, Any]:
 
 
 def test_fields_of_the_contract() -> None:
-    document = strict(dumps(pendulum()))
+    document = strict(written(pendulum(), ".json"))
     assert document["format"] == "fmilin-linear/1"
     assert document["A"] == [[0.0, 1.0], [-9.81, 0.0]]
     assert document["B"] == [[0.0], [1 / 3]]
@@ -62,58 +61,58 @@ def test_fields_of_the_contract() -> None:
 
 
 def test_eigenvalues_are_sorted_by_real_then_imaginary_part() -> None:
-    values = strict(dumps(sized(7, 0, 0, 0)))["eigenvalues"]
+    values = strict(written(sized(7, 0, 0, 0), ".json"))["eigenvalues"]
     assert values == sorted(values)
     assert np.isclose(np.sum(values, axis=0)[0], np.trace(sized(7, 0, 0, 0).A))
 
 
 def test_what_is_not_finite_becomes_null() -> None:
     infinite = replace(pendulum(), accuracy=Accuracy(np.nan, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, np.inf))
-    accuracy = strict(dumps(infinite))["accuracy"]
+    accuracy = strict(written(infinite, ".json"))["accuracy"]
     assert accuracy["A"] is None
     assert accuracy["conditioning"] is None
 
 
 def test_the_file_is_ascii_with_one_line_per_field() -> None:
-    text = dumps(pendulum()).decode("ascii")
+    text = written(pendulum(), ".json").decode("ascii")
     assert text.splitlines()[1].startswith('"A": [[0.0, 1.0], [-9.81, 0.0]],')
     assert len(text.splitlines()) == len(json.loads(text)) + 2
 
 
 @pytest.mark.parametrize("field", ["A", "states", "point", "accuracy", "signals", "warnings", "model", "method"])
 def test_a_missing_field_is_named(field: str) -> None:
-    document = json.loads(dumps(pendulum()))
+    document = json.loads(written(pendulum(), ".json"))
     del document[field]
     with pytest.raises(ModelError, match=f"field '{field}' is missing"):
-        loads(json.dumps(document).encode(), "plant.json")
+        read(json.dumps(document).encode(), ".json", "plant.json")
 
 
 def test_a_matrix_of_the_wrong_size_is_named() -> None:
-    document = json.loads(dumps(pendulum()))
+    document = json.loads(written(pendulum(), ".json"))
     document["B"] = [[1.0, 2.0], [3.0, 4.0]]
     with pytest.raises(ModelError, match=r"B has the shape \(2, 2\), but the names say \(2, 1\)"):
-        loads(json.dumps(document).encode(), "plant.json")
+        read(json.dumps(document).encode(), ".json", "plant.json")
 
 
 @pytest.mark.parametrize("value", ["text", {"a": 1}, [1.0, 2.0], [[1.0], [2.0, 3.0]], 3, None])
 def test_a_field_of_the_wrong_kind_is_a_model_error(value: object) -> None:
     for field in ("A", "point", "states", "signals", "warnings", "accuracy"):
-        document = json.loads(dumps(pendulum()))
+        document = json.loads(written(pendulum(), ".json"))
         document[field] = value
         with pytest.raises(ModelError, match=r"plant\.json"):
-            loads(json.dumps(document).encode(), "plant.json")
+            read(json.dumps(document).encode(), ".json", "plant.json")
 
 
 @pytest.mark.parametrize("value", [-1.0, None, "1e999"])
 def test_a_sample_time_that_does_not_exist_is_refused(value: object) -> None:
-    document = json.loads(dumps(pendulum()))
+    document = json.loads(written(pendulum(), ".json"))
     document["sample_time"] = float(value) if isinstance(value, str) else value
     with pytest.raises(ModelError, match="the sample time is"):
-        loads(json.dumps(document).encode(), "plant.json")
+        read(json.dumps(document).encode(), ".json", "plant.json")
 
 
 def test_a_later_format_is_refused_by_name(tmp_path: Path) -> None:
-    document = json.loads(dumps(pendulum())) | {"format": "fmilin-linear/2"}
+    document = json.loads(written(pendulum(), ".json")) | {"format": "fmilin-linear/2"}
     path = tmp_path / "plant.json"
     path.write_text(json.dumps(document))
     with pytest.raises(ModelError, match="'fmilin-linear/2' instead of 'fmilin-linear/1'"):

@@ -22,7 +22,7 @@ def no_eigenvalues(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("eig", "eigvals", "eigh", "eigvalsh"):
         monkeypatch.setattr(f"numpy.linalg.{name}", fail)
         monkeypatch.setattr(f"scipy.linalg.{name}", fail)
-    for module in ("fmilin.export.document", "fmilin.numerics.eigenvalue_errors"):
+    for module in ("fmilin.export.linear_record", "fmilin.numerics.eigenvalue_errors"):
         monkeypatch.setattr(f"{module}.estimate_eigenvalues", fail)
     monkeypatch.setattr(fl.LinearModel, "eigenvalues", fail)
 

@@ -15,10 +15,10 @@ import xarray
 import fmilin as fl
 from fmilin.cli.main import main
 from fmilin.errors import ModelError
-from fmilin.export.family_arrays import dumps_npz
 from fmilin.systems import cartesian_pendulum
 from tests.export.octave import needs_octave, run
 from tests.families.plants import oscillator
+from tests.file_contents import written
 
 FORMATS = ["nc", "mat", "npz", "json"]
 MAKERS: dict[str, Callable[[], fl.LinearFamily]] = {
@@ -104,7 +104,7 @@ def test_another_version_is_refused(suffix: str, tmp_path: Path) -> None:
         content = content.replace("fmilin-family/1".encode(code), "fmilin-family/7".encode(code))
     path.write_bytes(content)
     if suffix == "npz":  # it has check sums
-        arrays = dict(np.load(io.BytesIO(dumps_npz(MAKERS["a line"]()))))
+        arrays = dict(np.load(io.BytesIO(written(MAKERS["a line"](), ".npz"))))
         arrays["fmilin"] = np.array(str(arrays["fmilin"]).replace("family/1", "family/7"))
         np.savez(path, **arrays)
     with pytest.raises(fl.ModelError, match="fmilin-family/7"):
@@ -113,7 +113,7 @@ def test_another_version_is_refused(suffix: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("wrong", "why"), [(1j, "A is complex"), (np.nan, "A has NaN")])
 def test_a_matrix_that_is_none_is_refused(wrong: complex, why: str, tmp_path: Path) -> None:
-    arrays = dict(np.load(io.BytesIO(dumps_npz(MAKERS["a line"]()))))
+    arrays = dict(np.load(io.BytesIO(written(MAKERS["a line"](), ".npz"))))
     arrays["A"] = arrays["A"] + wrong
     np.savez(tmp_path / "family.npz", **arrays)
     with pytest.raises(fl.ModelError, match=why):
@@ -124,10 +124,11 @@ def test_a_matrix_that_is_none_is_refused(wrong: complex, why: str, tmp_path: Pa
 def test_a_header_that_asks_for_anything_is_refused(header: str, tmp_path: Path) -> None:
     path = tmp_path / "family.npz"
     text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {header}, }}\n".encode()
-    with zipfile.ZipFile(io.BytesIO(dumps_npz(MAKERS["a line"]()))) as read, zipfile.ZipFile(path, "w") as written:
-        for name in read.namelist():
-            damaged = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
-            written.writestr(name, damaged if name == "A.npy" else read.read(name))
+    content = written(MAKERS["a line"](), ".npz")
+    with zipfile.ZipFile(io.BytesIO(content)) as good, zipfile.ZipFile(path, "w") as damaged:
+        for name in good.namelist():
+            array = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+            damaged.writestr(name, array if name == "A.npy" else good.read(name))
     with pytest.raises(fl.ModelError, match=str(path)):
         fl.LinearFamily.load(path)
     assert main(["convert", str(path), "-o", str(tmp_path / "plant.json")]) == ModelError.exit_status
@@ -158,9 +159,9 @@ def test_suffixes() -> None:
 
 
 def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from fmilin.export import family_arrays
+    from fmilin.export import netcdf_file
 
-    monkeypatch.setattr(family_arrays, "find_spec", lambda name: None)
+    monkeypatch.setattr(netcdf_file, "find_spec", lambda name: None)
     family = MAKERS["a line"]()
     with pytest.raises(fl.UsageError, match=r"pip install 'fmilin\[families\]'"):
         family.save(tmp_path / "family.nc")

@@ -6,10 +6,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from fmilin.export.document import dumps_json
 from fmilin.export.foreign import dumps_dslin
-from fmilin.export.linear_arrays import dumps_mat, dumps_npz
 from tests.composition.ssp_files import SSD, component, connection, connector, system
+from tests.file_contents import written
 from tests.fmus.make import description_of, pack
 from tests.fuzz.harmful import HARMFUL, zipped
 from tests.hand_made import pendulum
@@ -98,9 +97,9 @@ def archives() -> list[bytes]:
 
 
 def linear_models() -> list[bytes]:
-    made = [dumps_npz, dumps_json, dumps_mat, dumps_dslin]
-    files = [bytes([kind]) + dumps(pendulum()) for kind, dumps in enumerate(made)]
-    inside = zipped({"extra/org.fmilin/linear.npz": dumps_npz(pendulum())})
+    contents = [*(written(pendulum(), suffix) for suffix in (".npz", ".json", ".mat")), dumps_dslin(pendulum())]
+    files = [bytes([kind]) + content for kind, content in enumerate(contents)]
+    inside = zipped({"extra/org.fmilin/linear.npz": written(pendulum(), ".npz")})
     return [*files, b"\x04" + inside, *(bytes([kind]) + content for content in HARMFUL.values() for kind in (0, 4))]
 
 

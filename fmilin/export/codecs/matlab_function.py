@@ -39,9 +39,9 @@ class FamilyFunction(Codec["LinearFamily"]):
     choices = ("name",)
 
     def dumps(self, result: LinearFamily, writing: Writing) -> bytes:
-        from fmilin.export.family_arrays import dumps_m
+        from fmilin.export.m_file import dumps_family
 
-        return dumps_m(result, writing)
+        return dumps_family(result, writing)
 
 
 @register

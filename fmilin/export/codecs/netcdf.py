@@ -3,82 +3,55 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fmilin.formats import Codec, Writing, register, unreadable_file
+from fmilin.export.container import Container, Content, find_conversions, register_container
+from fmilin.formats import Writing, unreadable_file
 
 if TYPE_CHECKING:
-    from fmilin.families.family import LinearFamily
-    from fmilin.periodic.model import PeriodicModel
+    from fmilin.export.record import Record, Stored
 
 
-@register
-class FamilyNetcdf(Codec["LinearFamily"]):
-    holds = "family"
+@register_container
+class Netcdf(Container):
     suffix = ".nc"
-    audience = "xarray"
-    content = "netCDF 4 with labelled axes; needs `pip install 'fmilin[families]'`"
-    position = 10
-    is_complete = True
-    is_readable = True
+    contents = (
+        Content("family", 10, "xarray", "netCDF 4 with labelled axes; needs `pip install 'fmilin[families]'`"),
+        Content("periodic model", 10, "xarray", "matrices over the phase, multipliers, exponents: `fmilin floquet -o`"),
+    )
 
-    def dumps(self, result: LinearFamily, writing: Writing) -> bytes:
-        from fmilin.export.family_arrays import dumps_nc
+    def encode(self, record: Record) -> bytes:
+        from fmilin.export.netcdf_file import encode
 
-        return dumps_nc(result)
+        return encode(record)
 
-    def loads(self, content: bytes, origin: str) -> LinearFamily:
+    def decode(self, content: bytes) -> Stored:
         from io import BytesIO
 
-        from fmilin.export.family_arrays import read_nc
+        from fmilin.export.netcdf_file import decode
 
-        return read_nc(BytesIO(content), origin)
+        return decode(BytesIO(content))
 
-    def write(self, result: LinearFamily, path: Path, writing: Writing) -> None:
+    def write(self, result: Any, path: Path, writing: Writing) -> None:
         """Write the points one run after the other: a family may be larger than the memory."""
-        from fmilin.export.family_arrays import write_nc
+        from fmilin.export.netcdf_file import write
 
-        write_nc(result, path)
+        write(find_conversions(self.holds)[0](result), path)
 
-    def read(self, path: Path) -> LinearFamily:
+    def read(self, path: Path) -> Any:
         """Read from the path: HDF5 reads parts of a file."""
-        from fmilin.export.family_arrays import read_nc
+        from fmilin.export.netcdf_file import decode
 
         try:
             path.open("rb").close()
         except (OSError, ValueError) as error:
             raise unreadable_file(path, self.holds, error) from None
-        return read_nc(path, str(path))
+        with self.decoding(str(path)):
+            stored = decode(path)
+        return find_conversions(self.holds)[1](stored, str(path))
 
     def require_installed(self) -> None:
         """Raise UsageError if h5netcdf or h5py is missing."""
-        from fmilin.export.family_arrays import require_installed
-
-        require_installed()
-
-
-@register
-class PeriodicModelNetcdf(Codec["PeriodicModel"]):
-    holds = "periodic model"
-    suffix = ".nc"
-    audience = "xarray"
-    content = "matrices over the phase, multipliers, exponents: `fmilin floquet -o`"
-    position = 10
-    is_complete = True
-    is_readable = True
-
-    def dumps(self, result: PeriodicModel, writing: Writing) -> bytes:
-        from fmilin.export.periodic_file import dumps_nc
-
-        return dumps_nc(result)
-
-    def loads(self, content: bytes, origin: str) -> PeriodicModel:
-        from fmilin.export.periodic_file import loads_nc
-
-        return loads_nc(content, origin)
-
-    def require_installed(self) -> None:
-        """Raise UsageError if h5netcdf or h5py is missing."""
-        from fmilin.export.family_arrays import require_installed
+        from fmilin.export.netcdf_file import require_installed
 
         require_installed()

@@ -1,0 +1,280 @@
+"""A family of linear models as names with arrays, numbers and texts: the format ``fmilin-family/1``.
+
+What the points share stands once, in the words of a linear model; what differs and is a number is an array with the
+grid in front; ``choices`` are coordinates and method of the points whose ``chosen`` names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fmilin.export.linear_record import MATRICES, read_derivatives, write_derivative
+from fmilin.export.mat_file import move_pages_behind
+from fmilin.export.netcdf_file import to_dataset
+from fmilin.export.record import (
+    Labelled,
+    Record,
+    Stored,
+    read_remarks,
+    read_signals,
+    require_format,
+    restoring,
+    write_details,
+    write_remarks,
+)
+from fmilin.families.family import LinearFamily, PointCoordinates
+from fmilin.families.grid import Grid
+from fmilin.families.rows import Layout, Template, release_pages
+from fmilin.model.interface import ModelInfo
+from fmilin.signals import FloatArray
+from fmilin.version import __version__
+
+if TYPE_CHECKING:
+    import xarray
+
+FORMAT = "fmilin-family/1"
+GROUPS = ("full_states", "inputs", "outputs")
+AXES: dict[str, tuple[str, ...]] = {
+    # A dimension stands once: of A, whose rows and columns are the states, the second is ``state_``.
+    **{name: (rows[:-1], columns[:-1] + "_" * (rows == columns)) for name, (rows, columns) in MATRICES.items()},
+    "f0": ("state",),
+    "y0": ("state",),
+    "x0": ("full_state",),
+    "u0": ("input",),
+    "out0": ("output",),
+    "time": (),
+    "parameters": ("parameter",),
+    "accuracy": ("estimate",),
+    "visits": ("visit",),
+}
+"""The axes of each quantity behind the grid."""
+
+LABELS = {
+    "estimate": ("A", "B", "C", "D", "T", "f0", "constraint_residual", "conditioning"),
+    "visit": ("evaluations", "products"),
+}
+OTHER_NAMES = frozenset({"mode", "part", "character", "ok", "chosen", "reason", "eigenvalues", "fmilin"})
+PER_POINT = ("remarks", "reasons", "distinct_remarks", "ok", "chosen", "eigenvalues")
+
+
+def to_arrays(family: LinearFamily) -> Record:
+    """Return everything in a family, and its eigenvalues."""
+    grid = _dimensions(family)
+    pages = len(grid)
+    arrays = {
+        name: Labelled(family.array(name), grid + AXES[name.removeprefix("error_")], pages)
+        for name in family.layout.shapes
+    }
+    arrays["ok"] = Labelled(family.ok, grid, pages)
+    arrays["chosen"] = Labelled(family.chosen, ("point",))
+    arrays["eigenvalues"] = Labelled(family.eigenvalues, (*grid, "mode"), pages)
+    return Record(
+        FORMAT,
+        arrays,
+        _facts(family),
+        top_level=(*MATRICES, "f0", "ok"),
+        is_packed=True,
+        additions={
+            ".npz": partial(_list_numbered_axes, family),
+            ".mat": partial(_list_matlab_names, family),
+            ".nc": partial(_list_coordinates, family),
+        },
+        points=map(partial(_point, family), range(len(family))),
+        per_point=PER_POINT,
+        release=partial(release_pages, family.rows),
+    )
+
+
+def _facts(family: LinearFamily) -> dict[str, Any]:
+    template = family.template
+    groups = {group: getattr(template, group) for group in GROUPS}
+    signals = (*family.states, *(signal for group in groups.values() for signal in group))
+    distinct = list(dict.fromkeys(remark for remarks in family.remarks.values() for remark in remarks))
+    number = {remark: i for i, remark in enumerate(distinct)}
+    facts = {
+        "format": FORMAT,
+        "fmilin_version": __version__,
+        "axes": {name: values.tolist() for name, values in family.axes.items()},
+        "zipped": family.grid.zipped,
+        "shape": list(family.shape),
+        "dimensions": list(family.grid.dimensions),
+        "states": list(family.states.names),
+        **{group: list(each.names) for group, each in groups.items()},
+        "parameters": list(template.parameters),
+        "units": {signal.name: signal.unit for signal in signals},
+        "sample_time": template.sample_time,
+        "order": template.order,
+        "model": asdict(template.model),
+        "signals": {group: write_details(each) for group, each in groups.items()},
+        "choices": [
+            {"states": list(c.states.names), "signals": write_details(c.states), "method": list(c.method)}
+            for c in family.choices
+        ],
+        "distinct_remarks": write_remarks(distinct),
+        "remarks": {str(k): [number[r] for r in remarks] for k, remarks in family.remarks.items()},
+        "reasons": {str(k): str(family.reasons.flat[k]) for k in np.flatnonzero(~family.ok.ravel()).tolist()},
+    }
+    if family.point_derivatives:
+        facts["derivatives"] = {
+            str(number): {name: write_derivative(derivative) for name, derivative in derivatives.items()}
+            for number, derivatives in family.point_derivatives.items()
+        }
+    return facts
+
+
+def _point(family: LinearFamily, number: int) -> dict[str, Any]:
+    """Return what is known of one point beside the numbers in its row."""
+    point = {
+        "index": list(family.grid.index(number)),
+        "values": family.grid.values(number),
+        "ok": bool(family.ok.flat[number]),
+        "reason": str(family.reasons.flat[number]),
+    }
+    if not point["ok"]:
+        return point
+    return {
+        **point,
+        "eigenvalues": family.eigenvalues.reshape(-1, family.template.order)[number],
+        "states": list(family.choices[family.chosen[number]].states.names),
+        "choice": int(family.chosen[number]),
+        "equilibrium": family.linear_model(number).is_equilibrium,  # None: not tested
+        "warnings": write_remarks(family.remarks.get(number, ())),
+    }
+
+
+def _list_numbered_axes(family: LinearFamily) -> dict[str, Any]:
+    names = np.array(list(family.axes), dtype=np.str_)
+    return {"axes": names, **{f"axis_{i}": values for i, values in enumerate(family.axes.values())}}
+
+
+def _list_matlab_names(family: LinearFamily) -> dict[str, Any]:
+    """Return what the LPV System block and scripts of MATLAB expect, with the grid behind; vectors are columns."""
+
+    def column(values: FloatArray) -> FloatArray:
+        return np.asarray(move_pages_behind(Labelled(values, (), len(family.shape))))
+
+    dx = family.f0 + (family.y0 if family.sample_time > 0 else 0.0)
+    offsets = {"x": family.y0, "u": family.u0, "y": family.array("out0"), "dx": dx}
+    spectra = np.moveaxis(family.eigenvalues, -1, 0)
+    return {
+        "offsets": {name: column(values) for name, values in offsets.items()},
+        "eigenvalues": spectra.reshape(-1, 1) if spectra.ndim == 1 else spectra,
+        "grid": {"names": list(family.axes), "values": [v.reshape(-1, 1) for v in family.axes.values()]},
+        **{group: list(getattr(family, group).names) for group in ("states", *GROUPS)},
+        "Ts": float(family.sample_time),
+    }
+
+
+def _dimensions(family: LinearFamily) -> tuple[str, ...]:
+    return tuple(_choose_name(family, name) for name in family.grid.dimensions)
+
+
+def _choose_name(family: LinearFamily, name: str) -> str:
+    """Return a name that a group of HDF5 can have, and that is none of the names of a family's arrays and axes."""
+    arrays = {each for each in family.layout.shapes if (each,) != family.grid.dimensions}
+    axes = {axis for each in AXES.values() for axis in each}
+    plain = name.replace("/", "_")
+    return f"axis_{plain}" if plain in arrays | axes | OTHER_NAMES else plain
+
+
+def _list_coordinates(family: LinearFamily) -> dict[str, Labelled]:
+    """Return the labels of the axes, and the values of what varies; along time its values replace the array."""
+    template = family.template
+    labels = {
+        "state": family.states.names,
+        "state_": family.states.names,
+        "full_state": template.full_states.names,
+        "input": template.inputs.names,
+        "output": template.outputs.names,
+        "parameter": template.parameters,
+        **LABELS,
+    }
+    coordinates = {
+        name: Labelled(np.array(values, dtype=np.str_), (name,)) for name, values in labels.items() if values
+    }
+    dimensions = _dimensions(family)
+    coordinates["chosen"] = Labelled(family.chosen.reshape(family.shape), dimensions)
+    only = dimensions[0] if family.grid.zipped else ""
+    for name, values in family.axes.items():
+        chosen = _choose_name(family, name)
+        coordinates[chosen] = Labelled(values, (only or chosen,))
+    return coordinates
+
+
+def to_xarray(family: LinearFamily) -> xarray.Dataset:
+    """Return everything as a data set with labelled axes."""
+    data = to_dataset(to_arrays(family))
+    return data.assign(reason=(_dimensions(family), family.reasons.astype(np.str_))).reset_coords("chosen")
+
+
+def from_arrays(stored: Stored, origin: str) -> LinearFamily:
+    """Return the family that :func:`to_arrays` described; ``origin`` names the file in messages."""
+    require_format(stored, origin, FORMAT, "family of linear models")
+    with restoring(origin):
+        return _family(stored)
+
+
+def _family(stored: Stored) -> LinearFamily:
+    facts = stored.facts
+    full_states, inputs, outputs = (read_signals(facts[group], facts["signals"][group]) for group in GROUPS)
+    template = Template(
+        int(facts["order"]),
+        full_states,
+        inputs,
+        outputs,
+        tuple(map(str, facts["parameters"])),
+        ModelInfo(**{f.name: str(facts["model"][f.name]) for f in fields(ModelInfo)}),
+        float(facts["sample_time"]),
+    )
+    axes = {str(name): np.array(values, dtype=np.float64) for name, values in facts["axes"].items()}
+    grid = Grid(axes, bool(facts["zipped"]))
+    layout = Layout(template)
+    rows = np.empty((grid.size, layout.width))
+    for name, columns in layout.slices.items():
+        shape = grid.shape + layout.shapes[name]
+        rows[:, columns] = stored.read_array(name, shape, pages=len(grid.shape)).reshape(grid.size, -1)
+    outcomes = dict(_list_outcomes(stored, grid))
+    ok = np.asarray(outcomes["ok"], dtype=bool).reshape(grid.shape)
+    for name in "ABCD":
+        if not np.isfinite(rows[ok.ravel()][:, layout.slices[name]]).all():
+            raise ValueError(f"{name} has NaN or infinite entries at a point that is good")
+    reasons = np.full(grid.size, "", dtype=object)
+    for k, reason in outcomes["reasons"].items():
+        reasons[int(k)] = str(reason)
+    sizes = {"states": template.order, **{group: len(getattr(template, group)) for group in GROUPS}}
+    return LinearFamily(
+        grid,
+        template,
+        rows,
+        ok,
+        reasons.reshape(grid.shape),
+        tuple(PointCoordinates(read_signals(c["states"], c["signals"]), tuple(c["method"])) for c in facts["choices"]),
+        np.asarray(outcomes["chosen"], dtype=np.intp).reshape(grid.size),
+        outcomes["remarks"],
+        point_derivatives={
+            int(number): read_derivatives(parts, sizes) for number, parts in facts.get("derivatives", {}).items()
+        },
+    )
+
+
+def _list_outcomes(stored: Stored, grid: Grid) -> Iterator[tuple[str, Any]]:
+    """Yield which points have a linear model, which choice is theirs, why others failed, and remarks."""
+    facts = stored.facts
+    if "points" in facts:
+        points: list[Mapping[str, Any]] = facts["points"]
+        yield "ok", [bool(point["ok"]) for point in points]
+        yield "chosen", [int(point["choice"]) if point["ok"] else -1 for point in points]
+        yield "reasons", {k: point["reason"] for k, point in enumerate(points) if not point["ok"]}
+        remarks = {k: read_remarks(point["warnings"]) for k, point in enumerate(points) if point["ok"]}
+        yield "remarks", {k: each for k, each in remarks.items() if each}
+        return
+    yield "ok", stored.read_array("ok", grid.shape, pages=len(grid.shape)) > 0
+    yield "chosen", np.ravel(stored.arrays["chosen"])
+    yield "reasons", facts["reasons"]
+    distinct = read_remarks(facts["distinct_remarks"])
+    yield "remarks", {int(k): tuple(distinct[i] for i in numbers) for k, numbers in facts["remarks"].items()}

@@ -1,0 +1,91 @@
+"""Records as MAT-files, so that MATLAB and Octave can look up each value.
+
+The variables are those parts of a record that its ``top_level`` names; the rest is a struct ``fmilin``. Vectors are
+columns, lists of texts are cell arrays, and None is NaN. Values by name are a struct with ``names`` and ``values``, for
+few names are legal ones of fields. Axes that run over points are the last ones, as in MATLAB's arrays of models; arrays
+in ``fmilin.rows`` have a column for each point.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.export import mat5
+from fmilin.export.record import ByName, Labelled, Objects, Record, Stored, facts_text
+
+
+def encode(record: Record) -> bytes:
+    """Return the content of a file."""
+    variables: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
+    rows: dict[str, Any] = {}
+    additions = record.added_for(".mat")
+    for name, array in record.arrays.items():
+        if name in additions:
+            continue
+        if name in record.top_level:
+            variables[name] = move_pages_behind(array)
+        elif array.pages:
+            points = array.values.shape[: array.pages]
+            rows[name] = array.values.reshape(int(np.prod(points)), -1).T
+        else:
+            rest[name] = _value(array.values)
+    for name, value in record.facts.items():
+        if name in record.top_level:
+            variables[name] = _value(value)
+        elif not record.is_packed:
+            rest[name] = _value(value)
+    if record.is_packed:
+        rest |= {"format": record.format, "texts": facts_text(record.facts)}
+    if rows:
+        rest["rows"] = rows
+    return mat5.write({**variables, **additions, **({"fmilin": rest} if rest else {})})
+
+
+def move_pages_behind(array: Labelled) -> NDArray[Any]:
+    """Return an array as MATLAB has it: at least two axes, and those that run over points behind them."""
+    values, axes = array.values, array.axes
+    if axes and axes[-1] == "part":
+        values, axes = values[..., 0] + 1j * values[..., 1], axes[:-1]
+    tail = values.ndim - array.pages
+    if tail == 1:
+        values = values[..., None]
+        tail = 2
+    if not array.pages:
+        return np.atleast_2d(values)
+    moved = np.moveaxis(values, range(-tail, 0), range(tail)) if tail else values
+    return moved.reshape(-1, 1) if moved.ndim == 1 else moved
+
+
+def _value(value: Any) -> Any:
+    """Return a fact as MATLAB can look it up."""
+    if isinstance(value, ByName):
+        if any(isinstance(item, dict) for item in value.values()):
+            return facts_text(value)  # structs under names that are not names of fields
+        items = list(value.values())
+        are_texts = any(isinstance(item, str) for item in items)
+        return {"names": list(value), "values": items if are_texts else np.array(items, dtype=float).reshape(-1, 1)}
+    if isinstance(value, dict):
+        return {key: _value(item) for key, item in value.items()}
+    if isinstance(value, Objects):
+        return {f"{member}s": [item[member] for item in value] for member in value.members}
+    if isinstance(value, list):
+        return [_value(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return value.reshape(-1, 1) if value.ndim == 1 else value
+    return value if isinstance(value, str) else float("nan" if value is None else value)
+
+
+def decode(content: bytes) -> Stored:
+    """Return what :func:`encode` wrote, also after MATLAB or Octave saved it again."""
+    variables = mat5.read(content)
+    rest = variables.pop("fmilin", {})
+    if "texts" not in rest:
+        facts = {**rest, **variables}
+        return Stored(facts, facts)
+    rows = {name: np.transpose(columns) for name, columns in rest.get("rows", {}).items()}
+    return Stored({**rest, **rows, **variables}, json.loads(rest["texts"]), behind=frozenset(variables))

@@ -1,0 +1,52 @@
+"""Records as archives of NumPy, without pickles.
+
+Arrays stand under their names, those of a group under names like ``error_A`` for ``A`` in ``errors``. All facts are
+JSON text in ``fmilin``; texts, numbers and lists of texts are arrays as well.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from fmilin.export.archives import archive_of, arrays_of
+from fmilin.export.record import ByName, Record, Stored, facts_text
+
+
+def encode(record: Record) -> bytes:
+    """Return the content of a file."""
+    arrays: dict[str, Any] = {name: array.values for name, array in record.arrays.items()}
+    facts: dict[str, Any] = {}
+    for name, value in record.facts.items():
+        facts[name] = value
+        if isinstance(value, dict) and not isinstance(value, ByName):
+            group = {key: array for key, array in value.items() if isinstance(array, np.ndarray)}
+            arrays |= {f"{name.removesuffix('s')}_{key}": array for key, array in group.items()}
+            facts[name] = {key: inner for key, inner in value.items() if key not in group}
+        elif name not in arrays and _is_array_of_texts(value):
+            arrays[name] = np.array(value, dtype=np.str_)
+        elif name not in arrays and isinstance(value, (int, float)) and not isinstance(value, bool):
+            arrays[name] = np.array(value)
+    arrays |= record.added_for(".npz")
+    arrays["fmilin"] = np.array(facts_text(facts))
+    return archive_of(arrays)
+
+
+def _is_array_of_texts(value: Any) -> bool:
+    return isinstance(value, str) or (type(value) is list and all(isinstance(item, str) for item in value))
+
+
+def decode(content: bytes) -> Stored:
+    """Return what :func:`encode` wrote."""
+    arrays = arrays_of(content)
+    facts: dict[str, Any] = json.loads(str(arrays["fmilin"])) if "fmilin" in arrays else {}
+    for name, array in arrays.items():
+        group, _, key = name.partition("_")
+        owner = next((facts[each] for each in (group, f"{group}s") if isinstance(facts.get(each), dict)), None)
+        if key and owner is not None:
+            owner[key] = array
+        elif name not in facts and array.dtype.kind == "U":
+            facts[name] = array.tolist()
+    return Stored(arrays, facts)

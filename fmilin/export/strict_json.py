@@ -1,0 +1,100 @@
+"""Records, and other plain data, as strict JSON.
+
+JSON is ASCII; numbers have the shortest text that reads back as the same double, and NaN and infinity are ``null``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.export.record import Record, Stored
+from fmilin.signals import FloatArray
+
+MOSTLY_ZERO = 0.2  # part of the entries of a matrix that are not zero, up to which its zeros are not formatted singly
+
+
+def encode(record: Record) -> Iterator[str]:
+    """Yield the document; with points one after the other, so that a family need not be in memory twice."""
+    if record.points is None:
+        arrays = {name: array.values for name, array in record.arrays.items()}
+        yield text_of({**arrays, **record.facts, **record.added_for(".json")})
+        return
+    shared = {name: value for name, value in record.facts.items() if name not in record.per_point}
+    yield "{\n" + "".join(f"{json.dumps(name)}: {_value_text(value)},\n" for name, value in shared.items())
+    yield '"points": [\n'
+    separator = ""
+    for number, point in enumerate(record.points):
+        numbers = _numbers_at(record, number) if point["ok"] else {}
+        yield separator + json.dumps(plain({**point, **numbers}), allow_nan=False)
+        separator = ",\n"
+    yield "\n]\n}\n"
+
+
+def _numbers_at(record: Record, number: int) -> dict[str, Any]:
+    """Return what arrays have of one point."""
+    numbers = {}
+    for name, array in record.arrays.items():
+        if array.pages and name not in record.per_point:
+            value = array.values[np.unravel_index(number, array.values.shape[: array.pages])]
+            numbers[name] = np.array(value) if array.values.ndim > array.pages else value.item()
+    return numbers
+
+
+def decode(content: bytes) -> Stored:
+    """Return what :func:`encode` wrote."""
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"it is no JSON document, {error}") from None
+    if not isinstance(document, dict):
+        raise TypeError("the document is no object")
+    return Stored(document, document)
+
+
+def text_of(document: Mapping[str, Any]) -> str:
+    """Return a document as strict JSON in ASCII, one line per field."""
+    fields = ",\n".join(f"{json.dumps(k)}: {_value_text(v)}" for k, v in document.items())
+    return f"{{\n{fields}\n}}\n"
+
+
+def _value_text(value: Any) -> str:
+    """Return the JSON of one value, what ``json.dumps`` writes of :func:`plain`.
+
+    The descriptor system of a Modelica model has millions of entries, nearly all of them zero: these are written
+    without being converted one by one.
+    """
+    if isinstance(value, dict) and any(isinstance(item, np.ndarray) for item in value.values()):
+        return "{" + ", ".join(f"{json.dumps(str(k))}: {_value_text(item)}" for k, item in value.items()) + "}"
+    if isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype == np.float64 and np.isfinite(value).all():
+        is_written = (value != 0.0) | np.signbit(value)
+        if np.count_nonzero(is_written) <= MOSTLY_ZERO * value.size:
+            return "[" + ", ".join(map(_row_text, value, is_written)) + "]"
+    return json.dumps(plain(value), allow_nan=False)
+
+
+def _row_text(row: FloatArray, is_written: NDArray[np.bool_]) -> str:
+    texts = ["0.0"] * len(row)
+    for j in np.flatnonzero(is_written).tolist():
+        texts[j] = repr(float(row[j]))
+    return "[" + ", ".join(texts) + "]"
+
+
+def plain(value: Any) -> Any:
+    """Return arrays as lists, complex numbers as [re, im], what is not finite as None."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        if np.iscomplexobj(value):
+            return plain(np.stack((value.real, value.imag), axis=-1))
+        return value.tolist() if np.isfinite(value).all() else plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
