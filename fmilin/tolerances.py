@@ -6,6 +6,10 @@ These orders must hold: ``REACHED < ON_MANIFOLD < CONSISTENT`` and ``BALANCED_EX
 
 from typing import Final
 
+EPS: Final = 2.0**-52
+"""The distance from 1 to the next double: twice the largest relative error of one rounding. Estimates of rounding are
+multiples of it, so they would be wrong by what it is wrong."""
+
 # -- the point -------------------------------------------------------------------------------------------------------
 
 ON_MANIFOLD: Final = 1e-8

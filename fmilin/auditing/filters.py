@@ -9,13 +9,12 @@ import numpy as np
 
 from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, compare_covariances, compare_entries
 from fmilin.signals import FloatArray
-from fmilin.tolerances import AUDITED_COVARIANCE
+from fmilin.tolerances import AUDITED_COVARIANCE, EPS
 
 if TYPE_CHECKING:
     from fmilin.design.kalman import KalmanFilter
     from fmilin.linear_model.model import LinearModel
 
-EPS = float(np.finfo(np.float64).eps)
 UNCHECKED = (
     "linear: audit it by itself",
     "sampled.T, sampled.T_u, sampled.point, sampled.errors and sampled.accuracy: those of the continuous model",

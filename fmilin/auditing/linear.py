@@ -15,9 +15,8 @@ from fmilin.design.margins import margins
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model
 from fmilin.signals import FloatArray, Signals
-from fmilin.tolerances import AUDITED_REST, AUDITED_TRANSFER
+from fmilin.tolerances import AUDITED_REST, AUDITED_TRANSFER, EPS
 
-EPS = float(np.finfo(np.float64).eps)
 ROUNDING_FACTOR = 100.0  # times eps |A|
 MOST_STATES = 400  # of eigenvalues and transfer matrices
 

@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.signals import FloatArray
-from fmilin.tolerances import ROUNDED_COEFFICIENT
+from fmilin.tolerances import EPS, ROUNDED_COEFFICIENT
 
 SX = Any  # casadi.SX: casadi ships no types
 Function = Any  # casadi.Function
 
-EPS = float(np.finfo(np.float64).eps)
 MOST_INSTRUCTIONS = 300_000  # of a function whose bounds are computed: about half a second
 
 

@@ -18,12 +18,11 @@ from fmilin.errors import FmilinError, NumericalError
 from fmilin.fmi.read.elements import shortened
 from fmilin.model.interface import Model
 from fmilin.signals import FloatArray
-from fmilin.tolerances import DETERMINED, LOOP_CLOSED, LOOP_SINGULAR
+from fmilin.tolerances import DETERMINED, EPS, LOOP_CLOSED, LOOP_SINGULAR
 
 MOST_ITERATIONS = 60
 SLOW = 0.05  # A step that leaves more than this part of the gap asks for new slopes
 SHORTEST = 2.0**-12
-_EPS = float(np.finfo(float).eps)
 Function = Callable[[FloatArray], FloatArray]
 
 
@@ -44,7 +43,7 @@ class LoopSolver:
         for _ in range(MOST_ITERATIONS):
             if not np.isfinite(gap).all():
                 break
-            if (np.abs(gap) <= 4 * _EPS * (np.abs(v) + np.abs(returned))).all():
+            if (np.abs(gap) <= 4 * EPS * (np.abs(v) + np.abs(returned))).all():
                 return v
             assert self._J is not None  # noqa: S101 - set above
             step = _solved(self._J, gap)

@@ -17,9 +17,8 @@ from scipy.linalg import eig, expm, matrix_balance
 
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray, Signals
-from fmilin.tolerances import HIDDEN
+from fmilin.tolerances import EPS, HIDDEN
 
-EPS = float(np.finfo(np.float64).eps)
 ROUNDED = 10 * EPS  # error of an entry, relative to the largest of its row in balanced coordinates
 MEASURED = 1e-13  # relative errors above this are those of differences, which balancing must not reduce
 NEAR_LIMIT = 100.0  # times its estimated error, how far inside the limit an eigenvalue may be computed

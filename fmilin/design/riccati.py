@@ -25,11 +25,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from fmilin.design.hidden_modes import EPS, balancing_scales
+from fmilin.design.hidden_modes import balancing_scales
 from fmilin.errors import NumericalError
 from fmilin.reduction.modal import blocks_of
 from fmilin.signals import FloatArray
-from fmilin.tolerances import FILTER_AGREES, FILTER_DOUBT
+from fmilin.tolerances import EPS, FILTER_AGREES, FILTER_DOUBT
 
 DOUBLINGS = 64
 AT_REST = 1e-15  # relative change of the solution in twice the time by which the doubling has converged

@@ -24,7 +24,7 @@ from fmilin.model.visits import one_at_a_time
 from fmilin.options import Linearization
 from fmilin.options.functions import TangentOptions, takes_linearization
 from fmilin.signals import FloatArray
-from fmilin.tolerances import EQUILIBRIUM, REFUSED
+from fmilin.tolerances import EPS, EQUILIBRIUM, REFUSED
 
 NULL = 1e-7  # singular values, of the largest, that are zero; more where A has larger errors
 WIDEST = 1e-2  # the same at most: beyond that nothing can be said
@@ -119,7 +119,7 @@ def _restricted(
     if k:
         T[dependent] = -np.linalg.solve(gradients.T[:, dependent], gradients.T[:, rows])
     T_error = np.zeros_like(T)
-    T_error[dependent] = (gap * condition + np.finfo(float).eps) * np.abs(T[dependent]).max(initial=0.0)
+    T_error[dependent] = (gap * condition + EPS) * np.abs(T[dependent]).max(initial=0.0)
     E = full.errors
     A_error = E.A[rows] @ np.abs(T) + np.abs(full.A[rows]) @ T_error
     C_error = E.C @ np.abs(T) + np.abs(full.C) @ T_error

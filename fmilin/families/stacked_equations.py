@@ -14,13 +14,13 @@ from fmilin.manifold.many_points import FollowedFromStart
 from fmilin.manifold.stack import PointBatch
 from fmilin.model.interface import Model, TangentBatch
 from fmilin.signals import FloatArray
+from fmilin.tolerances import EPS
 from fmilin.trimming.request import TrimRequest
 
 FIRST_BLOCK = 4
 LARGEST_BLOCK = 256
 GROWTH = 4  # of a block, as long as all its points are good
 ROUNDS = 10  # steps of Newton's iteration; one more is taken when it has arrived, which squares what is left
-EPS = float(np.finfo(np.float64).eps)
 ARRIVED = 1e-9  # the step that would follow the last one, scaled
 SETTLED = 1e-11  # residuals at the end, scaled, over the largest entry of the scaled equations
 PROJECTED = 1e-12  # distance from the manifold at the end, in sizes of the states

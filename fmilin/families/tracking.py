@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from fmilin.families.rows import Layout
 from fmilin.signals import FloatArray
+from fmilin.tolerances import EPS
 
 Complex = NDArray[np.complex128]
 
@@ -76,9 +77,9 @@ def _eigen(A: FloatArray, T: FloatArray) -> tuple[Complex, Complex, FloatArray]:
     w, v = np.linalg.eig(A)
     # the condition of an eigenvalue is the length of its row in the inverse of v; v may be singular
     U, sigma, Vh = np.linalg.svd(v)
-    inverse = Vh.conj().mT @ (U.conj().mT / np.maximum(sigma, np.finfo(np.float64).eps)[..., None])
+    inverse = Vh.conj().mT @ (U.conj().mT / np.maximum(sigma, EPS)[..., None])
     sizes = np.linalg.norm(A, axis=(1, 2))[:, None]
-    errors = ROUNDING_OF_VECTORS * np.finfo(np.float64).eps * sizes * np.linalg.norm(inverse, axis=2)
+    errors = ROUNDING_OF_VECTORS * EPS * sizes * np.linalg.norm(inverse, axis=2)
     full = T @ v
     lengths = np.linalg.norm(full, axis=1, keepdims=True)
     return w.astype(np.complex128), full / np.where(lengths > 0, lengths, 1.0), errors

@@ -45,8 +45,9 @@ from fmilin.formulations.formulation import (
     tangent_mass,
     violations,
 )
-from fmilin.formulations.pencil import EPS, Eigenpairs, Pencil, eigenpairs, labelled, solution
+from fmilin.formulations.pencil import Eigenpairs, Pencil, eigenpairs, labelled, solution
 from fmilin.signals import FloatArray
+from fmilin.tolerances import EPS
 
 
 def solve_minimal(form: ConstrainedForm, basis: Basis) -> tuple[Spectrum, ReducedSystem]:

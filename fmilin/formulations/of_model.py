@@ -18,7 +18,7 @@ from fmilin.manifold.projection import not_on_manifold, require_on_manifold
 from fmilin.model.capabilities import HasSparseForm, SecondOrderForm, read_second_order_form
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray, Signals
-from fmilin.tolerances import CONSISTENT, EQUILIBRIUM, RANK
+from fmilin.tolerances import CONSISTENT, EPS, EQUILIBRIUM, RANK
 
 TAKE = "Take one from fmilin.operating_point or fmilin.trim."
 
@@ -127,9 +127,6 @@ def require_consistent(model: Model, point: OperatingPoint, form: SecondOrderFor
     pairs = dict(zip(form.positions.tolist(), form.velocities.tolist(), strict=True))
     invariants = Invariants(model, point.inputs, pairs, model.states.scales(point.states))
     require_on_manifold(invariants, point.time, point.states, nearer=CONSISTENT, advice=TAKE)
-
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,8 +19,7 @@ from fmilin.errors import NumericalError
 from fmilin.formulations.form import Basis, ConstrainedForm, MotionTerms
 from fmilin.formulations.formulation import ComplexArray, ReducedSystem, Spectrum, seen_vectors, violations
 from fmilin.signals import FloatArray
-
-EPS = float(np.finfo(np.float64).eps)
+from fmilin.tolerances import EPS
 
 PARALLEL = 1e8  # condition number of eigenvectors above which deflating subspaces are taken from a reordered QZ instead
 

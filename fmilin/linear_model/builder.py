@@ -20,8 +20,7 @@ from fmilin.linear_model.model import (
 )
 from fmilin.model.interface import Model, ModelInfo, OperatingPoint
 from fmilin.signals import FloatArray, Signals
-
-EPS = float(np.finfo(np.float64).eps)
+from fmilin.tolerances import EPS
 
 
 class Named(NamedTuple):

@@ -26,8 +26,8 @@ from fmilin.linear_model.modes import (
 )
 from fmilin.numerics.eigenvalue_errors import compute_eigenvalue_errors
 from fmilin.signals import FloatArray
+from fmilin.tolerances import EPS
 
-EPS = float(np.finfo(np.float64).eps)
 SLACK = 10.0  # by how much more than its estimated uncertainty an eigenvalue may be off
 UNANSWERED = 1e-9  # A sum that is smaller than this part of its terms is zero: that coordinate does not answer
 

@@ -25,6 +25,7 @@ from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBat
 from fmilin.model.visits import CountedModel
 from fmilin.numerics.differences.differences import Differences
 from fmilin.signals import FloatArray
+from fmilin.tolerances import EPS
 
 # With y = R (x - x0) and x = Psi(y) (Spencer sections 2.2 and 4.1), at any consistent point:
 #     A = R f_x DPsi,  B = R f_u,  C = c_x DPsi,  D = c_u,  T = DPsi,  f0 = R f(t0, x0, u0)
@@ -85,8 +86,6 @@ def state_accuracy(at: LinearizedPoint, diagnostics: Sequence[Remark]) -> Linear
     method = replace(at.linear.method, evaluations=at.model.evaluations, products=at.model.directions)
     return replace(at.stated, method=method, warnings=tuple(diagnostics))
 
-
-EPS = float(np.finfo(np.float64).eps)
 
 Mask = NDArray[np.bool_]
 Parts = Mapping[str, FloatArray]

@@ -32,14 +32,13 @@ from fmilin.model.equations import SparseEquations
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import RememberingModel
 from fmilin.signals import FloatArray, Signals
-from fmilin.tolerances import COMPARED, DOUBTFUL, KINK, ON_MANIFOLD, RANK
+from fmilin.tolerances import COMPARED, DOUBTFUL, EPS, KINK, ON_MANIFOLD, RANK
 
 STEP = 1e-5  # of the difference that slopes are compared with, in sizes of the states
 LARGEST_DESCRIPTOR = 1_000  # states up to which a descriptor system, of full matrices, is carried along
 REFINEMENTS = 2
 CORRECTIONS = 2.0  # errors of an entry, in units of what the last step of iterative refinement changes
 ROUNDINGS = 4.0  # errors that entries have at least, in units of EPS
-EPS = float(np.finfo(np.float64).eps)
 
 
 def by_sparse_equations(
@@ -227,7 +226,7 @@ def _linear(model: Model, point: OperatingPoint, form: SecondOrderForm, K: Float
     dl, dl_u = G_t @ (form.force_states @ T - form.M @ dv), G_t @ (form.force_inputs - form.M @ dv_u)
     C = form.output_states @ T + form.output_unknowns @ np.vstack((dv, dl))
     D = form.output_inputs + form.output_unknowns @ np.vstack((dv_u, dl_u))
-    eps = float(np.finfo(float).eps * np.linalg.cond(K.T @ form.M @ K) * 16)
+    eps = float(EPS * np.linalg.cond(K.T @ form.M @ K) * 16)
     y0 = np.array([point.states[model.states.positions[s.name]] for s in signals])
     condition = float(np.linalg.cond(K))
     coordinates = IndependentCoordinates(signals, model.states, y0, T, eps * np.abs(T), "enlarged", condition)

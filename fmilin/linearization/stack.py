@@ -31,9 +31,8 @@ from fmilin.manifold.zeros import find_structural_zeros
 from fmilin.model.capabilities import HasContacts, read_discrete_states, read_event_indicators, read_sparse_equations
 from fmilin.model.interface import ExactSlopes, Model, OperatingPoint, TangentBatch
 from fmilin.signals import FloatArray
-from fmilin.tolerances import INACCURATE
+from fmilin.tolerances import EPS, INACCURATE
 
-EPS = float(np.finfo(np.float64).eps)
 AGREES = 1e-9  # matrices at the point before against the procedure's, over their largest entries
 OF_EVERY_POINT = frozenset({"model", "off-equilibrium", "steady", "periodic", "coordinates-switched"})
 """Remarks at the point before that a stack says itself where they are true, or that are no matter of the next point."""

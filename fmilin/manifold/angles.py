@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fmilin.signals import FloatArray, Signals
+from fmilin.tolerances import EPS
 
 TURNS_OF_UNITS = {"rad": (2 * np.pi,), "deg": (360.0,), "°": (360.0,), "rev": (1.0,)}
 DEGREES = 360.0
@@ -90,7 +91,7 @@ def _list_possible_turns(unit: str, value: float) -> tuple[float, ...]:
 
 def _moves_beyond_turns(change: float) -> bool:
     """Whether a change is more than whole revolutions and rounding: a switch jumps and stays."""
-    return abs(change - round(change)) > 4 * float(np.finfo(np.float64).eps)
+    return abs(change - round(change)) > 4 * EPS
 
 
 def _is_near_turns(change: float, turn: float, tolerance: float) -> bool:

@@ -20,6 +20,7 @@ from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import singular_values
 from fmilin.numerics.factors import lu_solved
 from fmilin.signals import FloatArray
+from fmilin.tolerances import EPS
 
 Solver = Callable[[FloatArray, FloatArray], FloatArray]
 """(r, h) -> d with D rho d = r and H d = h; r (P,) or (P, k), h (M,) or (M, k)."""
@@ -163,7 +164,6 @@ def _solve(factors: Factors, right: FloatArray) -> FloatArray:
     return np.zeros_like(right) if factors[0].size == 0 or right.size == 0 else lu_solved(*factors, right)
 
 
-EPSILON = float(np.finfo(np.float64).eps)
 ITERATIONS = 30
 SQUARED = 1e-9  # A step of Newton's method, in sizes of the states, whose square is rounding
 SLOW = 0.25  # contraction rate above which the matrix of the iteration is renewed
@@ -239,7 +239,7 @@ class LocalParametrization:
         if not self.rows and self.coordinates.is_linear:
             return start
         x, solver, rho, previous = start.copy(), self._solver, 0.0, np.inf
-        limit = 4 * EPSILON * max(1.0, float((np.abs(x) / self.scales).max(initial=0.0)))
+        limit = 4 * EPS * max(1.0, float((np.abs(x) / self.scales).max(initial=0.0)))
         none = np.zeros(len(y))
         for iteration in range(ITERATIONS):
             # Whether the model gives residuals and their gradient in one visit: Newton's own steps are fewer then.
@@ -275,7 +275,7 @@ class LocalParametrization:
         """To first order, d(DPsi) = -(D rho; H)^-1 (0; dH DPsi)."""
         T, y_scales = np.abs(self.derivative), self.y_scales
         rows = np.maximum((T * y_scales).max(axis=1, initial=0.0), self.scales)  # rounding follows the largest term
-        error: FloatArray = EPSILON * self.condition_number * rows[:, None] / y_scales
+        error: FloatArray = EPS * self.condition_number * rows[:, None] / y_scales
         if not self.gradient.is_exact:
             measured = self.gradient.error[self.rows]
             p, m = len(self.y0), len(self.rows)

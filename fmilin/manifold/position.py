@@ -15,9 +15,8 @@ from scipy.linalg.lapack import dgesdd
 from fmilin.diagnostics import Remark
 from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.signals import FloatArray
-from fmilin.tolerances import DETERMINED, POSITION_KNOWN, REACHED
+from fmilin.tolerances import DETERMINED, EPS, POSITION_KNOWN, REACHED
 
-EPS = float(np.finfo(np.float64).eps)
 ROUNDED_VALUES = 16 * EPS  # of the terms of a residual
 ROUNDED_SLOPES = 64 * EPS  # singular values of an exact gradient, beside the largest
 SOLVED_FOR = 1e-12

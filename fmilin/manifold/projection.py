@@ -13,7 +13,7 @@ from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.position import SOLVED_FOR, smallest_usable, solve_weak_directions
 from fmilin.manifold.rank import decide_rank, independent_rows
 from fmilin.signals import FloatArray
-from fmilin.tolerances import ON_MANIFOLD, RANK, REACHED
+from fmilin.tolerances import EPS, ON_MANIFOLD, RANK, REACHED
 
 ITERATIONS = 100
 NEARLY_CONVERGED = 1e-7  # A step of Newton's method, in sizes of the states, whose square is rounding
@@ -105,7 +105,7 @@ def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArra
         if moved is None:
             break
         x, h = moved
-        limit = 8 * np.finfo(float).eps * max(1.0, float(np.max(np.abs(x) / invariants.scales)))
+        limit = 8 * EPS * max(1.0, float(np.max(np.abs(x) / invariants.scales)))
         if size <= limit or (size >= 0.5 * previous and size <= 1e3 * limit):
             break
         converges = gradient.is_exact and size <= NEARLY_CONVERGED and size <= 1e-3 * previous

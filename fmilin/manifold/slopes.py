@@ -23,9 +23,7 @@ from fmilin.model.capabilities import HasDerivativeErrors
 from fmilin.model.interface import ExactSlopes
 from fmilin.numerics.differences.differences import Differences, Slopes
 from fmilin.signals import FloatArray
-from fmilin.tolerances import AGREEMENT, INACCURATE, KINK, PRECISE, ROUNDING
-
-EPS = float(np.finfo(np.float64).eps)
+from fmilin.tolerances import AGREEMENT, EPS, INACCURATE, KINK, PRECISE, ROUNDING
 
 
 def by_procedure(nearby: Neighbourhood) -> Slopes | None:
@@ -246,7 +244,7 @@ def _verified(nearby: Neighbourhood, exact: Slopes, facts: VerifiedFacts) -> tup
     """Compare a procedure's slopes with a difference along one direction, and in every column where that differs."""
     procedure = nearby.model.exact_slopes(nearby.point.time, nearby.point.states, nearby.point.inputs)
     smooth = procedure is not None and procedure.smooth
-    precision = np.full(len(exact.J), np.finfo(float).eps / SMALL_STEP)
+    precision = np.full(len(exact.J), EPS / SMALL_STEP)
     floor = 10 / SMALL_STEP * np.max(rounding(nearby, exact.J) * nearby.scales, axis=1, initial=0.0)
     if _compared_once(nearby, exact, precision, floor) is not None:
         facts.procedure = smooth
@@ -302,7 +300,7 @@ def _precision(nearby: Neighbourhood, exact: Slopes, quick: Slopes) -> FloatArra
     error = np.max(quick.error * nearby.scales, axis=1, initial=0.0)
     sizes = np.max(np.abs(exact.J) * nearby.scales, axis=1, initial=0.0) + np.abs(nearby.base)
     precision: FloatArray = np.where(sizes > 0, error / np.where(sizes > 0, sizes, 1.0), 0.0)
-    rounding = np.finfo(float).eps / SMALL_STEP  # also of exact rows
+    rounding = EPS / SMALL_STEP  # also of exact rows
     return np.maximum(precision, rounding) if (precision <= PRECISE).all() else None
 
 

@@ -17,9 +17,8 @@ from fmilin.manifold.point_by_point import evaluations
 from fmilin.manifold.verification import drift
 from fmilin.model.interface import Model, TangentBatch
 from fmilin.signals import FloatArray
-from fmilin.tolerances import INVARIANT, ON_MANIFOLD, RANK
+from fmilin.tolerances import EPS, INVARIANT, ON_MANIFOLD, RANK
 
-EPS = float(np.finfo(np.float64).eps)
 NOTHING = 1e-12  # rows of the gradient below this part of the largest are rounding of terms that cancel
 NEWTON = 12
 """Steps of Newton's iteration back to the manifold. The gradient is kept, corrected by what each step tells of it, as

@@ -36,7 +36,7 @@ from fmilin.models.declaration import (
 )
 from fmilin.models.symbolic import SymbolicModel
 from fmilin.support.kinds import containers_checked, require_containers
-from fmilin.tolerances import RANK, ROUNDED_COEFFICIENT
+from fmilin.tolerances import EPS, RANK, ROUNDED_COEFFICIENT
 
 if TYPE_CHECKING:
     from sympy import Matrix
@@ -190,7 +190,6 @@ def _with_rate(
     return named_constraint(constraint, g, None if rate.free_symbols & driven or vanishes(rate) else rate)
 
 
-EPS = float(np.finfo(np.float64).eps)
 Written = Any  # text, sympy.Expr or a number
 
 

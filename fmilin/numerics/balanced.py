@@ -6,9 +6,9 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.signals import FloatArray
-from fmilin.tolerances import BALANCED_EXACTLY, CLEAR_GAP, DETERMINED, EQUILIBRIUM, RANK, ROUNDING
+from fmilin.tolerances import BALANCED_EXACTLY, CLEAR_GAP, DETERMINED, EPS, EQUILIBRIUM, RANK, ROUNDING
 
-TERMS_ROUNDED = 64 * float(np.finfo(np.float64).eps)
+TERMS_ROUNDED = 64 * EPS
 """Rounding of a sum of terms, relative to the sum of their absolute values."""
 
 ROUNDS = 4  # how often rows and columns are divided by their lengths in turn (Ruiz)

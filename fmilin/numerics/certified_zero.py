@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fmilin.numerics.balanced import TERMS_ROUNDED, balanced
 from fmilin.numerics.differences.sweep import POINTS, noise_from_table
 from fmilin.signals import FloatArray
-from fmilin.tolerances import DETERMINED, RANK, RANK_MEASURED
+from fmilin.tolerances import DETERMINED, EPS, RANK, RANK_MEASURED
 
 STEPS = 60  # of Newton's method behind a residual that passes for zero
 SETTLED = 1e-12  # of a step, in sizes of the unknowns: no more is asked for
@@ -30,7 +30,6 @@ NEARBY = 1e-2  # how far away the usual sizes of slopes are looked for, in sizes
 NOTHING = 1e-26  # a residual that is none, where it leaves that level at once
 NARROW = 1e-20  # an interval for a root, in sizes of the unknowns
 CORRECTIONS = 8  # of a point along a direction, as long as each takes a tenth of the residual
-EPS = float(np.finfo(np.float64).eps)
 LINEAR_OVER, LINEAR_WITHIN = 10.0, 0.25  # times where a residual leaves its noise; part by which it may bend there
 LEAST_ROUNDING = 4 * EPS  # of the terms of a residual, where its noise was measured
 

@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.signals import FloatArray
+from fmilin.tolerances import EPS
 
 Complex = NDArray[np.complex128]
 Pattern = NDArray[np.bool_]
 
-EPS = float(np.finfo(np.float64).eps)
 # Backward error of LAPACK's geev, in units of EPS times the Frobenius norm of the balanced matrix. Against mpmath, for
 # 33 random, graded and defective matrices of order 2 to 8 no eigenvalue was off by more than the error that follows.
 BACKWARD_ERROR = 2.0

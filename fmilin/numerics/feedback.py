@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.signals import FloatArray
+from fmilin.tolerances import EPS
 
 Matrix = NDArray[Any]  # real or complex
 
-EPS = float(np.finfo(np.float64).eps)
 ROUNDING_FACTOR = 10.0  # times eps |A| (Frobenius): the backward error that an eigenvalue solver is granted
 NEAR_BOUNDARY = 1e-3  # relative to |A|: eigenvalues that are tested for rounding; the nearest three always are
 

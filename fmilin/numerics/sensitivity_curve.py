@@ -24,8 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.numerics.feedback import EPS, Matrix, StateSpace
+from fmilin.numerics.feedback import Matrix, StateSpace
 from fmilin.signals import FloatArray
+from fmilin.tolerances import EPS
 
 ComplexArray = NDArray[np.complex128]
 

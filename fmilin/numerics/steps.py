@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.signals import FloatArray
+from fmilin.tolerances import EPS
 
 Rates = Callable[[float, FloatArray], FloatArray]
 
@@ -76,7 +77,7 @@ def _turn(indicators: Indicators, before: Domains, a: float, b: float) -> float:
 
 
 def _bisected(indicators: Indicators, before: Domains, a: float, b: float) -> Crossing:
-    finest = float(np.finfo(np.float64).eps) * max(4 * max(abs(a), abs(b)), b - a)
+    finest = EPS * max(4 * max(abs(a), abs(b)), b - a)
     while b - a > finest:
         middle = a + (b - a) / 2
         if middle in (a, b):

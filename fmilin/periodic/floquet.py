@@ -18,8 +18,8 @@ from fmilin.periodic.verdict import FloquetVerdict, doubt_neutrality, judge_mult
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
+from fmilin.tolerances import EPS
 
-EPS = float(np.finfo(np.float64).eps)
 INTEGRATED = 4.0  # times the convergence of the transition matrix: what its integration may be off
 SPREAD = 0.3  # of the largest change in its row, or column: what any entry of the monodromy matrix may be off
 FAST = 1e8  # modes that decay by more than this in a period are carried backwards

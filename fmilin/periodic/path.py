@@ -23,7 +23,7 @@ from fmilin.families.family import LinearFamily
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.linearize import linearize_next
 from fmilin.linearization.request import Request
-from fmilin.linearization.stack import AGREES, EPS
+from fmilin.linearization.stack import AGREES
 from fmilin.manifold.coordinates import LinearCoordinates
 from fmilin.manifold.frame import manifold_at
 from fmilin.manifold.invariants import Invariants
@@ -36,6 +36,7 @@ from fmilin.model.stepping import Stepped
 from fmilin.periodic.orbit import PeriodicOrbit, simulated
 from fmilin.signals import FloatArray, Signals
 from fmilin.simulation.run import RunRequest, snapshots
+from fmilin.tolerances import EPS
 
 GOOD = 30.0  # condition number up to which states are kept as coordinates along the whole motion
 LOOKED_AT = 24  # points of a motion at which coordinates are compared

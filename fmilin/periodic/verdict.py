@@ -15,8 +15,8 @@ import numpy as np
 from fmilin.linear_model.stability import Stability, judge_stability
 from fmilin.periodic.fourier import ComplexArray
 from fmilin.signals import FloatArray
+from fmilin.tolerances import EPS
 
-EPS = float(np.finfo(np.float64).eps)
 VISIBLE = 1e3  # times rounding: smaller multipliers are not in the matrix
 BEYOND_DOUBT = 1e3  # a multiplier from which a motion is unstable, whatever the matrix leaves of the others
 

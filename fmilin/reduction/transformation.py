@@ -17,9 +17,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
 from fmilin.signals import FloatArray, Signal, Signals
-from fmilin.tolerances import EQUILIBRIUM
-
-_EPS = float(np.finfo(float).eps)
+from fmilin.tolerances import EPS, EQUILIBRIUM
 
 
 def transformed(
@@ -37,7 +35,7 @@ def transformed(
     V_, W_ = np.abs(V), np.abs(W)
 
     def carried(error: FloatArray, matrix: FloatArray, left: FloatArray | None, right: FloatArray | None) -> FloatArray:
-        total = error + 4 * _EPS * np.abs(matrix)  # what was estimated, and the rounding of the products
+        total = error + 4 * EPS * np.abs(matrix)  # what was estimated, and the rounding of the products
         total = total if left is None else left @ total
         return total if right is None else total @ right
 
@@ -159,8 +157,7 @@ def discretize(linear: LinearModel, sample_time: float, hold: Hold = "zoh") -> L
             f"The model cannot be sampled every {sample_time:g} s by {hold}: a motion grows beyond all numbers within "
             "one sample, or 2/h is an eigenvalue. Take a shorter sample time."
         )
-    eps = float(np.finfo(float).eps)
-    errors = {name: np.abs(moved[name] - m) + 4 * eps * np.abs(m) for name, m in sampled.items()}
+    errors = {name: np.abs(moved[name] - m) + 4 * EPS * np.abs(m) for name, m in sampled.items()}
     same = hold == "zoh"
     named = [s if same else replace(s, name=f"{s.name} ({hold})", aliases=()) for s in linear.states]
     result = replace(

@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from fmilin.tolerances import EPS
+
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
     from fmilin.linear_model.model import LinearModel
     from fmilin.linear_model.modes import EigenvalueCluster
     from fmilin.signals import Signals
 
-EPS = 2.0**-52
 SIGNIFICANT = 8  # digits shown of an eigenvalue
 LONGEST_NAME = 60
 MOST_DECIMALS = 300  # powers of ten that a double holds

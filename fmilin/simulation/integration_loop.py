@@ -18,7 +18,6 @@ from fmilin.simulation.method import Method, moved, next_step
 from fmilin.simulation.stabilization import CorrectedState, IntegratedCoordinates, Plant
 from fmilin.simulation.trajectory import EventRecord
 
-_EPS = float(np.finfo(np.float64).eps)
 CROWD = 100  # so many events in a row without progress in time, and the integration gives up
 
 

@@ -15,11 +15,10 @@ from fmilin.manifold.rank import ROW_ROUNDING
 from fmilin.manifold.verification import require_invariants
 from fmilin.signals import FloatArray
 from fmilin.simulation.stabilization import Plant
-from fmilin.tolerances import INVARIANT, INVARIANT_MEASURED, ON_MANIFOLD, RANK
+from fmilin.tolerances import EPS, INVARIANT, INVARIANT_MEASURED, ON_MANIFOLD, RANK
 
 ITERATIONS = 30
 ROUNDS = 4
-_EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +34,7 @@ class Projector:
 
     def __init__(self, plant: Plant, tolerance: float = 0.0, *, keeps_energy: bool = False) -> None:
         self._plant = plant
-        self._tolerance = max(tolerance, 4 * _EPS)  # in sizes of the states
+        self._tolerance = max(tolerance, 4 * EPS)  # in sizes of the states
         self._energy = plant.energy if keeps_energy else None
         self._stages: list[_Stage] = []
         m = len(plant.invariants)
@@ -89,7 +88,7 @@ class Projector:
     def _near(self, tolerance: float, x: FloatArray) -> FloatArray:
         """Return what each |h_i| may be: a distance times its slope, but no less than its rounding."""
         reach = max(1.0, float(np.max(np.abs(x) / self._plant.scales)))
-        return np.maximum(tolerance * reach * self._sizes, 16 * _EPS * reach * self._typical) + 1e-300
+        return np.maximum(tolerance * reach * self._sizes, 16 * EPS * reach * self._typical) + 1e-300
 
     def _row_sizes(self, rows: list[int], slopes: FloatArray) -> FloatArray:
         """Return the slope of each row; of one that has all but vanished, and says nothing, what it is elsewhere."""
@@ -145,7 +144,7 @@ class Projector:
         previous = np.inf
         for _ in range(ITERATIONS):
             excess = energy.excess(t, x, self._plant.u(t))
-            limit = max(self._tolerance, 64 * _EPS) * energy.size
+            limit = max(self._tolerance, 64 * EPS) * energy.size
             if not abs(excess) > limit or (abs(excess) >= 0.5 * previous and abs(excess) < 1e3 * limit):
                 return x
             previous = abs(excess)

@@ -21,6 +21,7 @@ from fmilin.models.declaration import Labels, SymbolicConstraint
 from fmilin.models.lagrange import LagrangeModel
 from fmilin.models.large import sparse_function
 from fmilin.numerics.factors import SparseFactors
+from fmilin.tolerances import EPS
 
 GRAVITY = 9.81
 STIFFNESS = 25.0
@@ -149,7 +150,7 @@ def equilibrium_angle(loops: int, branch: str) -> float:
         return spring - GRAVITY * (3 * loops + 1) / 2 * cos(phi)
 
     # phi = pi/2, the lower end, is an equilibrium, too: unstable, with springs at their natural length
-    return float(brentq(moment, pi / 2 + 0.1, pi, xtol=1e-15, rtol=4 * np.finfo(np.float64).eps))
+    return float(brentq(moment, pi / 2 + 0.1, pi, xtol=1e-15, rtol=4 * EPS))
 
 
 def _labels(positions: Sequence[Any], loops: int) -> Labels:

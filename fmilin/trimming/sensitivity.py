@@ -34,6 +34,7 @@ from fmilin.model.stepping import Stepped
 from fmilin.models.batch_graph import AtPoint, GraphDerivatives, graph_derivatives
 from fmilin.numerics.differences.differences import Differences
 from fmilin.signals import FloatArray
+from fmilin.tolerances import EPS
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.report import TrimmedPoint
 from fmilin.trimming.solving import equations_of
@@ -44,7 +45,6 @@ WEIGHTS = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}  # of fourth order
 FOLLOWS = 1e-6  # what may be left of r_p beside it, where a branch goes on
 TURNED = 1e8  # how many sizes of the unknowns per size of a parameter are a fold
 ONE_SIDED = 0.75  # what is left of a difference between two sides at half the step; 0.5 of a smooth one
-EPS = float(np.finfo(float).eps)
 EXACT = 64 * EPS  # of derivatives through the graph, beside their largest terms
 ROUND_OFF = 8 * EPS
 

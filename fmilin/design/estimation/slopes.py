@@ -9,8 +9,9 @@ from fmilin.manifold.invariants import Invariants
 from fmilin.model.interface import Model
 from fmilin.models.batch_graph import BatchGraph, batch_graph
 from fmilin.signals import FloatArray, wrap_differences
+from fmilin.tolerances import EPS
 
-STEP = float(np.cbrt(np.finfo(np.float64).eps))  # of central differences, in sizes of what is moved
+STEP = float(np.cbrt(EPS))  # of central differences, in sizes of what is moved
 
 Slopes = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 """Rates (N,), outputs (ny,), and their slopes (N, k), (ny, k) along k directions."""

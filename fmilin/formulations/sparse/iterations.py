@@ -14,14 +14,14 @@ from fmilin.formulations.formulation import ComplexArray, without_inertia
 from fmilin.formulations.sparse.problem import EXTENDED, LinearPencil, QuadraticProblem, RefinedFactors, extended
 from fmilin.numerics.factors import SparseFactors
 from fmilin.signals import FloatArray
-from fmilin.tolerances import CANCELLED
+from fmilin.tolerances import CANCELLED, EPS
 
 SMALL = 60  # problems of fewer coordinates are solved whole
 
 DISTANCE = 0.013
 """The shift lies this fraction beside the frequency: exactly on an eigenvalue nothing could be factorized."""
 
-EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
+TINY = float(np.finfo(np.float64).tiny)
 
 NOTHING = 1e-9
 """Motions that the inverse of the shifted matrix reaches less than this are too far from the shift to matter."""

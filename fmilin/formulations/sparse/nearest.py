@@ -28,6 +28,7 @@ from fmilin.formulations.formulation import (
 from fmilin.formulations.sparse.iterations import Around, Solutions, linear, quadratic
 from fmilin.formulations.sparse.problem import minimal, motion_pencil, redundant, unconstrained
 from fmilin.signals import FloatArray
+from fmilin.tolerances import EPS
 
 __all__ = ["Around", "eigenvalues_near"]
 
@@ -125,7 +126,7 @@ def _swamped(form: ConstrainedForm, options: UCS, spectrum: Spectrum) -> tuple[R
     weight = abs(form.Phi_q.T @ form.Phi_q).max() * options.alpha / abs(form.M).max() if form.m else 0.0
     sizes = np.abs(spectrum.eigenvalues)
     relative = (spectrum.errors / np.where(sizes > 0, sizes, 1.0))[np.asarray(spectrum.is_true, dtype=bool)]
-    loss = max(float(np.nanmax(relative, initial=0.0)), float(weight) * np.finfo(float).eps)
+    loss = max(float(np.nanmax(relative, initial=0.0)), float(weight) * EPS)
     if loss <= SWAMPED:
         return ()
     change = f"by {loss:.1g} of their size" if loss < 1 else "altogether"

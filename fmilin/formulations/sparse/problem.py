@@ -27,7 +27,7 @@ from fmilin.formulations.formulation import UCS, ComplexArray
 from fmilin.formulations.sparse.elimination import SparseNullSpace, sparse_null_space
 from fmilin.numerics.factors import SparseFactors
 from fmilin.signals import FloatArray
-from fmilin.tolerances import UNTURNED
+from fmilin.tolerances import EPS, UNTURNED
 
 EXTENDED = float(np.finfo(np.longdouble).eps)  # what the residuals are rounded to
 MOST = 4  # corrections; one is enough unless the matrix is very stiff
@@ -58,7 +58,7 @@ class RefinedFactors:
             if not size < GAIN * before:
                 break  # what is left is the residual's own rounding, or the factors have no digit right
             x, before = x + change, size
-            if size <= np.finfo(float).eps * float(np.max(np.abs(x), initial=0.0)):
+            if size <= EPS * float(np.max(np.abs(x), initial=0.0)):
                 break
         return x.astype(self._kind)
 

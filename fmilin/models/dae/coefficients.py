@@ -15,9 +15,10 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.codegen.rounding import EPS, compute_bounds, find_rounding, lift_constants
+from fmilin.codegen.rounding import compute_bounds, find_rounding, lift_constants
 from fmilin.models.dae.equations import DaeGraph
 from fmilin.signals import FloatArray, Signal, Signals
+from fmilin.tolerances import EPS
 
 SX = Any  # casadi.SX: casadi ships no types
 

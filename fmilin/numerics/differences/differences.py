@@ -37,7 +37,7 @@ from fmilin.numerics.differences.sweep import (
     step_sweep,
 )
 from fmilin.signals import FloatArray
-from fmilin.tolerances import KINK
+from fmilin.tolerances import EPS, KINK
 
 __all__ = ["Differences", "EventCrossingError", "Slopes", "Surroundings", "jacobian_by_differences", "slopes"]
 
@@ -107,7 +107,7 @@ def jacobian_by_differences(
 
 def _first_step(noise: FloatArray, base: FloatArray, options: Differences) -> float:
     telling = np.abs(base) > 1e3 * noise
-    relative = float(np.max(noise[telling] / np.abs(base[telling]), initial=np.finfo(float).eps))
+    relative = float(np.max(noise[telling] / np.abs(base[telling]), initial=EPS))
     if options.order == 2:
         return float(np.clip(relative ** (1 / 3), 1e-5, 1e-2))
     return float(np.clip(relative ** (1 / 5), 5e-4, 3e-2))

@@ -11,7 +11,7 @@ from fmilin.numerics.differences.plateau import LEFT, LITTLE, plateau_slope
 from fmilin.numerics.differences.richardson import Column, Line, Setting, Slopes, Terms, is_rough, is_rounding
 from fmilin.numerics.differences.sweep import finite_values, power_of_two, step_sweep
 from fmilin.signals import FloatArray
-from fmilin.tolerances import INACCURATE, INDISTINCT, KINK
+from fmilin.tolerances import EPS, INACCURATE, INDISTINCT, KINK
 
 FINE = 2.0**-13  # A step, in sizes of the variables, at which the truncation error follows from two wide ones
 STEPS = (FINE, 2.0**-20, 2.0**-33, 2.0**-40, 2.0**-46)  # all; the noise was measured between the second and the third
@@ -60,7 +60,7 @@ def with_rounding(
         return around
     slope = (np.abs(J) * scales).max(axis=1)
     size = terms(slope)
-    left = np.where(is_rounding(slope, size, noise), 4 * np.finfo(float).eps * size, 0.0)
+    left = np.where(is_rounding(slope, size, noise), 4 * EPS * size, 0.0)
     return replace(around, repeat_error=np.maximum(around.repeat_error, left))
 
 
@@ -100,7 +100,7 @@ def directional_check(  # noqa: PLR0917 - all of them arrays of one measurement
     """Compare with J d at smaller steps and far away; ``nearby``: F (r,) at 1, 2, ... :data:`SPACING` along d."""
     d, nothing = direction_of(scales), np.zeros(len(base))
     slope, doubt, size = J @ d, error @ np.abs(d), np.abs(J) @ np.abs(d)
-    rounding = np.maximum(0.5 * np.spacing(np.abs(base)), np.finfo(float).eps * size)
+    rounding = np.maximum(0.5 * np.spacing(np.abs(base)), EPS * size)
     rounding = np.maximum(rounding, np.abs(J) @ np.spacing(np.abs(around.values)))  # steps are rounded, too
     rounding = np.maximum(rounding, around.repeat_error)
     noise, wide, pairs = np.maximum(noise, rounding), _wide(around, d, slope), _pairs(around, d, base)
@@ -199,7 +199,7 @@ def contradicting_columns(
         pair = finite_values(partial(line, j), h, -h)
         if pair is None:
             return True
-        rounding = np.maximum(noise, np.finfo(float).eps * np.abs(J[:, j]) * scale)
+        rounding = np.maximum(noise, EPS * np.abs(J[:, j]) * scale)
         gap = np.abs((pair[0] - pair[1]) / (2 * h) - J[:, j])
         return bool((gap > VISIBLE / 2 * (rounding / h + error[:, j])).any())
 
@@ -306,7 +306,7 @@ def _sweep_column(setting: Setting, j: int, slopes: Slopes, around: Surroundings
         return
     largest = (np.abs(slopes.J) * setting.scales).max(axis=1)
     sizes = largest / setting.scales[j]
-    rounding = np.zeros(len(largest)) if terms is None else 1e3 * np.finfo(float).eps * terms(largest)
+    rounding = np.zeros(len(largest)) if terms is None else 1e3 * EPS * terms(largest)
     for row, noise in enumerate(around.repeat_error.tolist()):
         entry = plateau_slope(sweep, row, line, noise, float(sizes[row]))
         height = float(np.abs(np.array((sweep.ahead[-1, row], sweep.behind[-1, row])) - sweep.base[row]).max())

@@ -20,7 +20,7 @@ from fmilin.numerics.differences.sweep import (
     stairs_beyond,
 )  # fmt: skip
 from fmilin.signals import FloatArray
-from fmilin.tolerances import TOO_INACCURATE
+from fmilin.tolerances import EPS, TOO_INACCURATE
 
 CONTRADICTS = 10.0  # A slope nearer to the point is another one when they differ by this many of their errors
 LEFT = 0.1  # of what the slope makes: where F is farther away from it than that, the plateau has ended
@@ -134,7 +134,7 @@ def _plateau(
 
 def _cancellation(sweep: StepSweep, size: float) -> float:
     """Return what may be lost of terms that cancel at the point: a rod's length squared, less 1."""
-    return 0.5 * float(np.finfo(float).eps) * size * sweep.scale
+    return 0.5 * EPS * size * sweep.scale
 
 
 def _errors(E: FloatArray, floor: FloatArray) -> FloatArray:

@@ -17,7 +17,7 @@ from fmilin.numerics.differences.plateau import CONTRADICTS
 from fmilin.numerics.differences.sweep import SMALLEST, are_numbers, power_of_two
 from fmilin.signals import FloatArray
 from fmilin.support.kinds import require_field_kinds
-from fmilin.tolerances import ROUNDING
+from fmilin.tolerances import EPS, ROUNDING
 
 Line = Callable[[int, float], FloatArray]  # (column j, displacement s along it) -> value, shape (r,)
 Terms = Callable[[FloatArray], FloatArray]
@@ -141,7 +141,7 @@ def with_weights(setting: Setting, columns: Sequence[Column], terms: Terms | Non
     """Make rows comparable: each by its largest slope; rows that are nothing but noise do not choose steps."""
     slope = np.max([np.abs(c.D) * scale for c, scale in zip(columns, setting.scales, strict=True)], axis=0)
     # What comes out as zero here is not exact elsewhere: rounding follows the size of what varies.
-    floor = 0.1 * np.finfo(float).eps * slope
+    floor = 0.1 * EPS * slope
     if terms is not None:
         cancelled = is_rounding(slope, terms(slope), setting.noise)
         floor = np.where(cancelled, slope, floor)
@@ -194,11 +194,11 @@ def with_best_step(setting: Setting, j: int, column: Column) -> Column:
 
 def is_rough(column: Column, scale: float) -> bool:
     """Whether second differences at h and 2h are less alike than those of a smooth function: knots of a table."""
-    h, eps = column.h / scale, np.finfo(float).eps
+    h = column.h / scale
     slope = np.abs(column.D) * scale
     bend = np.abs(column.curvature) / np.maximum(np.abs(column.D), 1e-300)  # the h^2 terms: over these lengths
     bent = np.minimum(np.maximum(bend, h**2), (h / SHORT) ** 2)
-    smooth = bent * np.abs(column.S1) + h**4 * slope + column.noise + eps * slope * h
+    smooth = bent * np.abs(column.S1) + h**4 * slope + column.noise + EPS * slope * h
     return bool((np.abs(column.S2 - 4 * column.S1) > ROUGH * smooth).any())
 
 
