@@ -184,12 +184,17 @@ class Signals(TableRepr, Sequence[Signal]):
     @property
     def starts(self) -> FloatArray:
         """Start values, shape (n,)."""
+        return self._starts.copy()
+
+    @cached_property
+    def _starts(self) -> FloatArray:
+        """Start values, not to be written to."""
         return np.array([s.start for s in self._items], dtype=np.float64)
 
     def scales(self, values: FloatArray | None = None) -> FloatArray:
         """Return a positive size for each signal, shape (n,): its nominal, else ``max(|v|, 1)`` of ``values``, (n,)."""
         if values is None:
-            values = self.starts
+            values = self._starts
         usable, declared = self._nominals
         return np.where(usable, declared, np.minimum(np.fmax(np.abs(values), 1.0), LARGEST))
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -31,6 +32,8 @@ from fmilin.model.interface import UNCHANGED, Changes, Evaluation, Model, Operat
 from fmilin.signals import FloatArray
 
 SX = Any  # casadi.SX: casadi ships no types
+
+FAR = 1e6  # slopes of dependent states beyond this are doubtful: the rows of h that give them are nearly dependent
 
 _graphs: WeakKeyDictionary[Model, BatchGraph] = WeakKeyDictionary()  # a second sweep finds the functions compiled
 
@@ -55,10 +58,10 @@ def batch_graph(model: Model, varied: Sequence[str]) -> BatchGraph | None:
         if system is None:
             return None
         graph = _graphs[model] = BatchGraph(model, system)
+    if not varied:
+        return graph
     used = {name for row in model.constraints.rows for name in row.expression.names}
-    if any(name not in graph.names or name in used for name in varied):
-        return None
-    return graph
+    return None if any(name not in graph.names or name in used for name in varied) else graph
 
 
 def equations_of(model: Model) -> ImplicitSystem | None:
@@ -89,8 +92,11 @@ class BatchGraph:
         s, h = system, invariants_in(model, system)
         self.names = s.parameter_signals.names
         self.values = s.parameter_values
-        self.ends = np.cumsum([s.derivatives.numel(), s.outputs.numel()])
+        ends = np.cumsum([0, s.derivatives.numel(), s.outputs.numel(), h.numel()]).tolist()
+        self.ends = ends[1:-1]
+        self._parts = [slice(a, b) for a, b in pairwise(ends)]  # of f, c and h among all quantities
         self.stacks = StackFunctions(s, ca.densify(ca.vertcat(s.derivatives, s.outputs, h)))
+        self.partitions: dict[tuple[int, ...], StatePartition] = {}  # by the kept states, as last used
 
     @cached_property
     def smooth(self) -> bool:
@@ -98,7 +104,9 @@ class BatchGraph:
         return self.stacks.smooth
 
     def parameters(self, count: int, given: Mapping[str, FloatArray]) -> FloatArray:
-        """Return the parameters of every point, shape (count, np)."""
+        """Return the parameters of every point, shape (count, np), not to be written to."""
+        if not given:
+            return np.broadcast_to(self.values, (count, len(self.values)))
         p = np.tile(self.values, (count, 1))
         for name, values in given.items():
             p[:, self.names.index(name)] = values
@@ -109,7 +117,7 @@ class BatchGraph:
     ) -> Stack:
         """Return everything at points x (k, N), u (k, nu), p (k, np); t is a number or of shape (k, 1)."""
         z, slopes = self.stacks(t, x, u, p, threads=threads)
-        return Stack(*np.split(z, self.ends, axis=1), *np.split(slopes, self.ends, axis=1))
+        return Stack(*(z[:, part] for part in self._parts), *(slopes[:, part] for part in self._parts))
 
     def compute_values(self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray) -> Evaluation | None:
         """Return values without slopes at points; None without compiled code, or where it is not good at one."""
@@ -117,7 +125,7 @@ class BatchGraph:
         if answer is None:
             return None
         z, good = answer
-        return Evaluation(*np.split(z, self.ends, axis=1)) if good.all() else None
+        return Evaluation(*(z[:, part] for part in self._parts)) if good.all() else None
 
 
 @dataclass(frozen=True)
@@ -128,23 +136,22 @@ class PartitionedSlopes:
     kept: list[int]  # the states by number
     others: list[int]  # the states by number
     bend: FloatArray  # (k, N - P, P), dz/dy
+    unit: FloatArray  # (N, P), dx/dy with zeros for the others
 
     @property
     def T(self) -> FloatArray:
         """dx/dy, shape (k, N, P); not to be written to where all states are kept."""
-        n, p = len(self.kept) + len(self.others), len(self.kept)
-        unit = np.zeros((n, p))
-        unit[self.kept, range(p)] = 1.0
         if not self.others:
-            return np.broadcast_to(unit, (len(self.bend), n, p))
-        T = np.tile(unit, (len(self.bend), 1, 1))
+            return np.broadcast_to(self.unit, (len(self.bend), *self.unit.shape))
+        T = np.empty((len(self.bend), *self.unit.shape))
+        T[...] = self.unit
         T[:, self.others] = self.bend
         return T
 
     def along(self, slopes: FloatArray) -> FloatArray:
         """Return slopes by (x, u), shape (k, r, N + nu), as slopes by (y, u), shape (k, r, P + nu)."""
         n = len(self.kept) + len(self.others)
-        if self.kept == list(range(n)):
+        if not self.others and self.kept == list(range(n)):
             return slopes
         columns = [*self.kept, *range(n, slopes.shape[-1])]
         reduced = slopes[..., columns]
@@ -173,6 +180,8 @@ class StatePartition:
         self._graph, self._states = graph, model.states
         self.kept = list(kept)
         self.others = sorted(set(range(n)).difference(self.kept))
+        self._unit = np.zeros((n, len(self.kept)))
+        self._unit[self.kept, range(len(self.kept))] = 1.0
         self._rows: list[int] = []
         if self.others:
             own = {name: np.array([value]) for name, value in point.parameters.items() if name in graph.names}
@@ -191,9 +200,12 @@ class StatePartition:
     ) -> PartitionedSlopes:
         """Return values and slopes at points x (k, N), u (k, nu); dz/dy is NaN where these states determine nothing."""
         stack = self.stack(t, x, u, changes, threads=threads)
+        if not self.others:
+            nothing = np.zeros((len(x), 0, len(self.kept)))
+            return PartitionedSlopes(stack, self.kept, self.others, nothing, self._unit)
         H = stack.h_z[:, self._rows]
         square, right = H[..., self.others], -H[..., self.kept]
-        return PartitionedSlopes(stack, self.kept, self.others, solved(square, right))
+        return PartitionedSlopes(stack, self.kept, self.others, solved(square, right), self._unit)
 
     def stack(
         self, t: FloatArray | float, x: FloatArray, u: FloatArray, changes: Changes = UNCHANGED, *, threads: int = 1
@@ -210,6 +222,32 @@ class StatePartition:
             ) from None
 
 
+def partition_slopes(
+    graph: BatchGraph,
+    model: Model,
+    kept: Sequence[int],
+    points: tuple[FloatArray | float, FloatArray, FloatArray],
+    changes: Changes = UNCHANGED,
+    *,
+    threads: int = 1,
+) -> PartitionedSlopes:
+    """Return values and slopes at points (t, x, u), by the rows of h that served before as long as they are good.
+
+    Which rows are independent takes longer to find out than the slopes at a point.
+    """
+    key, (t, x, u) = tuple(kept), points
+    partition = graph.partitions.get(key)
+    if partition is not None:
+        along = partition.at(t, x, u, changes, threads=threads)
+        if not partition.others or (along.size <= FAR).all():
+            return along
+    first = {name: float(values[0]) for name, values in changes.items()}
+    time = float(np.ravel(t)[0])
+    partition = StatePartition(graph, model, kept, OperatingPoint(time, x[0], u[0], first))
+    graph.partitions[key] = partition
+    return partition.at(t, x, u, changes, threads=threads)
+
+
 def tangents_of_graph(
     model: Model, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Mapping[str, FloatArray]
 ) -> TangentBatch | None:
@@ -217,9 +255,8 @@ def tangents_of_graph(
     graph = batch_graph(model, tuple(parameters))
     if graph is None:
         return None
-    first = OperatingPoint(float(t[0]), x[0], u[0], {name: float(values[0]) for name, values in parameters.items()})
-    stack = StatePartition(graph, model, kept, first).at(t[:, None], x, u, parameters).tangents
-    return replace(stack, smooth=graph.smooth)
+    along = partition_slopes(graph, model, kept, (t[:, None], x, u), parameters)
+    return replace(along.tangents, smooth=graph.smooth)
 
 
 def solved(square: FloatArray, right: FloatArray) -> FloatArray:

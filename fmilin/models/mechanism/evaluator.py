@@ -14,9 +14,8 @@ Where the configuration is close to singular the recursion has the last word.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from types import MappingProxyType
 from typing import Any
 
 import casadi as ca
@@ -27,8 +26,8 @@ from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.codegen.scalars import column_of, matrix_of, scalars
 from fmilin.errors import NumericalError, UsageError
 from fmilin.model.capabilities import SecondOrderForm
-from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
-from fmilin.models.batch_graph import BatchGraph, StatePartition, batch_graph
+from fmilin.model.interface import Evaluation, Model, TangentBatch
+from fmilin.models.batch_graph import FAR, BatchGraph, batch_graph, partition_slopes
 from fmilin.models.mechanism.elements import Sensor
 from fmilin.models.mechanism.independence import Independence
 from fmilin.models.mechanism.linear import Choice
@@ -216,7 +215,6 @@ class MechanismEvaluator(QuantityEvaluator):
 POINT = 6e-6  # seconds that the recursion takes for a point among many, about, for each state
 AT_ONCE = 2**16  # numbers in the largest arrays of the recursion: a 6 x 6 matrix for each speed of each point
 BLOCK = 32  # points whose slopes on all states are held at a time: what fits into the processor's cache
-FAR = 1e6  # slopes of dependent states beyond this are looked at by the recursion
 
 
 class ManyPoints:
@@ -234,28 +232,27 @@ class ManyPoints:
         u: FloatArray,
         choice: Choice,
         *,
-        parameters: Mapping[str, float] = MappingProxyType({}),
         threads: int = 1,
         compiled: bool | None = None,
     ) -> TangentBatch:
         """Return values, constraints and slopes along the states of a choice at points x (k, N) and u (k, nu)."""
         pays = self._pays(len(x)) if compiled is None else compiled
-        partition = self._partition(OperatingPoint(0.0, x[0], u[0], parameters), choice) if pays else None
-        if partition is None and compiled:
+        graph = self._compiled_now() if pays else None
+        if graph is None and compiled:
             raise UsageError(
                 f"There is no compiled code for '{self._model.info.name}': it takes a C compiler (cc, gcc or clang on "
                 "the PATH, or named by the environment variable CC) and the mechanism's own constraints. Leave out "
                 "compiled=True."
             )
-        if partition is not None and not partition.others:
-            return self._compiled(partition, x, u, choice, threads)
-        size = max(1, AT_ONCE // (18 * max(1, x.shape[1]))) if partition is None else BLOCK
+        if graph is not None and len(choice.states) == x.shape[1]:
+            return self._compiled(graph, x, u, choice, threads)
+        size = max(1, AT_ONCE // (18 * max(1, x.shape[1]))) if graph is None else BLOCK
 
         def work(first: int) -> TangentBatch:
             some = slice(first, first + size)
-            if partition is None:
+            if graph is None:
                 return self._recursion(x[some], u[some], choice)
-            return self._compiled(partition, x[some], u[some], choice)
+            return self._compiled(graph, x[some], u[some], choice)
 
         mapped = map if threads == 1 else ThreadPoolExecutor(threads).map
         return TangentBatch.joined(list(mapped(work, range(0, len(x), size))))
@@ -298,23 +295,29 @@ class ManyPoints:
         graph = batch_graph(self._model, ())
         yield from () if graph is None else graph.stacks.prices()
 
-    def _partition(self, first: OperatingPoint, choice: Choice) -> StatePartition | None:
-        """Return the compiled slopes; None where the recursion is to be taken."""
+    def _compiled_now(self) -> BatchGraph | None:
+        """Compile; None where there is no compiled code."""
         graph = batch_graph(self._model, ())
-        if graph is None or not graph.stacks.compile():
-            return None
-        try:
-            return StatePartition(graph, self._model, choice.states, first)
-        except NumericalError:  # the first point is singular: the recursion says how
-            return None
+        return None if graph is None or not graph.stacks.compile() else graph
 
     def _compiled(
-        self, partition: StatePartition, x: FloatArray, u: FloatArray, choice: Choice, threads: int = 1
+        self,
+        graph: BatchGraph,
+        x: FloatArray,
+        u: FloatArray,
+        choice: Choice,
+        threads: int = 1,
     ) -> TangentBatch:
-        along = partition.at(0.0, x, u, threads=threads)
-        doubtful = np.flatnonzero(~(along.size <= FAR) | ~np.isfinite(along.stack.f).all(axis=1))
-        if not len(doubtful):
+        try:
+            along = partition_slopes(graph, self._model, choice.states, (0.0, x, u), threads=threads)
+        except NumericalError:  # the first point is singular: the recursion says how
+            return self._recursion(x, u, choice)
+        good = np.isfinite(along.stack.f).all(axis=1)
+        if along.others:
+            good &= along.size <= FAR
+        if good.all():
             return along.tangents
+        doubtful = np.flatnonzero(~good)
         return along.tangents.corrected(doubtful, self._recursion(x[doubtful], u[doubtful], choice))
 
 

@@ -194,9 +194,8 @@ class Mechanism(NativeModel):
         (3, 2, 2)
         """
         _, x, u = arrays_of(self, points)
-        choice, own = Choice.of(states_to_keep(self, points[0], independent), self.system), points[0].parameters
-        threads = checked_threads(threads)
-        return self._many_points(x, u, choice, parameters=own, threads=threads, compiled=compiled)
+        choice = Choice.of(states_to_keep(self, points[0], independent), self.system)
+        return self._many_points(x, u, choice, threads=checked_threads(threads), compiled=compiled)
 
     def tangents(
         self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
