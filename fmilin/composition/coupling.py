@@ -20,6 +20,7 @@ from fmilin.composition.loops import (
 )
 from fmilin.composition.members import Indices, Members, MemberView, Planner, Settled, Visits, VisitStep, Wires
 from fmilin.errors import FmilinError, NumericalError
+from fmilin.model.capabilities import compile_for
 from fmilin.signals import FloatArray
 from fmilin.tolerances import LOOP_CLOSED
 
@@ -71,7 +72,7 @@ class CoupledMembers(Members):
 
     def compiled_for(self, evaluations: int) -> CoupledMembers:
         """Return the same of members that are compiled as soon as that pays; these itself where none ever is."""
-        parts = tuple(MemberView(part.name, part.model.compiled_for(evaluations)) for part in self.parts)
+        parts = tuple(MemberView(part.name, compile_for(part.model, evaluations)) for part in self.parts)
         if all(part.model is own.model for part, own in zip(parts, self.parts, strict=True)):
             return self
         view = copy(self)

@@ -36,7 +36,7 @@ from fmilin.composition.members import MemberView, Wires
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import FmilinError, NumericalError, UnknownNameError, UsageError
 from fmilin.fmi.read.elements import shortened
-from fmilin.model.capabilities import HasBaumgarteStabilization, HasDerivativeErrors
+from fmilin.model.capabilities import HasBaumgarteStabilization, HasCompiledEvaluation, HasDerivativeErrors
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.support.kinds import kinds_checked
@@ -59,7 +59,7 @@ class SystemDeclaration:
     notes: Sequence[str] = ()
 
 
-class ConnectedModel(Model, HasDerivativeErrors, HasBaumgarteStabilization):
+class ConnectedModel(Model, HasCompiledEvaluation, HasDerivativeErrors, HasBaumgarteStabilization):
     """Members and connections as one model (:func:`fmilin.connect`); closing the first view closes its members."""
 
     _made_by = "fl.connect joins members to one, and fl.load opens an SSP file"

@@ -18,6 +18,7 @@ from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import model_at, start_of
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.slopes import change_coordinates
+from fmilin.model.capabilities import model_at_input_limits
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import one_at_a_time
 from fmilin.options import Linearization, LinearizationOptions
@@ -90,7 +91,7 @@ def linearize_as(model: Model, point: OperatingPoint, request: Request) -> Linea
     model = model_at(model, point)
     if inputs is not None:
         model, point = with_parameters_as_inputs(model, point, inputs)
-    model = model.seen_at(point)
+    model = model_at_input_limits(model, point)
     chosen = None if inputs is None else chosen_inputs(model.inputs, inputs)
     model = model if outputs is None else model.with_interface(None, outputs)
     linear, _ = linearize_by_method(model, point, request)
@@ -117,7 +118,7 @@ def linearize_next(
     model: Model, point: OperatingPoint, request: Request, previous: Selection | None
 ) -> tuple[LinearModel, Selection | None]:
     """Return the linear model at the next point of a path, and the coordinates that the point after it continues."""
-    return linearize_by_method(model.seen_at(point), point, request, previous)
+    return linearize_by_method(model_at_input_limits(model, point), point, request, previous)
 
 
 def along_motion(model: Model, point: OperatingPoint) -> tuple[list[Remark], LinearModel | None]:

@@ -28,7 +28,13 @@ from fmilin.manifold.stack import AT_ONCE, PointBatch, StackGeometry, StackSurro
 from fmilin.manifold.steady_stack import StackMotion, stack_motion
 from fmilin.manifold.verification import VerifiedFacts, verified_facts_of
 from fmilin.manifold.zeros import find_structural_zeros
-from fmilin.model.capabilities import HasContacts, read_discrete_states, read_event_indicators, read_sparse_equations
+from fmilin.model.capabilities import (
+    HasContacts,
+    is_at_input_limits,
+    read_discrete_states,
+    read_event_indicators,
+    read_sparse_equations,
+)
 from fmilin.model.interface import ExactSlopes, Model, OperatingPoint, TangentBatch
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, INACCURATE
@@ -86,7 +92,7 @@ class StackProcedure:
         said = OF_EVERY_POINT | {remark.kind for remark in point.remarks}
         if linear.method.derivatives != "exact" or any(w.kind not in said for w in linear.warnings):
             return False
-        if model.names_limits or model.constraints.prescribing or read_discrete_states(model):
+        if is_at_input_limits(model) or model.constraints.prescribing or read_discrete_states(model):
             return False
         indicators = read_event_indicators(model, point.time, point.states, point.inputs)
         if len(indicators) or read_sparse_equations(model) is not None:

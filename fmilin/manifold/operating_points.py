@@ -17,7 +17,7 @@ from fmilin.manifold.position import position_remarks
 from fmilin.manifold.projection import followed
 from fmilin.manifold.rank import singular_values
 from fmilin.manifold.selection import kinematic_pairs
-from fmilin.model.capabilities import read_discrete_states, read_sparse_equations
+from fmilin.model.capabilities import HasGivenStates, read_discrete_states, read_sparse_equations
 from fmilin.model.equations import SparseEquations
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import RememberingModel, one_at_a_time
@@ -212,7 +212,7 @@ def kept_besides(model: Model, Hs: FloatArray, held: Sequence[int]) -> list[int]
     free, kept = np.ones(Hs.shape[1], dtype=bool), []
     free[list(held)] = False
     whole = rank(free)
-    for name in model.kept([model.states.names[i] for i in held]):
+    for name in _states_to_keep(model, held):
         free[i := model.states.positions[name]] = False
         if rank(free) == whole:
             kept.append(i)
@@ -221,10 +221,14 @@ def kept_besides(model: Model, Hs: FloatArray, held: Sequence[int]) -> list[int]
     return kept
 
 
+def _states_to_keep(model: Model, held: Sequence[int]) -> Mapping[str, bool]:
+    """Return the states to keep beside the held ones, the most important first, and whether each was given."""
+    return model.kept([model.states.names[i] for i in held]) if isinstance(model, HasGivenStates) else {}
+
+
 def let_go(model: Model, held: Sequence[int], kept: Sequence[int]) -> list[int]:
     """Return the states that were given, and cannot be kept beside the held ones."""
-    candidates = model.kept([model.states.names[i] for i in held]).items()
-    given = [model.states.positions[name] for name, was_given in candidates if was_given]
+    given = [model.states.positions[name] for name, was_given in _states_to_keep(model, held).items() if was_given]
     return [i for i in given if i not in kept]
 
 

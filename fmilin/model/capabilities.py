@@ -12,7 +12,7 @@ so that a type checker compares the signatures.
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -205,6 +205,41 @@ class HasDescriptorForm(Protocol, metaclass=_CapabilityType):
         """
 
 
+@runtime_checkable
+class HasCompiledEvaluation(Protocol, metaclass=_CapabilityType):
+    """A model that compiled code can evaluate."""
+
+    @abstractmethod
+    def compiled_for(self, evaluations: int) -> Model:
+        """Return the model for so many ``evaluations``: compiled as soon as that pays, else itself; same numbers."""
+
+
+@runtime_checkable
+class HasInputLimits(Protocol, metaclass=_CapabilityType):
+    """A model whose inputs may stand at limits, beyond which they move nothing."""
+
+    @abstractmethod
+    def seen_at(self, point: OperatingPoint) -> Model:
+        """Return the model as it is to be linearized at a point; itself where no input is at a limit.
+
+        Inputs that stand at their limits may cross these, so that slopes are those of the inner side. The notes of the
+        returned model name these inputs, and those which are beyond their limits and move nothing.
+        """
+
+    @abstractmethod
+    def is_at_input_limits(self) -> bool:
+        """Return whether :meth:`seen_at` made this model for a point with inputs at limits."""
+
+
+@runtime_checkable
+class HasGivenStates(Protocol, metaclass=_CapabilityType):
+    """A model that says which states keep their start values when others are set."""
+
+    @abstractmethod
+    def kept(self, held: Collection[str]) -> Mapping[str, bool]:
+        """Return states to keep where others are ``held``, the most important first, and whether each was given."""
+
+
 def read_event_indicators(model: Model, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
     """Return the event indicators of a model, shape (ne,); empty for one without events."""
     return model.event_indicators(t, x, u) if isinstance(model, HasEvents) else np.empty(0)
@@ -228,3 +263,18 @@ def read_sparse_equations(model: Model) -> SparseEquations | None:
 def can_be_described(model: Model) -> bool:
     """Return whether the equations of a model can be linearized as they are written, at any of its points."""
     return isinstance(model, HasDescriptorForm) and model.has_descriptor_form()
+
+
+def compile_for(model: Model, evaluations: int) -> Model:
+    """Return a model for so many evaluations: compiled as soon as that pays, else itself; same numbers."""
+    return model.compiled_for(evaluations) if isinstance(model, HasCompiledEvaluation) else model
+
+
+def model_at_input_limits(model: Model, point: OperatingPoint) -> Model:
+    """Return the model to linearize at a point; itself unless inputs stand at limits there."""
+    return model.seen_at(point) if isinstance(model, HasInputLimits) else model
+
+
+def is_at_input_limits(model: Model) -> bool:
+    """Return whether a model was made for a point with inputs at limits."""
+    return isinstance(model, HasInputLimits) and model.is_at_input_limits()

@@ -8,7 +8,7 @@ it is what the reference shows of a model, its point and its answers.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -230,8 +230,6 @@ class Model(TableRepr, ABC):
     parameters: Mapping[str, float] = MappingProxyType({})  #: values of those that :meth:`with_parameters` can change
     moves_parameters: bool = False  #: whether :meth:`with_interface` takes parameters as inputs
     start_points: tuple[str, ...] = ()  #: names of points at which its file offers to start, the one taken first
-    #: whether its notes say which of its inputs are at limits and move nothing (:meth:`seen_at`)
-    names_limits: bool = False
     batches: bool = False  #: whether :meth:`evaluate` takes many points at once: x (batch, N) and u (batch, nu)
     autonomous: bool = False  #: whether its rates and outputs certainly do not depend on time
     freedoms_known: bool = False  #: whether its states certainly do not depend on each other: joints of an open tree
@@ -260,21 +258,9 @@ class Model(TableRepr, ABC):
         """The outputs, with their turns."""
         return self.outputs.with_turns(self.output_turns)
 
-    def kept(self, held: Collection[str]) -> Mapping[str, bool]:
-        """Return states to keep where others are ``held``, the most important first, and whether somebody gave them."""
-        return {}
-
     def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
         """Return what a user should know about this model at a point: what it takes for the point to be real."""
         return ()
-
-    def seen_at(self, point: OperatingPoint) -> Model:
-        """Return the model as it is to be linearized at a point; itself where nothing is special about it.
-
-        A model whose inputs have limits lets them cross those at which they stand there, so that slopes are those of
-        the inner side, and notes which inputs these are, and which are beyond their limits and move nothing.
-        """
-        return self
 
     @abstractmethod
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
@@ -289,10 +275,6 @@ class Model(TableRepr, ABC):
         x : array, shape (N,)
         u : array, shape (nu,)
         """
-
-    def compiled_for(self, evaluations: int) -> Model:
-        """Return the model for so many ``evaluations``: compiled as soon as that pays, else itself; same numbers."""
-        return self
 
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
         """Return exact directional derivatives along the columns of (dx, du), or None when there are none.

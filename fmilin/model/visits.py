@@ -20,6 +20,7 @@ from fmilin.model.capabilities import (
     HasDiscreteStates,
     HasEvents,
     HasFormulas,
+    HasGivenStates,
     HasSecondOrderForm,
 )
 from fmilin.model.interface import Evaluation, ExactSlopes, Model
@@ -105,6 +106,7 @@ PASSED_ON: Mapping[type, tuple[str, ...]] = {
     HasDiscreteStates: ("discrete_states",),
     HasEvents: ("event_indicators",),
     HasFormulas: ("formula",),
+    HasGivenStates: ("kept",),
     HasSecondOrderForm: ("second_order_form",),
 }
 """Capabilities that a wrapper has where its source has them, with their methods."""
@@ -139,7 +141,6 @@ class CountedModel(Model):
         chosen: Any = _with_capabilities(cls, type(source))
         return object.__new__(chosen)  # type: ignore[no-any-return]
 
-    kept = _forward(Model.kept)
     remarks_at = _forward(Model.remarks_at)
     in_graph = _forward(Model.in_graph)
 

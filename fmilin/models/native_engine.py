@@ -109,7 +109,7 @@ class NativeEngine(ABC):
         return {}
 
     def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
-        """Return the engine to linearize at a point: as :meth:`fmilin.Model.seen_at`, with all inputs."""
+        """Return the engine to linearize at a point: as ``HasInputLimits.seen_at`` of its model, with all inputs."""
         return self
 
     def close(self) -> None:  # noqa: B027 - most engines hold nothing

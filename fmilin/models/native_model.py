@@ -18,7 +18,13 @@ from fmilin.codegen.library_errors import explain_library_errors
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.diagnostics import Remark
 from fmilin.errors import UnknownNameError, UsageError
-from fmilin.model.capabilities import HasContacts, HasSecondOrderForm, SecondOrderForm
+from fmilin.model.capabilities import (
+    HasCompiledEvaluation,
+    HasContacts,
+    HasInputLimits,
+    HasSecondOrderForm,
+    SecondOrderForm,
+)
 from fmilin.model.interface import UNCHANGED, Changes, Copy, Evaluation, Model, OperatingPoint, TangentBatch
 from fmilin.models.contacts import contact_remarks, feet_from
 from fmilin.models.native_engine import AdjustableEngine, CompiledVisits, NativeEngine, Quantity, compiled_visits
@@ -40,7 +46,7 @@ class InterfaceChoice:
     parameters: Mapping[str, float] = field(default_factory=dict)  # those that were changed
 
 
-class NativeModel(Model, HasContacts, HasSecondOrderForm):
+class NativeModel(Model, HasCompiledEvaluation, HasContacts, HasInputLimits, HasSecondOrderForm):
     """The model of a :class:`NativeEngine`."""
 
     engine: NativeEngine
@@ -52,7 +58,7 @@ class NativeModel(Model, HasContacts, HasSecondOrderForm):
     def _set_up(self, engine: NativeEngine, choice: InterfaceChoice) -> None:
         self.engine, self._choice = engine, choice
         self.info, self.batches, self.compilable = engine.info, engine.batches, engine.compilable
-        self.names_limits, self.start_points = engine.names_limits, engine.start_points
+        self.start_points = engine.start_points
         self.parameters = engine.parameters if isinstance(engine, AdjustableEngine) else {}
         # What the author recommends belongs to the constraints that came with the equations.
         self.independent = tuple(engine.independent) if choice.constraints is None else ()
@@ -331,6 +337,10 @@ class NativeModel(Model, HasContacts, HasSecondOrderForm):
         if id(engine) not in self._at_points:
             self._at_points[id(engine)] = self._changed(engine)
         return self._at_points[id(engine)]
+
+    def is_at_input_limits(self) -> bool:
+        """Return whether the engine is one of a point with inputs at limits."""
+        return self.engine.names_limits
 
     @cached_property
     def _at_points(self) -> dict[int, NativeModel]:

@@ -13,6 +13,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.operating_points import operating_point
 from fmilin.manifold.projection import require_on_manifold
 from fmilin.manifold.selection import kinematic_pairs
+from fmilin.model.capabilities import compile_for
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Hybrid, Stepped
 from fmilin.model.visits import one_at_a_time
@@ -114,7 +115,7 @@ class RunRequest:
 
 def simulate_at(model: Model, start: OperatingPoint, times: FloatArray, request: RunRequest) -> Trajectory:
     """Integrate as :func:`simulate` does, with samples at ``times`` (K,), which increase from that of ``start``."""
-    run = _prepared(model.compiled_for(len(times)), start, request)
+    run = _prepared(compile_for(model, len(times)), start, request)
     breaks = find_time_breaks(model, run.start, run.plant.course, float(times[-1]), request.stop)
     integration = run.integration(times, breaks)
     recorder = _Recorder(run.plant)
@@ -163,7 +164,7 @@ def snapshots(
     wanted = as_numbers(times, "One of the times of the snapshots")
     grid = wanted if until is None else _waiting(wanted, start.time, stop_time)
     request = RunRequest(inputs, formulation or stabilization, method, progress=progress, until=until)
-    run = _prepared(model.compiled_for(len(grid)), start, request)
+    run = _prepared(compile_for(model, len(grid)), start, request)
     if not grid.size or not np.isfinite(grid).all() or (np.diff(grid) <= 0).any() or grid[0] < run.start.time:
         raise UsageError(
             f"The times of the snapshots must be finite numbers that increase, none before the start at "

@@ -16,7 +16,7 @@ from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import parse
 from fmilin.errors import ConstraintError, FmilinError, ModelError, NumericalError, UsageError
 from fmilin.manifold.invariants import Gradient, Invariants
-from fmilin.model.capabilities import HasFormulas, read_event_indicators
+from fmilin.model.capabilities import HasFormulas, compile_for, read_event_indicators
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Hybrid
 from fmilin.model.visits import CountedModel
@@ -47,7 +47,7 @@ class Energy:
         def view(level: float) -> CountedModel:
             row = Constraint(expression.minus(level), name=what, level="velocity")
             try:
-                return CountedModel(model.with_constraints([*declared, row]).compiled_for(0))
+                return CountedModel(compile_for(model.with_constraints([*declared, row]), 0))
             except ConstraintError as error:
                 raise UsageError(f"The {what} '{text}' cannot be computed. {error}") from None
 
@@ -104,7 +104,7 @@ class Plant:
 
     def replace_dynamics(self, model: Model) -> None:
         """Take the rates from another model of the same states, inputs and outputs."""
-        self._dynamics = CountedModel(model.compiled_for(0))
+        self._dynamics = CountedModel(compile_for(model, 0))
         self._visited.append(self._dynamics)
 
     def enter(self, start: float, end: float, *, before_end: bool = False) -> None:

@@ -18,6 +18,7 @@ from fmilin.manifold.angles import CLOSE, AngleUnwrapper
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, LocalParametrization
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.operating_points import model_at
+from fmilin.model.capabilities import compile_for
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import CountedModel, RememberingModel
 from fmilin.signals import FloatArray
@@ -99,7 +100,7 @@ def reduced_model(model: Model, linear: LinearModel) -> ReducedModel:
     if inputs is not None or outputs is not None:
         model = model.with_interface(inputs, outputs)
     model = model_at(model, point)
-    visited = RememberingModel(model.compiled_for(0))
+    visited = RememberingModel(compile_for(model, 0))
     kind = "tangent" if linear.method.coordinates == "tangent" else "partition"
     frame = frame_at(visited, point, named=_names(linear), kind=kind)
     _require_order(frame, linear)

@@ -12,6 +12,7 @@ import pytest
 import fmilin as fl
 from fmilin import design
 from fmilin.codegen import compiler
+from fmilin.models.lagrange import LagrangeModel
 from fmilin.models.mechanism import Body, Force, Joint, Mechanism, MechanismDescription, Torque
 from fmilin.models.mechanism.evaluator import MechanismEvaluator
 from fmilin.models.native_engine import CompiledVisits
@@ -231,10 +232,11 @@ def test_inputs_left_out_stay_at_their_start_values() -> None:
 
 
 @pytest.mark.parametrize("make", [four_bar, cartesian_pendulum])
-def test_symbolic_models_are_compiled_too(make: Callable[[], fl.Model], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_symbolic_models_are_compiled_too(make: Callable[[], LagrangeModel], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler, "TRACING", 0.0)
     compiled = make().compiled_for(1_000_000)
-    assert compiled._visits.is_compiled  # type: ignore[attr-defined]
+    assert compiled._visits is not None
+    assert compiled._visits.is_compiled
     slow = without_a_compiler(monkeypatch, lambda: fl.simulate(make(), stop_time=1.0, step=0.01))
     require_same(fl.simulate(compiled, stop_time=1.0, step=0.01), slow)
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from fmilin.errors import NumericalError
 from fmilin.manifold.invariants import Invariants
+from fmilin.model.capabilities import compile_for
 from fmilin.model.interface import Model
 from fmilin.models.batch_graph import BatchGraph, batch_graph
 from fmilin.signals import FloatArray, wrap_differences
@@ -77,7 +78,7 @@ class SourceVisits:
     """By the model itself: its exact products where it has them, central differences where not."""
 
     def __init__(self, model: Model, invariants: Invariants, turns: FloatArray) -> None:
-        self._model, self._invariants = model.compiled_for(10_000), invariants
+        self._model, self._invariants = compile_for(model, 10_000), invariants
         self._turns = np.concatenate((np.zeros(len(model.states)), turns))  # of rates, which do not wrap, and outputs
         self._last: tuple[tuple[float, bytes, bytes] | None, FloatArray] = None, np.zeros((0, 0))
 

@@ -11,7 +11,7 @@ from fmilin.errors import FmilinError
 from fmilin.linear_model.no_response import PUSHES, dead_zone_error, with_remark_on_response
 from fmilin.linearization.checks.check import LinearizationCheck
 from fmilin.linearization.context import LinearizedPoint
-from fmilin.model.capabilities import read_event_indicators
+from fmilin.model.capabilities import is_at_input_limits, read_event_indicators
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.numerics.steps import Domains, domains
 from fmilin.signals import FloatArray
@@ -43,7 +43,7 @@ SMALL = (1e-3, 1e-2)  # small pushes, in sizes of the input
 
 def require_no_dead_zones(model: Model, point: OperatingPoint) -> None:
     """Raise NumericalError if larger inputs than those of a derivative move a model that no small input moves."""
-    if model.names_limits:
+    if is_at_input_limits(model):
         return
     sizes = model.inputs.scales(point.inputs)
     dead = [name for j, name in enumerate(model.inputs.names) if _has_dead_zone(model, point, j, float(sizes[j]))]

@@ -13,7 +13,7 @@ from fmilin.codegen.library_errors import explain_library_errors
 from fmilin.codegen.rounding import matrix_without_rounding
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, UnknownNameError, UsageError
-from fmilin.model.capabilities import DescriptorForm, HasDescriptorForm
+from fmilin.model.capabilities import DescriptorForm, HasDescriptorForm, HasGivenStates
 from fmilin.model.interface import ExactSlopes, OperatingPoint
 from fmilin.model.ranges import find_extrapolated
 from fmilin.models.dae.coefficients import lift_graph
@@ -33,7 +33,7 @@ from fmilin.support.kinds import containers_checked
 MOST_DEFLATED = 400  # equations of a pencil from which the index is read: a second or so
 
 
-class DaeModel(NativeModel, HasDescriptorForm):
+class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates):
     """F(t, x', x, z, u, p) = 0 as it is written, of any index; x has derivatives, z are algebraic variables.
 
     What differentiation shows to be a constraint on the states becomes one, and coordinates are chosen on the manifold

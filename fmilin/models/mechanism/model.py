@@ -11,6 +11,7 @@ import numpy as np
 from fmilin.diagnostics import Remark
 from fmilin.errors import ModelError, NumericalError, UsageError
 from fmilin.manifold.slopes import some_bits_further
+from fmilin.model.capabilities import HasGivenStates
 from fmilin.model.interface import UNCHANGED, Changes, Evaluation, OperatingPoint, TangentBatch
 from fmilin.models.batch_graph import arrays_of, checked_threads, states_to_keep
 from fmilin.models.mechanism.assembly import closed
@@ -69,7 +70,7 @@ def read_mechanism_file(
     return description_of(parts), parts.source
 
 
-class Mechanism(NativeModel):
+class Mechanism(NativeModel, HasGivenStates):
     """Bodies, joints and loops with the dynamics and the exact linearization of Spencer (thesis), chapter 4.
 
     The states are the positions of all joints of the open tree, in the order in which the joints were given, then
