@@ -51,10 +51,11 @@ def command(model: str, target: BuildOptions, written: FmuWriting, opened: Sourc
     def job(runner: JobRunner) -> None:
         import fmilin as fl
         from fmilin.fmi.write import build_fmu
+        from fmilin.model.capabilities import has_graph
         from fmilin.wrapping import wrap_as_fmu
 
         native = runner.borrow(fl.load(model, options=given))
-        if not native.compilable:
+        if not has_graph(native):
             if fmi != "2.0" or platforms:
                 raise UsageError(
                     f"'{model}' cannot be compiled to C, so it becomes an FMU that runs Python: there --fmi 3.0 and "

@@ -16,6 +16,7 @@ from fmilin.codegen.implicit import Guess, ImplicitSystem
 from fmilin.composition.coupling import CoupledMembers
 from fmilin.composition.declaration import in_member, of_member, qualified
 from fmilin.errors import UsageError
+from fmilin.model.capabilities import read_graph
 from fmilin.signals import FloatArray, Signals
 
 SX = Any
@@ -41,7 +42,7 @@ def in_graph(model: Drawn) -> ImplicitSystem | None:
     graphs = []
     for part in model.coupling.parts:
         with in_member(part.name):
-            graph = part.model.in_graph()
+            graph = read_graph(part.model)
         if graph is None:
             return None
         graphs.append(graph)

@@ -36,7 +36,13 @@ from fmilin.composition.members import MemberView, Wires
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import FmilinError, NumericalError, UnknownNameError, UsageError
 from fmilin.fmi.read.elements import shortened
-from fmilin.model.capabilities import HasBaumgarteStabilization, HasCompiledEvaluation, HasDerivativeErrors
+from fmilin.model.capabilities import (
+    HasBaumgarteStabilization,
+    HasCompiledEvaluation,
+    HasDerivativeErrors,
+    HasGraph,
+    has_graph,
+)
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.support.kinds import kinds_checked
@@ -59,7 +65,7 @@ class SystemDeclaration:
     notes: Sequence[str] = ()
 
 
-class ConnectedModel(Model, HasCompiledEvaluation, HasDerivativeErrors, HasBaumgarteStabilization):
+class ConnectedModel(Model, HasCompiledEvaluation, HasDerivativeErrors, HasGraph, HasBaumgarteStabilization):
     """Members and connections as one model (:func:`fmilin.connect`); closing the first view closes its members."""
 
     _made_by = "fl.connect joins members to one, and fl.load opens an SSP file"
@@ -73,7 +79,6 @@ class ConnectedModel(Model, HasCompiledEvaluation, HasDerivativeErrors, HasBaumg
         self._chosen = list(range(len(declaration.feeds)) if declaration.chosen is None else declaration.chosen)
         self.inputs = Signals(declaration.feeds[i].signal for i in self._chosen)
         self.parameters = Prefixed({name: m.parameters for name, m in self.members.items() if m.parameters})
-        self.compilable = all(m.compilable for m in models)
         self.moves_parameters = any(m.moves_parameters for m in models)
         self.start = self._start(models)
         self.constraints = self._bound()
@@ -335,9 +340,13 @@ class ConnectedModel(Model, HasCompiledEvaluation, HasDerivativeErrors, HasBaumg
                 results.append(act(part.model, own, v))
         return results
 
+    def has_graph(self) -> bool:
+        """Return whether all members have a graph."""
+        return all(has_graph(model) for model in self.members.values())
+
     def in_graph(self) -> ImplicitSystem | None:
         """Return the equations of all members as one graph, algebraic loops among its linear unknowns."""
-        if not self.compilable:
+        if not self.has_graph():
             return None
         from fmilin.composition.graph import Drawn, in_graph
 

@@ -21,6 +21,7 @@ from fmilin.errors import UsageError
 from fmilin.fmi.write.fmu import NAME, block_fmu
 from fmilin.formats import Writing, require_codec
 from fmilin.linear_model.measured_angles import describe_wrapped
+from fmilin.model.capabilities import has_graph, read_graph
 from fmilin.signals import Signal
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def _equations(kf: Estimator) -> tuple[ImplicitSystem, SX]:
     """Return the model's graph with numbers for its parameters, and the invariants h."""
     from fmilin.models.batch_graph import invariants_in
 
-    graph = kf.settings.model.in_graph() if kf.kind in NAMES and kf.settings.model.compilable else None
+    graph = read_graph(kf.settings.model) if kf.kind in NAMES and has_graph(kf.settings.model) else None
     if graph is None:
         raise UsageError(
             f"C code is written of filters of a bounded time (ekf, iekf, ukf) on models of equations; this is the "

@@ -15,6 +15,7 @@ from fmilin.errors import FmilinError, NumericalError
 from fmilin.manifold.many_points import constraints_at
 from fmilin.manifold.point_by_point import evaluations
 from fmilin.manifold.verification import drift
+from fmilin.model.capabilities import has_graph
 from fmilin.model.interface import Model, TangentBatch
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, INVARIANT, ON_MANIFOLD, RANK
@@ -260,7 +261,7 @@ class StackSurroundings:
                 parts = [points[i : i + AT_ONCE] for i in range(0, len(points), AT_ONCE)]
                 visits = [model.evaluate(float(part.time[0]), part.states, part.inputs) for part in parts]
                 return np.concatenate([v.derivatives for v in visits]), np.concatenate([v.outputs for v in visits])
-            if model.batches and not model.compilable and not points.parameters:
+            if model.batches and not has_graph(model) and not points.parameters:
                 visited = evaluations(model, points.time, points.states, points.inputs)
                 return visited.derivatives, visited.outputs
             tangents = model.tangents(points.time, points.states, points.inputs, kept, points.parameters)

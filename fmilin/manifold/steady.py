@@ -21,7 +21,7 @@ from fmilin.manifold.slopes import TangentSlopes
 from fmilin.manifold.stack import PointBatch, StackSurroundings
 from fmilin.manifold.steady_stack import BeyondStack
 from fmilin.manifold.uniform import STEP, ZEROS, Asides, Bend, Beyond, Change, Mask, Moving, Times, Uniform, Visited
-from fmilin.model.capabilities import read_event_indicators
+from fmilin.model.capabilities import has_graph, read_event_indicators
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, SAME_ALONG, UNIFORM
@@ -309,7 +309,7 @@ class _BeyondPoint(Beyond):
     def __init__(self, model: Model, point: OperatingPoint, frame: Frame) -> None:
         self._model, self._point, self._frame = model, point, frame
         self._before = read_event_indicators(model, point.time, point.states, point.inputs) > 0
-        self.exact = model.compilable and frame.coordinates.is_linear  # where they bend, short steps show too little
+        self.exact = has_graph(model) and frame.coordinates.is_linear  # where they bend, short steps show too little
 
     def further(self, path: FloatArray, times: Times, bend: Bend = 0.0, asides: Asides = ZEROS) -> Iterator[Visited]:
         """Go on in y, from the tangent."""

@@ -18,6 +18,7 @@ from fmilin.manifold import uniform as motions
 from fmilin.manifold.nonlinear import turns_of
 from fmilin.manifold.stack import PointBatch, StackGeometry, StackSurroundings
 from fmilin.manifold.uniform import STEP, ZEROS, Asides, Bend, Beyond, Change, Mask, Moving, Times, Uniform, Visited
+from fmilin.model.capabilities import has_graph
 from fmilin.model.interface import Model, TangentBatch
 from fmilin.signals import FloatArray
 from fmilin.tolerances import SAME_ALONG
@@ -186,7 +187,7 @@ class BeyondStack(Beyond):
     @property
     def exact(self) -> bool:  # type: ignore[override]
         """Whether its equations are at hand."""
-        return self.model.compilable
+        return has_graph(self.model)
 
     def further(self, path: FloatArray, times: Times, bend: Bend = 0.0, asides: Asides = ZEROS) -> list[Visited]:
         """Go on in y, from the tangent."""

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from fmilin.codegen.implicit import ImplicitSystem
     from fmilin.constraints.expressions import Expression
     from fmilin.model.equations import SparseEquations
     from fmilin.model.interface import Evaluation, Model, OperatingPoint
@@ -215,6 +216,19 @@ class HasCompiledEvaluation(Protocol, metaclass=_CapabilityType):
 
 
 @runtime_checkable
+class HasGraph(Protocol, metaclass=_CapabilityType):
+    """A model with equations that are a graph of CasADi: they can be compiled, and differentiated exactly."""
+
+    @abstractmethod
+    def has_graph(self) -> bool:
+        """Return whether all parts of the model have one; see :func:`has_graph`."""
+
+    @abstractmethod
+    def in_graph(self) -> ImplicitSystem | None:
+        """Return the equations as a graph, with what constraints observe; None without one."""
+
+
+@runtime_checkable
 class HasInputLimits(Protocol, metaclass=_CapabilityType):
     """A model whose inputs may stand at limits, beyond which they move nothing."""
 
@@ -263,6 +277,16 @@ def read_sparse_equations(model: Model) -> SparseEquations | None:
 def can_be_described(model: Model) -> bool:
     """Return whether the equations of a model can be linearized as they are written, at any of its points."""
     return isinstance(model, HasDescriptorForm) and model.has_descriptor_form()
+
+
+def has_graph(model: Model) -> bool:
+    """Return whether the equations of a model are a graph, without making it."""
+    return isinstance(model, HasGraph) and model.has_graph()
+
+
+def read_graph(model: Model) -> ImplicitSystem | None:
+    """Return the equations of a model as a graph, with what constraints observe; None without one."""
+    return model.in_graph() if isinstance(model, HasGraph) else None
 
 
 def compile_for(model: Model, evaluations: int) -> Model:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,6 @@ from fmilin.errors import UnknownNameError, UsageError
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
-
-if TYPE_CHECKING:
-    from fmilin.codegen.implicit import ImplicitSystem
 
 Changes = Mapping[str, FloatArray]  # values of changed parameters at many points, by name
 UNCHANGED: Changes = MappingProxyType({})
@@ -233,7 +230,6 @@ class Model(TableRepr, ABC):
     batches: bool = False  #: whether :meth:`evaluate` takes many points at once: x (batch, N) and u (batch, nu)
     autonomous: bool = False  #: whether its rates and outputs certainly do not depend on time
     freedoms_known: bool = False  #: whether its states certainly do not depend on each other: joints of an open tree
-    compilable: bool = False  #: whether there is a graph, :meth:`in_graph`
 
     @implemented_in("fmilin.report.notebook:show_model")
     def _print_table(self, page: Sheet) -> None: ...
@@ -321,10 +317,6 @@ class Model(TableRepr, ABC):
 
     def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Return residuals (m,) and exact gradient (m, N), with ``batches`` too; None where as costly as all."""
-        return None
-
-    def in_graph(self) -> ImplicitSystem | None:
-        """Return the equations as a graph, with what constraints observe; None unless ``compilable``."""
         return None
 
     @abstractmethod

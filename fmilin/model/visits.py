@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache, wraps
 from math import prod
-from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from fmilin.constraints.declared import Constraint
+from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
 from fmilin.model.capabilities import (
     HasBaumgarteStabilization,
@@ -21,9 +22,10 @@ from fmilin.model.capabilities import (
     HasEvents,
     HasFormulas,
     HasGivenStates,
+    HasGraph,
     HasSecondOrderForm,
 )
-from fmilin.model.interface import Evaluation, ExactSlopes, Model
+from fmilin.model.interface import Evaluation, ExactSlopes, Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.support.kinds import require_kinds
 
@@ -88,17 +90,6 @@ _Key = tuple[float, bytes, bytes]
 REMEMBERED = 2_000_000  # numbers that are remembered at most
 
 
-def _forward(method: Callable[Concatenate[Model, P], R]) -> Callable[Concatenate[CountedModel, P], R]:
-    """Return a method that calls the method of the source, as the source's class has it."""
-
-    @wraps(method)
-    def pass_on(self: CountedModel, /, *arguments: P.args, **options: P.kwargs) -> R:
-        result: R = getattr(self.source, method.__name__)(*arguments, **options)
-        return result
-
-    return pass_on
-
-
 PASSED_ON: Mapping[type, tuple[str, ...]] = {
     HasBaumgarteStabilization: ("stabilized",),
     HasContacts: ("contact_forces", "with_held"),
@@ -107,6 +98,7 @@ PASSED_ON: Mapping[type, tuple[str, ...]] = {
     HasEvents: ("event_indicators",),
     HasFormulas: ("formula",),
     HasGivenStates: ("kept",),
+    HasGraph: ("has_graph", "in_graph"),
     HasSecondOrderForm: ("second_order_form",),
 }
 """Capabilities that a wrapper has where its source has them, with their methods."""
@@ -141,16 +133,13 @@ class CountedModel(Model):
         chosen: Any = _with_capabilities(cls, type(source))
         return object.__new__(chosen)  # type: ignore[no-any-return]
 
-    remarks_at = _forward(Model.remarks_at)
-    in_graph = _forward(Model.in_graph)
-
     def __init__(self, source: Model) -> None:
         self.source = source
         self.info, self.states, self.inputs, self.outputs = source.info, source.states, source.inputs, source.outputs
         self.constraints, self.start, self.copies = source.constraints, source.start, source.copies
         self.independent, self.structure = source.independent, source.structure
         self.independent_by_default = source.independent_by_default
-        self.parameters, self.batches, self.compilable = source.parameters, source.batches, source.compilable
+        self.parameters, self.batches = source.parameters, source.batches
         self.evaluations = 0
         self.directions = 0
 
@@ -187,6 +176,10 @@ class CountedModel(Model):
     def autonomous(self) -> bool:  # type: ignore[override]
         """As the source."""
         return self.source.autonomous
+
+    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+        """Return those of the source."""
+        return self.source.remarks_at(point)
 
     @property
     def output_turns(self) -> tuple[float | None, ...]:

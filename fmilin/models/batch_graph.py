@@ -27,7 +27,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.frame import kept_states, row_terms
 from fmilin.manifold.operating_points import require_sizes
 from fmilin.manifold.rank import independent_rows, row_sizes
-from fmilin.model.capabilities import read_sparse_equations
+from fmilin.model.capabilities import has_graph, read_graph, read_sparse_equations
 from fmilin.model.interface import UNCHANGED, Changes, Evaluation, Model, OperatingPoint, TangentBatch
 from fmilin.signals import FloatArray
 
@@ -66,9 +66,9 @@ def batch_graph(model: Model, varied: Sequence[str]) -> BatchGraph | None:
 
 def equations_of(model: Model) -> ImplicitSystem | None:
     """Return the graph of a model that is not sparse, whose constraints are in it and free of inputs; else None."""
-    if not model.compilable or read_sparse_equations(model) is not None:
+    if not has_graph(model) or read_sparse_equations(model) is not None:
         return None
-    system, constraints = model.in_graph(), model.constraints
+    system, constraints = read_graph(model), model.constraints
     if system is None or any(name not in system.further for name in constraints.observed):
         return None
     names = {name for row in constraints.rows for name in row.expression.names}

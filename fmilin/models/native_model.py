@@ -21,6 +21,7 @@ from fmilin.errors import UnknownNameError, UsageError
 from fmilin.model.capabilities import (
     HasCompiledEvaluation,
     HasContacts,
+    HasGraph,
     HasInputLimits,
     HasSecondOrderForm,
     SecondOrderForm,
@@ -46,7 +47,7 @@ class InterfaceChoice:
     parameters: Mapping[str, float] = field(default_factory=dict)  # those that were changed
 
 
-class NativeModel(Model, HasCompiledEvaluation, HasContacts, HasInputLimits, HasSecondOrderForm):
+class NativeModel(Model, HasCompiledEvaluation, HasContacts, HasGraph, HasInputLimits, HasSecondOrderForm):
     """The model of a :class:`NativeEngine`."""
 
     engine: NativeEngine
@@ -57,7 +58,7 @@ class NativeModel(Model, HasCompiledEvaluation, HasContacts, HasInputLimits, Has
 
     def _set_up(self, engine: NativeEngine, choice: InterfaceChoice) -> None:
         self.engine, self._choice = engine, choice
-        self.info, self.batches, self.compilable = engine.info, engine.batches, engine.compilable
+        self.info, self.batches = engine.info, engine.batches
         self.start_points = engine.start_points
         self.parameters = engine.parameters if isinstance(engine, AdjustableEngine) else {}
         # What the author recommends belongs to the constraints that came with the equations.
@@ -104,7 +105,7 @@ class NativeModel(Model, HasCompiledEvaluation, HasContacts, HasInputLimits, Has
     def output_turns(self) -> tuple[float | None, ...]:
         """Turns of the outputs that the graph shows to wrap, or that the engine names."""
         turns = tuple(quantity.signal.turn for quantity in self._chosen)
-        if not (self.compilable and self.engine.may_wrap) or len(self.copies) == len(turns):
+        if not (self.engine.compilable and self.engine.may_wrap) or len(self.copies) == len(turns):
             return turns
         from fmilin.codegen.turns import find_turns
 
@@ -238,6 +239,10 @@ class NativeModel(Model, HasCompiledEvaluation, HasContacts, HasInputLimits, Has
             output_inputs=form.output_inputs[:, self._input_indices],
             constraint_inputs=form.constraint_inputs[:, self._input_indices],
         )
+
+    def has_graph(self) -> bool:
+        """Return whether the engine has a graph."""
+        return self.engine.compilable
 
     def in_graph(self) -> ImplicitSystem | None:
         """Return the equations as a graph; inputs left out are parameters. None when there are only numbers."""

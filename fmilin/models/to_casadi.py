@@ -16,6 +16,7 @@ import casadi as ca
 import numpy as np
 
 from fmilin.errors import UsageError
+from fmilin.model.capabilities import read_graph
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import Signals
 from fmilin.support.kinds import kinds_checked
@@ -104,7 +105,7 @@ def to_casadi(model: Model) -> CasadiModel:
     >>> nonlinear.f(x=[0, 3.14159265, 0, 0], u=0.01)["x_dot"].full().ravel().round(3) + 0.0
     array([0.   , 0.   , 3.333, 3.333])
     """
-    system = model.in_graph()
+    system = read_graph(model)
     if system is None:
         raise UsageError(
             f"The model '{model.info.name}' ({type(model).__name__}) has no symbolic form that CasADi could evaluate, "

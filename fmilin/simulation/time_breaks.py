@@ -15,6 +15,7 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import REFUSALS
+from fmilin.model.capabilities import has_graph, read_graph
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Hybrid
 from fmilin.signals import FloatArray
@@ -117,10 +118,10 @@ def _tape_of(model: Model) -> TimeTape | None:
     if model in _tapes:
         return _tapes[model]
     tape = None
-    if model.compilable and len(model.states) <= MOST_STATES:
+    if has_graph(model) and len(model.states) <= MOST_STATES:
         from fmilin.codegen.time_tape import TimeTape
 
-        system = model.in_graph()
+        system = read_graph(model)
         if system is not None:
             results = [system.derivatives, system.matrix, system.right_hand_side]
             others = [system.states, system.inputs, system.unknowns]

@@ -14,6 +14,7 @@ import numpy as np
 
 from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.errors import UnknownNameError, UsageError
+from fmilin.model.capabilities import has_graph, read_graph
 from fmilin.model.interface import Model
 from fmilin.models.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
 from fmilin.models.native_model import NativeModel
@@ -35,7 +36,7 @@ def augmented(model: Model, names: Sequence[str]) -> Model:
         raise UsageError(f"A parameter or bias is named twice in {', '.join(names)}.")
     for name in outputs:
         model.outputs.index_of(name, "a measured output, which could have a bias")
-    if parameters and not (model.compilable or model.moves_parameters):
+    if parameters and not (has_graph(model) or model.moves_parameters):
         raise UsageError(
             f"The parameters of '{model.info.name}' are fixed once it is loaded: {', '.join(parameters)} cannot be "
             "estimated. Estimate those of an FMU, or of a model of equations."
@@ -51,7 +52,7 @@ def add_noise_states(model: Model, inputs: Sequence[str]) -> Model:
 
 def _values(model: Model, names: Sequence[str]) -> dict[str, float]:
     """Return the parameters' values."""
-    if names and not model.compilable:
+    if names and not has_graph(model):
         view = model.with_interface([*model.inputs.names, *names])
         return dict(zip(names, view.start.inputs[len(model.inputs) :].tolist(), strict=True))
     for name in names:
@@ -69,7 +70,7 @@ class _AugmentedEngine(NativeEngine):
         self.model, self.moved, self.info = model, list(parameters), model.info
         self.noisy = [model.inputs.index_of(name, "an input of the model") for name in noisy]
         self.biased = [model.outputs.index_of(name) for name in biased]
-        graph = model.in_graph() if model.compilable else None
+        graph = read_graph(model) if has_graph(model) else None
         signals = (
             model.with_interface([*model.inputs.names, *self.moved]).inputs
             if graph is None
@@ -83,7 +84,7 @@ class _AugmentedEngine(NativeEngine):
         self.inputs, self.outputs = model.inputs, model.outputs.names
         self.constraints = model.constraints.declared
         self.parameters = {n: v for n, v in model.constraints.parameters.items() if n not in self.moved}
-        self.independent, self.compilable = (), model.compilable
+        self.independent, self.compilable = (), has_graph(model)
 
     @cached_property
     def available(self) -> Mapping[str, Quantity]:
@@ -98,7 +99,7 @@ class _AugmentedEngine(NativeEngine):
     def system(self) -> ImplicitSystem | None:
         """The graph, with all that is available as outputs."""
         observed, n = self.model.constraints.observed, len(self.moved)
-        graph = self.model.in_graph() if self.model.compilable else None
+        graph = read_graph(self.model) if self.compilable else None
         if graph is None:
             return None
         names = graph.parameter_signals.names

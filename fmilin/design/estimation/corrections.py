@@ -34,6 +34,7 @@ from scipy.linalg.lapack import dtrtrs
 from fmilin.design.estimation.charts import CoordinateSplit
 from fmilin.design.estimation.motion import SETTLED, ManifoldStepper, triangular
 from fmilin.errors import NumericalError, UsageError
+from fmilin.model.capabilities import has_graph
 from fmilin.model.interface import Model
 from fmilin.numerics.steps import runge_kutta_step
 from fmilin.signals import FloatArray, wrap_differences
@@ -206,7 +207,7 @@ class MovingHorizon(Filter):
     """The filter of one run; it remembers the samples of its window."""
 
     def __init__(self, model: Model, horizon: int, bounds: Mapping[str, tuple[float, float]]) -> None:
-        if not model.compilable:
+        if not has_graph(model):
             raise UsageError(
                 f"Moving-horizon estimation needs equations, and '{model.info.name}' has none that CasADi could "
                 "differentiate. Take kind='ekf', 'iekf' or 'ukf'."

@@ -30,6 +30,7 @@ from fmilin.fmi.write.variables import (
     name_in_group,
     variable_of,
 )
+from fmilin.model.capabilities import read_graph
 from fmilin.model.equations import SymbolicSystem
 from fmilin.model.files import toml_string
 from fmilin.model.interface import Model
@@ -192,7 +193,7 @@ def _find_fixed_turns(system: ImplicitSystem) -> dict[str, float]:
 def _native(model: Model | SymbolicSystem) -> _Native:
     if isinstance(model, SymbolicSystem):
         return _Native(model.in_graph(), model.constraints, model.independent, 0.0)
-    system = model.in_graph() if isinstance(model, Model) else None
+    system = read_graph(model) if isinstance(model, Model) else None
     if system is None:
         name = model.info.name if isinstance(model, Model) else type(model).__name__
         raise UsageError(
