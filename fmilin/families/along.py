@@ -16,9 +16,10 @@ from fmilin.families.grid import Grid
 from fmilin.families.rows import Layout, Outcome, Template
 from fmilin.families.stacked_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK
 from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
+from fmilin.linearization.batch import linearize_batch
 from fmilin.linearization.linearize import add_parameter_derivatives, linearize_next
+from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
-from fmilin.linearization.stack import StackProcedure
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.stack import PointBatch
@@ -118,16 +119,16 @@ class _PathFamily:
         left, selection = 0, None
         while left < len(self._points):
             number = left
-            selection, stacks = self._one(number, selection)
+            selection, reference = self._one(number, selection)
             left = number + 1
             if self._request.inputs is not None:  # a batch has all inputs
                 continue
-            for outcomes in self._stacked(stacks, left):
+            for outcomes in self._stacked(reference, left):
                 self._builder.add_all(outcomes)
                 left += len(outcomes)
         return self._builder.family()
 
-    def _one(self, number: int, previous: Selection | None) -> tuple[Selection | None, StackProcedure]:
+    def _one(self, number: int, previous: Selection | None) -> tuple[Selection | None, Reference]:
         """Linearize one point."""
         point, names = self._points[number], self._request.inputs
         whole, at = self._model, point
@@ -144,9 +145,9 @@ class _PathFamily:
             raise UsageError(f"The linear models do not belong together: model {number + 1}: {outcome.reason}")
         self._builder.add(outcome)
         self._choice = linear.states, ("exact", linear.method.coordinates)
-        return selection, StackProcedure(model, self._request, at, linear, selection, own=model)
+        return selection, Reference(model, self._request, at, linear, selection, own=model)
 
-    def _stacked(self, stacks: StackProcedure, left: int) -> Iterator[list[Outcome]]:
+    def _stacked(self, reference: Reference, left: int) -> Iterator[list[Outcome]]:
         """Yield what stacks say of the points that follow, as far as everything is as usual."""
         assert self._template is not None  # noqa: S101 - a point came before
         layout = Layout(self._template)
@@ -157,14 +158,14 @@ class _PathFamily:
                 return
             rows = self._builder.rows(layout.width)[left : left + len(some)]
             given = np.array([own.get(name, np.nan) for name in self._parameters])
-            linearized = stacks(stack_of(some), layout.written_by_stacks(rows, given))
-            good = 0 if linearized is None else int(np.argmin([*linearized.usual, False]))
+            linearized = linearize_batch(reference, stack_of(some), layout.written_by_stacks(rows, given))
+            good = 0 if linearized is None else int(np.argmin([*~linearized.is_doubtful, False]))
             self._block = min(GROWTH * self._block, LARGEST_BLOCK) if good == len(some) else max(good, FIRST_BLOCK)
             if linearized is None or not good:
                 return
             yield [
                 Outcome(left + k, "", rows[k], self._template, *self._choice, (*point.remarks, *said))
-                for k, (point, said) in enumerate(zip(some[:good], linearized.remarks, strict=False))
+                for k, (point, said) in enumerate(zip(some[:good], linearized.diagnostics, strict=False))
             ]
             left += good
             if good < len(some):

@@ -20,8 +20,9 @@ from fmilin.families.grid import Grid
 from fmilin.families.rows import Layout, Outcome, Template
 from fmilin.families.stacked_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK, Assembly, Equations, Line
 from fmilin.linear_model.builder import chosen_inputs
+from fmilin.linearization.batch import linearize_batch
+from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
-from fmilin.linearization.stack import StackProcedure
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.trimming.request import TrimRequest
@@ -55,28 +56,28 @@ class StackedRuns:
 
         The first starts from ``seed``, whose parameters ``own`` has; without a (checked) request points are assembled.
         """
-        procedure = StackProcedure(
+        reference = Reference(
             self._model, self._how, seed.point, seed.linear, seed.selection, own=own, varied=self._parameters
         )
-        if not self._fits(seed, request) or not procedure.usable:
+        if not self._fits(seed, request) or not reference.is_usable:
             return
         if request is None:
             if self._assembly is None or self._assembly.time != seed.point.time:
                 self._assembly = Assembly(self._model, seed.point.time, self._grid, self._settings)
             if self._assembly.possible and not self._parameters:
-                yield from self._blocks(self._assembly, procedure, list(numbers), seed)
+                yield from self._blocks(self._assembly, reference, list(numbers), seed)
                 return
             if seed.point.remarks:  # how it was assembled: each of the others may have to say its own
                 return
         try:
             held = {**self._settings, **self._grid.axes} if request is None else request.fixed
             positions = [self._model.states.positions[name] for name in held if self._model.states.has(name)]
-            equations = Equations(self._model, procedure, seed, request, positions)
+            equations = Equations(self._model, reference, seed, request, positions)
             if not equations.hold_at(self._given([], seed)):
                 return
         except (FmilinError, np.linalg.LinAlgError):
             return
-        yield from self._blocks(equations, procedure, list(numbers), seed)
+        yield from self._blocks(equations, reference, list(numbers), seed)
 
     def _fits(self, seed: ContinuationPoint, request: TrimRequest | None) -> bool:
         if request is None:
@@ -87,7 +88,7 @@ class StackedRuns:
         return free and request.checked(self._model).is_plain and set(request.steady) <= set(seed.linear.states.names)
 
     def _blocks(
-        self, equations: Equations | Assembly, procedure: StackProcedure, numbers: list[int], seed: ContinuationPoint
+        self, equations: Equations | Assembly, reference: Reference, numbers: list[int], seed: ContinuationPoint
     ) -> Iterator[tuple[list[Outcome], ContinuationPoint]]:
         parameters = tuple(dict.fromkeys((*seed.linear.point.parameters, *self._parameters)))
         line, layout = Line(seed), Layout(Template.of(seed.linear, parameters))
@@ -101,11 +102,12 @@ class StackedRuns:
                 varied, own = solved.points.parameters, seed.linear.point.parameters  # the others are as at the seed
                 columns = [varied.get(n, np.full(len(block), own.get(n, np.nan))) for n in layout.template.parameters]
                 given_there = np.stack(columns, axis=1) if columns else np.zeros((len(block), 0))
-                answer = procedure(solved.points, layout.written_by_stacks(rows, given_there), solved.tangents)
+                arrays = layout.written_by_stacks(rows, given_there)
+                answer = linearize_batch(reference, solved.points, arrays, solved.tangents)
             good = 0
             if solved is not None and answer is not None:
                 same = equations.connected(line.last, solved, given)
-                good = int(np.argmin([*(solved.good & answer.usual & same), False]))
+                good = int(np.argmin([*(solved.good & ~answer.is_doubtful & same), False]))
             if solved is None or answer is None or not good:
                 if equations.block == 1:
                     equations.block = FIRST_BLOCK
@@ -116,10 +118,10 @@ class StackedRuns:
             method = ("exact", seed.linear.method.coordinates)
             last, rows = rows[good - 1], self._with_chosen_inputs(layout, rows[:good], block[:good])
             outcomes = [
-                Outcome(number, "", rows[k], shown.template, seed.linear.states, method, answer.remarks[k])
+                Outcome(number, "", rows[k], shown.template, seed.linear.states, method, answer.diagnostics[k])
                 for k, number in enumerate(block[:good])
             ]
-            linear = layout.unpacked(last, seed.linear.states, method, answer.remarks[good - 1])
+            linear = layout.unpacked(last, seed.linear.states, method, answer.diagnostics[good - 1])
             x, u = solved.points.states[good - 1].copy(), solved.points.inputs[good - 1].copy()
             point = OperatingPoint(seed.point.time, x, u, dict(linear.point.parameters))
             seed = replace(seed, values=self._grid.values(block[good - 1]), point=point, linear=linear)

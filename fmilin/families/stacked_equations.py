@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from fmilin.errors import FmilinError
 from fmilin.families.continuation import ContinuationPoint
 from fmilin.families.grid import Grid
-from fmilin.linearization.stack import StackProcedure
+from fmilin.linearization.reference import Reference
 from fmilin.manifold.many_points import FollowedFromStart
 from fmilin.manifold.stack import PointBatch
 from fmilin.model.interface import Model, TangentBatch
@@ -83,13 +83,13 @@ class Equations:
     def __init__(
         self,
         model: Model,
-        procedure: StackProcedure,
+        reference: Reference,
         seed: ContinuationPoint,
         request: TrimRequest | None,
         held: list[int],
     ) -> None:
-        self._model, self._procedure, self._seed = model, procedure, seed
-        self._kept, self._n = procedure.kept, len(model.states)
+        self._model, self._reference, self._seed = model, reference, seed
+        self._kept, self._n = reference.kept, len(model.states)
         self._x_scales = model.states.scales(seed.point.states)
         self._y_scales = self._x_scales[self._kept]
         self._held, self._names = held, [model.states.names[i] for i in held]
@@ -108,7 +108,7 @@ class Equations:
     def hold_at(self, given: Mapping[str, FloatArray]) -> bool:
         """Whether the seed solves them, and they determine what is to be determined; where they are regular is kept."""
         here = self._stack(self._seed.point.states[None], self._seed.point.inputs[None], given)
-        residual, J = self._residual(here, self._procedure.tangents(here), given)
+        residual, J = self._residual(here, self._reference.differentiate(here), given)
         # A slow state beside a fast one has short rows: not because it is free.
         lengths = np.linalg.norm(J[0], axis=1)
         self._weights = np.where(lengths > SHORT * lengths.max(initial=0.0), 1.0 / np.fmax(lengths, 1e-300), 1.0)
@@ -135,7 +135,7 @@ class Equations:
         named = dict(zip(given, varied.T, strict=True))
         stack = self._stack(x, u, named)
         try:
-            J = self._residual(stack, self._procedure.tangents(stack), named)[1]
+            J = self._residual(stack, self._reference.differentiate(stack), named)[1]
         except (FmilinError, np.linalg.LinAlgError):
             return np.zeros(len(solved.good), dtype=bool)
         with np.errstate(all="ignore"):
@@ -152,14 +152,14 @@ class Equations:
                 u[:, self._model.inputs.positions[name]] = values
         for i, name in zip(self._held, self._names, strict=True):
             x[:, i] = given.get(name, x[:, i])
-        dependent, good, near = self._procedure.dependent, *np.zeros((2, len(x)), dtype=bool)
+        dependent, good, near = self._reference.dependent, *np.zeros((2, len(x)), dtype=bool)
         try:
             with np.errstate(all="ignore"):
                 for _ in range(ROUNDS):
                     points = self._stack(x, u, given)
-                    tangents = self._procedure.tangents(points)
+                    tangents = self._reference.differentiate(points)
                     residual, J = self._residual(points, tangents, given)
-                    back = self._procedure.back(tangents)
+                    back = self._reference.back(tangents)
                     off = (np.abs(back) / self._x_scales[dependent]).max(axis=1, initial=0.0)
                     left = np.abs(residual).max(axis=1, initial=0.0) / self._size
                     if not (np.isfinite(J).all() and np.isfinite(back).all()):

@@ -1,36 +1,33 @@
-"""From slopes to matrices, at one point or in a stack, and whether every entry is known well enough to be handed out.
+"""From derivatives to matrices, at one point and at many.
 
-An entry's estimate counts against the largest entry of its row of [A B] or [C D], in sizes of the variables; a row that
-is nothing but error is compared with the size of its terms: zero is known well when noise makes 1e-8 of it.
+With y = R (x - x0) and x = Psi(y) (Spencer sections 2.2 and 4.1), at any consistent point:
+
+    A = R f_x DPsi,  B = R f_u,  C = c_x DPsi,  D = c_u,  T = DPsi,  f0 = R f(t0, x0, u0)
+
+Nonlinear coordinates y = rho(x) have R = D rho(x0) and d(D rho(x) f0)/dx DPsi in A besides, from y' = D rho x'. Inputs
+that prescribe a motion move the manifold: x = Psi(y, u), and Psi_u adds f_x Psi_u to B and c_x Psi_u to D.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.no_response import is_connected, path_to_an_output
 from fmilin.linearization.context import LinearizedPoint
+from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.slopes import TangentSlopes
 from fmilin.manifold.stack import PointBatch, StackGeometry
-from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.capabilities import can_be_described
 from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
 from fmilin.model.visits import CountedModel
 from fmilin.numerics.differences.differences import Differences
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
-
-# With y = R (x - x0) and x = Psi(y) (Spencer sections 2.2 and 4.1), at any consistent point:
-#     A = R f_x DPsi,  B = R f_u,  C = c_x DPsi,  D = c_u,  T = DPsi,  f0 = R f(t0, x0, u0)
-# Nonlinear coordinates y = rho(x) have R = D rho(x0) and d(D rho(x) f0)/dx DPsi in A besides, from y' = D rho x'.
-# Inputs that prescribe a motion move the manifold: x = Psi(y, u), and Psi_u adds f_x Psi_u to B and c_x Psi_u to D.
 
 
 def assemble(
@@ -87,47 +84,57 @@ def state_accuracy(at: LinearizedPoint, diagnostics: Sequence[Remark]) -> Linear
     return replace(at.stated, method=method, warnings=tuple(diagnostics))
 
 
-Mask = NDArray[np.bool_]
-Parts = Mapping[str, FloatArray]
+Arrays = Mapping[str, FloatArray]
+"""Quantities of linear models at k points by name, each with a leading axis over the points."""
 
 
-def write_stack(
-    parts: Parts,
-    model: Model,
-    facts: VerifiedFacts,
+def assemble_batch(
+    arrays: Arrays,
+    reference: Reference,
     points: PointBatch,
     tangents: TangentBatch,
     geometry: StackGeometry,
     *,
     errors: FloatArray,
-    zeros: Mask,
 ) -> None:
-    """Write the matrices of a stack by name; an entry's error is that of its row over the size of its column.
+    """Write linear models in the coordinates of a reference into arrays (k, ...), by name.
 
-    Entries that are zero by the structure of the model, ``zeros`` (N + ny, P + nu), have no error.
+    The error of an entry is that of its row, ``errors`` (k, N + ny), over the size of its column; entries that are zero
+    by the structure of the model have none.
     """
     t, kept, p = tangents, list(tangents.kept), len(tangents.kept)
     matrices = {name: getattr(t, name) for name in "ABCDT"}
     values = {"f0": t.rates[:, kept], "y0": points.states[:, kept], "x0": points.states, "u0": points.inputs}
     for name, array in (matrices | values | {"out0": t.values, "time": points.time}).items():
-        parts[name][...] = array
+        arrays[name][...] = array
     y, u = geometry.y_sizes, geometry.u_sizes
-    largest, seen = geometry.slopes.largest, geometry.output_slopes.largest
-    rows = _row_errors(model, dict(facts.pairs or {}), kept, geometry.row_errors_of_T, errors)
+    largest, largest_of_outputs = geometry.slopes.largest, geometry.output_slopes.largest
+    rows = _row_errors(reference.model, dict(reference.facts.pairs or {}), kept, geometry.row_errors_of_T, errors)
     columns = {"A": y, "B": u, "C": y, "D": u, "T": y}
-    kept_zeros, output_zeros = zeros[kept], zeros[len(model.states) :]
+    zeros = reference.zeros
+    kept_zeros, output_zeros = zeros[kept], zeros[len(reference.model.states) :]
     structural = {
-        "A": kept_zeros[:, :p], "B": kept_zeros[:, p:], "C": output_zeros[:, :p], "D": output_zeros[:, p:]
-    }  # fmt: skip
-    entries = largest[:, :p], largest[:, p:], seen[:, :p], seen[:, p:], geometry.largest_of_T[:, None]
+        "A": kept_zeros[:, :p],
+        "B": kept_zeros[:, p:],
+        "C": output_zeros[:, :p],
+        "D": output_zeros[:, p:],
+    }
+    entries = (
+        largest[:, :p],
+        largest[:, p:],
+        largest_of_outputs[:, :p],
+        largest_of_outputs[:, p:],
+        geometry.largest_of_T[:, None],
+    )
+    accuracy = arrays["accuracy"]
     for number, (name, entry) in enumerate(zip(columns, entries, strict=True)):
-        error = parts[f"error_{name}"]
+        error = arrays[f"error_{name}"]
         np.divide(rows[name][..., None], columns[name][:, None], out=error)
         if name in structural:
             error[structural[name] & (matrices[name] == 0)] = 0.0
-        parts["accuracy"][:, number] = relative_to(entry.max(axis=1, initial=0.0), error.max(axis=(1, 2), initial=0.0))
-    parts["accuracy"][:, 5] = np.where(parts["f0"].any(axis=1), EPS, 0.0)
-    parts["accuracy"][:, 6], parts["accuracy"][:, 7] = geometry.distance, geometry.condition_number
+        accuracy[:, number] = relative_to(entry.max(axis=1, initial=0.0), error.max(axis=(1, 2), initial=0.0))
+    accuracy[:, 5] = np.where(arrays["f0"].any(axis=1), EPS, 0.0)
+    accuracy[:, 6], accuracy[:, 7] = geometry.distance, geometry.condition_number
 
 
 def _row_errors(
@@ -147,21 +154,3 @@ def _row_errors(
 def relative_to(largest: FloatArray, worst: FloatArray) -> FloatArray:
     """Return the largest error over the largest entry at each point; the error itself where all entries are zero."""
     return np.asarray(np.where(largest > 0, worst / np.where(largest > 0, largest, 1.0), worst))
-
-
-def connected_points(parts: Parts) -> Mask:
-    """Say where inputs reach outputs by entries larger than their errors, or there are none, shape (k,)."""
-    k, inputs, outputs = len(parts["f0"]), parts["D"].shape[2], parts["D"].shape[1]
-    if not inputs or not outputs:
-        return np.ones(k, dtype=bool)
-    path = path_to_an_output(*(_visible(parts, name, 0) for name in "ABCD"))
-    connected = np.full(k, path is not None)
-    for name, i, j in path or ():
-        connected &= np.abs(parts[name][:, i, j]) > parts[f"error_{name}"][:, i, j]
-    for point in np.flatnonzero(~connected).tolist():
-        connected[point] = is_connected(*(_visible(parts, name, point) for name in "ABCD"))
-    return connected
-
-
-def _visible(parts: Parts, name: str, point: int) -> Mask:
-    return np.asarray(np.abs(parts[name][point]) > parts[f"error_{name}"][point])

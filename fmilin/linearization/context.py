@@ -1,21 +1,29 @@
-"""What the steps of a linearization hand on: a point evaluated, on its manifold, in coordinates, differentiated."""
+"""What checks of a linearization look at: a point evaluated, on its manifold, in coordinates, linearized; a batch."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.manifold.frame import ConstraintManifold, Frame
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.slopes import TangentSlopes
+from fmilin.manifold.stack import PointBatch, StackGeometry, StackSurroundings
 from fmilin.manifold.steady import Motion
+from fmilin.manifold.steady_stack import StackMotion
 from fmilin.manifold.verification import VerifiedFacts
-from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
 from fmilin.model.visits import RememberingModel
+from fmilin.signals import FloatArray
+
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,3 +77,20 @@ class LinearizedPoint(PointInCoordinates):
         change = np.abs(frame.coordinates.R) @ self.point.slope_changes @ np.abs(frame.T)
         errors = replace(self.linear.errors, A=self.linear.errors.A + change)
         return replace(self.linear, errors=errors)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearizedBatch:
+    """Points that were linearized together in the coordinates of a reference, for the checks of all of them."""
+
+    reference: Reference
+    points: PointBatch  # k of them
+    tangents: TangentBatch  # rates, outputs and residuals, with their derivatives
+    geometry: StackGeometry  # distances, conditioning and sizes
+    nearby: StackSurroundings  # the model near the points
+    row_errors: FloatArray  # (k, N + ny), of derivatives, in sizes of y and u
+    motion: StackMotion
+    arrays: Mapping[str, FloatArray]  # the linear models, by name of the quantity
+
+    def __len__(self) -> int:
+        return len(self.points)

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.manifold.many_points import constraints_at
 from fmilin.manifold.point_by_point import evaluations
-from fmilin.manifold.verification import drift
 from fmilin.model.capabilities import has_graph
 from fmilin.model.interface import Model, TangentBatch
 from fmilin.signals import FloatArray
-from fmilin.tolerances import EPS, INVARIANT, ON_MANIFOLD, RANK
+from fmilin.tolerances import EPS
 
 NOTHING = 1e-12  # rows of the gradient below this part of the largest are rounding of terms that cancel
 NEWTON = 12
@@ -80,7 +79,7 @@ class StackGeometry:
         return self._tangents.gradient * self.sizes[:, None]
 
     @cached_property
-    def _norms(self) -> FloatArray:
+    def row_norms(self) -> FloatArray:
         """Of the rows of the scaled gradient, shape (k, m); of rows that are rounding, of the largest."""
         norms = np.sqrt(np.einsum("kmn,kmn->km", self._scaled, self._scaled))
         largest = norms.max(axis=1, initial=0.0, keepdims=True)
@@ -89,7 +88,7 @@ class StackGeometry:
     @cached_property
     def distance(self) -> FloatArray:
         """How far the points are from the manifold, in sizes of the states, shape (k,)."""
-        return np.asarray((np.abs(self._tangents.residuals) / self._norms).max(axis=1, initial=0.0))
+        return np.asarray((np.abs(self._tangents.residuals) / self.row_norms).max(axis=1, initial=0.0))
 
     @cached_property
     def condition_number(self) -> FloatArray:
@@ -108,7 +107,7 @@ class StackGeometry:
     @cached_property
     def _inverse(self) -> FloatArray | None:
         """H_z^-1, scaled, shape (k, M, M); None where one is singular."""
-        Hz = (self._scaled[:, self._rows] / self._norms[:, self._rows, None])[:, :, self.others]
+        Hz = (self._scaled[:, self._rows] / self.row_norms[:, self._rows, None])[:, :, self.others]
         try:
             return np.asarray(np.linalg.inv(Hz))
         except np.linalg.LinAlgError:
@@ -119,24 +118,7 @@ class StackGeometry:
         """What takes residuals of the rows to steps of the other states, H_z^-1, shape (k, M, M); None if singular."""
         if not self._rows or self._inverse is None:
             return None
-        return self.sizes[:, self.others, None] * self._inverse / self._norms[:, None, self._rows]
-
-    def is_regular(self, rates: FloatArray | None) -> Mask:
-        """Say where points lie on the manifold, rank is kept and the motion keeps it; largest known ``rates`` (N,)."""
-        t = self._tangents
-        regular = np.asarray(self.distance <= ON_MANIFOLD)
-        if not t.gradient.shape[1]:
-            return regular
-        rest = sorted(set(range(t.gradient.shape[1])).difference(self._rows))
-        if rest:
-            turned = np.abs(t.gradient[:, rest] @ (t.T * self.y_sizes[:, None])).max(axis=2, initial=0.0)
-            regular &= (turned <= RANK * self._norms[:, rest]).all(axis=1)
-        typical = np.abs(t.rates) if rates is None else np.maximum(np.abs(t.rates), rates)
-        terms = (np.abs(t.gradient) @ self.sizes[..., None])[..., 0]
-        off, size = drift(t.gradient, t.rates, typical, self.sizes, terms)
-        H, f_u = t.gradient[:, self._rows], t.derivatives[..., len(t.kept) :]
-        keeps_inputs = (np.abs(H @ f_u) <= INVARIANT * (np.abs(H) @ np.abs(f_u))).all(axis=(1, 2))
-        return np.asarray(regular & (off <= INVARIANT * size).all(axis=1) & keeps_inputs)
+        return self.sizes[:, self.others, None] * self._inverse / self.row_norms[:, None, self._rows]
 
     @cached_property
     def slopes(self) -> SlopeSizes:

@@ -22,8 +22,8 @@ from fmilin.families.along import linearize_along_as, stack_of
 from fmilin.families.family import LinearFamily
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.linearize import linearize_next
+from fmilin.linearization.reference import AGREEMENT_OF_MATRICES
 from fmilin.linearization.request import Request
-from fmilin.linearization.stack import AGREES
 from fmilin.manifold.coordinates import LinearCoordinates
 from fmilin.manifold.frame import manifold_at
 from fmilin.manifold.invariants import Invariants
@@ -121,7 +121,9 @@ def _at_once(model: Model, points: Sequence[OperatingPoint], request: Request) -
     J, seen = tangents.derivatives, tangents.outputs
     A, B = J[:, kept, :order], J[:, kept, order:]
     exact = np.isfinite(J).all() and np.isfinite(tangents.T).all()
-    if not (exact and np.abs(A[0] - first.A).max(initial=0.0) <= AGREES * np.abs(first.A).max(initial=1e-12)):
+    if not (
+        exact and np.abs(A[0] - first.A).max(initial=0.0) <= AGREEMENT_OF_MATRICES * np.abs(first.A).max(initial=1e-12)
+    ):
         return None
     R = np.zeros((len(points), order, len(own.states)))
     R[:, range(order), kept] = 1.0

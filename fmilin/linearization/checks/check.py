@@ -10,8 +10,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Generic, Literal, TypeVar
 
+import numpy as np
+
 from fmilin.diagnostics import Remark
-from fmilin.linearization.context import EvaluatedPoint, LinearizedPoint, PointInCoordinates, PointOnManifold
+from fmilin.linearization.context import (
+    EvaluatedPoint,
+    LinearizedBatch,
+    LinearizedPoint,
+    Mask,
+    PointInCoordinates,
+    PointOnManifold,
+)
 
 P_contra = TypeVar("P_contra", bound=EvaluatedPoint, contravariant=True)
 
@@ -32,6 +41,14 @@ class Check(ABC, Generic[P_contra]):
     def examine(self, at: P_contra) -> Sequence[Remark]:
         """Return what a user should know about a point, or raise an error."""
 
+    def find_doubt(self, at: LinearizedBatch) -> Mask | None:
+        """Return the points of a batch that have to be examined alone, (k,); None if no point has."""
+        return None
+
+    def describe_batch(self, at: LinearizedBatch, is_doubtful: Mask) -> Sequence[Sequence[Remark]] | None:
+        """Return the diagnostics of each point of a batch that is not in doubt; None if there are none."""
+        return None
+
 
 class ManifoldCheck(Check[PointOnManifold]):
     """A check of the constraints at a point."""
@@ -45,15 +62,13 @@ class LinearizationCheck(Check[LinearizedPoint]):
     """A check of derivatives or of the linear model."""
 
 
-def run_checks(checks: Sequence[Check[P_contra]], at: P_contra) -> list[tuple[Check[P_contra], Sequence[Remark]]]:
-    """Return each check with its diagnostics; raise the first error."""
-    return [(one, one.examine(at)) for one in checks]
-
-
-def find_failure(checks: Sequence[Check[P_contra]], at: P_contra) -> Exception | None:
-    """Return the error of the first check that raises one; None if all pass."""
-    try:
-        run_checks(checks, at)
-    except Exception as error:  # noqa: BLE001 - the caller explains a failed computation by it
-        return error
-    return None
+def check_batch(checks: Sequence[Check[LinearizedPoint]], at: LinearizedBatch) -> tuple[list[tuple[Remark, ...]], Mask]:
+    """Return the diagnostics of each point of a batch, and which points have to be examined alone."""
+    is_doubtful = np.zeros(len(at), dtype=bool)
+    for one in checks:
+        doubt = one.find_doubt(at)
+        if doubt is not None:
+            is_doubtful |= doubt
+    descriptions = [one.describe_batch(at, is_doubtful) for one in checks]
+    given = [description for description in descriptions if description is not None]
+    return [tuple(remark for remarks in point for remark in remarks) for point in zip(*given, strict=True)], is_doubtful

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from fmilin.diagnostics import Remark
 from fmilin.linearization.checks.check import CoordinateCheck, LinearizationCheck, ManifoldCheck
-from fmilin.linearization.context import LinearizedPoint, PointInCoordinates, PointOnManifold
+from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask, PointInCoordinates, PointOnManifold
 from fmilin.manifold.nonvanishing import require_nonvanishing
 from fmilin.manifold.position import SOLVED_FOR, position_remarks
 from fmilin.manifold.projection import require_on_manifold
-from fmilin.manifold.verification import conserved_quantities, verify_inputs, verify_invariance
+from fmilin.manifold.verification import conserved_quantities, drift, verify_inputs, verify_invariance
+from fmilin.tolerances import INVARIANT, ON_MANIFOLD, RANK
 
 REDUNDANCY_PER_DISTANCE = 100.0
 """Gradients of redundant constraints differ by rounding, and by this times the distance of the point from them."""
@@ -43,6 +46,9 @@ class PointObeysConstraints(ManifoldCheck):
         require_on_manifold(at.manifold.invariants, at.point.time, at.point.states)
         return ()
 
+    def find_doubt(self, at: LinearizedBatch) -> Mask:
+        return np.asarray(~(at.geometry.distance <= ON_MANIFOLD))
+
 
 class RankIsClear(ManifoldCheck):
     """The order of the linear model is N less the rank of H: a doubtful rank is a doubtful order."""
@@ -71,6 +77,16 @@ class RankIsClear(ManifoldCheck):
             return (Remark("rank", text),)
         return ()
 
+    def find_doubt(self, at: LinearizedBatch) -> Mask | None:
+        """Look whether constraints that depend on others at the reference are independent of them here."""
+        tangents, geometry = at.tangents, at.geometry
+        redundant = sorted(set(range(tangents.gradient.shape[1])).difference(at.reference.rows))
+        if not redundant:
+            return None
+        rates = np.abs(tangents.gradient[:, redundant] @ (tangents.T * geometry.y_sizes[:, None]))
+        largest = rates.max(axis=2, initial=0.0)
+        return np.asarray(~(largest <= RANK * geometry.row_norms[:, redundant]).all(axis=1))
+
 
 class PointIsReachable(ManifoldCheck):
     """Nearly parallel constraints may be satisfied far from the solution that they mean together."""
@@ -98,6 +114,16 @@ class MotionKeepsConstraints(CoordinateCheck):
         if len(at.manifold.invariants):
             verify_invariance(at.frame.parametrization, at.facts)
         return ()
+
+    def find_doubt(self, at: LinearizedBatch) -> Mask | None:
+        H, f, sizes = at.tangents.gradient, at.tangents.rates, at.geometry.sizes
+        if not H.shape[1]:
+            return None
+        known_rates = at.reference.facts.rates
+        typical = np.abs(f) if known_rates is None else np.maximum(np.abs(f), known_rates)
+        terms = (np.abs(H) @ sizes[..., None])[..., 0]
+        off, size = drift(H, f, typical, sizes, terms)
+        return np.asarray(~(off <= INVARIANT * size).all(axis=1))
 
 
 class NothingIsConserved(CoordinateCheck):
@@ -132,3 +158,10 @@ class InputsKeepConstraints(LinearizationCheck):
         if len(at.manifold.invariants):
             verify_inputs(at.frame.parametrization, (at.jacobians.f_u, at.jacobians.f_u_error))
         return ()
+
+    def find_doubt(self, at: LinearizedBatch) -> Mask | None:
+        if not at.tangents.gradient.shape[1]:
+            return None
+        H = at.tangents.gradient[:, at.reference.rows]
+        f_u = at.tangents.derivatives[..., len(at.tangents.kept) :]
+        return np.asarray(~(np.abs(H @ f_u) <= INVARIANT * (np.abs(H) @ np.abs(f_u))).all(axis=(1, 2)))

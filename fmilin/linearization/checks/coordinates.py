@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from fmilin.diagnostics import Remark
 from fmilin.linearization.checks.check import CoordinateCheck, LinearizationCheck
-from fmilin.linearization.context import LinearizedPoint, PointInCoordinates
-from fmilin.manifold.selection import select_partition
+from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask, PointInCoordinates
+from fmilin.manifold.selection import CONDITION_LIMIT, select_partition
 from fmilin.tolerances import DOUBTFUL
 
 
@@ -41,3 +43,6 @@ class CoordinatesAreWellConditioned(LinearizationCheck):
             f"{selection.condition_number:.3g}); {better} would be better."
         )
         return (Remark("conditioning", text),)
+
+    def find_doubt(self, at: LinearizedBatch) -> Mask:
+        return np.asarray(~(at.geometry.condition_number <= CONDITION_LIMIT))

@@ -10,10 +10,12 @@ from fmilin.diagnostics import Remark
 from fmilin.linear_model.accuracy import comparable_sizes, matrix_and_errors, require_parts
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.checks.check import LinearizationCheck
-from fmilin.linearization.context import LinearizedPoint
+from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask
+from fmilin.linearization.evaluation import HUGE
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.numerics.differences.sweep import StepSweep, step_sweep
 from fmilin.signals import FloatArray
+from fmilin.tolerances import INACCURATE
 
 
 class DerivativesAgree(LinearizationCheck):
@@ -68,6 +70,17 @@ class ModelRepeatsItself(LinearizationCheck):
         )
         return (Remark("memory", text),)
 
+    def find_doubt(self, at: LinearizedBatch) -> Mask | None:
+        """Look whether a model that only answers says the same after all other evaluations."""
+        if at.reference.has_exact_procedure:
+            return None
+        tangents, pairs = at.tangents, at.reference.facts.pairs or {}
+        again = at.nearby.visited(at.points, at.reference.kept)
+        first = tangents.rates, tangents.values
+        same = [(a == b) & (np.abs(a) < HUGE) for a, b in zip(again, first, strict=True)]
+        same.append(tangents.rates[:, list(pairs)] == at.points.states[:, list(pairs.values())])
+        return np.asarray(~np.concatenate(same, axis=1).all(axis=1))
+
 
 LISTED_STEPS = 6  # scales of steps at which slopes are listed
 
@@ -96,6 +109,15 @@ class EntriesAreAccurate(LinearizationCheck):
         keep = at.request.keep_inaccurate
         judged = require_parts(linear, part, lambda i, j: _describe_slopes(nearby, i, j), keep=keep)
         return judged.warnings[len(linear.warnings) :]
+
+    def find_doubt(self, at: LinearizedBatch) -> Mask:
+        geometry, errors = at.geometry, at.row_errors
+        model, kept = at.reference.model, at.reference.kept
+        sizes = np.concatenate((geometry.slopes.sizes, geometry.output_slopes.sizes), axis=1)
+        terms = np.concatenate((geometry.sizes, model.outputs.scales(at.tangents.values)), axis=1)
+        is_accurate = errors <= INACCURATE * comparable_sizes(sizes, errors, terms)
+        rows = [*kept, *range(len(model.states), errors.shape[1])]
+        return np.asarray(~(is_accurate[:, rows].all(axis=1) & geometry.is_finite))
 
 
 def _row_terms(linear: LinearModel, nearby: Neighbourhood, largest: FloatArray) -> FloatArray:

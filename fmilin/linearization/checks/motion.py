@@ -9,7 +9,7 @@ import numpy as np
 
 from fmilin.diagnostics import Remark, off_equilibrium, rate_of_change
 from fmilin.linearization.checks.check import LinearizationCheck
-from fmilin.linearization.context import LinearizedPoint
+from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.selection import NOT_TURNING
 from fmilin.manifold.steady import Motion
@@ -46,6 +46,26 @@ class PointRests(LinearizationCheck):
         if at.motion.fastest is None:
             return remarks_along(at.source, at.base, frame, at.motion, WITH_TIME)
         return _remarks_on_motion(at.source, at.base, frame, at.motion)
+
+    def find_doubt(self, at: LinearizedBatch) -> Mask:
+        return at.motion.open
+
+    def describe_batch(self, at: LinearizedBatch, is_doubtful: Mask) -> Sequence[Sequence[Remark]]:
+        model, motion = at.reference.model, at.motion
+        constrained = bool(at.reference.rows) and bool(at.reference.kept)
+        names = tuple(model.states.names[i] for i in at.reference.kept)
+        diagnostics: list[Sequence[Remark]] = [()] * len(at)
+        for k in np.flatnonzero((motion.fastest >= 0) & ~is_doubtful).tolist():
+            fastest = int(motion.fastest[k])
+            rate, size = float(at.tangents.rates[k, fastest]), float(at.geometry.sizes[k, fastest])
+            uniform = None
+            if motion.steady[k]:
+                carried = tuple(n for n, c in zip(names, motion.carried[k].tolist(), strict=True) if c)
+                uniform = names, carried, float(motion.later[k])
+            what = rate_of_change(model.states.names[fastest], rate, size)
+            remark = motion_remark(what, constrained=constrained, steady=uniform)
+            diagnostics[k] = change_remarks(remark, motion.change, k)
+        return diagnostics
 
 
 def motion_remarks(model: Model, base: Evaluation, scales: FloatArray, slopes: FloatArray, p: int) -> list[Remark]:

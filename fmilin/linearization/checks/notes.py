@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from fmilin.diagnostics import Remark, discrete_states_remarks, model_remarks
 from fmilin.linearization.checks.check import LinearizationCheck
-from fmilin.linearization.context import LinearizedPoint
+from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask
 from fmilin.model.capabilities import read_discrete_states
+from fmilin.model.interface import OperatingPoint
 
 
 class InputsDoNotPrescribeMotion(LinearizationCheck):
@@ -43,3 +44,11 @@ class ModelHasNoNotes(LinearizationCheck):
     def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
         discrete = discrete_states_remarks(read_discrete_states(at.source))
         return (*discrete, *model_remarks(at.source.notes), *at.source.remarks_at(at.point))
+
+    def describe_batch(self, at: LinearizedBatch, is_doubtful: Mask) -> Sequence[Sequence[Remark]]:
+        model, points = at.reference.model, at.points
+        notes = tuple(model_remarks(model.notes))
+        if not at.reference.has_point_notes:
+            return [notes] * len(at)
+        each = zip(points.time.tolist(), points.states, points.inputs, strict=True)
+        return [(*notes, *model.remarks_at(OperatingPoint(*point))) for point in each]

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError
-from fmilin.linear_model.no_response import PUSHES, dead_zone_error, with_remark_on_response
+from fmilin.linear_model.no_response import (
+    PUSHES,
+    dead_zone_error,
+    is_connected,
+    path_to_an_output,
+    with_remark_on_response,
+)
 from fmilin.linearization.checks.check import LinearizationCheck
-from fmilin.linearization.context import LinearizedPoint
+from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask
 from fmilin.model.capabilities import is_at_input_limits, read_event_indicators
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.numerics.steps import Domains, domains
@@ -36,6 +42,9 @@ class InputsReachOutputs(LinearizationCheck):
         if not is_accepted:
             require_no_dead_zones(at.source, at.point)
         return marked.warnings[:1]
+
+    def find_doubt(self, at: LinearizedBatch) -> Mask:
+        return ~find_connected_points(at.arrays)
 
 
 SMALL = (1e-3, 1e-2)  # small pushes, in sizes of the input
@@ -85,3 +94,21 @@ def _moved(base: Evaluation, seen: Evaluation) -> bool:
     """Whether rates or outputs are no longer those of ``base``, to the last bit."""
     same = np.array_equal(base.derivatives, seen.derivatives, equal_nan=True)
     return not (same and np.array_equal(base.outputs, seen.outputs, equal_nan=True))
+
+
+def find_connected_points(arrays: Mapping[str, FloatArray]) -> Mask:
+    """Return where inputs reach outputs by entries larger than their errors, or there are none, shape (k,)."""
+    k, inputs, outputs = len(arrays["f0"]), arrays["D"].shape[2], arrays["D"].shape[1]
+    if not inputs or not outputs:
+        return np.ones(k, dtype=bool)
+    path = path_to_an_output(*(_visible(arrays, name, 0) for name in "ABCD"))
+    connected = np.full(k, path is not None)
+    for name, i, j in path or ():
+        connected &= np.abs(arrays[name][:, i, j]) > arrays[f"error_{name}"][:, i, j]
+    for point in np.flatnonzero(~connected).tolist():
+        connected[point] = is_connected(*(_visible(arrays, name, point) for name in "ABCD"))
+    return connected
+
+
+def _visible(arrays: Mapping[str, FloatArray], name: str, point: int) -> Mask:
+    return np.asarray(np.abs(arrays[name][point]) > arrays[f"error_{name}"][point])

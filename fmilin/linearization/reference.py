@@ -1,0 +1,175 @@
+"""A point that was linearized alone, in the coordinates of which a batch of others is linearized.
+
+It keeps what is the same at all of them, and is computed once: coordinates, independent invariants, structural zeros,
+what was verified of the model, and whether the model's answers for many points agree with the linear model of this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fmilin.errors import NumericalError
+from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.request import Request
+from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.rank import independent_rows, scaled
+from fmilin.manifold.selection import Selection
+from fmilin.manifold.stack import PointBatch
+from fmilin.manifold.verification import VerifiedFacts, verified_facts_of
+from fmilin.manifold.zeros import Pattern, find_structural_zeros
+from fmilin.model.capabilities import (
+    HasContacts,
+    is_at_input_limits,
+    read_discrete_states,
+    read_event_indicators,
+    read_sparse_equations,
+)
+from fmilin.model.interface import ExactSlopes, Model, OperatingPoint, TangentBatch
+from fmilin.signals import FloatArray
+
+AGREEMENT_OF_MATRICES = 1e-9
+"""Relative difference of matrices from the two ways that a model answers, beyond which no batch is computed."""
+
+TRANSFERABLE_KINDS = frozenset({"model", "off-equilibrium", "steady", "periodic", "coordinates-switched"})
+"""Diagnostics at the reference that a batch gives itself where they are true, or that do not concern other points."""
+
+
+@dataclass(eq=False)
+class Reference:
+    """A point with its linear model, and what other points have in common with it."""
+
+    model: Model
+    request: Request
+    point: OperatingPoint
+    linear: LinearModel
+    selection: Selection | None
+    _: KW_ONLY
+    own: Model  # the model with the parameters of this point, where some are varied
+    varied: Sequence[str] = ()
+
+    @cached_property
+    def kept(self) -> list[int]:
+        """The states that are the coordinates."""
+        return list(self.selection.kept or ()) if self.selection is not None else []
+
+    @cached_property
+    def dependent(self) -> list[int]:
+        """The other states."""
+        return [i for i in range(len(self.model.states)) if i not in set(self.kept)]
+
+    @cached_property
+    def is_usable(self) -> bool:
+        """Whether the model, the request and the point allow a batch."""
+        request, model, point, linear = self.request, self.model, self.point, self.linear
+        if request.checks != "standard":
+            return False
+        plain = request.derivatives in ("auto", "exact") and not (
+            request.descriptor or request.at_singularity or request.parameters
+        )
+        if (
+            self.selection is None
+            or self.selection.kept is None
+            or not plain
+            or request.stepping
+            or request.formulation
+        ):
+            return False
+        if type(model).tangents is Model.tangents or len(linear.inputs) != len(model.inputs):
+            return False
+        transferable = TRANSFERABLE_KINDS | {remark.kind for remark in point.remarks}
+        if linear.method.derivatives != "exact" or any(w.kind not in transferable for w in linear.warnings):
+            return False
+        if is_at_input_limits(model) or model.constraints.prescribing or read_discrete_states(model):
+            return False
+        indicators = read_event_indicators(model, point.time, point.states, point.inputs)
+        if len(indicators) or read_sparse_equations(model) is not None:
+            return False
+        facts = self.facts
+        if facts.moving or (len(model.constraints) and (facts.rank is None or not facts.nothing_conserved)):
+            return False
+        # Products that did not all agree with differences are compared column by column at every point.
+        return request.derivatives == "exact" or self.facts.precision is not None or self.has_exact_procedure
+
+    @cached_property
+    def facts(self) -> VerifiedFacts:
+        """What was verified of the model."""
+        point = self.point
+        return verified_facts_of(self.own, point, self.own.evaluate(point.time, point.states, point.inputs))
+
+    @cached_property
+    def tangents_at_point(self) -> TangentBatch:
+        """What the model answers here, as a batch of one."""
+        point = self.point
+        parameters = {name: np.array([point.parameters[name]]) for name in self.varied}
+        return self.differentiate(
+            PointBatch(np.array([point.time]), point.states[None], point.inputs[None], parameters)
+        )
+
+    @cached_property
+    def rows(self) -> list[int]:
+        """Invariants that are independent at this point, as many as there are dependent states."""
+        sizes, H = self.model.states.scales(self.point.states), self.tangents_at_point.gradient[0]
+        rows, _ = scaled(H, sizes, np.abs(H) @ sizes, np.zeros_like(H))
+        return independent_rows(rows, len(self.dependent), len(self.model.constraints))
+
+    @cached_property
+    def zeros(self) -> Pattern:
+        """Which slopes are zero by the structure of the model, shape (N + ny, P + nu)."""
+        point, n = self.point, len(self.own.states)
+        scales = self.own.states.scales(point.states)
+        invariants = Invariants(self.own, point.inputs, self.facts.pairs or {}, scales)
+        x_u = np.zeros((n, len(point.inputs)))  # inputs that prescribe a motion allow no batch
+        zeros = find_structural_zeros(self.own, point, invariants, self.linear.T, x_u).copy()
+        # rates and outputs that are states have the rows of T, and their errors
+        zeros[[*invariants.pairs, *(n + row for row in self.own.copies)]] = False
+        return zeros
+
+    @cached_property
+    def agrees(self) -> bool:
+        """Whether a batch of one has the matrices of the linear model."""
+        for name in "ABCDT":
+            matrix, single = getattr(self.tangents_at_point, name)[0], getattr(self.linear, name)
+            if single.shape != matrix.shape:
+                return False
+            if not np.abs(matrix - single).max(initial=0.0) <= AGREEMENT_OF_MATRICES * max(
+                np.abs(single).max(initial=0.0), 1e-12
+            ):
+                return False
+        return True
+
+    def differentiate(self, points: PointBatch) -> TangentBatch:
+        """Return rates, outputs and their derivatives along the coordinates; NumericalError if the model cannot."""
+        tangents = self.model.tangents(points.time, points.states, points.inputs, self.kept, points.parameters)
+        if tangents is None:
+            raise NumericalError("The model does not answer for many points at once.")
+        return tangents
+
+    def back(self, tangents: TangentBatch) -> FloatArray:
+        """Return the step of the dependent states (k, M) that is too far from the manifold, to first order."""
+        if not self.rows:
+            return np.zeros((len(tangents.rates), 0))
+        H = tangents.gradient[:, self.rows][:, :, self.dependent]
+        return np.asarray(np.linalg.solve(H, tangents.residuals[:, self.rows, None])[..., 0])
+
+    @cached_property
+    def procedure(self) -> ExactSlopes | None:
+        """The model's own exact procedure at the point; None without."""
+        point = self.point
+        return self.own.exact_slopes(point.time, point.states, point.inputs)
+
+    @property
+    def has_exact_procedure(self) -> bool:
+        """Whether slopes are those of the model's own procedure, else products."""
+        return self.facts.procedure or self.procedure is not None
+
+    @cached_property
+    def has_point_notes(self) -> bool:
+        """Whether the model says something of its own about points."""
+        model, point = self.model, self.point
+        if isinstance(model, HasContacts) and model.contact_forces(point.time, point.states, point.inputs):
+            return True
+        return bool(model.remarks_at(model.start))
