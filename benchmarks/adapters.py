@@ -18,8 +18,8 @@ import numpy as np
 import fmilin as fl
 from benchmarks.mechanism import quickest
 from benchmarks.tables import show
+from fmilin.adapters import Engine, EngineModel
 from fmilin.model.interface import OperatingPoint
-from fmilin.models.engine import Engine, EngineModel
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "one_mechanism"
 FILES = ("four_bar", "spatial")

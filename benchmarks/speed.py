@@ -29,8 +29,8 @@ from benchmarks.robots import CALLS, Robot, derivatives_by_pinocchio, nearby, pr
 from benchmarks.tables import show
 from fmilin import design, systems
 from fmilin.fmi.write import build_fmu
+from fmilin.models.compiled_visits import CompiledVisits
 from fmilin.models.mechanism import Body, Force, Joint, Mechanism, MechanismDescription, Torque
-from fmilin.models.native_engine import CompiledVisits
 from tests.counts import TABLE, counts_of, works
 from tests.fmus.make import build
 from tests.hard_models import ring_of_rooms

@@ -4,9 +4,8 @@ from fmilin.diagnostics import Remark
 from fmilin.model.capabilities import HasContacts, HasDiscreteStates, HasEvents
 from fmilin.model.interface import ExactSlopes, ModelInfo
 from fmilin.models.contacts import Contact, Foot, contact_signals, unknown_foot
-from fmilin.models.engine import Engine, EngineModel, GivenSlopes
-from fmilin.models.native_engine import AdjustableEngine, limit_remarks, side_of
-from fmilin.models.native_model import InterfaceChoice, NativeModel
+from fmilin.models.engine import AdjustableEngine, Engine, GivenSlopes, limit_remarks, side_of
+from fmilin.models.native_model import EngineModel, InterfaceChoice, NativeModel
 from fmilin.numerics.factors import DenseFactors, Factors, require_regular
 from fmilin.numerics.null_space import NullSpaceFactors
 from fmilin.tolerances import RANK

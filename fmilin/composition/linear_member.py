@@ -17,8 +17,8 @@ from fmilin.linear_model.model import LinearizationPoint, LinearModel
 from fmilin.model.capabilities import HasDerivativeErrors, HasDiscreteStates
 from fmilin.model.interface import Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.model.stepping import Hybrid, Passage
-from fmilin.models.engine import Engine, EngineModel
-from fmilin.models.native_engine import Quantity
+from fmilin.models.engine import Engine, Quantity
+from fmilin.models.native_model import EngineModel
 from fmilin.signals import FloatArray, Signal, Signals, original_name, wrap_differences
 from fmilin.support.kinds import kinds_checked
 from fmilin.tolerances import ROUNDING

@@ -206,6 +206,19 @@ class Constraints:
             return np.asarray(moved[self.variables])
         return self._functions.along(self._arguments(*point), moved)
 
+    def gradient(self, point: tuple[float, FloatArray, FloatArray, FloatArray], z_x: FloatArray) -> FloatArray:
+        """Return the slopes of g by the states, (..., m, N), with those of z, (..., nz, N), at one point or at many."""
+        if self.variables is None:
+            g = self.partials(*point)
+            slopes: FloatArray = g.states + g.observed @ z_x
+            return slopes
+        # Every row is one variable: a quantity or a state; an input or time moves nothing.
+        _, n, k, _ = self._sizes
+        fixed = np.concatenate((np.zeros((1, n)), np.eye(n), np.zeros((k, n))))
+        batch = z_x.shape[:-2]
+        rows = np.concatenate((np.broadcast_to(fixed, (*batch, *fixed.shape)), z_x), axis=-2)
+        return rows[..., self.variables, :]
+
     def curvature(
         self, t: float, x: FloatArray, u: FloatArray, w: FloatArray, u_dot: FloatArray | None = None
     ) -> ResidualPartials:

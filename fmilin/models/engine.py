@@ -1,30 +1,260 @@
-"""A model whose numbers come from an engine in one visit, which computes all rates and quantities: an adapter's."""
+"""What evaluates a native model: equations with their signals and quantities, or foreign code."""
 
-from abc import abstractmethod
-from collections.abc import Sequence
-from functools import cached_property
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fmilin.errors import ModelError, NumericalError
+from fmilin.constraints.declared import Constraint
+from fmilin.errors import ModelError, NumericalError, UnknownNameError, UsageError
 from fmilin.manifold.rank import row_sizes
-from fmilin.model.interface import Evaluation, ExactSlopes, Tangent
-from fmilin.models.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
-from fmilin.models.native_model import NativeModel
-from fmilin.signals import FloatArray, Signals
+from fmilin.model.capabilities import SecondOrderForm
+from fmilin.model.interface import Evaluation, ExactSlopes, ModelInfo, Tangent
+from fmilin.models.compiled_visits import CompiledVisits
+from fmilin.models.contacts import Contact, Foot
+from fmilin.signals import FloatArray, Signal, Signals, rate_unit
 from fmilin.tolerances import RANK
 
+if TYPE_CHECKING:
+    from fmilin.codegen.implicit import ImplicitSystem
 
-class Engine(NativeEngine):
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What may be an output."""
+
+    signal: Signal
+    # ``("state", i)``, ``("rate", i)`` or ``("input", i)``, inputs counted among all of the engine; else what it is in
+    # the engine's own terms: an expression, a function, a number
+    source: Any
+
+
+Selection = TypeVar("Selection")  # quantities as an engine prepares them to be evaluated
+
+Values = tuple[
+    FloatArray, FloatArray, FloatArray
+]  # rates (N,), outputs (ny,), quantities that constraints observe (nz,)
+
+
+class NativeEngine(ABC, Generic[Selection]):
+    """Equations in a native form: signals, constraints and quantities, and what evaluates some of the quantities.
+
+    All methods take the time t, all states x, shape (N,), and all inputs u, shape (nu,).
+    """
+
+    info: ModelInfo
+    # states, inputs: all of them, N and nu, with start values
+    states: Signals
+    inputs: Signals
+    outputs: Sequence[str] = ()  # which quantities are the outputs by default
+    constraints: Sequence[Constraint] = ()  # over states, inputs, ``parameters`` and quantities
+    independent: tuple[str, ...] = ()  # states that the author recommends to keep; may be empty
+    independent_by_default = False  # whether ``independent`` is computed, so that others may replace singular ones
+    parameters: Mapping[str, float] = MappingProxyType({})  # what else constraints may use
+    notes: Sequence[str] = ()  # what a user should know about this model
+    # names of the points at which its file offers to start, the one that was taken first; empty without any
+    start_points: tuple[str, ...] = ()
+    names_limits: bool = False  # whether the notes say which inputs are at limits
+    batches: bool = False  # whether :meth:`evaluate` takes many points at once: x (batch, N), u (batch, nu)
+    compilable: bool = False  # whether there is a graph, :meth:`in_graph`
+    may_wrap: bool = True  # whether quantities may jump by a turn, as atan2 does: the graph is searched for that
+    autonomous: bool = False  # whether rates and quantities certainly do not depend on time
+    freedoms_known: bool = False  # whether the states certainly do not depend on each other
+    contacts: Sequence[Contact] = ()  # feet that are held on the ground
+    # whether :meth:`differentiate` knows all slopes along the manifold, and whether nothing in them has a kink
+    whole_slopes: bool = False
+    smooth: bool = False
+    visit_seconds: float = 0.0  # of an evaluation, about; 0 where compiled code of the graph is not to replace it
+
+    @property
+    @abstractmethod
+    def available(self) -> Mapping[str, Quantity]:
+        """Everything that may be an output, by name; see :func:`offered`."""
+
+    def quantity(self, name: str) -> Quantity | None:
+        """Return one of ``available``, or None if there is none of that name."""
+        return self.available.get(name)
+
+    @abstractmethod
+    def select(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> Selection:
+        """Prepare the evaluation of outputs and of quantities that constraints observe."""
+
+    @abstractmethod
+    def evaluate(self, selection: Selection, t: float, x: FloatArray, u: FloatArray) -> Values:
+        """Return rates (N,), outputs (ny,) and observed quantities (nz,)."""
+
+    def differentiate(
+        self, selection: Selection, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> Values | None:
+        """Return the exact derivatives of all three along the columns of dx (N, k) and du (nu, k); None without any."""
+        return None
+
+    def observe(self, selection: Selection, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
+        """Return the observed quantities without the rates; None where that costs as much as :meth:`evaluate`."""
+        return None
+
+    def observed_gradient(
+        self, selection: Selection, t: float, x: FloatArray, u: FloatArray
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return observed quantities (nz,) and their gradient (nz, N) without the rates; None if as costly as all."""
+        return None
+
+    def second_order_form(self, selection: Selection, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
+        """Return the equations of motion in their parts, with columns for all inputs; None if they are not known."""
+        return None
+
+    def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem | None:
+        """Return the equations, with all inputs, as a graph; None if there is none: if not ``compilable``."""
+        return None
+
+    @cached_property
+    def point_codes(self) -> dict[tuple[tuple[str, ...], ...], CompiledVisits]:
+        """Compiled code for the models of this engine, by names of quantities."""
+        return {}
+
+    def compiled_visits(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> CompiledVisits | None:
+        """Return what evaluates these quantities by compiled code where that pays; None where it never does."""
+        if not (self.compilable and self.visit_seconds):
+            return None
+        names = tuple(tuple(quantity.signal.name for quantity in quantities) for quantities in (outputs, observed))
+        if names not in self.point_codes:
+            sizes = len(self.states), len(outputs)
+            write_graph = partial(self.in_graph, outputs, observed)
+            visits = CompiledVisits(self.info.name, self.visit_seconds, sizes, names[1], write_graph)
+            self.point_codes[names] = visits
+        return self.point_codes[names]
+
+    def held(self, feet: Sequence[Foot], t: float, x: FloatArray, u: FloatArray) -> NativeEngine[Selection]:
+        """Return the same engine with feet held where they are at a point, which becomes its start."""
+        raise UsageError(f"'{self.info.name}' has no parts that could be held as a foot: '{feet[0].name}' cannot be.")
+
+    def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> dict[str, FloatArray]:
+        """Return force and torque on each foot of ``contacts``, (3,) or (6,) by its name; NaN where undetermined."""
+        return {}
+
+    def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
+        """Return the engine to linearize at a point: as ``HasInputLimits.seen_at`` of its model, with all inputs."""
+        return self
+
+    def close(self) -> None:
+        """Give back what the engine holds."""
+
+
+class AdjustableEngine(NativeEngine[Selection]):
+    """An engine whose parameters can be changed."""
+
+    @abstractmethod
+    def with_parameters(self, values: Mapping[str, float]) -> Self:
+        """Return the same engine with other values of some of its parameters."""
+
+    def require_parameters(self, values: Mapping[str, float]) -> None:
+        """Raise UnknownNameError for a name that is not a parameter, UsageError for a value that is not finite."""
+        # What is unknown may be a misspelled state.
+        names = [*self.parameters, *self.states.names, *self.inputs.names]
+        for name, value in values.items():
+            if name not in self.parameters:
+                raise UnknownNameError.among(name, names, f"a parameter, state or input of '{self.info.name}'")
+            if not np.isfinite(value):
+                raise UsageError(
+                    f"The parameter '{name}' of '{self.info.name}' cannot be {value}: give a finite number."
+                )
+
+
+class InputSelection:
+    """Chosen inputs of an engine, which takes all: the others stay at their start values."""
+
+    def __init__(self, inputs: Signals, chosen: Sequence[int] | None) -> None:
+        self.indices = list(range(len(inputs)) if chosen is None else chosen)
+        self.is_complete = self.indices == list(range(len(inputs)))
+        self._starts = inputs.starts
+        self._columns = np.array(self.indices, dtype=np.intp)
+
+    def complete(self, u: FloatArray) -> FloatArray:
+        """Return all inputs, shape (..., nu), from the chosen ones."""
+        if self.is_complete:
+            return u
+        if u.ndim == 1:
+            full = self._starts.copy()
+            full[self._columns] = u
+            return full
+        full = np.empty((*u.shape[:-1], len(self._starts)))
+        full[...] = self._starts
+        full[..., self._columns] = u
+        return full
+
+    def complete_directions(self, du: FloatArray) -> FloatArray:
+        """Return changes of all inputs, shape (nu, k), from those of the chosen ones."""
+        if self.is_complete:
+            return du
+        full = np.zeros((len(self._starts), du.shape[1]))
+        full[self._columns] = du
+        return full
+
+
+class GivenSlopes(ExactSlopes):
+    """Slopes at one point, with a column for each state, then for each input, for any choice of independent states."""
+
+    def __init__(self, values: Evaluation, slopes: Evaluation, *, smooth: bool = False) -> None:
+        self.values, self._slopes, self.smooth = values, slopes, smooth
+        self._gradient = slopes.residuals[:, : len(slopes.derivatives)]
+        self.constraint_gradient = self._gradient
+
+    def rate_gradient(self) -> FloatArray:
+        """Return the slopes of all rates along all states."""
+        return self._slopes.derivatives[:, : len(self._slopes.derivatives)]
+
+    def along(self, independent: Sequence[int]) -> Tangent:
+        """Return the slopes along these states; the gradient of the residuals gives the others.
+
+        Inputs that constraints contain prescribe a motion: they move the dependent states, too.
+        """
+        f, y = self._slopes.derivatives, self._slopes.outputs
+        n, k = f.shape[0], f.shape[1] - f.shape[0]
+        kept = list(independent)
+        others = [i for i in range(n) if i not in set(kept)]
+        T, T_u = np.zeros((n, len(kept))), np.zeros((n, k))
+        T[kept, range(len(kept))] = 1.0
+        if others:
+            # The terms of a row are unknown: what is so much smaller than the other rows is rounding.
+            H = self._gradient
+            largest = np.full(len(H), np.linalg.norm(H, axis=1).max(initial=0.0))
+            rows = self._slopes.residuals / row_sizes(H, largest)[:, None]
+            moved = -rows[:, [*kept, *range(n, n + k)]]
+            dependent, _, rank, _ = np.linalg.lstsq(rows[:, others], moved, rcond=RANK)
+            if rank < len(others):
+                raise NumericalError("The independent states do not determine the others at this point.")
+            T[others], T_u[others] = np.hsplit(dependent, [len(kept)])
+        rates, outputs = (np.hstack((a[:, :n] @ T, a[:, n:])) for a in (f, y))
+        if T_u.any():
+            rates[:, len(kept) :] += f[:, :n] @ T_u
+            outputs[:, len(kept) :] += y[:, :n] @ T_u
+        return Tangent(T, T_u, rates, outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class PickedRows:
+    """Where outputs and observed quantities stand in the column of rates, quantities, states and inputs."""
+
+    outputs: NDArray[np.intp]
+    observed: NDArray[np.intp]
+
+
+class Engine(NativeEngine[PickedRows]):
     """Foreign code that computes x' = f(t, x, u) and quantities z = c(t, x, u) in one visit.
 
     ``constraints`` are over states, inputs, fixed ``parameters`` and quantities, with a ``rate`` where the time
     derivative is a quantity too. ``notes`` become warnings of every linear model.
     """
 
-    # what else it computes, nz of them: sensors, positions of points, gaps of loops. May be empty
+    # nz further results: sensors, positions of points, gaps of loops. May be empty
     quantities: Signals = Signals()
-    whole_slopes: bool = False  # whether :meth:`slopes` knows all slopes along the manifold, as good as exact ones
 
     @abstractmethod
     def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -47,109 +277,99 @@ class Engine(NativeEngine):
         further = (Quantity(signal, ("quantity", i)) for i, signal in enumerate(self.quantities))
         return offered(self.states, self.inputs, further=further)
 
-    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> QuantityEvaluator:
-        """Return what picks these quantities out of a visit."""
-        return _Picked(self, outputs, observed)
-
-
-class _Picked(QuantityEvaluator):
-    """Some of the rates, quantities, states and inputs of an engine, which computes all of them at once."""
-
-    def __init__(self, engine: Engine, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> None:
-        n, nz = len(engine.states), len(engine.quantities)
-        self._engine, self._sizes = engine, (n, nz)
+    def select(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> PickedRows:
+        """Return the rows of these quantities."""
+        n, nz = len(self.states), len(self.quantities)
         first = {"rate": 0, "quantity": n, "state": n + nz, "input": 2 * n + nz}
-        self._outputs, self._observed = (
-            np.array([first[kind] + i for kind, i in (q.source for q in some)], dtype=np.intp)
-            for some in (outputs, observed)
-        )
 
-    def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        return self._picked(*self._engine.visit(t, x, u), x, u)
+        def rows(quantities: Sequence[Quantity]) -> NDArray[np.intp]:
+            return np.array([first[kind] + i for kind, i in (q.source for q in quantities)], dtype=np.intp)
 
-    def slopes(
-        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-        slopes = self._engine.slopes(t, x, u, dx, du)
-        return None if slopes is None else self._picked(*slopes, dx, du)
+        return PickedRows(rows(outputs), rows(observed))
 
-    def observed(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
-        z = self._engine.positions(x)
-        seen = None if z is None else self._picked(np.full(len(x), np.nan), z, x, u)[2]
-        return seen if seen is not None and np.isfinite(seen).all() else None
+    def evaluate(self, selection: PickedRows, t: float, x: FloatArray, u: FloatArray) -> Values:
+        """Visit the point and pick."""
+        return self.pick(selection, *self.visit(t, x, u), x, u)
 
-    def _picked(
-        self, rates: FloatArray, quantities: FloatArray, x: FloatArray, u: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        n, nz = self._sizes
-        if len(rates) != n or len(quantities) != nz:
-            raise ModelError(
-                f"The engine of '{self._engine.info.name}' returned {len(rates)} rates and {len(quantities)} "
-                f"quantities for {n} states and {nz} quantities."
-            )
-        values = np.concatenate((rates, quantities, x, u))
-        return values[:n], values[self._outputs], values[self._observed]
+    def differentiate(
+        self, selection: PickedRows, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> Values | None:
+        """Pick among the slopes."""
+        slopes = self.slopes(t, x, u, dx, du)
+        return None if slopes is None else self.pick(selection, *slopes, dx, du)
 
-
-class GivenSlopes(ExactSlopes):
-    """Slopes at one point, with a column for each state, then for each input, ready for a choice of states."""
-
-    def __init__(self, values: Evaluation, slopes: Evaluation, *, smooth: bool = False) -> None:
-        self.values, self._slopes, self.smooth = values, slopes, smooth
-        self.constraint_gradient = slopes.residuals[:, : len(slopes.derivatives)]
-
-    def along(self, independent: Sequence[int]) -> Tangent:
-        """Return the slopes with these states kept; the gradient of the residuals gives the others."""
-        H, f, y = self.constraint_gradient, self._slopes.derivatives, self._slopes.outputs
-        assert H is not None  # noqa: S101 - it has just been made
-        n = len(f)
-        kept = list(independent)
-        others = [i for i in range(n) if i not in set(kept)]
-        T = np.zeros((n, len(kept)))
-        T[kept, range(len(kept))] = 1.0
-        if others:
-            # Of an engine nothing is known of a row's terms: what is so much smaller than other rows is rounding.
-            largest = np.full(len(H), np.linalg.norm(H, axis=1).max(initial=0.0))
-            H = H / row_sizes(H, largest)[:, None]
-            dependent, _, rank, _ = np.linalg.lstsq(H[:, others], -H[:, kept], rcond=RANK)
-            if rank < len(others):
-                raise NumericalError("The independent states do not determine the others at this point.")
-            T[others] = dependent
-        rates, seen = (np.hstack((a[:, :n] @ T, a[:, n:])) for a in (f, y))
-        return Tangent(T, np.zeros((n, f.shape[1] - n)), rates, seen)
-
-
-class EngineModel(NativeModel):
-    """The model of an :class:`Engine`."""
-
-    engine: Engine
-
-    @property
-    def used_alone(self) -> tuple[object, ...]:
-        """The engine, which all views share."""
-        return (self.engine,)
-
-    def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return residuals and their gradient from quantities that need no dynamics; None where there are none."""
-        sources = [self._quantity(name).source for name in self._observed_names()]
-        if x.ndim > 1 or not sources or any(kind != "quantity" for kind, _ in sources):
+    def observe(self, selection: PickedRows, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
+        """Pick among the positions."""
+        z = self.positions(x)
+        if z is None:
             return None
-        kinematics = self.engine.kinematics(t, x, u)
+        observed = self.pick(selection, np.full(len(x), np.nan), z, x, u)[2]
+        return observed if np.isfinite(observed).all() else None
+
+    def observed_gradient(
+        self, selection: PickedRows, t: float, x: FloatArray, u: FloatArray
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Pick among the kinematics; None if anything but quantities is observed, or dynamics are needed."""
+        rows = selection.observed - len(self.states)
+        if x.ndim > 1 or not rows.size or rows.min() < 0 or rows.max() >= len(self.quantities):
+            return None
+        kinematics = self.kinematics(t, x, u)
         if kinematics is None:
             return None
-        z, dz = (a[[i for _, i in sources]] for a in kinematics)
-        if not (np.isfinite(z).all() and np.isfinite(dz).all()):
-            return None
-        n = len(x)
-        along = self.constraints.along((t, x, u, z), np.vstack((np.eye(n), np.zeros((len(u), n)), dz)))
-        return self._residuals(t, x, u, z), along
+        z, gradient = kinematics[0][rows], kinematics[1][rows]
+        return (z, gradient) if np.isfinite(z).all() and np.isfinite(gradient).all() else None
 
-    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
-        """Return the engine's own slopes with dependent states eliminated; None where it does not have all of them."""
-        if not self.engine.whole_slopes or not self._has_own_constraints:
-            return None
-        n, k = len(x), len(u)
-        slopes = self.products(t, x, u, np.eye(n, n + k), np.eye(n + k)[n:])
-        if slopes is None or not all(np.isfinite(a).all() for a in (slopes.derivatives, slopes.residuals)):
-            return None
-        return GivenSlopes(self.evaluate(t, x, u), slopes)
+    def pick(
+        self, selection: PickedRows, rates: FloatArray, quantities: FloatArray, x: FloatArray, u: FloatArray
+    ) -> Values:
+        """Return rates, outputs and observed quantities from all values, or from slopes along columns."""
+        n, nz = len(self.states), len(self.quantities)
+        if len(rates) != n or len(quantities) != nz:
+            raise ModelError(
+                f"The engine of '{self.info.name}' returned {len(rates)} rates and {len(quantities)} quantities for "
+                f"{n} states and {nz} quantities."
+            )
+        values = np.concatenate((rates, quantities, x, u))
+        return values[:n], values[selection.outputs], values[selection.observed]
+
+
+def offered(
+    states: Signals, inputs: Signals, declared: Iterable[Quantity] = (), further: Iterable[Quantity] = ()
+) -> dict[str, Quantity]:
+    """Return all that may be an output: ``further``, ``der(state)``, inputs, states, ``declared``; later names win."""
+    own = [Quantity(Signal(f"der({s.name})", rate_unit(s.unit)), ("rate", i)) for i, s in enumerate(states)]
+    own += [Quantity(s, ("input", i)) for i, s in enumerate(inputs)]
+    own += [Quantity(s, ("state", i)) for i, s in enumerate(states)]
+    return {q.signal.name: q for q in (*further, *own, *declared)}
+
+
+Side = Literal["inside", "lower", "upper", "beyond"]
+
+AT = 1e-12  # how near a limit counts as there, relative to the range
+
+
+def side_of(value: float, low: float, high: float) -> Side:
+    """Return where a value stands between two limits, one of which may be infinite."""
+    near = AT * max(*(abs(limit) for limit in (low, high) if abs(limit) < float("inf")), abs(value), 0.0)
+    if low + near < value < high - near:
+        return "inside"
+    if not low - near <= value <= high + near:
+        return "beyond"
+    return "lower" if value <= low + near else "upper"
+
+
+def limit_remarks(beyond: Sequence[str], at: Sequence[str], pushed: Sequence[str]) -> tuple[str, ...]:
+    """Return a sentence for controls beyond their range, one for those at a limit, and one for forces at theirs."""
+    sentences = []
+    if beyond:
+        sentences.append(f"These controls are outside their range and move nothing: {'; '.join(beyond)}.")
+    if at:
+        sentences.append(
+            f"These controls stand at a limit, and their columns hold for changes inwards: {'; '.join(at)}."
+        )
+    if pushed:
+        sentences.append(
+            f"These actuators are saturated, so that what drives them moves nothing: {'; '.join(pushed)}. Give a "
+            "point at which they are not."
+        )
+    return tuple(sentences)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,15 +20,14 @@ from fmilin.codegen.implicit import Guess, Point, solved
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import ModelError, UsageError
 from fmilin.model.interface import ModelInfo
-from fmilin.models.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
+from fmilin.models.engine import NativeEngine, Quantity, Values, offered
 from fmilin.models.native_model import NativeModel
 from fmilin.numerics.factors import DenseFactors, Factors, require_regular
 from fmilin.signals import FloatArray, Signal, Signals, as_numbers
 from fmilin.support.kinds import containers_checked
 
 Array = NDArray[Any]  # of doubles, or complex for a complex step
-Values = complex | Array | Sequence[complex]
-Function = Callable[[float, Array, Array], Values]
+Function = Callable[[float, Array, Array], complex | Array | Sequence[complex]]
 """(t, x, u) -> values; x (N,) and u (nu,) are real, or complex for a complex step."""
 
 STEP = 1e-30
@@ -111,7 +111,17 @@ class FunctionModel(NativeModel):
         super().__init__(engine)
 
 
-class _FunctionEngine(NativeEngine):
+@dataclass(frozen=True)
+class _Functions:
+    """Functions of the outputs and of the observed quantities."""
+
+    outputs: list[Function]
+    observed: list[Function]
+
+
+class _FunctionEngine(NativeEngine[_Functions]):
+    """The functions themselves, with complex steps where they are analytic."""
+
     analytic = False
     algebraic: Algebraic | None = None
 
@@ -126,8 +136,40 @@ class _FunctionEngine(NativeEngine):
         further = [] if self.algebraic is None else self.algebraic.quantities
         return offered(self.states, self.inputs, [Quantity(Signal(n), f) for n, f in self.functions.items()], further)
 
-    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> QuantityEvaluator:
-        return _Functions(self, outputs, observed)
+    def select(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> _Functions:
+        return _Functions([self.function(q) for q in outputs], [self.function(q) for q in observed])
+
+    def evaluate(self, selection: _Functions, t: float, x: Array, u: Array) -> Values:
+        """Call the functions at a point, which may be a complex one."""
+        dtype, name, count = np.result_type(x, u), self.info.name, len(x)
+        if self.algebraic is not None:
+            x = self.algebraic.completed(t, x, u)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", np.exceptions.ComplexWarning)
+                rates = np.asarray(self.rates(t, x, u), dtype=dtype).ravel()
+                outputs = np.array([f(t, x, u) for f in selection.outputs], dtype=dtype).ravel()
+                observed = np.array([f(t, x, u) for f in selection.observed], dtype=dtype).ravel()
+        except (*_FAULTS, np.exceptions.ComplexWarning) as error:
+            hint = " A model that is not analytic must not say so." if dtype.kind == "c" else ""
+            raise ModelError(f"The function of the model '{name}' failed: {error!r}.{hint}") from error
+        if rates.shape != (count,):
+            raise UsageError(f"rates of the model '{name}' returns {rates.size} values for {count} states.")
+        return rates, outputs, observed
+
+    def differentiate(
+        self, selection: _Functions, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> Values | None:
+        """Return derivatives by complex step, one column after the other; None when the code is not analytic."""
+        if not self.analytic:
+            return None
+        k = dx.shape[1]
+        counts = len(x), len(selection.outputs), len(selection.observed)
+        rates, outputs, z = (np.zeros((count, k)) for count in counts)
+        for j in range(k):
+            values = self.evaluate(selection, t, x + 1j * STEP * dx[:, j], u + 1j * STEP * du[:, j])
+            rates[:, j], outputs[:, j], z[:, j] = (np.imag(value) / STEP for value in values)
+        return rates, outputs, z
 
     def function(self, quantity: Quantity) -> Function:
         """Return what computes a quantity."""
@@ -141,44 +183,6 @@ class _FunctionEngine(NativeEngine):
                 return lambda _t, _x, u: u[i]
         function: Function = quantity.source
         return function
-
-
-class _Functions(QuantityEvaluator):
-    """The functions themselves, with complex steps where they are analytic."""
-
-    def __init__(self, engine: _FunctionEngine, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> None:
-        self._engine = engine
-        self._outputs, self._observed = ([engine.function(q) for q in some] for some in (outputs, observed))
-
-    def visit(self, t: float, x: Array, u: Array) -> tuple[Array, Array, Array]:
-        dtype, name, count = np.result_type(x, u), self._engine.info.name, len(x)
-        if self._engine.algebraic is not None:
-            x = self._engine.algebraic.completed(t, x, u)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", np.exceptions.ComplexWarning)
-                rates = np.asarray(self._engine.rates(t, x, u), dtype=dtype).ravel()
-                outputs = np.array([f(t, x, u) for f in self._outputs], dtype=dtype).ravel()
-                observed = np.array([f(t, x, u) for f in self._observed], dtype=dtype).ravel()
-        except (*_FAULTS, np.exceptions.ComplexWarning) as error:
-            hint = " A model that is not analytic must not say so." if dtype.kind == "c" else ""
-            raise ModelError(f"The function of the model '{name}' failed: {error!r}.{hint}") from error
-        if rates.shape != (count,):
-            raise UsageError(f"rates of the model '{name}' returns {rates.size} values for {count} states.")
-        return rates, outputs, observed
-
-    def slopes(
-        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-        """Return derivatives by complex step, one column after the other; None when the code is not analytic."""
-        if not self._engine.analytic:
-            return None
-        k = dx.shape[1]
-        rates, outputs, z = (np.zeros((count, k)) for count in (len(x), len(self._outputs), len(self._observed)))
-        for j in range(k):
-            values = self.visit(t, x + 1j * STEP * dx[:, j], u + 1j * STEP * du[:, j])
-            rates[:, j], outputs[:, j], z[:, j] = (np.imag(value) / STEP for value in values)
-        return rates, outputs, z
 
 
 DIFFERENCE = 6e-6  # of a central difference, in sizes

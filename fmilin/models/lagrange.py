@@ -131,7 +131,7 @@ class LagrangeModel(SymbolicModel, HasSparseEquations):
     def _large(self) -> LargeEquations:
         from fmilin.models.large import LargeEquations
 
-        return LargeEquations(self._evaluator.numeric, self.constraints, self.engine.p, self._full, self._input_indices)
+        return LargeEquations(self._selection.numeric, self.constraints, self.engine.p, self._full, self._input_indices)
 
 
 def _prescribing(constraints: Sequence[Expr | SymbolicConstraint], inputs: Sequence[Name]) -> dict[str, str]:

@@ -17,7 +17,7 @@ import numpy as np
 from fmilin.codegen.library_errors import explain_library_errors
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.diagnostics import Remark
-from fmilin.errors import UnknownNameError, UsageError
+from fmilin.errors import UnknownNameError
 from fmilin.model.capabilities import (
     HasCompiledEvaluation,
     HasContacts,
@@ -26,10 +26,21 @@ from fmilin.model.capabilities import (
     HasSecondOrderForm,
     SecondOrderForm,
 )
-from fmilin.model.interface import UNCHANGED, Changes, Copy, Evaluation, Model, OperatingPoint, TangentBatch
+from fmilin.model.interface import (
+    UNCHANGED,
+    Changes,
+    Copy,
+    Evaluation,
+    ExactSlopes,
+    Model,
+    OperatingPoint,
+    TangentBatch,
+)
+from fmilin.models.compiled_visits import CompiledVisits
 from fmilin.models.contacts import contact_remarks, feet_from
-from fmilin.models.native_engine import AdjustableEngine, CompiledVisits, NativeEngine, Quantity, compiled_visits
+from fmilin.models.engine import AdjustableEngine, Engine, GivenSlopes, InputSelection, NativeEngine, Quantity
 from fmilin.signals import FloatArray, Signals
+from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
 
 if TYPE_CHECKING:
@@ -50,13 +61,13 @@ class InterfaceChoice:
 class NativeModel(Model, HasCompiledEvaluation, HasContacts, HasGraph, HasInputLimits, HasSecondOrderForm):
     """The model of a :class:`NativeEngine`."""
 
-    engine: NativeEngine
-    _visits: CompiledVisits | None = None  # of a view for much work, :meth:`compiled_for`; else the evaluator's own
+    engine: NativeEngine[Any]
+    _visits: CompiledVisits | None = None  # of a view for much work, :meth:`compiled_for`; else the engine evaluates
 
-    def __init__(self, engine: NativeEngine) -> None:
+    def __init__(self, engine: NativeEngine[Any]) -> None:
         self._set_up(engine, InterfaceChoice())
 
-    def _set_up(self, engine: NativeEngine, choice: InterfaceChoice) -> None:
+    def _set_up(self, engine: NativeEngine[Any], choice: InterfaceChoice) -> None:
         self.engine, self._choice = engine, choice
         self.info, self.batches = engine.info, engine.batches
         self.start_points = engine.start_points
@@ -64,30 +75,28 @@ class NativeModel(Model, HasCompiledEvaluation, HasContacts, HasGraph, HasInputL
         # What the author recommends belongs to the constraints that came with the equations.
         self.independent = tuple(engine.independent) if choice.constraints is None else ()
         self.independent_by_default |= engine.independent_by_default
-        every = range(len(engine.inputs))
-        self._input_indices = list(every if choice.inputs is None else choice.inputs)
-        self._takes_all = self._input_indices == list(every)
-        self._start_inputs = engine.inputs.starts
-        self._input_array = np.array(self._input_indices, dtype=np.intp)
+        self._input_selection = InputSelection(engine.inputs, choice.inputs)
+        self._input_indices = self._input_selection.indices
         self.inputs = engine.inputs.select(self._input_indices)
         names = engine.outputs if choice.outputs is None else choice.outputs
         self._chosen = [self._quantity(name) for name in names]
         self.outputs = Signals(quantity.signal for quantity in self._chosen)
-        self._last: tuple[float, bytes, bytes, FloatArray] | None = None
+        self._last = (float("nan"), b"", b""), np.empty(0)  # a point (t, x, u), and what constraints observe there
+        self._at_points: dict[int, NativeModel] = {}  # of :meth:`seen_at`, by the engine, which it keeps alive
         with explain_library_errors(f"the equations of '{engine.info.name}'"):
             self._require_right()
 
     def _require_right(self) -> None:
         """Bind the constraints and make the functions, so that what is wrong is said now."""
-        _ = self._evaluator
+        _ = self._selection
 
     @classmethod
-    def _of(cls, engine: NativeEngine, choice: InterfaceChoice) -> Self:
+    def _of(cls, engine: NativeEngine[Any], choice: InterfaceChoice) -> Self:
         model = cls.__new__(cls)
         model._set_up(engine, choice)
         return model
 
-    def _changed(self, engine: NativeEngine | None = None, **choice: Any) -> Self:
+    def _changed(self, engine: NativeEngine[Any] | None = None, **choice: Any) -> Self:
         return self._of(self.engine if engine is None else engine, replace(self._choice, **choice))
 
     def chosen_as(self, other: NativeModel) -> Self:
@@ -118,6 +127,11 @@ class NativeModel(Model, HasCompiledEvaluation, HasContacts, HasGraph, HasInputL
     def notes(self) -> tuple[str, ...]:
         """What the engine notes."""
         return tuple(self.engine.notes)
+
+    @property
+    def autonomous(self) -> bool:  # type: ignore[override]
+        """Whether time stands nowhere in the equations."""
+        return self.engine.autonomous
 
     @property
     def freedoms_known(self) -> bool:  # type: ignore[override]
@@ -164,9 +178,13 @@ class NativeModel(Model, HasCompiledEvaluation, HasContacts, HasGraph, HasInputL
         )
 
     @cached_property
-    def _evaluator(self) -> Any:
-        """The chosen quantities and what constraints observe; each engine's own kind of :class:`QuantityEvaluator`."""
-        return self.engine.evaluator(self._chosen, [self._quantity(name) for name in self._observed_names()])
+    def _selection(self) -> Any:
+        """The chosen quantities and those that constraints observe, as the engine prepares them."""
+        return self.engine.select(self._chosen, self._observed)
+
+    @property
+    def _observed(self) -> list[Quantity]:
+        return [self._quantity(name) for name in self._observed_names()]
 
     def _observed_names(self) -> Sequence[str]:
         return self.constraints.observed
@@ -180,17 +198,16 @@ class NativeModel(Model, HasCompiledEvaluation, HasContacts, HasGraph, HasInputL
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return derivatives, outputs and residuals at a point, in one visit to the engine."""
-        full = u if self._takes_all else self._full(u)
+        full = self._full(u)
         compiled = None if self._visits is None or x.ndim > 1 else self._visits.at(t, x, full)
-        rates, outputs, z = compiled or self._evaluator.visit(t, x, full)
+        rates, outputs, z = compiled or self.engine.evaluate(self._selection, t, x, full)
         if z.size and self._bends:
-            self._last = (t, x.tobytes(), u.tobytes(), z)
+            self._last = (t, x.tobytes(), u.tobytes()), z
         return Evaluation(rates, outputs, self._residuals(t, x, u, z))
 
     def compiled_for(self, evaluations: int) -> Self:
         """Return the model whose single points are visited by compiled code as soon as that pays."""
-        observed = [self._quantity(name) for name in self._observed_names()]
-        visits = compiled_visits(self.engine, self._chosen, observed)
+        visits = self.engine.compiled_visits(self._chosen, self._observed)
         if visits is None:
             return self
         visits.expect(evaluations)
@@ -200,11 +217,8 @@ class NativeModel(Model, HasCompiledEvaluation, HasContacts, HasGraph, HasInputL
 
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
         """Return exact directional derivatives along the columns of (dx, du), residuals included; None without any."""
-        full, du_full = u, du
-        if not self._takes_all:
-            full, du_full = self._full(u), np.zeros((len(self._start_inputs), du.shape[1]))
-            du_full[self._input_indices] = du
-        slopes = self._evaluator.slopes(t, x, full, dx, du_full)
+        full, du_full = self._full(u), self._input_selection.complete_directions(du)
+        slopes = self.engine.differentiate(self._selection, t, x, full, dx, du_full)
         if slopes is None:
             return None
         rates, outputs, dz = slopes
@@ -212,13 +226,35 @@ class NativeModel(Model, HasCompiledEvaluation, HasContacts, HasGraph, HasInputL
 
     def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
         """Return the residuals alone, where rates need not be computed for them; else None."""
+        z: FloatArray | None
         if not self._observed_names():
             z = np.empty((*x.shape[:-1], 0))
         elif self._visits is not None and x.ndim == 1 and (visit := self._visits.at(t, x, self._full(u))) is not None:
             z = visit[2]  # all of it takes less than the constraints alone uncompiled
-        elif (z := self._evaluator.observed(t, x, self._full(u))) is None:
+        elif (z := self.engine.observe(self._selection, t, x, self._full(u))) is None:
             return None
         return self._residuals(t, x, u, z)
+
+    def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return residuals and their gradient from quantities that need no dynamics; None where there are none."""
+        compiled = None
+        if self._visits is not None and x.ndim == 1 and self._observed_names():
+            compiled = self._visits.gradient(x)
+        observed = compiled or self.engine.observed_gradient(self._selection, t, x, self._full(u))
+        if observed is None:
+            return None
+        z, dz = observed
+        return self._residuals(t, x, u, z), self.constraints.gradient((t, x, u, z), dz)
+
+    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
+        """Return the engine's slopes with dependent states eliminated; None where it does not have all of them."""
+        if not (self.engine.whole_slopes and self._has_own_constraints):
+            return None
+        n, k = len(x), len(u)
+        slopes = self.products(t, x, u, np.eye(n, n + k), np.eye(n + k)[n:])
+        if slopes is None or not all(np.isfinite(a).all() for a in (slopes.derivatives, slopes.residuals)):
+            return None
+        return GivenSlopes(self.evaluate(t, x, u), slopes, smooth=self.engine.smooth)
 
     def tangents(
         self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
@@ -230,8 +266,8 @@ class NativeModel(Model, HasCompiledEvaluation, HasContacts, HasGraph, HasInputL
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Return the equations of motion taken apart, also where they are singular; None when they are not known."""
-        form: SecondOrderForm | None = self._evaluator.second_order_form(t, x, self._full(u))
-        if form is None or self._takes_all:
+        form = self.engine.second_order_form(self._selection, t, x, self._full(u))
+        if form is None or self._input_selection.is_complete:
             return form
         return replace(
             form,
@@ -246,9 +282,10 @@ class NativeModel(Model, HasCompiledEvaluation, HasContacts, HasGraph, HasInputL
 
     def in_graph(self) -> ImplicitSystem | None:
         """Return the equations as a graph; inputs left out are parameters. None when there are only numbers."""
-        system = self.engine.in_graph(self._chosen, [self._quantity(name) for name in self._observed_names()])
+        system = self.engine.in_graph(self._chosen, self._observed)
         return None if system is None else system.with_inputs(self._input_indices)
 
+    @implemented_in("fmilin.models.discrete:discrete_along")
     def discrete_along(
         self,
         points: Sequence[OperatingPoint],
@@ -263,15 +300,11 @@ class NativeModel(Model, HasCompiledEvaluation, HasContacts, HasGraph, HasInputL
 
         >>> from fmilin.systems import cartesian_pendulum
         >>> pendulum = cartesian_pendulum(length=1.0, gravity=4.0)
-        >>> found = pendulum.discrete_along([pendulum.start] * 5, 0.01)
-        >>> found.states, found.A.shape
+        >>> sampled = pendulum.discrete_along([pendulum.start] * 5, 0.01)
+        >>> sampled.states, sampled.A.shape
         (('x', 'vx'), (5, 2, 2))
         """
-        from fmilin.models.discrete import discrete_along
-
-        return discrete_along(
-            self, points, dt, independent=independent, integrator=integrator, steps=steps, threads=threads
-        )
+        ...
 
     @kinds_checked
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
@@ -322,15 +355,7 @@ class NativeModel(Model, HasCompiledEvaluation, HasContacts, HasGraph, HasInputL
             return self
         if not values:
             return self
-        # What is unknown may be a misspelled state.
-        names = [*engine.parameters, *engine.states.names, *engine.inputs.names]
-        for name, value in values.items():
-            if name not in engine.parameters:
-                raise UnknownNameError.among(name, names, f"a parameter, state or input of '{self.info.name}'")
-            if not np.isfinite(value):
-                raise UsageError(
-                    f"The parameter '{name}' of '{self.info.name}' cannot be {value}: give a finite number."
-                )
+        engine.require_parameters(values)
         new = {name: float(value) for name, value in values.items()}
         return self._changed(engine.with_parameters(new), parameters={**self._choice.parameters, **new})
 
@@ -347,11 +372,6 @@ class NativeModel(Model, HasCompiledEvaluation, HasContacts, HasGraph, HasInputL
         """Return whether the engine is one of a point with inputs at limits."""
         return self.engine.names_limits
 
-    @cached_property
-    def _at_points(self) -> dict[int, NativeModel]:
-        """What :meth:`seen_at` has returned, by the engine, which it keeps alive."""
-        return {}
-
     def close(self) -> None:
         """Give back what the engine holds."""
         self.engine.close()
@@ -365,16 +385,7 @@ class NativeModel(Model, HasCompiledEvaluation, HasContacts, HasGraph, HasInputL
 
     def _full(self, u: FloatArray) -> FloatArray:
         """Return all inputs of the engine: the chosen ones, the others at their start values."""
-        if self._takes_all:
-            return u
-        if u.ndim == 1:
-            full = self._start_inputs.copy()
-            full[self._input_array] = u
-            return full
-        full = np.empty((*u.shape[:-1], len(self._start_inputs)))
-        full[...] = self._start_inputs
-        full[..., self._input_array] = u
-        return full
+        return self._input_selection.complete(u)
 
     def _residuals(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
         """Return the residuals of the declared constraints at a point, or at many."""
@@ -388,11 +399,19 @@ class NativeModel(Model, HasCompiledEvaluation, HasContacts, HasGraph, HasInputL
 
     def _seen(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return what constraints observe where their slopes depend on it; mostly the last visit was at this point."""
-        if not self.constraints.observed:
-            return np.empty(0)
         if not self._bends:
             return np.zeros(len(self.constraints.observed))
-        if self._last is None or self._last[:3] != (t, x.tobytes(), u.tobytes()):
+        if self._last[0] != (t, x.tobytes(), u.tobytes()):
             self.evaluate(t, x, u)
-        assert self._last is not None  # noqa: S101 - evaluate() has just kept it
-        return self._last[3]
+        return self._last[1]
+
+
+class EngineModel(NativeModel):
+    """The model of an :class:`Engine`."""
+
+    engine: Engine
+
+    @property
+    def used_alone(self) -> tuple[object, ...]:
+        """The engine, which all views share."""
+        return (self.engine,)

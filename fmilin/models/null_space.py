@@ -171,7 +171,7 @@ class NullSpaceModel(_SaddlePointModel):
         """Return how near the configuration of the states ``x``, shape (N,), is to a singular one at ``t`` seconds."""
         inputs = self.start.inputs if u is None else u
         by_null_space: _ByNullSpace = self.engine.factors
-        W, r = self._evaluator.numeric.equations(t, x, self._full(inputs), self.engine.p)
+        W, r = self._selection.numeric.equations(t, x, self._full(inputs), self.engine.p)
         n = len(by_null_space.sizes)
         G = W[n:, :n] * by_null_space.sizes
         factors = by_null_space(W)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,7 +17,7 @@ from fmilin.errors import UnknownNameError
 from fmilin.model.capabilities import HasFormulas, SecondOrderForm
 from fmilin.model.equations import SymbolicSystem
 from fmilin.model.interface import ModelInfo
-from fmilin.models.native_engine import AdjustableEngine, Quantity, QuantityEvaluator, offered
+from fmilin.models.engine import AdjustableEngine, Quantity, Values, offered
 from fmilin.models.native_model import NativeModel
 from fmilin.numerics.null_space import NullSpaceFactors
 from fmilin.signals import FloatArray, Signal, Signals
@@ -71,7 +71,24 @@ def second_order_form(
     )
 
 
-class EquationsEngine(AdjustableEngine):
+@dataclass(eq=False)
+class SymbolicSelection:
+    """Outputs, then observed quantities, of a numeric system that is made when needed."""
+
+    make: Callable[[], SystemFunctions]
+    outputs: int  # how many there are
+
+    @cached_property
+    def numeric(self) -> SystemFunctions:
+        """The functions of the equations, for any values of the parameters."""
+        return self.make()
+
+    def split(self, rates: FloatArray, values: FloatArray) -> Values:
+        """Return rates, outputs and observed quantities."""
+        return rates, values[: self.outputs], values[self.outputs :]
+
+
+class EquationsEngine(AdjustableEngine[SymbolicSelection]):
     """Equations with the values ``p`` of their parameters; what is made of them is shared by all copies."""
 
     compilable = True
@@ -110,9 +127,31 @@ class EquationsEngine(AdjustableEngine):
                 return self.base.inputs[i]
         return quantity.source
 
-    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> SymbolicEvaluator:
+    def select(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> SymbolicSelection:
         """Return the functions of these quantities; they are made once, whatever the parameters."""
-        return SymbolicEvaluator(partial(self._numeric_of, [*outputs, *observed]), len(outputs), self.p)
+        return SymbolicSelection(partial(self._numeric_of, [*outputs, *observed]), len(outputs))
+
+    def evaluate(self, selection: SymbolicSelection, t: float, x: FloatArray, u: FloatArray) -> Values:
+        """Return rates, outputs and observed quantities; NumericalError where the equations are singular."""
+        try:
+            return selection.split(*selection.numeric.values(t, x, u, self.p))
+        except LIBRARY_ERRORS as error:
+            raise describe_library_error(error, f"the equations at time {t:g}") from error
+
+    def differentiate(
+        self, selection: SymbolicSelection, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> Values:
+        """Return the exact derivatives of all three."""
+        try:
+            return selection.split(*selection.numeric.products((t, x, u, self.p), dx, du))
+        except LIBRARY_ERRORS as error:
+            raise describe_library_error(error, f"the slopes of the equations at time {t:g}") from error
+
+    def second_order_form(
+        self, selection: SymbolicSelection, t: float, x: FloatArray, u: FloatArray
+    ) -> SecondOrderForm | None:
+        """Return Lagrange's equations in their parts, also at a singular configuration; None for other forms."""
+        return second_order_form(selection.numeric, (t, x, u, self.p), selection.outputs)
 
 
 def functions_of(system: ImplicitSystem) -> SystemFunctions:
@@ -138,7 +177,7 @@ class SymbolicEngine(EquationsEngine):
         self.p = np.array(list(system.parameters.values()), dtype=np.float64)
 
     @property
-    def autonomous(self) -> bool:
+    def autonomous(self) -> bool:  # type: ignore[override]
         """Whether time stands nowhere in the equations."""
         if ("autonomous",) not in self._made:
             s = self.system
@@ -200,40 +239,6 @@ class SymbolicEngine(EquationsEngine):
         return functions_of(system.in_graph())
 
 
-class SymbolicEvaluator(QuantityEvaluator):
-    """Outputs, then what constraints observe, of a system made when needed; NumericalError where it is singular."""
-
-    def __init__(self, make: Callable[[], Any], outputs: int, p: FloatArray) -> None:
-        self._make, self._outputs, self._p = make, outputs, p
-
-    @cached_property
-    def numeric(self) -> Any:
-        """The numeric system, of the engine's own kind."""
-        return self._make()
-
-    def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return rates, outputs and observed quantities."""
-        try:
-            rates, values = self.numeric.values(t, x, u, self._p)
-        except LIBRARY_ERRORS as error:
-            raise describe_library_error(error, f"the equations at time {t:g}") from error
-        return rates, values[: self._outputs], values[self._outputs :]
-
-    def slopes(
-        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the exact derivatives of all three."""
-        try:
-            rates, values = self.numeric.products((t, x, u, self._p), dx, du)
-        except LIBRARY_ERRORS as error:
-            raise describe_library_error(error, f"the slopes of the equations at time {t:g}") from error
-        return rates, values[: self._outputs], values[self._outputs :]
-
-    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
-        """Return Lagrange's equations taken apart, also at a singular configuration; None for other forms."""
-        return second_order_form(self.numeric, (t, x, u, self._p), self._outputs)
-
-
 class SymbolicModel(NativeModel, HasFormulas):
     """A Model made of a :class:`~fmilin.model.equations.SymbolicSystem`; ``parameters`` are the values in use."""
 
@@ -241,11 +246,6 @@ class SymbolicModel(NativeModel, HasFormulas):
 
     def __init__(self, system: SymbolicSystem) -> None:
         super().__init__(SymbolicEngine(system))
-
-    @property
-    def autonomous(self) -> bool:  # type: ignore[override]
-        """Whether time stands nowhere in the equations."""
-        return self.engine.autonomous
 
     @property
     def system(self) -> SymbolicSystem:

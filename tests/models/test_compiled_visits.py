@@ -11,11 +11,11 @@ import pytest
 
 import fmilin as fl
 from fmilin import design
+from fmilin.adapters import MechanismEngine
 from fmilin.codegen import compiler
+from fmilin.models.compiled_visits import CompiledVisits
 from fmilin.models.lagrange import LagrangeModel
 from fmilin.models.mechanism import Body, Force, Joint, Mechanism, MechanismDescription, Torque
-from fmilin.models.mechanism.evaluator import MechanismEvaluator
-from fmilin.models.native_engine import CompiledVisits
 from fmilin.models.null_space import NullSpaceModel
 from fmilin.signals import FloatArray
 from fmilin.simulation import Projection
@@ -50,18 +50,18 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @contextmanager
 def slow_visits() -> Iterator[list[int]]:
     """Count the visits of mechanisms by the recursion."""
-    count, visit, observed = [0], MechanismEvaluator.visit, MechanismEvaluator.observed
+    count = [0]
 
     def counting(function: Callable[..., object]) -> Callable[..., object]:
-        def counted(self: MechanismEvaluator, t: float, x: FloatArray, u: FloatArray) -> object:
+        def counted(*arguments: object) -> object:
             count[0] += 1
-            return function(self, t, x, u)
+            return function(*arguments)
 
         return counted
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(MechanismEvaluator, "visit", counting(visit))
-        patch.setattr(MechanismEvaluator, "observed", counting(observed))
+        patch.setattr(MechanismEngine, "evaluate", counting(MechanismEngine.evaluate))
+        patch.setattr(MechanismEngine, "observe", counting(MechanismEngine.observe))
         yield count
 
 

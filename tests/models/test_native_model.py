@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from fmilin import Constraint, ConstraintError, UnknownNameError, UsageError
+from fmilin.adapters import Engine, EngineModel
 from fmilin.model.capabilities import HasBaumgarteStabilization, has_graph, read_graph
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo
 from fmilin.model.visits import PASSED_ON, CountedModel
 from fmilin.models import FunctionModel, NullSpaceModel, OdeModel
-from fmilin.models.engine import Engine, EngineModel
 from fmilin.models.mechanism import Body, Joint, JointForce, Mechanism, MechanismDescription, Sensor
 from fmilin.models.native_model import NativeModel
 from fmilin.signals import FloatArray, Signal, Signals
@@ -299,6 +299,6 @@ def test_a_counted_model_has_the_capabilities_of_its_source(source: Source) -> N
 
 def test_what_was_made_is_shared_by_models_of_other_parameters() -> None:
     model = four_bar()
-    first = model._evaluator.numeric
-    assert model.with_parameters({"gy": -5.0})._evaluator.numeric is first
-    assert model.with_interface(outputs=["lambda[1]"])._evaluator.numeric is not first
+    first = model._selection.numeric
+    assert model.with_parameters({"gy": -5.0})._selection.numeric is first
+    assert model.with_interface(outputs=["lambda[1]"])._selection.numeric is not first

@@ -61,7 +61,7 @@ def test_equation_3_5_term_by_term() -> None:
     """v' = V2 (V2' M V2)^-1 V2' (F + M G^+ Gdot v) - G^+ Gdot v."""
     model = NullSpaceModel(five_bar())
     x, u = beside_start(model, 4), np.array([1.0, -2.0])
-    W, r = model._evaluator.numeric.equations(0.0, x, u, model.engine.p)
+    W, r = model._selection.numeric.equations(0.0, x, u, model.engine.p)
     M, G, F, Gdot_v = W[:4, :4], W[4:, :4], r[:4], -r[4:]
     V2 = np.linalg.svd(G)[2][2:].T
     K = V2 @ np.linalg.solve(V2.T @ M @ V2, V2.T)
@@ -74,7 +74,7 @@ def test_multipliers_of_equation_2_4() -> None:
     model = MultiplierModel(five_bar()).with_interface(outputs=["lambda[1]", "lambda[2]"])
     assert isinstance(model, MultiplierModel)
     x, u = beside_start(model, 4), np.zeros(2)
-    W, r = model._evaluator.numeric.equations(0.0, x, u, model.engine.p)
+    W, r = model._selection.numeric.equations(0.0, x, u, model.engine.p)
     M, G = W[:4, :4], W[4:, :4]
     Minv = np.linalg.inv(M)
     expected = np.linalg.solve(G @ Minv @ G.T, G @ Minv @ r[:4] - r[4:])

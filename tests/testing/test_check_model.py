@@ -12,11 +12,11 @@ import sympy
 
 import fmilin as fl
 from fmilin import systems
+from fmilin.adapters import Engine, EngineModel
 from fmilin.constraints.declared import Constraint
 from fmilin.fmi.write import build_fmu
 from fmilin.model.interface import Evaluation, Model, ModelInfo
 from fmilin.models import FunctionModel, LagrangeModel, MultiplierModel, NullSpaceModel, OdeModel
-from fmilin.models.engine import Engine, EngineModel
 from fmilin.models.mechanism import Mechanism
 from fmilin.models.sparse.model import NumericModel
 from fmilin.signals import FloatArray, Signal, Signals

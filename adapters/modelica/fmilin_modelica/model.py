@@ -124,9 +124,9 @@ class ModelicaModel(DaeModel):
     engine: ModelicaEngine
 
     @cached_property
-    def _evaluator(self) -> Any:
+    def _selection(self) -> Any:
         self._require_values()
-        return super()._evaluator
+        return super()._selection
 
     def _require_right(self) -> None:
         if not self.engine.missing:

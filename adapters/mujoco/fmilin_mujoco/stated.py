@@ -45,4 +45,4 @@ class MujocoModel(EngineModel):
     def slope_errors(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return how wrong slopes of rates and outputs by positions may be, shape (N + ny,)."""
         full = self._full(u)
-        return np.concatenate(self._evaluator._picked(*self.engine.errors(t, x, full), 0 * x, 0 * full)[:2])
+        return np.concatenate(self.engine.pick(self._selection, *self.engine.errors(t, x, full), 0 * x, 0 * full)[:2])

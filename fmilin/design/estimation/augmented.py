@@ -6,17 +6,19 @@ reaches rates and outputs as the input does, with its correlation.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import casadi as ca
 import numpy as np
+from numpy.typing import NDArray
 
+from fmilin.codegen.functions import SystemFunctions
 from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.model.capabilities import has_graph, read_graph
 from fmilin.model.interface import Model
-from fmilin.models.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
+from fmilin.models.engine import NativeEngine, Quantity, Values, offered
 from fmilin.models.native_model import NativeModel
 from fmilin.signals import FloatArray, Signal, Signals
 
@@ -61,7 +63,15 @@ def _values(model: Model, names: Sequence[str]) -> dict[str, float]:
     return {name: float(model.parameters[name]) for name in names}
 
 
-class _AugmentedEngine(NativeEngine):
+@dataclass(frozen=True)
+class SelectedRows:
+    """Where outputs and observed quantities stand among all that is available."""
+
+    outputs: list[int]
+    observed: list[int]
+
+
+class _AugmentedEngine(NativeEngine[SelectedRows]):
     """The states of a model, then parameters, then biases, then noise of inputs."""
 
     def __init__(
@@ -146,56 +156,63 @@ class _AugmentedEngine(NativeEngine):
         chosen = ca.vertcat(ca.SX(0, 1), *(self.system.outputs[i] for i in rows))
         return replace(self.system, outputs=chosen, output_signals=Signals(q.signal for q in outputs), further=further)
 
-    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> QuantityEvaluator:
-        """Return what computes these quantities."""
-        return _Evaluator(self, [q.source[1] for q in outputs], [q.source[1] for q in observed])
+    def select(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> SelectedRows:
+        """Return the rows of these quantities among those that constraints observe and the outputs."""
+        return SelectedRows([q.source[1] for q in outputs], [q.source[1] for q in observed])
 
-
-class _Evaluator(QuantityEvaluator):
-    """Values and slopes, by the graph or by the model with its parameters as inputs."""
-
-    def __init__(self, engine: _AugmentedEngine, outputs: list[int], observed: list[int]) -> None:
-        self._engine, self._rows, self._count = engine, [*outputs, *observed], len(outputs)
-        model, names = engine.model, [*engine.model.constraints.observed, *engine.outputs]
-        self._sizes = np.cumsum([len(model.states), len(engine.moved), len(engine.biased)])
-        self._biased = [len(names) - len(engine.outputs) + i for i in engine.biased]
-        if engine.system is None:
-            inputs = [*model.inputs.names, *engine.moved] if engine.moved else None
-            self._model = model.with_interface(inputs, names)
-        else:
-            from fmilin.codegen.functions import SystemFunctions
-
-            self._functions = SystemFunctions(engine.system)
-
-    def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def evaluate(self, selection: SelectedRows, t: float, x: FloatArray, u: FloatArray) -> Values:
         """Return rates, outputs and observed quantities."""
-        if self._engine.system is not None:
-            rates, z = self._functions.values(t, x, u, self._engine.system.parameter_values)
-        else:
-            states, parameters, bias, noise = np.split(x, self._sizes)
-            applied = u.copy()
-            applied[self._engine.noisy] += noise
-            at = self._model.evaluate(t, states, np.concatenate((applied, parameters)))
-            rates, z = np.concatenate((at.derivatives, np.zeros(len(x) - len(states)))), at.outputs.copy()
-            z[self._biased] += bias
-        return rates, z[self._rows[: self._count]], z[self._rows[self._count :]]
+        functions = self._functions
+        if functions is not None:
+            rates, z = functions.values(t, x, u, functions.system.parameter_values)
+            return rates, z[selection.outputs], z[selection.observed]
+        states, parameters, bias, noise = np.split(x, self._sizes)
+        inputs = u.copy()
+        inputs[self.noisy] += noise
+        at = self._with_moved_parameters.evaluate(t, states, np.concatenate((inputs, parameters)))
+        rates = np.concatenate((at.derivatives, np.zeros(len(x) - len(states))))
+        z = at.outputs.copy()
+        z[self._biased_rows] += bias
+        return rates, z[selection.outputs], z[selection.observed]
 
-    def slopes(
-        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+    def differentiate(
+        self, selection: SelectedRows, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> Values | None:
         """Return the derivatives of all three; None where the model has none."""
-        if self._engine.system is not None:
-            rates, z = self._functions.products((t, x, u, self._engine.system.parameter_values), dx, du)
-        else:
-            states, parameters, _, noise = np.split(x, self._sizes)
-            ds, dp, db, dn = np.split(dx, self._sizes)
-            applied, moved = u.copy(), du.copy()
-            applied[self._engine.noisy] += noise
-            moved[self._engine.noisy] += dn
-            at = self._model.products(t, states, np.concatenate((applied, parameters)), ds, np.concatenate((moved, dp)))
-            if at is None:
-                return None
-            nothing = np.zeros((len(x) - len(states), dx.shape[1]))
-            rates, z = np.concatenate((at.derivatives, nothing)), at.outputs.copy()
-            z[self._biased] += db
-        return rates, z[self._rows[: self._count]], z[self._rows[self._count :]]
+        functions = self._functions
+        if functions is not None:
+            rates, z = functions.products((t, x, u, functions.system.parameter_values), dx, du)
+            return rates, z[selection.outputs], z[selection.observed]
+        states, parameters, _, noise = np.split(x, self._sizes)
+        ds, dp, db, dn = np.split(dx, self._sizes)
+        inputs, moved = u.copy(), du.copy()
+        inputs[self.noisy] += noise
+        moved[self.noisy] += dn
+        point = t, states, np.concatenate((inputs, parameters))
+        at = self._with_moved_parameters.products(*point, ds, np.concatenate((moved, dp)))
+        if at is None:
+            return None
+        rates = np.concatenate((at.derivatives, np.zeros((len(x) - len(states), dx.shape[1]))))
+        z = at.outputs.copy()
+        z[self._biased_rows] += db
+        return rates, z[selection.outputs], z[selection.observed]
+
+    @cached_property
+    def _functions(self) -> SystemFunctions | None:
+        """The graph as functions; None without a graph."""
+        return None if self.system is None else SystemFunctions(self.system)
+
+    @cached_property
+    def _with_moved_parameters(self) -> Model:
+        """The model whose inputs are its own and the parameters, with all that is available as outputs."""
+        inputs = [*self.model.inputs.names, *self.moved] if self.moved else None
+        return self.model.with_interface(inputs, [*self.model.constraints.observed, *self.outputs])
+
+    @cached_property
+    def _sizes(self) -> NDArray[np.intp]:
+        """Where parameters, biases and noise begin among the states."""
+        return np.cumsum([len(self.model.states), len(self.moved), len(self.biased)])
+
+    @cached_property
+    def _biased_rows(self) -> list[int]:
+        return [len(self.model.constraints.observed) + i for i in self.biased]

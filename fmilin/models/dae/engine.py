@@ -19,7 +19,7 @@ from fmilin.models.dae.equations import DaeGraph
 from fmilin.models.dae.reduction import Reduced, reduce_graph
 from fmilin.models.dae.rows import EXACT, convert_to_numbers, reciprocal_condition
 from fmilin.models.dae.semi_explicit import column_of
-from fmilin.models.native_engine import Quantity, offered
+from fmilin.models.engine import Quantity, offered
 from fmilin.models.symbolic import EquationsEngine, functions_of
 from fmilin.signals import FloatArray, Signal, Signals, rate_unit
 from fmilin.tolerances import SINGULAR
@@ -31,7 +31,7 @@ class DaeEngine(EquationsEngine):
     """A :class:`DaeGraph`, reduced, with the values of its parameters."""
 
     base: ImplicitSystem
-    independent_by_default = True
+    independent_by_default = whole_slopes = True
 
     def __init__(self, graph: DaeGraph) -> None:
         with explain_library_errors(f"the equations of '{graph.name}'"):
@@ -67,7 +67,7 @@ class DaeEngine(EquationsEngine):
         return tuple(np.array(graph.states.names)[~free].tolist())
 
     @cached_property
-    def autonomous(self) -> bool:
+    def autonomous(self) -> bool:  # type: ignore[override]
         """Whether time stands nowhere in the equations."""
         return not ca.depends_on(self.graph.residuals, self.graph.time)
 
@@ -80,7 +80,7 @@ class DaeEngine(EquationsEngine):
         return not ca.depends_on(ca.densify(ca.vertcat(ca.SX(0, 1), *slopes.nonzeros())), ca.vertcat(moving, graph.u))
 
     @cached_property
-    def smooth(self) -> bool:
+    def smooth(self) -> bool:  # type: ignore[override]
         """Whether no operation of the equations and outputs can have a kink."""
         parts = ca.vertcat(self.graph.residuals, *self.graph.outputs.values())
         return not has_kinks(ca.Function("smooth", ca.symvar(parts), [parts]))

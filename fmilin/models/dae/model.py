@@ -14,7 +14,7 @@ from fmilin.codegen.rounding import matrix_without_rounding
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, UnknownNameError, UsageError
 from fmilin.model.capabilities import DescriptorForm, HasDescriptorForm, HasGivenStates
-from fmilin.model.interface import ExactSlopes, OperatingPoint
+from fmilin.model.interface import OperatingPoint
 from fmilin.model.ranges import find_extrapolated
 from fmilin.models.dae.coefficients import lift_graph
 from fmilin.models.dae.engine import DaeEngine
@@ -22,8 +22,7 @@ from fmilin.models.dae.equations import DaeGraph, graph_of
 from fmilin.models.dae.rows import EXACT
 from fmilin.models.dae.start import certify_start
 from fmilin.models.declaration import Expr, Labels, Name
-from fmilin.models.engine import GivenSlopes
-from fmilin.models.native_engine import Quantity
+from fmilin.models.engine import Quantity
 from fmilin.models.native_model import NativeModel
 from fmilin.numerics.certificate import Certificate
 from fmilin.numerics.staircase import deflate
@@ -138,21 +137,6 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates):
         """Return how well rates and algebraic variables are determined at the start; None for more than 400 of them."""
         return certify_start(self.engine.reduced)
 
-    @property
-    def autonomous(self) -> bool:  # type: ignore[override]
-        """Whether time stands nowhere in the equations."""
-        return self.engine.autonomous
-
-    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
-        """Return the slopes with dependent states eliminated; None where inputs prescribe a motion."""
-        if not self._has_own_constraints or self.constraints.prescribing:
-            return None
-        n, k = len(x), len(u)
-        slopes = self.products(t, x, u, np.eye(n, n + k), np.eye(n + k)[n:])
-        if slopes is None or not all(np.isfinite(a).all() for a in (slopes.derivatives, slopes.residuals)):
-            return None
-        return GivenSlopes(self.evaluate(t, x, u), slopes, smooth=self.engine.smooth)
-
     def has_descriptor_form(self) -> bool:
         """Return whether no equation is redundant, and all outputs are in the equations."""
         symbols = _named(self.engine.graph)
@@ -167,8 +151,8 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates):
         if engine.reduced.notes:
             raise UsageError(f"There is no descriptor system of '{graph.name}'. {' '.join(engine.reduced.notes)}")
         full, n = self._full(u), len(x)
-        every = engine.evaluator([engine.available[name] for name in graph.algebraic.names], [])
-        rates, z, _ = every.visit(t, x, full)
+        algebraic = engine.select([engine.available[name] for name in graph.algebraic.names], [])
+        rates, z, _ = engine.evaluate(algebraic, t, x, full)
         products = self.products(t, x, u, np.eye(n), np.zeros((len(u), n)))
         H = np.zeros((0, n)) if products is None else products.residuals * self.states.scales(x)
         sizes = np.linalg.norm(H, axis=1, keepdims=True)
@@ -193,7 +177,8 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates):
         engine = self.engine
         expressions = engine.written([expression for _, expression in ranges])
         quantities = [Quantity(Signal(f"input of a table [{k + 1}]"), e) for k, e in enumerate(expressions)]
-        values = engine.evaluator(quantities, []).visit(point.time, point.states, self._full(point.inputs))[1]
+        selection = engine.select(quantities, [])
+        values = engine.evaluate(selection, point.time, point.states, self._full(point.inputs))[1]
         pairs = zip((table_range for table_range, _ in ranges), values.tolist(), strict=True)
         return (*remarks, *find_extrapolated(pairs))
 

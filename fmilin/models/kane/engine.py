@@ -4,7 +4,7 @@ Along (dx, dr) Peterson et al. say M~ dx' = A~ dx + B~ dr, and their procedure s
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,9 @@ from fmilin.codegen.functions import SystemFunctions
 from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.errors import NumericalError
 from fmilin.model.equations import SymbolicSystem
-from fmilin.model.interface import Evaluation, ExactSlopes, Tangent
 from fmilin.models.declaration import Declaration, Given, assembled
 from fmilin.models.kane.form import KaneForm, constraints_of, solved_form
-from fmilin.models.kane.functions import Expansion, KaneFunctions, Numerics, check_constraints
-from fmilin.models.kane.procedure import Partition, dependence, eliminate
+from fmilin.models.kane.functions import KaneFunctions, Numerics, check_constraints
 from fmilin.models.symbolic import SymbolicEngine
 from fmilin.numerics.factors import DenseFactors, Factors, require_regular
 from fmilin.signals import FloatArray
@@ -47,6 +45,7 @@ class KaneEngine(SymbolicEngine):
     """Kane's equations: their form as functions, shared by all choices of inputs and outputs, beside W w = r."""
 
     visit_seconds = 1e-4
+    whole_slopes = True
 
     def __init__(self, system: SymbolicSystem, functions: KaneFunctions) -> None:
         super().__init__(system)
@@ -57,13 +56,16 @@ class KaneEngine(SymbolicEngine):
         self._order = np.array([given.index(str(s)) for s in functions.symbols], dtype=np.intp)
         # where the inputs stand among the columns of J
         self.input_columns = [1 + n + len(form.states) + form.inputs.index(r) for r in system.inputs]
-        # where the unknowns w of the system stand among (q', u', lambda)
-        self.unknowns = [form.unknowns.index(w) for w in system.unknowns]
 
     def arguments(self, t: FloatArray | float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return points t (...), x (..., N), u (..., nu) as the functions of the form take them: (t, q, u, r, p)."""
         p = np.broadcast_to(self.p, (*x.shape[:-1], len(self.p)))
         return np.concatenate((np.asarray(t)[..., None], x, u, p), axis=-1)[..., self._order]
+
+    @cached_property
+    def smooth(self) -> bool:  # type: ignore[override]
+        """Whether no function in the equations and outputs has a kink."""
+        return are_smooth((*self.form.expressions, *self.system.outputs))
 
     def numeric(self, system: SymbolicSystem) -> KaneNumeric:
         """Return the functions with the outputs of ``system``."""
@@ -99,48 +101,3 @@ def are_smooth(expressions: tuple[Any, ...]) -> bool:
             seen.add(e)
             stack.extend(e.args)
     return True
-
-
-class KaneSlopes(ExactSlopes):
-    """Gradients at a point; ``outputs`` are those by (x, r, q', u', lambda), shape (ny, N + s + n + o + k)."""
-
-    def __init__(
-        self,
-        form: KaneForm,
-        expansion: Expansion,
-        input_columns: list[int],
-        outputs: FloatArray,
-        values: Evaluation,
-        *,
-        scales: FloatArray,
-        smooth: bool,
-    ) -> None:
-        self._form, self._expansion, self._input_columns = form, expansion, input_columns
-        self._seen, self._scales = outputs, scales
-        self.values, self.smooth = values, smooth
-
-    def rate_gradient(self) -> FloatArray:
-        """Return d(q', u')/d(q, u), shape (N, N)."""
-        form, count = self._form, len(self._form.f_c) + len(self._form.velocity)
-        n, o = len(form.q), len(form.u)
-        J = self._expansion.J[:, count:]
-        A = -np.concatenate((J[:, :, 1 : 1 + n], J[:, :, 1 + 2 * n : 1 + 2 * n + o]), axis=2)
-        return self._expansion.solve(A)[0, : n + o]
-
-    def along(self, independent: Sequence[int]) -> Tangent:
-        """Return A', B', C and D with these states kept, in this order."""
-        form, inputs = self._form, self._input_columns
-        n, o = len(form.q), len(form.u)
-        partition = Partition.keeping([i for i in independent if i < n], [i - n for i in independent if i >= n], n, o)
-        if (len(partition.q_d), len(partition.u_d)) != (len(form.f_c), len(form.velocity)):
-            raise NumericalError("The kept states are no partition of coordinates and speeds of their own.")
-        C = dependence(form, self._expansion.J, inputs, partition, self._scales)
-        if not np.isfinite(C.condition_number[0]):
-            raise NumericalError("The kept states do not determine the others.", condition_number=np.inf)
-        [matrices] = eliminate(form, self._expansion, inputs, partition, C)
-        index = {state: i for i, state in enumerate(partition.states)}
-        order = [index[i] for i in independent]
-        T, T_u, A_prime, B_prime = matrices.T[:, order], matrices.T_u, matrices.A_prime[:, order], matrices.B_prime
-        primes = np.hstack((A_prime, B_prime))
-        steady = np.vstack((np.hstack((T, T_u)), np.eye(len(inputs), len(order) + len(inputs), len(order))))
-        return Tangent(T, T_u, primes[: n + o], self._seen @ np.vstack((steady, primes)))

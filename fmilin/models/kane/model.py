@@ -13,7 +13,7 @@ from fmilin.manifold.frame import kept_states
 from fmilin.manifold.operating_points import require_sizes
 from fmilin.model.interface import OperatingPoint
 from fmilin.models.declaration import Declaration, Expr, Given, Labels, Name
-from fmilin.models.kane.engine import KaneEngine, KaneSlopes, are_smooth, engine_of
+from fmilin.models.kane.engine import KaneEngine, engine_of
 from fmilin.models.kane.equations import KaneEquations, form_of, kane_form
 from fmilin.models.kane.form import KaneForm
 from fmilin.models.kane.functions import Expansion, Numerics
@@ -153,22 +153,6 @@ class KaneModel(SymbolicModel):
         """The equations in plain symbols."""
         return self.engine.form
 
-    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> KaneSlopes | None:
-        """Return the procedure of Peterson et al. at a point; None with other constraints than the equations' own."""
-        if not self._has_own_constraints:
-            return None
-        engine, full, n, ny = self.engine, self._full(u), len(x), len(self.outputs)
-        expansion = engine.functions.at(engine.arguments(t, x, full)[None])
-        every = np.concatenate((expansion.rates[0], expansion.multipliers[0]))
-        _, c_s, c_w = self._evaluator.numeric.partials((t, x, full, engine.p), every[engine.unknowns])
-        seen = np.zeros((ny, n + len(u) + len(every)))
-        seen[:, : n + len(u)] = c_s[:ny, [*range(n), *(n + i for i in self._input_indices)]]
-        seen[:, [n + len(u) + i for i in engine.unknowns]] = c_w[:ny]
-        values = self.evaluate(t, x, u)
-        return KaneSlopes(
-            self.form, expansion, self._input_columns, seen, values, scales=self._scales, smooth=self._is_smooth
-        )
-
     def matrices(
         self, point: OperatingPoint | None = None, *, independent: Sequence[str] | Partition | None = None
     ) -> Matrices:
@@ -259,10 +243,6 @@ class KaneModel(SymbolicModel):
             return self.partition(names)
         kept, n = kept_states(self, points[0]), len(self.form.q)
         return Partition.keeping([i for i in kept if i < n], [i - n for i in kept if i >= n], n, len(self.form.u))
-
-    @cached_property
-    def _is_smooth(self) -> bool:
-        return are_smooth((*self.form.expressions, *self.system.outputs))
 
     @cached_property
     def _scales(self) -> FloatArray:

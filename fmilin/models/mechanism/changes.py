@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fmilin.errors import ConstraintError, ModelError, UsageError
 from fmilin.models.contacts import Contact, Foot, contact_signals, unknown_foot
+from fmilin.models.engine import limit_remarks, side_of
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.elements import Actuator, Sensor
 from fmilin.models.mechanism.independence import Independence
@@ -18,7 +19,6 @@ from fmilin.models.mechanism.part import Placement, vector
 from fmilin.models.mechanism.parts import Body, Joint, Loop
 from fmilin.models.mechanism.recursions import velocities
 from fmilin.models.mechanism.system import State, System
-from fmilin.models.native_engine import limit_remarks, side_of
 
 Floats = NDArray[np.float64]
 

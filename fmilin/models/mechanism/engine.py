@@ -1,4 +1,4 @@
-"""The equations of a mechanism for the shell of native models: its signals, its constraints, and values on demand."""
+"""The equations of a mechanism as an engine: signals, constraints, and the evaluation of quantities."""
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
@@ -12,24 +12,25 @@ from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import Expression
 from fmilin.errors import ModelError
+from fmilin.model.capabilities import SecondOrderForm
 from fmilin.model.interface import ModelInfo
 from fmilin.models.contacts import Contact, Foot
+from fmilin.models.engine import AdjustableEngine, Quantity, Values
 from fmilin.models.mechanism import changes
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.elements import Actuator, Motion, Sensor
-from fmilin.models.mechanism.evaluator import MechanismEvaluator, in_graph
+from fmilin.models.mechanism.evaluator import MechanismQuantities, in_graph, separated
 from fmilin.models.mechanism.independence import independence_of, preferred_states, remarks_of, require_mass
 from fmilin.models.mechanism.outputs import CONTACT, constraint_of
 from fmilin.models.mechanism.quantities import available, input_signals, state_signals
 from fmilin.models.mechanism.system import System
-from fmilin.models.native_engine import AdjustableEngine, Quantity
 from fmilin.signals import FloatArray
 
 
-class MechanismEngine(AdjustableEngine):
+class MechanismEngine(AdjustableEngine[MechanismQuantities]):
     """A described mechanism; ``independence``: which constraints say something, and which are independent."""
 
-    batches = compilable = True
+    autonomous = batches = compilable = True
     may_wrap = False  # sensors of angles go on beyond half a turn
     visit_seconds = 3e-4
     ground: Callable[[Sequence[Foot], FloatArray, FloatArray], changes.Stance] | None = None
@@ -91,10 +92,9 @@ class MechanismEngine(AdjustableEngine):
         ranges = [s.name for s in self.description.sensors if s.limits]
         if not (ranges or any(isinstance(i, Actuator) for i in self.description.inputs)):
             return self
-        evaluator: MechanismEvaluator = self._plain
-        at, remarks = changes.at_limits(evaluator.system, evaluator.state(x, u))
+        at, remarks = changes.at_limits(self._plain.system, self._plain.state(x, u))
         if ranges:
-            shown = self.evaluator([self.available[name] for name in ranges], ())
+            shown = self.select([self.available[name] for name in ranges], ())
             remarks += shown.outputs.remarks(shown.solution(x, u))
         if not remarks:
             return self
@@ -109,17 +109,47 @@ class MechanismEngine(AdjustableEngine):
         return {}
 
     @cached_property
-    def _plain(self) -> MechanismEvaluator:
-        """An evaluator without outputs."""
-        return self.evaluator((), ())
+    def _plain(self) -> MechanismQuantities:
+        """No outputs and nothing observed."""
+        return self.select((), ())
 
-    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> MechanismEvaluator:
-        """Return what computes these quantities."""
+    def select(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> MechanismQuantities:
+        """Return a system with markers for these quantities."""
         for quantity in outputs:
             self._require_determined(quantity)
-        return MechanismEvaluator(
-            System(self.description, self.independence.vanishing, self._tree), self.independence.all, outputs, observed
-        )
+        system = System(self.description, self.independence.vanishing, self._tree)
+        return MechanismQuantities(system, self.independence.all, outputs, observed)
+
+    def evaluate(self, selection: MechanismQuantities, t: float, x: FloatArray, u: FloatArray) -> Values:
+        """Return rates, outputs and observed quantities at a point, or at many: x (..., N), u (..., nu)."""
+        return selection.values(selection.solution(x, u))
+
+    def differentiate(
+        self, selection: MechanismQuantities, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> Values:
+        """Return the exact derivatives along the columns of dx (N, k) and du (nu, k)."""
+        return selection.derivatives(selection.solution(x, u), dx, du)
+
+    def observe(self, selection: MechanismQuantities, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
+        """Return gaps and slips from positions and velocities alone; None when something else is observed."""
+        closure = selection.closure
+        return None if closure is None else closure.values(*selection.system.parts(x)[:2])
+
+    def observed_gradient(
+        self, selection: MechanismQuantities, t: float, x: FloatArray, u: FloatArray
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return gaps and slips with their gradients from positions and velocities alone, also at many points."""
+        closure = selection.closure
+        return None if closure is None else closure.values_and_gradient(*selection.system.parts(x)[:2])
+
+    def second_order_form(
+        self, selection: MechanismQuantities, t: float, x: FloatArray, u: FloatArray
+    ) -> SecondOrderForm | None:
+        """Return M, G (of any rank) and the forces; None with quaternions, wheels, skates or activations."""
+        system = selection.system
+        if len(system.tree.balls) or system.activation_names or system.m_q < len(system.loop_constraints):
+            return None
+        return separated(system, selection.outputs, selection.state(x, u))
 
     @property
     def contacts(self) -> Sequence[Contact]:  # type: ignore[override]
@@ -147,7 +177,7 @@ class MechanismEngine(AdjustableEngine):
 
     def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> dict[str, FloatArray]:
         """Return force and torque on each foot by its name, shape (3,) or (6,); NaN where they are not determined."""
-        solution = self.evaluator((), ()).solution(x, u)
+        solution = self._plain.solution(x, u)
         positions = {(loop.of, loop.index): i for i, loop in enumerate(self.system.loop_constraints)}
         forces = {}
         for contact in self.contacts:
@@ -167,7 +197,7 @@ class MechanismEngine(AdjustableEngine):
 
     def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem:
         """Return the equations as a graph, written down by the recursion."""
-        return in_graph(self.evaluator(outputs, observed), self.independence, outputs, observed)
+        return in_graph(self.select(outputs, observed), self.independence, outputs, observed)
 
     def _require_determined(self, output: Quantity) -> None:
         source = output.source

@@ -28,6 +28,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.model.capabilities import SecondOrderForm
 from fmilin.model.interface import Evaluation, Model, TangentBatch
 from fmilin.models.batch_graph import FAR, BatchGraph, batch_graph, partition_slopes
+from fmilin.models.engine import Quantity, Values
 from fmilin.models.mechanism.elements import Sensor
 from fmilin.models.mechanism.independence import Independence
 from fmilin.models.mechanism.linear import Choice
@@ -36,7 +37,6 @@ from fmilin.models.mechanism.quantities import available, input_signals, state_s
 from fmilin.models.mechanism.recursions import accelerations, coordinate_columns, displacement_of, motion, velocities
 from fmilin.models.mechanism.system import Columns, ForwardDynamics, State, System, rates_of
 from fmilin.models.mechanism.tree import Array, Tree
-from fmilin.models.native_engine import Quantity, QuantityEvaluator
 from fmilin.signals import FloatArray, Signals
 
 
@@ -151,7 +151,7 @@ def separated(system: System, outputs: Outputs, state: State) -> SecondOrderForm
     )
 
 
-class MechanismEvaluator(QuantityEvaluator):
+class MechanismQuantities:
     """Outputs and observed quantities of a mechanism; ``system`` has markers for these and nothing else."""
 
     def __init__(self, system: System, used: Array, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> None:
@@ -173,20 +173,13 @@ class MechanismEvaluator(QuantityEvaluator):
         """Return accelerations and multipliers, with everything on the way."""
         return self.system.solve(self.state(x, u), self._used)
 
-    def values(self, solution: ForwardDynamics) -> tuple[Array, Array, Array]:
-        """Return rates, outputs and observed quantities at a solution."""
+    def values(self, solution: ForwardDynamics) -> Values:
+        """Return rates, outputs and observed quantities at a solution, or at many."""
         return rates_of(self.system, solution), self.outputs.values(solution), self.observing.values(solution)
 
-    def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return rates, outputs and observed quantities at a point, or at many: x (..., N), u (..., nu)."""
-        return self.values(self.solution(x, u))
-
-    def slopes(
-        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the exact derivatives along the columns of dx (N, k) and du (nu, k)."""
+    def derivatives(self, solution: ForwardDynamics, dx: FloatArray, du: FloatArray) -> Values:
+        """Return the exact derivatives at a solution along the columns of dx (N, k) and du (nu, k)."""
         system, n_q = self.system, self.system.tree.n_q
-        solution = self.solution(x, u)
         columns = system.columns(solution)
         q, v = solution.state.q, solution.state.v
         dq, dv, da = dx[:n_q], dx[n_q : n_q + system.tree.n], dx[n_q + system.tree.n :]
@@ -199,17 +192,6 @@ class MechanismEvaluator(QuantityEvaluator):
             for o in (self.outputs.columns(solution, columns), self.observing.columns(solution, columns))
         )
         return np.concatenate((E_q @ dq + E @ dv, dv_dot, system.activation_columns(solution.state.u) @ du)), out, dz
-
-    def observed(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
-        """Return gaps and slips from positions and velocities alone; None when something else is observed."""
-        return None if self.closure is None else self.closure.values(*self.system.parts(x)[:2])
-
-    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
-        """Return M, G (of any rank) and the forces; None with quaternions, wheels, skates or activations."""
-        system = self.system
-        if len(system.tree.balls) or system.activation_names or system.m_q < len(system.loop_constraints):
-            return None
-        return separated(system, self.outputs, self.state(x, u))
 
 
 POINT = 6e-6  # seconds that the recursion takes for a point among many, about, for each state
@@ -322,19 +304,22 @@ class ManyPoints:
 
 
 def in_graph(
-    evaluator: MechanismEvaluator, independence: Independence, outputs: Sequence[Quantity], observed: Sequence[Quantity]
+    quantities: MechanismQuantities,
+    independence: Independence,
+    outputs: Sequence[Quantity],
+    observed: Sequence[Quantity],
 ) -> ImplicitSystem:
     """Return the equations as a graph with numbers for parameters; gaps, slips and reactions are named quantities."""
-    system = evaluator.system
+    system = quantities.system
     states, inputs = state_signals(system), input_signals(system)
     unknowns = _unknowns(system, independence, states)
     x, u, w = (ca.SX.sym(*of) for of in (("x", len(states)), ("u", len(inputs)), ("w", len(unknowns))))
-    state = evaluator.state(scalars(x), scalars(u))
+    state = quantities.state(scalars(x), scalars(u))
     solution = _solution(system, independence, state, scalars(w))
     names, every = _further(system, independence), available(system, states, inputs)
     further = Outputs(system, [every[name] for name in names])  # of kinds that add no markers
     named = dict(zip(names, column_of(further.values(solution)).elements(), strict=True))
-    seen = column_of(evaluator.observing.values(solution)).elements()
+    seen = column_of(quantities.observing.values(solution)).elements()
     named |= {quantity.signal.name: e for quantity, e in zip(observed, seen, strict=True)}
     used = independence.all
     G = state.G[used]
@@ -350,7 +335,7 @@ def in_graph(
         matrix=matrix_of(matrix),
         right_hand_side=column_of(right),
         derivatives=column_of(rates_of(system, solution)),
-        outputs=column_of(evaluator.outputs.values(solution)),
+        outputs=column_of(quantities.outputs.values(solution)),
         further=named,
         slopes=matrix_of(_slopes(system, independence, solution)),
         state_signals=states,

@@ -17,7 +17,7 @@ from fmilin.models.batch_graph import arrays_of, checked_threads, states_to_keep
 from fmilin.models.mechanism.assembly import closed
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.engine import MechanismEngine
-from fmilin.models.mechanism.evaluator import ManyPoints, MechanismEvaluator
+from fmilin.models.mechanism.evaluator import ManyPoints, MechanismQuantities
 from fmilin.models.mechanism.given import moved_remark
 from fmilin.models.mechanism.independence import Independence
 from fmilin.models.mechanism.linear import Choice, LocalFormMatrices, MechanismEquations, MechanismSlopes
@@ -94,7 +94,6 @@ class Mechanism(NativeModel, HasGivenStates):
     """
 
     engine: MechanismEngine
-    autonomous = True
 
     def __init__(self, description: MechanismDescription) -> None:
         engine = MechanismEngine(description)
@@ -132,17 +131,16 @@ class Mechanism(NativeModel, HasGivenStates):
 
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> MechanismSlopes | None:
         """Return the recursive procedure of Spencer (thesis), section 4.2; None with other constraints than its own."""
-        evaluator: MechanismEvaluator = self._evaluator
-        closure = evaluator.closure
+        quantities: MechanismQuantities = self._selection
+        closure = quantities.closure
         if not self._has_own_constraints or closure is None:
             return None
         solution = self._here_and_nearby(x, u)
-        rates, outputs, observed = (part[0] for part in evaluator.values(solution))
+        rates, outputs, observed = (part[0] for part in quantities.values(solution))
         values = Evaluation(rates, outputs, self._residuals(t, x, u, observed))
 
         def gradient(columns: Columns) -> Array:
-            g = self.constraints.partials(t, x, u, observed)
-            return g.states + g.observed @ closure.gradient(solution, columns)[0]
+            return self.constraints.gradient((t, x, u, observed), closure.gradient(solution, columns)[0])
 
         slopes = MechanismSlopes(self.equations, solution, values, gradient)
         slopes.smooth = self._is_smooth
@@ -155,24 +153,6 @@ class Mechanism(NativeModel, HasGivenStates):
             return self.solution(np.stack((x, x + bits, x - bits)), np.stack((u, u, u)))
         except NumericalError:  # the point alone says what is singular
             return self.solution(x[None], u[None])
-
-    def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return residuals and their gradient from positions and velocities alone, also at many points."""
-        closure, constraints = self._evaluator.closure, self.constraints
-        if closure is None:
-            return None
-        compiled = None if self._visits is None or x.ndim > 1 else self._visits.gradient(x)
-        observed, dz = compiled or closure.values_and_gradient(*self.system.parts(x)[:2])
-        residuals = self._residuals(t, x, u, observed)
-        if constraints.variables is None:
-            g = constraints.partials(t, x, u, observed)
-            gradient: FloatArray = g.states + g.observed @ dz
-            return residuals, gradient
-        # Every row is one variable: a gap, a slip or, declared by a user, a state; an input or time moves nothing.
-        n, k = x.shape[-1], u.shape[-1]
-        rows = np.concatenate((np.zeros((1, n)), np.eye(n), np.zeros((k, n))))
-        every = np.concatenate((np.broadcast_to(rows, (*x.shape[:-1], *rows.shape)), dz), axis=-2)
-        return residuals, every[..., constraints.variables, :]
 
     def matrices_along(
         self,
@@ -210,7 +190,7 @@ class Mechanism(NativeModel, HasGivenStates):
     @property
     def _answers_for_many_points(self) -> bool:
         """Whether the recursion, or its compiled code, has the constraints of the model."""
-        return self._has_own_constraints and self._evaluator.closure is not None
+        return self._has_own_constraints and self._selection.closure is not None
 
     @property
     def _is_smooth(self) -> bool:
@@ -219,14 +199,13 @@ class Mechanism(NativeModel, HasGivenStates):
 
     def _by_recursion(self, x: FloatArray, u: FloatArray, choice: Choice) -> TangentBatch:
         """Return the slopes along the states of a choice at x (k, N), u (k, nu)."""
-        solution, evaluator = self.solution(x, u), self._evaluator
+        solution, quantities = self.solution(x, u), self._selection
         columns = self.system.columns(solution)
         models = LocalFormMatrices(self.equations, solution, choice, columns).matrices()
-        if not len(self.constraints) or evaluator.closure is None:
+        if not len(self.constraints) or quantities.closure is None:
             return models
-        observed = evaluator.observing.values(solution)
-        g = self.constraints.partials(0.0, x, u, observed)
-        H = g.states + g.observed @ evaluator.closure.gradient(solution, columns)
+        observed = quantities.observing.values(solution)
+        H = self.constraints.gradient((0.0, x, u, observed), quantities.closure.gradient(solution, columns))
         return replace(models, residuals=self._residuals(0.0, x, u, observed), gradient=H)
 
     @cached_property
@@ -240,7 +219,7 @@ class Mechanism(NativeModel, HasGivenStates):
 
     def solution(self, x: FloatArray, u: FloatArray) -> ForwardDynamics:
         """Return accelerations and multipliers, with everything on the way, at x (..., N) and u (..., nu)."""
-        solution: ForwardDynamics = self._evaluator.solution(x, self._full(u))
+        solution: ForwardDynamics = self._selection.solution(x, self._full(u))
         return solution
 
     def reactions(self, point: OperatingPoint | None = None) -> dict[str, float]:
@@ -285,15 +264,15 @@ class Mechanism(NativeModel, HasGivenStates):
     @property
     def system(self) -> System:
         """The equations with the chosen outputs."""
-        system: System = self._evaluator.system
+        system: System = self._selection.system
         return system
 
     @cached_property
     def equations(self) -> MechanismEquations:
         """What is linearized."""
-        return MechanismEquations(self.system, self.independence, self._evaluator.outputs, self._input_indices)
+        return MechanismEquations(self.system, self.independence, self._selection.outputs, self._input_indices)
 
     def state(self, x: Array, u: Array) -> State:
         """Return what x (..., N) and u (..., nu) determine without solving."""
-        state: State = self._evaluator.state(x, self._full(u))
+        state: State = self._selection.state(x, self._full(u))
         return state

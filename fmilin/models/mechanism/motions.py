@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -18,13 +18,14 @@ from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import driven_by
 from fmilin.errors import ModelError
 from fmilin.model.interface import ModelInfo
+from fmilin.models.engine import NativeEngine, Quantity, Values
 from fmilin.models.mechanism.assembly import assemble
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.elements import JointForce, Motion
 from fmilin.models.mechanism.engine import MechanismEngine
+from fmilin.models.mechanism.evaluator import MechanismQuantities
 from fmilin.models.mechanism.model import Mechanism
 from fmilin.models.mechanism.parts import Joint
-from fmilin.models.native_engine import NativeEngine, Quantity, QuantityEvaluator
 from fmilin.models.native_model import NativeModel
 from fmilin.signals import FloatArray, Signal, Signals, rate_unit
 
@@ -51,7 +52,6 @@ class MovedMechanism(NativeModel):
     """
 
     engine: MovedEngine
-    autonomous = True
 
     def __init__(self, description: MechanismDescription) -> None:
         super().__init__(MovedEngine(description))
@@ -63,9 +63,19 @@ def mechanism_of(description: MechanismDescription) -> Mechanism | MovedMechanis
     return MovedMechanism(description) if moved else Mechanism(description)
 
 
-class MovedEngine(NativeEngine):
-    """The equations of a mechanism whose driven joints are no freedoms."""
+@dataclass(frozen=True, eq=False)
+class MovedQuantities:
+    """Outputs and observed quantities; those that the mechanism inside computes as it prepares them."""
 
+    outputs: Sequence[Quantity]
+    observed: Sequence[Quantity]
+    inner: MechanismQuantities
+
+
+class MovedEngine(NativeEngine[MovedQuantities]):
+    """Rates and quantities of a mechanism with the driving forces that give its driven joints their accelerations."""
+
+    autonomous = True
     may_wrap = False
 
     def __init__(self, description: MechanismDescription) -> None:
@@ -80,9 +90,11 @@ class MovedEngine(NativeEngine):
         self.kept = np.setdiff1d(np.arange(n), [*self.q, *self.v])
         self.states = Signals(self.inner.states[int(i)] for i in self.kept)
         self.others = len(self.inner.inputs) - len(self.motions)
+        first = self.others + 3 * np.arange(len(self.motions))
+        self._positions, self._speeds, self._accelerations = first, first + 1, first + 2
         self.inputs = Signals([*self.inner.inputs][: self.others] + self._motion_signals())
         self.outputs, self.constraints, self.notes = self.inner.outputs, self._moving(), self.inner.notes
-        self._plain._solved(0.0, self.states.starts, self.inputs.starts)  # refuses what cannot be driven
+        self._solved(self._plain, 0.0, self.states.starts, self.inputs.starts)  # refuses what cannot be driven
 
     def _moving(self) -> tuple[Constraint, ...]:
         """Return the constraints, named after the motions that move the manifold where they drive a part of a loop."""
@@ -134,8 +146,8 @@ class MovedEngine(NativeEngine):
 
     def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
         """Return the mechanism with limits opened at which controls stand, and remarks on what is saturated."""
-        X, f, _ = self._plain._solved(t, x, u)
-        inner = self.inner.seen_at(t, X, self._plain._inputs(u, f))
+        X, f, _ = self._solved(self._plain, t, x, u)
+        inner = self.inner.seen_at(t, X, self._inputs(u, f))
         if inner is self.inner:
             return self
         if id(inner) not in self._seen:
@@ -151,13 +163,86 @@ class MovedEngine(NativeEngine):
         return {}
 
     @cached_property
-    def _plain(self) -> MovedEvaluator:
-        """An evaluator without outputs."""
-        return self.evaluator((), ())
+    def _plain(self) -> MechanismQuantities:
+        """No outputs and nothing observed."""
+        return self.inner.select((), ())
 
-    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> MovedEvaluator:
-        """Return what computes these quantities."""
-        return MovedEvaluator(self, outputs, observed)
+    def select(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> MovedQuantities:
+        """Let the mechanism inside prepare its quantities."""
+        inner = ([q.source[1] for q in quantities if q.source[0] == "inner"] for quantities in (outputs, observed))
+        return MovedQuantities(outputs, observed, self.inner.select(*inner))
+
+    def evaluate(self, selection: MovedQuantities, t: float, x: FloatArray, u: FloatArray) -> Values:
+        """Return rates, outputs and observed quantities."""
+        X, f, _ = self._solved(selection.inner, t, x, u)
+        values = self.inner.evaluate(selection.inner, t, X, self._inputs(u, f))
+        return self._merged(selection, values, (x, u, self._forces(f, u[self._accelerations])))
+
+    def differentiate(
+        self, selection: MovedQuantities, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> Values:
+        """Return the exact derivatives along the columns of dx and du."""
+        X, f, beta = self._solved(selection.inner, t, x, u)
+        U, k = self._inputs(u, f), du.shape[1]
+        dX, dU = self._states(dx, du), self._inputs(du, np.zeros((len(f), k)))
+        unit = self._inputs(np.zeros((len(u), len(f))), np.eye(len(f)))
+        directions = np.hstack((dX, np.zeros((len(X), len(f))))), np.hstack((dU, unit))
+        slopes = self.inner.differentiate(selection.inner, t, X, U, *directions)
+        df = self._force(beta, du[self._accelerations] - slopes[0][self.v, :k])
+        rates, outputs, observed = (a[:, :k] + a[:, k:] @ df for a in slopes)
+        forces = self._forces(df, du[self._accelerations])
+        return self._merged(selection, (rates, outputs, observed), (dx, du, forces))
+
+    def _solved(
+        self, inner: MechanismQuantities, t: float, x: FloatArray, u: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return all states, the driving forces and beta."""
+        X, k = self._states(x, u), len(self.motions)
+
+        def accelerations(forces: FloatArray) -> FloatArray:
+            return self.inner.evaluate(inner, t, X, self._inputs(u, forces))[0][self.v]
+
+        alpha = accelerations(np.zeros(k))
+        beta = np.stack([accelerations(force) - alpha for force in np.eye(k)], axis=1)
+        return X, self._force(beta, u[self._accelerations] - alpha), beta
+
+    def _force(self, beta: FloatArray, accelerations: FloatArray) -> FloatArray:
+        """Return f of beta f = accelerations."""
+        if not np.linalg.cond(beta) < TIED:
+            names = "', '".join(motion.name for motion in self.motions)
+            raise ModelError(
+                f"The motions '{names}' drive what cannot be moved so here: a loop, a wheel or a coupling ties the "
+                "driven joints to each other, or holds them, or the loop is at a dead point. Drive fewer joints, or "
+                "move the point."
+            )
+        force: FloatArray = np.linalg.solve(beta, accelerations).astype(np.float64)
+        return force
+
+    def _states(self, x: FloatArray, u: FloatArray) -> FloatArray:
+        X = np.zeros((len(self.inner.states), *x.shape[1:]))
+        X[self.kept], X[self.q], X[self.v] = x, u[self._positions], u[self._speeds]
+        return X
+
+    def _inputs(self, u: FloatArray, f: FloatArray) -> FloatArray:
+        return np.concatenate((u[: self.others], f))
+
+    def _forces(self, f: FloatArray, a: FloatArray) -> FloatArray:
+        """Return the driving forces without what the inertia takes that stands in for none."""
+        return f - a if self.massless else f
+
+    def _merged(
+        self, selection: MovedQuantities, inner: Values, moved: tuple[FloatArray, FloatArray, FloatArray]
+    ) -> Values:
+        """Return rates, outputs and observed quantities from those inside and from states, inputs and forces."""
+        columns = dict(zip(("state", "input", "force"), moved, strict=True))
+
+        def merged(quantities: Sequence[Quantity], values: FloatArray) -> FloatArray:
+            rows = iter(values)
+            chosen = [next(rows) if q.source[0] == "inner" else columns[q.source[0]][q.source[1]] for q in quantities]
+            return np.array(chosen).reshape(len(quantities), *values.shape[1:])
+
+        rates, outputs, observed = inner
+        return rates[self.kept], merged(selection.outputs, outputs), merged(selection.observed, observed)
 
 
 def _driven(description: MechanismDescription, motions: list[Motion]) -> tuple[MechanismEngine, bool]:
@@ -190,79 +275,3 @@ def _driven(description: MechanismDescription, motions: list[Motion]) -> tuple[M
             engine = MechanismEngine(assemble(driven, held).description)
         return engine, massless
     raise AssertionError  # the loop returns or raises
-
-
-class MovedEvaluator(QuantityEvaluator):
-    """Rates and quantities with the driving forces that give the joints their accelerations."""
-
-    def __init__(self, engine: MovedEngine, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> None:
-        self._engine, self._lists = engine, (outputs, observed)
-        inner = [[q.source[1] for q in some if q.source[0] == "inner"] for some in self._lists]
-        self._inner = engine.inner.evaluator(*inner)
-        k = len(engine.motions)
-        first = engine.others + 3 * np.arange(k)
-        self._positions, self._speeds, self._accelerations = first, first + 1, first + 2
-
-    def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return rates, outputs and observed quantities."""
-        X, f, _ = self._solved(t, x, u)
-        rates, *values = self._inner.visit(t, X, self._inputs(u, f))
-        own = self._forces(f, u[self._accelerations])
-        out, seen = (self._merged(some, inner, (x, u, own)) for some, inner in zip(self._lists, values, strict=True))
-        return rates[self._engine.kept], out, seen
-
-    def slopes(
-        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the exact derivatives along the columns of dx and du."""
-        X, f, beta = self._solved(t, x, u)
-        v, U, k = self._engine.v, self._inputs(u, f), du.shape[1]
-        dX, dU = self._states(dx, du), self._inputs(du, np.zeros((len(f), k)))
-        unit = self._inputs(np.zeros((len(u), len(f))), np.eye(len(f)))
-        directions = np.hstack((dX, np.zeros((len(X), len(f))))), np.hstack((dU, unit))
-        slopes = self._inner.slopes(t, X, U, *directions)
-        assert slopes is not None  # noqa: S101 - a mechanism has them all
-        df = self._force(beta, du[self._accelerations] - slopes[0][v, :k])
-        rates, *values = (a[:, :k] + a[:, k:] @ df for a in slopes)
-        own = self._forces(df, du[self._accelerations])
-        out, seen = (self._merged(some, inner, (dx, du, own)) for some, inner in zip(self._lists, values, strict=True))
-        return rates[self._engine.kept], out, seen
-
-    def _solved(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return all states, the driving forces and beta."""
-        X, v, k = self._states(x, u), self._engine.v, len(self._engine.motions)
-        alpha = self._inner.visit(t, X, self._inputs(u, np.zeros(k)))[0][v]
-        pushed = [self._inner.visit(t, X, self._inputs(u, e))[0][v] - alpha for e in np.eye(k)]
-        beta = np.stack(pushed, axis=1)
-        return X, self._force(beta, u[self._accelerations] - alpha), beta
-
-    def _force(self, beta: FloatArray, accelerations: FloatArray) -> FloatArray:
-        """Return f of beta f = accelerations."""
-        if not np.linalg.cond(beta) < TIED:
-            names = "', '".join(motion.name for motion in self._engine.motions)
-            raise ModelError(
-                f"The motions '{names}' drive what cannot be moved so here: a loop, a wheel or a coupling ties the "
-                "driven joints to each other, or holds them, or the loop is at a dead point. Drive fewer joints, or "
-                "move the point."
-            )
-        force: FloatArray = np.linalg.solve(beta, accelerations).astype(np.float64)
-        return force
-
-    def _states(self, x: FloatArray, u: FloatArray) -> FloatArray:
-        engine = self._engine
-        X = np.zeros((len(engine.inner.states), *x.shape[1:]))
-        X[engine.kept], X[engine.q], X[engine.v] = x, u[self._positions], u[self._speeds]
-        return X
-
-    def _inputs(self, u: FloatArray, f: FloatArray) -> FloatArray:
-        return np.concatenate((u[: self._engine.others], f))
-
-    def _forces(self, f: FloatArray, a: FloatArray) -> FloatArray:
-        """Return the driving forces without what the inertia takes that stands in for none."""
-        return f - a if self._engine.massless else f
-
-    @staticmethod
-    def _merged(quantities: Sequence[Quantity], inner: FloatArray, own: tuple[FloatArray, ...]) -> FloatArray:
-        values, rows = dict(zip(("state", "input", "force"), own, strict=True)), iter(inner)
-        merged = [next(rows) if q.source[0] == "inner" else values[q.source[0]][q.source[1]] for q in quantities]
-        return np.array(merged).reshape(len(quantities), *inner.shape[1:])

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import ModelError
+from fmilin.models.engine import Quantity
 from fmilin.models.mechanism.elements import VECTORS, LineForce, Sensor
 from fmilin.models.mechanism.markers import FixedMarkers, MarkerColumns, MarkerMotion
 from fmilin.models.mechanism.quantities import energy, energy_columns, quaternion_of, state_or_rate, turned_columns
 from fmilin.models.mechanism.recursions import coordinate_columns, coordinate_rates
 from fmilin.models.mechanism.system import Columns, ForwardDynamics, State, System
 from fmilin.models.mechanism.tree import Array, Partials, limited
-from fmilin.models.native_engine import Quantity
 
 ORIENTATION = "orientation of "
 IN_BODY = ("accelerometer", "gyroscope", "velocimeter")

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from fmilin.models.engine import Quantity, offered
 from fmilin.models.mechanism.elements import VECTORS, ZERO, Actuator, Force, JointForce, LineForce, Sensor
 from fmilin.models.mechanism.parts import COORDINATES, SPEEDS, Joint
 from fmilin.models.mechanism.system import State, System
 from fmilin.models.mechanism.tree import Array, Tree, ad, along, cross, root
-from fmilin.models.native_engine import Quantity, offered
 from fmilin.signals import Signal, Signals
 
 ENERGIES = ("kinetic_energy", "potential_energy", "energy")

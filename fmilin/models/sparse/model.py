@@ -14,7 +14,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.model.capabilities import HasSparseEquations, HasSparseForm, SecondOrderForm
 from fmilin.model.equations import SparseEquations
 from fmilin.model.interface import ModelInfo
-from fmilin.models.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
+from fmilin.models.engine import NativeEngine, Quantity, Values, offered
 from fmilin.models.native_model import NativeModel
 from fmilin.models.sparse.equations import NumericEquations, Pattern
 from fmilin.models.sparse.pointwise import NumericSparseEquations
@@ -59,7 +59,7 @@ class NumericModel(NativeModel, HasSparseForm, HasSparseEquations):
         """Return the equations of motion taken apart at a point, in sparse matrices and without outputs."""
         from scipy.sparse import csc_array
 
-        form: SecondOrderForm = self._evaluator.second_order_form(t, x, self._full(u), dense=False)
+        form = self.engine.second_order_form(self._selection, t, x, self._full(u), dense=False)
         inputs: Any = csc_array(form.force_inputs[:, self._input_indices])
         return replace(form, force_inputs=inputs)
 
@@ -97,7 +97,15 @@ class NumericModel(NativeModel, HasSparseForm, HasSparseEquations):
         return slopes
 
 
-class _SparseEngine(NativeEngine):
+@dataclass(frozen=True, slots=True)
+class SparseQuantities:
+    """Outputs and observed quantities: entries of (q, v, a, lambda, u), or what the equations compute."""
+
+    outputs: Sequence[Quantity]
+    observed: Sequence[Quantity]
+
+
+class _SparseEngine(NativeEngine[SparseQuantities]):
     """Lagrange's equations as numbers, solved by sparse factors."""
 
     batches = True
@@ -131,9 +139,9 @@ class _SparseEngine(NativeEngine):
         """Return a quantity; what is declared needs no names of states."""
         return self._declared.get(name) or super().quantity(name)
 
-    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> QuantityEvaluator:
-        """Return what computes these quantities."""
-        return _SparseEvaluator(self, outputs, observed)
+    def select(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> SparseQuantities:
+        """Return the quantities as they are: there is nothing to prepare."""
+        return SparseQuantities(outputs, observed)
 
     def solved(self, x: FloatArray, u: FloatArray) -> SolvedPoint:
         """Return a point solved for accelerations and multipliers, and what solves for their slopes."""
@@ -175,65 +183,60 @@ class _SparseEngine(NativeEngine):
                 "a few eigenvalues instead, with fmilin.formulations.sparse: all stays sparse."
             )
 
-
-class _SparseEvaluator(QuantityEvaluator):
-    """Quantities at a solved point: entries of (q, v, a, lambda, u), or what the equations compute."""
-
-    def __init__(self, engine: _SparseEngine, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> None:
-        self._engine, self._outputs, self._observed = engine, outputs, observed
-
-    def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def evaluate(self, selection: SparseQuantities, t: float, x: FloatArray, u: FloatArray) -> Values:
         """Return rates, outputs and observed quantities at a point, or at many one after the other."""
         if x.ndim == 2:
-            visits = [
-                self.visit(t, row, entry)
-                for row, entry in zip(x, np.broadcast_to(u, (len(x), u.shape[-1])), strict=True)
-            ]
-            rates, outputs, z = (np.array(part) for part in zip(*visits, strict=True))
+            points = zip(x, np.broadcast_to(u, (len(x), u.shape[-1])), strict=True)
+            values = [self.evaluate(selection, t, row, entry) for row, entry in points]
+            rates, outputs, z = (np.array(part) for part in zip(*values, strict=True))
             return rates, outputs, z
-        s = self._engine.solved(x, u)
+        s = self.solved(x, u)
         rates = np.concatenate((s.v, s.a))
         parts = {"state": x, "rate": rates, "multiplier": s.multipliers, "input": u}
-        outputs, z = (np.array([self._value(q, s, parts) for q in some]) for some in (self._outputs, self._observed))
+        outputs = np.array([self._value(quantity, s, parts) for quantity in selection.outputs])
+        z = np.array([self._value(quantity, s, parts) for quantity in selection.observed])
         return rates, outputs, z
 
     def _value(self, quantity: Quantity, s: SolvedPoint, parts: Mapping[str, FloatArray]) -> float:
         match quantity.source:
             case (kind, i):
                 return float(parts[kind][i])
-        return self._engine.equations.output(quantity.source, s.q, s.v).value
+        return self.equations.output(quantity.source, s.q, s.v).value
 
-    def slopes(
-        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def differentiate(
+        self, selection: SparseQuantities, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> Values:
         """Return the exact derivatives along the columns of dx (N, k) and du (nu, k).
 
         With e = f - M a - G' lambda at held a and lambda, differentiating the equations of motion,
 
             [[M, G'], [G, 0]] (da; dlambda) = (e_q dq + e_v dv + B du; -((G a)_q + b_q) dq - b_v dv).
         """
-        eq, n = self._engine.equations, self._engine.equations.n
-        s = self._engine.solved(x, u)
+        eq, n = self.equations, self.equations.n
+        s = self.solved(x, u)
         dq, dv = dx[:n], dx[n:]
         e = eq.slopes(s.q, s.v, s.a, s.multipliers)
         upper = eq.pattern_e_q.sparse(e.e_q) @ dq + eq.pattern_e_v.sparse(e.e_v) @ dv + eq.input_matrix @ du
-        gamma_q, gamma_v = (eq.pattern_G.sparse(values) for values in self._engine.acceleration_slopes(s))
+        gamma_q, gamma_v = (eq.pattern_G.sparse(values) for values in self.acceleration_slopes(s))
         w = s.solve(np.vstack((upper, -(gamma_q @ dq + gamma_v @ dv))))
         moved = np.vstack((dx, du, w))
-        outputs, z = (self._gradient(some, s, len(u)) @ moved for some in (self._outputs, self._observed))
+        outputs = self._gradient(selection.outputs, s, len(u)) @ moved
+        z = self._gradient(selection.observed, s, len(u)) @ moved
         return np.vstack((dv, w[:n])), outputs, z
 
-    def second_order_form(self, t: float, x: FloatArray, u: FloatArray, *, dense: bool = True) -> SecondOrderForm:
+    def second_order_form(
+        self, selection: SparseQuantities, t: float, x: FloatArray, u: FloatArray, *, dense: bool = True
+    ) -> SecondOrderForm:
         """Return the equations taken apart as dense matrices, or as sparse ones without outputs."""
         from scipy import sparse
 
-        eq, n, m, k = self._engine.equations, self._engine.equations.n, self._engine.equations.m, len(u)
+        eq, n, m, k = self.equations, self.equations.n, self.equations.m, len(u)
         made, joined = (Pattern.dense, np.hstack) if dense else (Pattern.sparse, partial(sparse.hstack, format="csc"))
         if dense:
-            self._engine.require_dense("The dense form of the equations")
-        s = self._engine.solved(x, u)
+            self.require_dense("The dense form of the equations")
+        s = self.solved(x, u)
         e = eq.slopes(s.q, s.v, s.a, s.multipliers)
-        gradient = self._gradient(self._outputs if dense else (), s, k).toarray()
+        gradient = self._gradient(selection.outputs if dense else (), s, k).toarray()
         by_x, by_u, by_w = np.split(gradient, [2 * n, 2 * n + k], axis=1)
         return SecondOrderForm(
             positions=np.arange(n),
@@ -248,7 +251,7 @@ class _SparseEvaluator(QuantityEvaluator):
             output_inputs=by_u,
             output_unknowns=by_w,
             bend=lambda direction: eq.bend(s.q, direction),
-            constraint_states=joined([made(eq.pattern_G, values) for values in self._engine.acceleration_slopes(s)]),
+            constraint_states=joined([made(eq.pattern_G, values) for values in self.acceleration_slopes(s)]),
             constraint_inputs=np.zeros((m, k)),
         )
 
@@ -266,6 +269,6 @@ class _SparseEvaluator(QuantityEvaluator):
                 case (kind, i):
                     slopes[row, first[kind] + i] = 1.0
                 case name:
-                    out = self._engine.equations.output(name, s.q, s.v)
+                    out = self.equations.output(name, s.q, s.v)
                     slopes[row, : 2 * n] = np.concatenate((out.by_q, out.by_v))
         return slopes.tocsr()

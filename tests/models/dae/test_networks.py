@@ -11,5 +11,5 @@ from fmilin.models.large import SparseFunctions
 def test_a_network_of_four_hundred_algebraic_variables_is_solved_sparse() -> None:
     net = network(20)
     model = DaeModel.from_graph(net.graph)
-    assert isinstance(model.engine.evaluator([], []).numeric, SparseFunctions)
+    assert isinstance(model.engine.select([], []).numeric, SparseFunctions)
     assert net.error(fl.linearize(model)) < 1e-12
