@@ -1,8 +1,4 @@
-"""What all native models have in common: inputs and outputs to choose, constraints, copies, parameters, start values.
-
-An engine always takes all of its inputs: those that nobody chose stand at their start values, and their columns are
-dropped here.
-"""
+"""The models of engines: inputs and outputs to choose, constraints, copies, parameters, start values."""
 
 from __future__ import annotations
 
