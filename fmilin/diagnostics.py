@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import InitVar, dataclass
 from typing import Literal
 
+from fmilin.errors import join_first
 from fmilin.tolerances import EQUILIBRIUM
 
 
@@ -368,9 +369,8 @@ def discrete_states_remarks(states: Mapping[str, str]) -> list[Remark]:
     """Return the remark about values, by name, that stay as they are between two events; none when nothing does."""
     if not states:
         return []
-    shown = ", ".join(f"{name} = {value}" for name, value in list(states.items())[:MOST_HELD])
-    more = f" and {len(states) - MOST_HELD} more" if len(states) > MOST_HELD else ""
-    return [Remark("held", f"Held as they are at the point, as between two events: {shown}{more}.")]
+    values = join_first((f"{name} = {value}" for name, value in states.items()), MOST_HELD)
+    return [Remark("held", f"Held as they are at the point, as between two events: {values}.")]
 
 
 def off_equilibrium(

@@ -39,8 +39,7 @@ class UnknownNameError(UsageError):
         if suggestions:
             hint = "Did you mean " + " or ".join(f"'{s}'" for s in suggestions) + "?"
         elif names:
-            shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-            hint = f"Known: {shown}."
+            hint = f"Known: {join_first(names, 8)}."
         else:
             hint = "There is none."
         return cls(f"'{name}' is not {what}. {hint}", name=name, suggestions=suggestions)
@@ -54,6 +53,16 @@ class ModelError(FmilinError):
 
     exit_status = 3
     costs_start = False
+
+
+def join_first(pieces: Iterable[str], most: int, separator: str = ", ") -> str:
+    """Return the first ``most`` pieces as a text that says how many more there are: ``a, b and 7 more``."""
+    pieces = list(pieces)
+    text = separator.join(pieces[:most])
+    remaining = len(pieces) - most
+    if remaining <= 0:
+        return text
+    return f"{text} and {remaining} more" if separator == ", " else f"{text}{separator}and {remaining} more"
 
 
 def missing_file(path: PurePath) -> ModelError:

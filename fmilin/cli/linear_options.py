@@ -43,11 +43,11 @@ def stepping_of(stepping: Stepping, order: str | None) -> Stepping | None:
         raise UsageError(
             f"--order is for models identified from responses, --method {stepping.method} has the order of the FMU."
         )
-    whole = stepping if order is None else replace(stepping, order=_number(order))
+    whole = stepping if order is None else replace(stepping, order=_read_order(order))
     return None if whole == Stepping() else whole
 
 
-def _number(text: str) -> int:
+def _read_order(text: str) -> int:
     try:
         return int(text)
     except ValueError:

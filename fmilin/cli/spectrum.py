@@ -16,7 +16,7 @@ from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_options import FormulationChoices, rejecting_options
 from fmilin.cli.model_options import DEBUG, Debugging
 from fmilin.cli.translation import in_options
-from fmilin.errors import NumericalError, UsageError
+from fmilin.errors import NumericalError, UsageError, join_first
 from fmilin.formats import suffixes
 from fmilin.options import Linearization
 from fmilin.trimming.request import PointRequest
@@ -94,10 +94,9 @@ def _at(request: CommandRequest, runner: JobRunner) -> tuple[Model, OperatingPoi
     from fmilin.formulations import equilibrium
 
     rest = equilibrium(model, point_of(model, replace(request.point, trim=None, saved=saved)))
-    multipliers = ", ".join(f"{value:.6g}" for value in rest.multipliers[:12])
-    more = f", and {len(rest.multipliers) - 12} more" if len(rest.multipliers) > 12 else ""
+    multipliers = join_first((f"{value:.6g}" for value in rest.multipliers), 12)
     kind = "" if rest.is_determinate else f" (of least norm: {rest.rank} constraints are independent)"
-    sys.stderr.write(f"Equilibrium found; multipliers{kind}: {multipliers}{more}\n")
+    sys.stderr.write(f"Equilibrium found; multipliers{kind}: {multipliers}\n")
     return model, rest.point
 
 

@@ -46,22 +46,24 @@ def axes_of(texts: Sequence[str], option: str = "--vary") -> dict[str, list[floa
         if name in axes:
             raise UsageError(f"{option} varies '{name}' twice. Keep the one that you mean.")
         where = f"{option} '{text}'"
-        axes[name] = _listed(values[1:-1], where) if values[:1] == "[" and values[-1:] == "]" else _range(values, where)
+        axes[name] = (
+            _read_list(values[1:-1], where) if values[:1] == "[" and values[-1:] == "]" else _range(values, where)
+        )
     return axes
 
 
-def _listed(text: str, where: str) -> list[float]:
+def _read_list(text: str, where: str) -> list[float]:
     if not text.strip():
         raise UsageError(f"{where}: the list is empty. Write for example [1,2.5,4].")
-    return [_number(item, where) for item in text.split(",")]
+    return [_read_number(item, where) for item in text.split(",")]
 
 
 def _range(text: str, where: str) -> list[float]:
     parts = text.split(":")
     if len(parts) != 3:
         raise UsageError(f"{where}: a range is FROM:TO:COUNT, as in 0:10:101; single values are a list, as in [1,2.5].")
-    low, high = (_number(part, where) for part in parts[:2])
-    count = _number(parts[2], where)
+    low, high = (_read_number(part, where) for part in parts[:2])
+    count = _read_number(parts[2], where)
     if count != int(count) or not 1 <= count <= MOST:
         raise UsageError(f"{where}: COUNT is {parts[2]}, and a range has 1 to {MOST} points.")
     if low > high:
@@ -74,7 +76,7 @@ def _range(text: str, where: str) -> list[float]:
     return [low + (high - low) * i / (n - 1) for i in range(n - 1)] + [high] if n > 1 else [low]
 
 
-def _number(text: str, where: str) -> float:
+def _read_number(text: str, where: str) -> float:
     if not text.strip():
         raise UsageError(f"{where}: a number is missing. Write for example 0:10:101 or [1,2.5,4].")
     return number(text.strip(), where)

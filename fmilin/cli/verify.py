@@ -12,7 +12,7 @@ from fmilin.cli.derive import MODEL, json_switch, new_file, options_of_commands,
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.model_options import model_options
 from fmilin.cli.request import open_beside, request_of, verified
-from fmilin.errors import NumericalError
+from fmilin.errors import NumericalError, join_first
 from fmilin.formats import suffixes
 from fmilin.options import VerificationOptions
 
@@ -68,7 +68,7 @@ def _deliver(verification: Verification, plot: Path | None, runner: JobRunner, *
     runner.end_where_interrupted(verification.remarks)
     if not verification.passed:
         failed = [channel.label for channel in verification.failed]
-        listed = "; ".join(failed[:3]) + (f"; and {len(failed) - 3} more" if len(failed) > 3 else "")
+        listed = join_first(failed, 3, "; ")
         raise NumericalError(
             f"The linear model is wrong to first order in {len(failed)} of {len(verification.channels)} channels: "
             f"{listed}. It belongs to another model, point or parameter value, or was linearized without the "

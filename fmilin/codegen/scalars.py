@@ -22,7 +22,7 @@ class Scalar:
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, Scalar):
-            return _number(plus(self.node, other.node))
+            return _simplify(plus(self.node, other.node))
         if not _is_plain(other):
             return NotImplemented
         return Scalar(plus(self.node, ca.SX(float(other)))) if other else self
@@ -31,7 +31,7 @@ class Scalar:
 
     def __sub__(self, other: Any) -> Any:
         if isinstance(other, Scalar):
-            return _number(minus(self.node, other.node))
+            return _simplify(minus(self.node, other.node))
         return self + -other if _is_plain(other) else NotImplemented
 
     def __rsub__(self, other: Any) -> Any:
@@ -51,7 +51,7 @@ class Scalar:
 
     def __truediv__(self, other: Any) -> Any:
         if isinstance(other, Scalar):
-            return _number(over(self.node, other.node))
+            return _simplify(over(self.node, other.node))
         return Scalar(over(self.node, ca.SX(float(other)))) if _is_plain(other) else NotImplemented
 
     def __rtruediv__(self, other: Any) -> Any:
@@ -82,7 +82,7 @@ class Scalar:
             value, inside = ca.fmax(value, low), ca.if_else(self.node < low, 0, inside)
         if np.isfinite(high):
             value, inside = ca.fmin(value, high), ca.if_else(self.node > high, 0, inside)
-        return Scalar(value), _number(inside)
+        return Scalar(value), _simplify(inside)
 
     def sqrt(self) -> Scalar:
         """Return the square root."""
@@ -108,7 +108,7 @@ def matrix_of(array: Any) -> SX:
     return sparse({(i, j): _node(x) for i, j, x in entries if isinstance(x, Scalar) or x}, np.shape(array))
 
 
-def _number(node: SX) -> Any:
+def _simplify(node: SX) -> Any:
     return float(node) if node.is_constant() else Scalar(node)
 
 

@@ -186,7 +186,7 @@ def _instructions(
     for k in range(function.n_instructions()):
         operation, into = function.instruction_id(k), function.instruction_output(k)
         if operation == ca.OP_CONST:
-            held[into[0]] = _Constant(_number(function.instruction_constant(k)))
+            held[into[0]] = _Constant(_write_c_number(function.instruction_constant(k)))
         elif operation == ca.OP_INPUT:
             argument, entry = function.instruction_input(k)
             held[into[0]] = inputs[argument][entry]
@@ -220,7 +220,7 @@ def _bare(text: str) -> str:
     return text
 
 
-def _number(value: float) -> str:
+def _write_c_number(value: float) -> str:
     if math.isnan(value):
         return "NAN"
     if math.isinf(value):

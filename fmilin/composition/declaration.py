@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from fmilin.errors import FmilinError, UnknownNameError, UsageError
+from fmilin.errors import FmilinError, UnknownNameError, UsageError, join_first
 from fmilin.fmi.write.description import base_unit
 from fmilin.model.interface import Model
 from fmilin.sandbox.watchdog import belong_to
@@ -34,10 +34,9 @@ def split(name: str, members: Collection[str], what: str = "a variable of the sy
         if member in members:
             return member, ".".join(parts[count:])
     names = list(members)
-    shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     raise UnknownNameError(
         f"'{name}' is not {what}: its name begins with a member and a dot, as in '{names[0] if names else 'plant'}."
-        f"{parts[-1]}'. The members are {shown or 'none'}.",
+        f"{parts[-1]}'. The members are {join_first(names, 8) or 'none'}.",
         name=name,
     )
 
@@ -328,10 +327,10 @@ def inputs_of(
         free = [(m, s.name) for m, model in members.items() for s in model.inputs if (m, s.name) not in taken]
         wanted = {qualified(*target): qualified(*target) for target in free}
     elif not isinstance(wanted, Mapping):
-        wanted = {name: name for name in _listed("inputs", wanted)}
+        wanted = {name: name for name in _require_names("inputs", wanted)}
     feeds = []
     for name, value in wanted.items():
-        texts = [value] if isinstance(value, str) else _listed("inputs", value)
+        texts = [value] if isinstance(value, str) else _require_names("inputs", value)
         ends = [_scalars(members, split(text, members, "an input of the system"), outputs=False) for text in texts]
         if len({len(end) for end in ends}) > 1:
             raise UsageError(f"The input '{name}' feeds arrays of different sizes. Give each an input of its own.")
@@ -352,7 +351,7 @@ def _feed(members: Mapping[str, Model], name: str, targets: Sequence[tuple[str, 
     return Feed(signal, tuple(zip(targets, changes, strict=True)))
 
 
-def _listed(what: str, names: object) -> list[str]:
+def _require_names(what: str, names: object) -> list[str]:
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise UsageError(f"'{what}' is a sequence of names: write {what}=['...'] even for a single one.")
     listed = list(names)
@@ -365,7 +364,9 @@ def outputs_of(members: Mapping[str, Model], chosen: Sequence[str] | Mapping[str
     """Return the outputs of the system; all outputs of its members where none are named."""
     if chosen is None:
         return [SystemOutput(qualified(m, s.name), (m, s.name)) for m, model in members.items() for s in model.outputs]
-    pairs = chosen.items() if isinstance(chosen, Mapping) else [(name, name) for name in _listed("outputs", chosen)]
+    pairs = (
+        chosen.items() if isinstance(chosen, Mapping) else [(name, name) for name in _require_names("outputs", chosen)]
+    )
     outputs = []
     for name, text in pairs:
         end = split(text, members, "an output of the system")

@@ -40,7 +40,7 @@ def held(channel: ExplainedChannel) -> Answer | None:
     except FmilinError:
         return None
     text = (
-        f"{_listed(names)} is sampled and holds its outputs between its samples, so nothing passes in this linear "
+        f"{_enumerate(names)} is sampled and holds its outputs between its samples, so nothing passes in this linear "
         "model. fl.sampled_loop(system) is the one from sample to sample, in which it does."
     )
     return "held", names, text, True
@@ -103,10 +103,10 @@ def symmetric(channel: ExplainedChannel) -> Answer | None:
                 breaking.append(name)
         except FmilinError:
             continue
-    why = f" Changing {_listed(breaking[:4])} breaks the symmetry." if breaking else ""
+    why = f" Changing {_enumerate(breaking[:4])} breaks the symmetry." if breaking else ""
     text = (
         f"Paths lead from '{channel.input}' to '{channel.output}' and cancel: what is moved is odd, what is seen even "
-        f"(over {_listed(adds)}). Sense one of them alone, or push on one side.{why}"
+        f"(over {_enumerate(adds)}). Sense one of them alone, or push on one side.{why}"
     )
     return "symmetry", tuple(dict.fromkeys((*adds, *breaking))), text, bool(breaking)
 
@@ -124,7 +124,7 @@ def zero_parameters(channel: ExplainedChannel) -> Answer | None:
     needed = _needed(zeros, answers)
     if not needed:
         return None
-    text = f"The parameter {_listed(needed)} is zero: with another value '{channel.input}' moves '{channel.output}'."
+    text = f"The parameter {_enumerate(needed)} is zero: with another value '{channel.input}' moves '{channel.output}'."
     return "parameter", needed, text, True
 
 
@@ -182,7 +182,7 @@ def vanishing(channel: ExplainedChannel) -> Answer | None:
                 kind = "point" if far == NEAR else "limit"
                 why = "a factor on the way vanishes there" if kind == "point" else "a limit or a dead zone on the way"
                 text = (
-                    f"It is due to the point ({shown}): {why}. At another value of {_listed(needed)} the channel "
+                    f"It is due to the point ({shown}): {why}. At another value of {_enumerate(needed)} the channel "
                     "answers: linearize there."
                 )
                 return kind, needed, text, True
@@ -211,7 +211,7 @@ def together(channel: ExplainedChannel) -> Answer | None:
     where = "is zero" if set(needed) <= set(zeros) else "makes the gain of a path zero"
     which = "parameter" if len(needed) == 1 else "parameters"
     where = where if len(needed) == 1 else where.replace("is", "are").replace("makes", "make")
-    text = f"The {which} {_listed(needed)} {where}, and with another value: {text}"
+    text = f"The {which} {_enumerate(needed)} {where}, and with another value: {text}"
     return kind, (*needed, *culprits), text, confirmed
 
 
@@ -237,7 +237,7 @@ def constrained(channel: ExplainedChannel) -> Answer | None:
     if not needed:
         return None
     text = (
-        f"The constraint {_listed(needed)} takes away the motion that '{channel.input}' would make: without it "
+        f"The constraint {_enumerate(needed)} takes away the motion that '{channel.input}' would make: without it "
         f"'{channel.output}' is moved. Push or sense along a freedom that is left, or release it."
     )
     return "constraint", needed, text, True
@@ -269,8 +269,8 @@ def unconnected(channel: ExplainedChannel) -> Answer:
     clean = without_errors(linear)
     moved = [n for n, m in zip(clean.states.names, reached(clean.A, clean.B), strict=True) if m]
     sees = [n for n, s in zip(clean.states.names, reached(clean.A.T, clean.C.T), strict=True) if s]
-    what = f"moves {_listed(moved)}" if moved else "moves no state"
-    which = f"depends on {_listed(sees)}" if sees else "depends on no state"
+    what = f"moves {_enumerate(moved)}" if moved else "moves no state"
+    which = f"depends on {_enumerate(sees)}" if sees else "depends on no state"
     text = f"There is no path, here or beside: '{channel.input}' {what}, '{channel.output}' {which}. "
     if channel.model.info.fmi_version:
         # Parameters of an FMU are fixed once it is initialized, so that cancelling ones look like a missing path.
@@ -303,13 +303,12 @@ def _missing_wire(channel: ExplainedChannel, model: ConnectedModel) -> Answer | 
             if _answers_with(channel, model, replace(_without(d, target), links=links)):
                 wire = (qualified(*source), qualified(*target))
                 text = (
-                    f"No wire leads from {_listed(sorted(ahead))} to {_listed(sorted(behind))}. With one from "
+                    f"No wire leads from {_enumerate(sorted(ahead))} to {_enumerate(sorted(behind))}. With one from "
                     f"'{wire[0]}' to '{wire[1]}' the channel answers."
                 )
                 return "no path", wire, text, True
-    text = (
-        f"No wire leads from {_listed(sorted(ahead))} to {_listed(sorted(behind))}, and none that was tried opens it."
-    )
+    start, end = _enumerate(sorted(ahead)), _enumerate(sorted(behind))
+    text = f"No wire leads from {start} to {end}, and none that was tried opens it."
     return "no path", (*sorted(ahead), *sorted(behind)), text, False
 
 
@@ -364,7 +363,7 @@ def _with_alternatives(
     return tuple(name for name in names if name in sufficient)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _enumerate(names: Sequence[str]) -> str:
     shown = [f"'{name}'" for name in names[:6]]
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown) or "nothing"
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
-from fmilin.errors import NumericalError, UsageError
+from fmilin.errors import NumericalError, UsageError, join_first
 from fmilin.formulations.form import Basis, ConstrainedForm, MotionTerms, require_method
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
@@ -205,4 +205,4 @@ def _movers(direction: FloatArray, names: Sequence[str]) -> str:
     names = names or [f"q[{i + 1}]" for i in range(len(direction))]
     size = np.abs(direction) / np.max(np.abs(direction))
     order = [int(i) for i in np.argsort(-size, kind="stable") if size[i] > 1e-6]
-    return ", ".join(names[i] for i in order[:4]) + (", ..." if len(order) > 4 else "")
+    return join_first((names[i] for i in order), 4)

@@ -233,7 +233,7 @@ def _verdict(
         return False, f"unstable: {_count_unstable(counts['unstable'], P, worst['unstable'], sampled=sampled)}"
     if counts["defective"]:
         group = worst["defective"]
-        name = _number(group.mean, group.mean_error)
+        name = _format_eigenvalue(group.mean, group.mean_error)
         multiple = f"{len(group.members)}-fold, has fewer directions"
         period = "the number of steps" if sampled else "time"
         kind = "multiplier" if sampled else "eigenvalue"
@@ -241,7 +241,9 @@ def _verdict(
     if counts["undecided"]:
         group = worst["undecided"]
         value = f"{group.mean.real:.6g}" if sampled and abs(group.mean.imag) <= group.radius else None
-        name = value or _number(group.mean, group.mean_error)  # a multiplier is named by its value, which is about 1
+        name = value or _format_eigenvalue(
+            group.mean, group.mean_error
+        )  # a multiplier is named by its value, which is about 1
         name = f"{name} is known to +- {max(group.growth_error, group.radius):.1g}"
         kind = "multiplier" if sampled else "eigenvalue"
         return None, f"cannot be told: the {kind} {name}, and the stability limit is within that"
@@ -260,7 +262,7 @@ def _count_unstable(count: int, P: int, worst: EigenvalueGroup, *, sampled: bool
     return f"{count} of {P} eigenvalues {verb}, the largest {worst.growth:.4g} 1/s"
 
 
-def _number(value: complex, error: float) -> str:
+def _format_eigenvalue(value: complex, error: float) -> str:
     """Return a number without the digits that are rounding."""
     real = 0.0 if abs(value.real) <= SAFETY * error else value.real
     imaginary = 0.0 if abs(value.imag) <= SAFETY * error else abs(value.imag)

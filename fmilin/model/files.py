@@ -198,9 +198,9 @@ def load_point(path: str | Path) -> SavedPoint:
         raise ModelError(f"'{path}' is no operating point that fmilin reads: it lacks the line format = \"{FORMAT}\".")
     try:
         info = document.get("model", {})
-        groups = {g: {str(n): _number(v) for n, v in document.get(g, {}).items()} for g in _GROUPS}
+        groups = {g: {str(n): _read_finite_number(v) for n, v in document.get(g, {}).items()} for g in _GROUPS}
         name, guid = str(info.get("name", "")), str(info.get("guid", ""))
-        return SavedPoint(_number(document["time"]), model=ModelInfo(name, guid), **groups)  # type: ignore[arg-type]
+        return SavedPoint(_read_finite_number(document["time"]), model=ModelInfo(name, guid), **groups)  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelError(f"The operating point in '{path}' is damaged: {error}. Save it again.") from None
 
@@ -212,7 +212,7 @@ def _suffix(path: str | Path, action: str) -> str:
     return suffix
 
 
-def _number(value: object) -> float:
+def _read_finite_number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
         raise TypeError(f"{value!r} stands where a finite number should be")
     return float(value)

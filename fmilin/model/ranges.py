@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fmilin.diagnostics import Remark
+from fmilin.errors import join_first
 from fmilin.tolerances import END_OF_TABLE
 
 MOST_NAMED = 3
@@ -31,8 +32,8 @@ def find_extrapolated(values: Iterable[tuple[TableRange, float]]) -> tuple[Remar
     outside = [_describe(r, value) for r, value in values if not r.contains(value)]
     if not outside:
         return ()
-    more = f" (and {len(outside) - MOST_NAMED} more)" if len(outside) > MOST_NAMED else ""
-    return (Remark("extrapolated", f"{'; '.join(outside[:MOST_NAMED])}{more}: the model extrapolates there."),)
+    listed = join_first(outside, MOST_NAMED, "; ")
+    return (Remark("extrapolated", f"{listed}: the model extrapolates there."),)
 
 
 def _describe(table_range: TableRange, value: float) -> str:

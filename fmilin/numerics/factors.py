@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from fmilin.errors import NumericalError
+from fmilin.errors import NumericalError, join_first
 from fmilin.signals import FloatArray
 from fmilin.tolerances import SINGULAR
 
@@ -70,10 +70,10 @@ def singular(
     if direction is not None and len(unknowns):
         order = np.argsort(-np.abs(direction), kind="stable")
         loose = [str(unknowns[i]) for i in order if abs(direction[i]) > 1e-6 * np.abs(direction).max()]
-    shown = ", ".join(loose[:SHOWN]) + (", ..." if len(loose) > SHOWN else "")
+    undetermined = f" and leaves {join_first(loose, SHOWN)} undetermined" if loose else ""
     return NumericalError(
         f"{subject} have no unique solution {when}: the matrix that multiplies the unknown rates and multipliers is "
-        f"singular (reciprocal condition number {rcond:.1e}){f' and leaves {shown} undetermined' if loose else ''}. "
+        f"singular (reciprocal condition number {rcond:.1e}){undetermined}. "
         "Constraints depend on each other here, a motion that they leave free moves no mass, or angles meet their "
         "singularity: choose another point, drop the redundant constraints, or add the mass.",
         condition_number=1.0 / rcond if rcond > 0 else float("inf"),

@@ -124,12 +124,12 @@ def balanced_truncation(linear: LinearModel, order: int) -> LinearModel:
     states = new_states(names, words, linear)
     reduced = transformed(linear, V_all, W_all, states, coordinates="balanced truncation")
     text = _sentence(linear, parts.stable, (V[:, :r], W[:r]), bound)
-    text += f" Hankel singular values: {_listed(values[:r])} kept, {_listed(values[r:])} dropped."
+    text += f" Hankel singular values: {_list_values(values[:r])} kept, {_list_values(values[r:])} dropped."
     remark = Remark("reduced", f"Order {rest + r} instead of {n} by balanced truncation: {text}")
     return replace(reduced, warnings=(*reduced.warnings, remark))
 
 
-def _listed(values: FloatArray) -> str:
+def _list_values(values: FloatArray) -> str:
     texts = [f"{s:.2g}" for s in values]
     return ", ".join(texts if len(texts) <= 6 else [*texts[:3], "...", texts[-1]]) or "none"
 

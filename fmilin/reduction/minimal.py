@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
-from fmilin.errors import UsageError
+from fmilin.errors import UsageError, join_first
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import slowness
 from fmilin.reduction import transformation
@@ -148,21 +148,21 @@ def _sentence(linear: LinearModel, unreached: NDArray[np.complex128], unseen: ND
     small = GROWS * float(np.abs(linear.eigenvalues()).max(initial=0.0))
     pieces = []
     if len(unreached):
-        pieces.append(f"no input reaches the eigenvalues {_listed(unreached, small)}")
+        pieces.append(f"no input reaches the eigenvalues {_list_eigenvalues(unreached, small)}")
     if len(unseen):
-        pieces.append(f"no output shows the eigenvalues {_listed(unseen, small)}")
+        pieces.append(f"no output shows the eigenvalues {_list_eigenvalues(unseen, small)}")
     gone = np.concatenate((unreached, unseen))
     grows = np.any(np.abs(gone) > 1 + GROWS) if linear.sample_time > 0 else np.any(gone.real > small)
     warning = " A part of it grows, which no controller can stabilize." if grows else ""
     return f"{len(gone)} of {n} states were dropped: {'; '.join(pieces)}.{warning}"
 
 
-def _listed(values: NDArray[np.complex128], small: float) -> str:
+def _list_eigenvalues(values: NDArray[np.complex128], small: float) -> str:
     """Return the eigenvalues, slowest first; what is ``small`` is zero, since rounding spreads double ones that far."""
     plain = np.where(np.abs(values) <= small, 0.0, values)
     upper = sorted((complex(v) for v in plain if v.imag >= 0), key=slowness)
     texts = [f"{v.real:.5g} ± {v.imag:.5g} i" if v.imag > 0 else f"{v.real:.5g}" for v in upper]
-    return ", ".join(texts[:6]) + (", ..." if len(texts) > 6 else "")
+    return join_first(texts, 6)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark, off_equilibrium
-from fmilin.errors import NumericalError, UsageError
+from fmilin.errors import NumericalError, UsageError, join_first
 from fmilin.linear_model.model import LinearModel
 from fmilin.numerics.feedback import StateSpace
 from fmilin.reduction.gramians import Peak, peak_gain
@@ -65,7 +65,8 @@ def modal_form(linear: LinearModel) -> LinearModel:
     for number, block in enumerate(blocks, start=1):
         upper = [v for v in block.eigenvalues if v.imag >= 0]
         pieces = [f"{v.real:.6g} ± {v.imag:.6g} i" if v.imag > 0 else f"{v.real:.6g}" for v in upper]
-        size, text = len(block.eigenvalues), (", ".join(pieces[:4]) + (", ..." if len(pieces) > 4 else ""))
+        size = len(block.eigenvalues)
+        text = join_first(pieces, 4)
         names += block.names(number)
         descriptions += [f"eigenvalue{'' if size == 1 else 's'} {text}"] * size
         if size > 1 and not block.is_pair:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fmilin.report.figures import COLORS, GRID, QUIET, gridded, titled_figure
 from fmilin.report.numbers import shortened, value_with_unit
-from fmilin.report.table import Fact, print_fact, print_facts, table_of
+from fmilin.report.table import Fact, cut_list, print_fact, print_facts, table_of
 from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:
@@ -131,6 +131,4 @@ def _facts(trajectory: Trajectory) -> Iterator[Fact]:
     if trajectory.switches:
         yield "Switches", [f"{s.time:.6g} s: {', '.join(s.before)} → {', '.join(s.after)}" for s in trajectory.switches]
     if trajectory.events:
-        shown = [f"{e.time:.8g} s ({e.cause})" for e in trajectory.events[:MOST_EVENTS]]
-        more = len(trajectory.events) - len(shown)
-        yield "Events", [*shown, *([f"and {more} more"] if more else [])]
+        yield "Events", cut_list([f"{e.time:.8g} s ({e.cause})" for e in trajectory.events], MOST_EVENTS)

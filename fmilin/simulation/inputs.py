@@ -125,20 +125,20 @@ def input_course(signals: Signals, held: FloatArray, given: Inputs | None) -> In
         if callable(value):
             moving[i] = value
             continue
-        values[i] = _number(name, value)
+        values[i] = _require_finite_number(name, value)
     if not moving:
         return InputCourse(lambda _: values)
 
     def course(t: float) -> FloatArray:
         u = values.copy()
         for i, function in moving.items():
-            u[i] = _number(signals.names[i], function(t))
+            u[i] = _require_finite_number(signals.names[i], function(t))
         return u
 
     return InputCourse(course, _declared_knots(list(moving.values())))
 
 
-def _number(name: str, value: object) -> float:
+def _require_finite_number(name: str, value: object) -> float:
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):

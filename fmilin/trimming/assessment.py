@@ -10,7 +10,7 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.diagnostics import Remark
-from fmilin.errors import REFUSALS, NumericalError
+from fmilin.errors import REFUSALS, NumericalError, join_first
 from fmilin.manifold.angles import TURNS_OF_UNITS
 from fmilin.numerics.balanced import balanced
 from fmilin.signals import FloatArray, rate_unit
@@ -43,9 +43,8 @@ def remarks_on(
             "the model's own noise or rounding allows no better.",
         )
     if report.multiple:
-        listed = ", ".join(f"{name} (+-{report.distance[name]:.2g})" for name in report.multiple[:SHOWN])
-        more = f" and {len(report.multiple) - SHOWN} more" if len(report.multiple) > SHOWN else ""
-        yield Remark("multiple", f"Several solutions meet here, or nearly: slopes do not determine {listed}{more}.")
+        listed = join_first((f"{name} (+-{report.distance[name]:.2g})" for name in report.multiple), SHOWN)
+        yield Remark("multiple", f"Several solutions meet here, or nearly: slopes do not determine {listed}.")
     if report.free_directions:
         leaders = ", ".join(d.name for d in report.free_directions)
         choice = (

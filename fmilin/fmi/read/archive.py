@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from fmilin.errors import ModelError, missing_file
+from fmilin.errors import ModelError, join_first, missing_file
 from fmilin.fmi.read.description import ModelDescription
 from fmilin.fmi.read.printed import absolute
 from fmilin.fmi.read.xml import departures, parse_description
@@ -328,14 +328,13 @@ def read_otherwise(ours: ModelDescription, folder: Path) -> Iterator[str]:
     ):
         by_fmilin, by_fmpy = [(v.name, v.reference) for v in mine], [(v.name, int(v.valueReference)) for v in other]
         if by_fmilin != by_fmpy:
-            yield f"FMPy reads {_listed(by_fmpy, kind)}, fmilin {_listed(by_fmilin, kind)}."
+            yield f"FMPy reads {_describe_variables(by_fmpy, kind)}, fmilin {_describe_variables(by_fmilin, kind)}."
 
 
 def _of(theirs: Any, causality: str) -> list[Any]:
     return [v for v in theirs.modelVariables if v.causality == causality and not v.alias]
 
 
-def _listed(variables: Iterable[tuple[str, int]], kind: str) -> str:
+def _describe_variables(variables: Iterable[tuple[str, int]], kind: str) -> str:
     names = [f"{name} ({reference})" for name, reference in variables]
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return f"{len(names)} {kind}" + (f": {', '.join(names[:MOST_NAMES])}{more}" if names else "")
+    return f"{len(names)} {kind}" + (f": {join_first(names, MOST_NAMES)}" if names else "")

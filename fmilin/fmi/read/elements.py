@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn
 
-from fmilin.errors import ModelError
+from fmilin.errors import ModelError, join_first
 from fmilin.fmi.read.description import FLOATS, Unknown, Variable, Variables
 
 SCALAR_TYPES = ("Real", "Integer", "Boolean", "String", "Enumeration")  # in a ScalarVariable of FMI 1.0 and 2.0
@@ -71,9 +71,7 @@ class Notes:
 
 def shortened(names: Iterable[str], most: int = 4) -> str:
     """Return ``'a', 'b', 'c', 'd' and 7 more``."""
-    names = list(names)
-    shown = ", ".join(f"'{n}'" for n in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+    return join_first((f"'{name}'" for name in names), most)
 
 
 def integer(text: str | None) -> int | None:
@@ -89,11 +87,11 @@ def declared_indicators(root: Any, notes: Notes) -> int:
     number = integer(root.get("numberOfEventIndicators")) or 0
     if not 0 <= number <= MOST_EVENT_INDICATORS:
         possible = f"From 0 to {MOST_EVENT_INDICATORS} are possible"
-        notes.refuse(root.sourceline, f"numberOfEventIndicators is {_number(number)}", possible)
+        notes.refuse(root.sourceline, f"numberOfEventIndicators is {_shorten_number(number)}", possible)
     return number
 
 
-def _number(value: int) -> str:
+def _shorten_number(value: int) -> str:
     """Return a number as it is written, a long one shortened."""
     text = str(value)
     return text if len(text) <= 24 else f"{text[:20]}..."
@@ -145,7 +143,8 @@ def _value_reference(element: Any, name: str, notes: Notes) -> int | None:
     if reference is not None and not 0 <= reference <= LARGEST_REFERENCE:
         notes.refuse(
             element.sourceline,
-            f"the value reference of '{name}' is {_number(reference)}, and must be from 0 to {LARGEST_REFERENCE}",
+            f"the value reference of '{name}' is {_shorten_number(reference)}, and must be from 0 to "
+            f"{LARGEST_REFERENCE}",
             "Which variable is meant cannot be told",
         )
     return reference

@@ -33,16 +33,18 @@ class _Version(NamedTuple):
     interfaces: Callable[[Any], dict[str, dict[str, str]]]  # from the root to the attributes of every interface
 
 
-def _listed(root: Any) -> dict[str, dict[str, str]]:
+def _list_interfaces(root: Any) -> dict[str, dict[str, str]]:
     return {kind: dict(root.find(kind).attrib) for kind in _INTERFACES if root.find(kind) is not None}
 
 
 _VERSIONS = {
     "1": _Version(read_structure1, "guid", "", "fmi1/fmiModelDescription.xsd", interfaces1),
-    "2": _Version(read_structure2, "guid", "providesDirectionalDerivative", "fmi2/fmi2ModelDescription.xsd", _listed),
+    "2": _Version(
+        read_structure2, "guid", "providesDirectionalDerivative", "fmi2/fmi2ModelDescription.xsd", _list_interfaces,
+    ),
     "3": _Version(
         read_structure3, "instantiationToken", "providesDirectionalDerivatives", "fmi3/fmi3ModelDescription.xsd",
-        _listed,
+        _list_interfaces,
     ),
 }  # fmt: skip
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.diagnostics import Remark
-from fmilin.errors import ModelError, NumericalError
+from fmilin.errors import ModelError, NumericalError, join_first
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.rank import TINY, singular_values
 from fmilin.model.interface import Model, OperatingPoint
@@ -187,8 +187,7 @@ def describe_dependence(linear: LinearModel, model: Model, point: OperatingPoint
         return ()
     part = np.abs(combinations).max(axis=1)
     taking = [name for name, p in zip(linear.states.names, part, strict=True) if p > 1e-6 * part.max()]
-    more = f" and {len(taking) - MOST_NAMED} more" if len(taking) > MOST_NAMED else ""
-    them = f"{', '.join(taking[:MOST_NAMED])}{more} take part"
+    them = f"{join_first(taking, MOST_NAMED)} take part"
     remark = Remark(
         "dependent-states",
         f"All {len(linear.states)} states were treated as independent, but {count} "

@@ -15,7 +15,7 @@ import sympy
 from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import Expression
 from fmilin.constraints.in_graph import InGraph
-from fmilin.errors import ConstraintError, UnknownNameError, UsageError
+from fmilin.errors import ConstraintError, UnknownNameError, UsageError, join_first
 from fmilin.model.ranges import TableRange
 from fmilin.models.declaration import TIME, Declaration, Labels
 from fmilin.signals import FloatArray, Signals
@@ -114,7 +114,7 @@ def require_balance(graph: DaeGraph) -> None:
 
 def listed(names: Sequence[str]) -> str:
     """Return some names for a message."""
-    return ", ".join(f"'{name}'" for name in names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
+    return join_first((f"'{name}'" for name in names), SHOWN)
 
 
 Written = Any  # text, sympy.Expr, sympy.Eq or a number

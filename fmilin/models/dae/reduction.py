@@ -19,7 +19,7 @@ from scipy import linalg
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching, min_weight_full_bipartite_matching
 
-from fmilin.errors import FmilinError, NumericalError, UsageError
+from fmilin.errors import FmilinError, NumericalError, UsageError, join_first
 from fmilin.models.dae.coefficients import Suspect, drop_suspects, lift_graph, settle
 from fmilin.models.dae.deficient import DISPLACEMENT, completed
 from fmilin.models.dae.equations import DaeGraph, listed
@@ -211,20 +211,16 @@ def _reduce_with_suspects(graph: DaeGraph, own: int) -> Reduced:
     if first == second:
         return results[0]
     raise NumericalError(
-        f"Rounding decides about '{graph.name}': {_these(form.suspects)} may be what is left where larger numbers "
-        f"cancel. With it index and order are {first[0]} and {first[1]}, without it {second[0]} and {second[1]}. "
+        f"Rounding decides about '{graph.name}': {join_first(map(str, form.suspects), 3)} may be what is left "
+        f"where larger numbers cancel. With it index and order are {first[0]} and {first[1]}, without it {second[0]} "
+        f"and {second[1]}. "
         "Write 0 in its place, or give nominal values to the variables (Labels) if it is meant."
     )
 
 
 def _with_note(result: Reduced, suspects: Sequence[Suspect]) -> Reduced:
-    note = f"Taken as zero, as nothing determines the motion otherwise: {_these(suspects)}."
+    note = f"Taken as zero, as nothing determines the motion otherwise: {join_first(map(str, suspects), 3)}."
     return replace(result, remarks=(*result.remarks, note))
-
-
-def _these(suspects: Sequence[Suspect]) -> str:
-    shown = ", ".join(map(str, suspects[:3]))
-    return shown + (", ..." if len(suspects) > 3 else "")
 
 
 def reduced(form: SemiExplicit) -> Reduced:

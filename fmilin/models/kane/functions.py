@@ -219,8 +219,8 @@ def _check(functions: KaneFunctions, arguments: FloatArray, q_dot: FloatArray, n
     if bad := _residuals(form.configuration_names, drift[:first_v], size[:first_v]):
         raise ConstraintError(
             f"The velocity constraints of '{name}' do not keep the configuration constraints: at a point with f_c = 0 "
-            f"and f_v = 0, {_listed(bad)}. f_v must include the time derivative of each f_c (or equivalent equations), "
-            "written in the speeds u.",
+            f"and f_v = 0, {_list_residuals(bad)}. f_v must include the time derivative of each f_c (or equivalent "
+            "equations), written in the speeds u.",
             residuals=bad,
         )
     B, (M, rest) = G[first_v:, 1 + 2 * n : 1 + 2 * n + o], functions.acceleration_constraints(arguments, q_dot)
@@ -233,7 +233,7 @@ def _check(functions: KaneFunctions, arguments: FloatArray, q_dot: FloatArray, n
     if bad := _residuals([row.name for row in form.velocity], missed, largest):
         raise ConstraintError(
             f"The acceleration constraints of '{name}' are not the time derivatives of the velocity constraints: for "
-            f"accelerations with f_a = 0, {_listed(bad)}. Leave f_a out, and it is derived from f_v.",
+            f"accelerations with f_a = 0, {_list_residuals(bad)}. Leave f_a out, and it is derived from f_v.",
             residuals=bad,
         )
 
@@ -243,5 +243,5 @@ def _residuals(names: list[str] | tuple[str, ...], values: FloatArray, sizes: Fl
     return {f"d/dt {name}": float(v) for name, v, q in zip(names, values, relative, strict=True) if q > INVARIANT}
 
 
-def _listed(bad: dict[str, float]) -> str:
+def _list_residuals(bad: dict[str, float]) -> str:
     return "; ".join(f"{name} is {value:.3g} instead of 0" for name, value in list(bad.items())[:6])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fmilin.errors import ConstraintError, UnknownNameError
+from fmilin.errors import ConstraintError, UnknownNameError, join_first
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.given import Motions, moved_starts, own_name, velocities
 from fmilin.models.mechanism.independence import normalized
@@ -294,7 +294,7 @@ def _require_closed(closing: Closing, q: Floats) -> None:
     best = [f"{name} = {value:.4g}" for name, value in zip(names, q, strict=True) if name not in holding]
     raise ConstraintError(
         f"The {'loop' if len(left) == 1 else 'loops'} of the mechanism '{closing.description.name}' cannot be closed"
-        f"{condition}: {gaps}. The best posture that was found is {', '.join(best[:8])}{', ...' * (len(best) > 8)}. "
+        f"{condition}: {gaps}. The best posture that was found is {join_first(best, 8)}. "
         "Check lengths and placements, or give other first positions of the joints"
         + (", or hold others." if holding else "."),
         residuals={gap.loop: max(gap.distance, gap.angle) for gap in left},

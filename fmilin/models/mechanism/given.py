@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from fmilin.diagnostics import Remark
+from fmilin.errors import join_first
 from fmilin.models.mechanism.description import Moved
 from fmilin.models.mechanism.system import System
 from fmilin.tolerances import CLOSED, PSEUDO_INVERSE
@@ -130,6 +131,5 @@ def moved_starts(
 
 def moved_remark(moved: Sequence[Moved]) -> Remark:
     """Return the remark on start values that had to move."""
-    listed = "; ".join(f"given {m.state} = {m.given:.6g}, became {m.became:.6g}" for m in moved[:LISTED])
-    more = f" (and {len(moved) - LISTED} more)" if len(moved) > LISTED else ""
-    return Remark("moved", f"To close the loops, start values had to move: {listed}{more}.")
+    changes = (f"given {m.state} = {m.given:.6g}, became {m.became:.6g}" for m in moved)
+    return Remark("moved", f"To close the loops, start values had to move: {join_first(changes, LISTED, '; ')}.")

@@ -221,8 +221,8 @@ def _inertial(element: Any, where: str) -> Inertial:
     if mass is None or inertia is None:
         missing = "mass" if mass is None else "inertia"
         raise _wrong(where, element, f"<inertial> needs <mass> and <inertia>; <{missing}> is missing")
-    entries = [_number(inertia, key, where) for key in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")]
-    return Inertial(_number(mass, "value", where), _origin(element, where), tuple(entries))  # type: ignore[arg-type]
+    entries = [_read_number_attribute(inertia, key, where) for key in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")]
+    return Inertial(_read_number_attribute(mass, "value", where), _origin(element, where), tuple(entries))  # type: ignore[arg-type]
 
 
 def _joint(element: Any, where: str) -> UrdfJoint:
@@ -243,8 +243,8 @@ def _joint(element: Any, where: str) -> UrdfJoint:
         child=_text(ends["child"], "link", where),
         origin=_origin(element, where),
         axis=(1.0, 0.0, 0.0) if axis is None else _triple(axis, "xyz", where, (1.0, 0.0, 0.0)),
-        damping=0.0 if dynamics is None else _number(dynamics, "damping", where, 0.0),
-        friction=0.0 if dynamics is None else _number(dynamics, "friction", where, 0.0),
+        damping=0.0 if dynamics is None else _read_number_attribute(dynamics, "damping", where, 0.0),
+        friction=0.0 if dynamics is None else _read_number_attribute(dynamics, "friction", where, 0.0),
         mimic=_mimic(element, where),
     )
 
@@ -254,7 +254,9 @@ def _mimic(element: Any, where: str) -> Mimic | None:
     if mimic is None:
         return None
     return Mimic(
-        _text(mimic, "joint", where), _number(mimic, "multiplier", where, 1.0), _number(mimic, "offset", where, 0.0)
+        _text(mimic, "joint", where),
+        _read_number_attribute(mimic, "multiplier", where, 1.0),
+        _read_number_attribute(mimic, "offset", where, 0.0),
     )
 
 
@@ -280,7 +282,7 @@ def _text(element: Any, key: str, where: str) -> str:
     return text
 
 
-def _number(element: Any, key: str, where: str, default: float | None = None) -> float:
+def _read_number_attribute(element: Any, key: str, where: str, default: float | None = None) -> float:
     if default is not None and element.get(key) is None:
         return default
     return _float(element, key, _text(element, key, where), where)

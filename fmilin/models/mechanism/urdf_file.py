@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.errors import ModelError, UnknownNameError
+from fmilin.errors import ModelError, UnknownNameError, join_first
 from fmilin.models.mechanism.description import Input, MechanismDescription
 from fmilin.models.mechanism.elements import Coupling, JointForce, Sensor
 from fmilin.models.mechanism.parts import SPEEDS, TRIANGLE, Body, Joint, JointType, beyond_triangle
@@ -39,30 +39,26 @@ class UrdfRemarks:
                 "it is."
             )
         if self.massless:
-            sentences.append(f"Massless frames, because their mass is 0: the links {_listed(self.massless)}.")
+            sentences.append(f"Massless frames, because their mass is 0: the links {join_first(self.massless, SHOWN)}.")
         if self.beyond:
             each = [f"{name} ({part:.2g} of its largest)" for name, part in self.beyond.items()]
             sentences.append(
                 f"No body can have these inertias, in which one principal moment exceeds the sum of the other two: "
-                f"{_listed(each)}. They are taken as they are."
+                f"{join_first(each, SHOWN)}. They are taken as they are."
             )
         if self.negative:
             each = [f"{name} ({moment:.2g} kg m2)" for name, moment in self.negative.items()]
             sentences.append(
-                f"No body can have these inertias, with a negative principal moment: {_listed(each)}. They are taken "
-                "as they are, being negligible beside the largest in the file."
+                f"No body can have these inertias, with a negative principal moment: {join_first(each, SHOWN)}. They "
+                "are taken as they are, being negligible beside the largest in the file."
             )
         if self.astray:
             sentences.append(" ".join(self.astray[:SHOWN]))
         if tree.unknown:
-            sentences.append(f"Ignored, because URDF does not know it: {_listed(tree.unknown)}.")
+            sentences.append(f"Ignored, because URDF does not know it: {join_first(tree.unknown, SHOWN)}.")
         if tree.mended:
-            sentences.append(f"Read all the same, though URDF is not written so: {_listed(tree.mended)}.")
+            sentences.append(f"Read all the same, though URDF is not written so: {join_first(tree.mended, SHOWN)}.")
         return sentences
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
 GROUND, FLOATING = "ground", "floating_base"  # names of the ground and of the joint of a base that floats
