@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from fmilin.options import Linearization
 from fmilin.options.functions import merge_options
@@ -18,7 +19,8 @@ class Request(Linearization):
     @classmethod
     def of(cls, function: str, linearization: Linearization | None, keywords: Mapping[str, object]) -> Request:
         """Return the request that a function is given, as a dataclass or as keywords; see :func:`merge_options`."""
-        return cls(**merge_options(function, linearization, keywords))
+        values = merge_options(function, linearization, keywords)
+        return cls(**values) if values else make_default_request()
 
     def __post_init__(self) -> None:
         Linearization.__post_init__(self)
@@ -28,3 +30,9 @@ class Request(Linearization):
 
         object.__setattr__(self, "derivatives", Differences(side=self.one_sided))
         object.__setattr__(self, "one_sided", None)
+
+
+@cache
+def make_default_request() -> Request:
+    """Return the request without any option, which most calls share."""
+    return Request()

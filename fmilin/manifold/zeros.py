@@ -14,6 +14,7 @@ from fmilin.errors import FmilinError
 from fmilin.manifold.invariants import Invariants
 from fmilin.model.capabilities import read_discrete_states, read_event_indicators
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.visits import CountedModel
 from fmilin.numerics.differences.coloring import tangent_pattern
 from fmilin.signals import FloatArray
 
@@ -45,7 +46,8 @@ def find_structural_zeros(
     if len(read_event_indicators(model, point.time, point.states, point.inputs)):
         return nothing
     try:
-        patterns = _zero_patterns.setdefault(model, {})
+        # The model itself, for what remembers its evaluations is a new object at each linearization.
+        patterns = _zero_patterns.setdefault(model.source if isinstance(model, CountedModel) else model, {})
     except TypeError:  # a model without a hash, or of which there are not weak references
         patterns = {}
     key = (tuple(read_discrete_states(model).items()), directions.tobytes())

@@ -259,6 +259,8 @@ def given_options(linearization: Linearization) -> dict[str, Any]:
 def reject_without_meaning(function: str, values: Mapping[str, object]) -> None:
     """Raise UsageError if an option that has no meaning in a function has another value than its default."""
     named = {keyword: value for keyword, value in values.items() if keyword in WITHOUT_MEANING[function]}
+    if not named:
+        return
     options = Linearization(**named)  # type: ignore[arg-type] # its fields are checked there
     for keyword, because in WITHOUT_MEANING[function].items():
         if keyword in named and is_given(options, keyword):
