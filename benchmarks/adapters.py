@@ -19,6 +19,7 @@ import fmilin as fl
 from benchmarks.mechanism import quickest
 from benchmarks.tables import show
 from fmilin.adapters import Engine, EngineModel
+from fmilin.model.capabilities import read_products
 from fmilin.model.interface import OperatingPoint
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "one_mechanism"
@@ -118,7 +119,7 @@ def row(name: str, model: Any, point: OperatingPoint, bare: Callable[[], Any], t
     def slopes() -> Any:
         here = next(places)
         model.evaluate(0.0, here, u)
-        return model.products(0.0, here, u, T, du)
+        return read_products(model, 0.0, here, u, T, du)
 
     def whole() -> Any:
         return fl.linearize(model, point, independent=keep)

@@ -14,6 +14,7 @@ import numpy as np
 import fmilin as fl
 from fmilin.composition.system import ConnectedModel
 from fmilin.fmi.write import build_fmu
+from fmilin.model.capabilities import read_products
 from fmilin.model.interface import Model
 from tests.composition.fmpy_master import Stepped, seen_limit
 from tests.composition.plants import gemseo_fmu, mass_chain, oscillator
@@ -108,14 +109,14 @@ def products(folder: Path) -> None:
                 m = model.start
                 size, inputs = len(m.states), len(m.inputs)
                 seeds = np.eye(size + inputs)
-                model.products(t, m.states + shift, m.inputs, seeds[:size], seeds[size:])
+                read_products(model, t, m.states + shift, m.inputs, seeds[:size], seeds[size:])
 
         def along_all() -> None:
             shift = next(moved)
             for i, model in enumerate(members.values()):
                 own = dx[system.coupling.states[i]]
                 inputs = np.zeros((len(model.inputs), n + k))
-                model.products(t, model.start.states + shift, model.start.inputs, own, inputs)
+                read_products(model, t, model.start.states + shift, model.start.inputs, own, inputs)
 
         whole, own, same = best(together, evaluated), best(alone), best(along_all)
     line("products of 10 FMUs of 40 states against theirs, own directions", f"{whole / own:.2f}", "1.5")

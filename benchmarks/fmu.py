@@ -26,6 +26,7 @@ from benchmarks.fmu_masses import HERE, Case, case_of, compiled, floor, made
 from benchmarks.tables import show
 from fmilin.fmi.read import FmuModel
 from fmilin.fmi.write import build_fmu
+from fmilin.model.capabilities import read_products
 from fmilin.sandbox.watchdog import Note, write_to
 from fmilin.systems import four_bar
 
@@ -213,7 +214,7 @@ def products_of(model: FmuModel) -> Callable[[], Any]:
 
     def ask() -> Any:
         turn[0] ^= 1
-        return model.products(t, moving[turn[0]], u, dx, du)
+        return read_products(model, t, moving[turn[0]], u, dx, du)
 
     return ask
 

@@ -23,6 +23,7 @@ from benchmarks.mechanism import quickest
 from benchmarks.tables import show
 from fmilin.fmi.write import build_fmu
 from fmilin.manifold.frame import kept_states
+from fmilin.model.capabilities import read_exact_slopes
 from fmilin.systems import cartesian_pendulum, double_wishbone, four_bar, loader, rolling_disk, stewart_platform
 from tests.systems.linkages import four_bar_mechanism
 from tests.systems.skate_model import skate
@@ -124,7 +125,7 @@ def recursion_and_call(model: fl.Model, point: fl.OperatingPoint) -> tuple[Calla
     kept = kept_states(model, point, model.independent)
 
     def recursion() -> None:
-        slopes = model.exact_slopes(point.time, point.states, point.inputs)
+        slopes = read_exact_slopes(model, point.time, point.states, point.inputs)
         assert slopes is not None
         slopes.along(kept)
 

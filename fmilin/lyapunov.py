@@ -18,6 +18,7 @@ from fmilin.manifold.frame import manifold_at
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import project, require_on_manifold
 from fmilin.manifold.selection import kinematic_pairs, select_partition, select_states
+from fmilin.model.capabilities import read_exact_slopes, read_products
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.simulation.inputs import input_course
@@ -148,7 +149,7 @@ class _Integration:
         kept, model = self._independent, self._model
         manifold, rows, _ = manifold_at(self._invariants, OperatingPoint(t, x, self.u))
         choice = select_states(manifold, kept, "partition")
-        procedure = model.exact_slopes(t, x, self.u)
+        procedure = read_exact_slopes(model, t, x, self.u)
         if procedure is not None:
             tangent = procedure.along(kept)
             A = tangent.derivatives[kept, : len(kept)]
@@ -161,7 +162,7 @@ class _Integration:
 
     def _products(self, t: float, x: FloatArray, T: FloatArray) -> Evaluation:
         """Return the directional derivatives along the columns of T, (N, k), inputs held."""
-        products = self._model.products(t, x, self.u, T, np.zeros((len(self.u), T.shape[1])))
+        products = read_products(self._model, t, x, self.u, T, np.zeros((len(self.u), T.shape[1])))
         if products is None:
             raise UsageError(
                 f"The model '{self._model.info.name}' has no exact directional derivatives, which are needed at every "

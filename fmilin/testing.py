@@ -16,6 +16,7 @@ from fmilin.errors import FmilinError, UnknownNameError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.linearize import linearize
 from fmilin.manifold.operating_points import operating_point
+from fmilin.model.capabilities import read_constraint_residuals, read_products
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.numerics.differences.differences import jacobian_by_differences
 from fmilin.signals import FloatArray
@@ -202,11 +203,11 @@ def products(s: Subject) -> bool | None:
     n, k = len(m.states), len(m.inputs)
     basis = tangent(s)
     dx, du = np.hstack((basis, np.zeros((n, k)))), np.hstack((np.zeros((k, basis.shape[1])), np.eye(k)))
-    exact = m.products(t, x, u, dx, du)
+    exact = read_products(m, t, x, u, dx, du)
     if exact is None:
         return False
     weights = s.random.standard_normal((dx.shape[1], 2))
-    mixed = m.products(t, x, u, dx @ weights, du @ weights)
+    mixed = read_products(m, t, x, u, dx @ weights, du @ weights)
     if mixed is None:
         s.fail("products() answers for some directions and not for others.")
     z, sizes = np.concatenate((x, u)), np.ones(dx.shape[1])
@@ -244,7 +245,7 @@ def structure(s: Subject) -> bool | None:
         return False
     n, k = len(m.states), len(m.inputs)
     s.promise(m.structure.shape == (n + len(m.outputs), n + k), f"structure has the shape {m.structure.shape}.")
-    exact = m.products(s.point.time, s.point.states, s.point.inputs, np.eye(n, n + k), np.eye(k, n + k, n))
+    exact = read_products(m, s.point.time, s.point.states, s.point.inputs, np.eye(n, n + k), np.eye(k, n + k, n))
     if exact is None:
         return False
     wrong = np.argwhere((np.nan_to_num(np.vstack((exact.derivatives, exact.outputs))) != 0) & ~m.structure)
@@ -257,7 +258,7 @@ def constraints(s: Subject) -> bool | None:
     if not len(s.model.constraints):
         return False
     m, t, x, u = s.model, s.point.time, nearby(s), s.point.inputs
-    alone, all_of_it = m.constraint_residuals(t, x, u), m.evaluate(t, x, u).residuals
+    alone, all_of_it = read_constraint_residuals(m, t, x, u), m.evaluate(t, x, u).residuals
     if alone is not None:
         what = "constraint_residuals() and the residuals of evaluate() differ"
         close(s, alone, all_of_it, what, 1e-9, allowed=NEGLIGIBLE)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fmilin.model.capabilities import SecondOrderForm, read_second_order_form
+from fmilin.model.capabilities import read_products, read_second_order_form
+from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import Evaluation, Model
 from fmilin.signals import FloatArray
 
@@ -11,7 +12,7 @@ __all__ = ["form_of", "products_of"]
 
 def products_of(model: Model, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation:
     """Return exact directional derivatives."""
-    found = model.products(t, x, u, dx, du)
+    found = read_products(model, t, x, u, dx, du)
     assert found is not None
     return found
 

@@ -9,8 +9,11 @@ from .engines import Factors as Factors
 from .engines import Foot as Foot
 from .engines import GivenSlopes as GivenSlopes
 from .engines import HasContacts as HasContacts
+from .engines import HasDirectionalDerivatives as HasDirectionalDerivatives
 from .engines import HasDiscreteStates as HasDiscreteStates
 from .engines import HasEvents as HasEvents
+from .engines import HasExactJacobian as HasExactJacobian
+from .engines import HasGraph as HasGraph
 from .engines import InterfaceChoice as InterfaceChoice
 from .engines import ModelInfo as ModelInfo
 from .engines import NativeModel as NativeModel

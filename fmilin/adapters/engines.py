@@ -1,7 +1,14 @@
 """Names for authors of adapters: models whose numbers an engine computes."""
 
 from fmilin.diagnostics import Remark
-from fmilin.model.capabilities import HasContacts, HasDiscreteStates, HasEvents
+from fmilin.model.capabilities import (
+    HasContacts,
+    HasDirectionalDerivatives,
+    HasDiscreteStates,
+    HasEvents,
+    HasExactJacobian,
+    HasGraph,
+)
 from fmilin.model.interface import ExactSlopes, ModelInfo
 from fmilin.models.contacts import Contact, Foot, contact_signals, unknown_foot
 from fmilin.models.engine import AdjustableEngine, Engine, GivenSlopes, limit_remarks, side_of
@@ -22,8 +29,11 @@ __all__ = [
     "Foot",
     "GivenSlopes",
     "HasContacts",
+    "HasDirectionalDerivatives",
     "HasDiscreteStates",
     "HasEvents",
+    "HasExactJacobian",
+    "HasGraph",
     "InterfaceChoice",
     "ModelInfo",
     "NativeModel",

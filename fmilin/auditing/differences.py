@@ -13,6 +13,7 @@ import numpy as np
 from fmilin.auditing.result import AuditRow, compare, keep_worst
 from fmilin.errors import FmilinError
 from fmilin.linear_model.model import LinearModel
+from fmilin.model.capabilities import read_constraint_residuals
 from fmilin.model.interface import Model
 from fmilin.signals import FloatArray
 from fmilin.tolerances import AUDITED_DIFFERENCES
@@ -124,7 +125,7 @@ def _compare_gradient(linear: LinearModel, model: Model, t: float, x: FloatArray
     if not len(model.constraints) or not linear.T.size:
         return
     scales = model.states.scales(x)
-    residual = model.constraint_residuals(t, x, u)
+    residual = read_constraint_residuals(model, t, x, u)
     at_point = model.evaluate(t, x, u).residuals if residual is None else residual
     sizes = _measure_residuals(model, t, x, u, scales)
     comparisons = []

@@ -20,7 +20,7 @@ from fmilin.composition.loops import (
 )
 from fmilin.composition.members import Indices, Members, MemberView, Planner, Settled, Visits, VisitStep, Wires
 from fmilin.errors import FmilinError, NumericalError
-from fmilin.model.capabilities import compile_for
+from fmilin.model.capabilities import compile_for, read_products
 from fmilin.signals import FloatArray
 from fmilin.tolerances import LOOP_CLOSED
 
@@ -199,7 +199,7 @@ class CoupledMembers(Members):
             n, k = states.stop - states.start, inputs.stop - inputs.start
             directions = np.eye(n + k)
             with in_member(part.name):
-                products = part.model.products(t, x[states], at.inputs[inputs], directions[:n], directions[n:])
+                products = read_products(part.model, t, x[states], at.inputs[inputs], directions[:n], directions[n:])
             if products is None:
                 return None
             own = np.concatenate((products.derivatives, products.outputs))

@@ -14,7 +14,7 @@ from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import UsageError
 from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
 from fmilin.linear_model.model import LinearizationPoint, LinearModel
-from fmilin.model.capabilities import HasDerivativeErrors, HasDiscreteStates
+from fmilin.model.capabilities import HasDerivativeErrors, HasDirectionalDerivatives, HasDiscreteStates
 from fmilin.model.interface import Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.model.stepping import Hybrid, Passage
 from fmilin.models.engine import Engine, Quantity
@@ -234,7 +234,7 @@ class _Mode:
     coming: list[tuple[float, FloatArray]] = field(default_factory=list)
 
 
-class HeldMember(Model, Hybrid, HasDiscreteStates):
+class HeldMember(Model, Hybrid, HasDirectionalDerivatives, HasDiscreteStates):
     """A law between its samples: no continuous states, outputs held, at their start values before the first sample."""
 
     def __init__(

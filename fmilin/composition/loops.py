@@ -16,6 +16,7 @@ from fmilin.composition.declaration import in_member
 from fmilin.composition.members import Members, Wires
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.fmi.read.elements import shortened
+from fmilin.model.capabilities import read_products
 from fmilin.model.interface import Model
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DETERMINED, EPS, LOOP_CLOSED, LOOP_SINGULAR
@@ -275,7 +276,7 @@ def _seen_in_slopes(model: Model) -> NDArray[np.bool_]:
             for values, signals in ((start.states, model.states), (start.inputs, model.inputs))
         )
         try:
-            D = model.products(start.time, x, u, np.zeros((len(x), k)), np.eye(k))
+            D = read_products(model, start.time, x, u, np.zeros((len(x), k)), np.eye(k))
         except FmilinError:
             continue
         if D is None:
@@ -290,7 +291,7 @@ def input_slopes(model: Model, at: tuple[float, FloatArray, FloatArray], columns
     t, x, u = at
     du = np.zeros((len(u), len(columns)))
     du[columns, np.arange(len(columns))] = 1.0
-    derivatives = model.products(t, x, u, np.zeros((len(x), len(columns))), du)
+    derivatives = read_products(model, t, x, u, np.zeros((len(x), len(columns))), du)
     if derivatives is not None and np.isfinite(derivatives.outputs).all():
         return derivatives.outputs
     base, sizes = model.evaluate(t, x, u).outputs, model.inputs.scales(u)

@@ -40,6 +40,7 @@ from fmilin.model.capabilities import (
     HasBaumgarteStabilization,
     HasCompiledEvaluation,
     HasDerivativeErrors,
+    HasDirectionalDerivatives,
     HasGraph,
     has_graph,
 )
@@ -65,7 +66,14 @@ class SystemDeclaration:
     notes: Sequence[str] = ()
 
 
-class ConnectedModel(Model, HasCompiledEvaluation, HasDerivativeErrors, HasGraph, HasBaumgarteStabilization):
+class ConnectedModel(
+    Model,
+    HasBaumgarteStabilization,
+    HasCompiledEvaluation,
+    HasDerivativeErrors,
+    HasDirectionalDerivatives,
+    HasGraph,
+):
     """Members and connections as one model (:func:`fmilin.connect`); closing the first view closes its members."""
 
     _made_by = "fl.connect joins members to one, and fl.load opens an SSP file"

@@ -12,7 +12,8 @@ from fmilin.composition.system import ConnectedModel, SystemDeclaration
 from fmilin.discovery.channel import ExplainedChannel, moves, reached, without_errors
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.linear_model.no_response import PUSHES
-from fmilin.model.capabilities import SecondOrderForm, read_second_order_form
+from fmilin.model.capabilities import read_second_order_form
+from fmilin.model.equations import SecondOrderForm
 from fmilin.signals import FloatArray
 
 Answer = tuple[str, tuple[str, ...], str, bool]

@@ -16,7 +16,8 @@ from fmilin.formulations.of_model import form_of, second_order
 from fmilin.linear_model.descriptor import Descriptor, LazyDescriptor
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import model_at, operating_point
-from fmilin.model.capabilities import HasDescriptorForm, SecondOrderForm
+from fmilin.model.capabilities import HasDescriptorForm
+from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import one_at_a_time
 from fmilin.signals import FloatArray

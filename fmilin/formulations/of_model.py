@@ -15,7 +15,8 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.coordinates import conditioning
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import not_on_manifold, require_on_manifold
-from fmilin.model.capabilities import HasSparseForm, SecondOrderForm, read_second_order_form
+from fmilin.model.capabilities import HasSparseForm, read_constraint_residuals, read_second_order_form
+from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import CONSISTENT, EPS, EQUILIBRIUM, RANK
@@ -237,7 +238,7 @@ def sparse_form_of(model: Model, point: OperatingPoint | None = None) -> Constra
         )
     form = model.sparse_form(point.time, x, point.inputs)
     numeric = numeric_form(model, point, form, moving=True)
-    g: Any = model.constraint_residuals(point.time, x, point.inputs)
+    g: Any = read_constraint_residuals(model, point.time, x, point.inputs)
     _require_consistent(x, model.states.scales(x), g, form.G)
     # Stiff terms balance each other to rounding only: what counts as no force is a part of these terms.
     forces = abs(numeric.K) @ np.abs(x[: numeric.n]) + abs(form.G.T) @ np.abs(form.multipliers)

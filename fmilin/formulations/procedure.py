@@ -35,7 +35,7 @@ from fmilin.linear_model.builder import chosen_inputs, with_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.manifold.rank import explanation, singularity_of
-from fmilin.model.capabilities import SecondOrderForm
+from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED, PSEUDO_INVERSE

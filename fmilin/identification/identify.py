@@ -24,7 +24,7 @@ from fmilin.identification.step_size import COUNT, IDEAL, held_out, rounded, sol
 from fmilin.identification.validation import is_coarse_solver, solver_error, with_accuracy_required, with_solver_error
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import dead_zone_error, dead_zone_text, has_no_response, with_remark_on_response
-from fmilin.model.capabilities import read_discrete_states
+from fmilin.model.capabilities import read_discrete_states, read_products
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Cadence, Stepped
 from fmilin.options import Stepping
@@ -279,7 +279,7 @@ class _Methods:
             return False
         n, k = len(point.states), len(point.inputs)
         try:
-            return model.products(point.time, point.states, point.inputs, np.eye(n), np.zeros((k, n))) is not None
+            return read_products(model, point.time, point.states, point.inputs, np.eye(n), np.zeros((k, n))) is not None
         except FmilinError:
             return False
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fmilin.errors import UsageError
 from fmilin.formats import Holds
 from fmilin.linear_model.modes import Complex, eigenvectors, groups_of, on_subspace
-from fmilin.model.capabilities import DescriptorForm
+from fmilin.model.equations import DescriptorForm
 from fmilin.signals import FloatArray
 from fmilin.support.implemented_in import implemented_in
 

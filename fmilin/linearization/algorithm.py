@@ -29,6 +29,7 @@ from fmilin.manifold.selection import Selection
 from fmilin.manifold.slopes import TangentSlopes, change_coordinates, differentiate
 from fmilin.manifold.steady import Motion, motion_at
 from fmilin.manifold.verification import verified_facts_of
+from fmilin.model.capabilities import read_exact_slopes
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.visits import RememberingModel
 from fmilin.numerics.differences.differences import Differences
@@ -98,7 +99,7 @@ def check_constraints(at: LinearizedPoint) -> None:
 def evaluate_with_derivatives(model: RememberingModel, point: OperatingPoint, request: Request) -> Evaluation:
     """Return what the model says at the point; its exact derivatives, where it has them, come with that."""
     if request.derivatives in ("auto", "exact"):
-        model.exact_slopes(point.time, point.states, point.inputs)
+        read_exact_slopes(model, point.time, point.states, point.inputs)
     return evaluate(model, point)
 
 

@@ -27,8 +27,8 @@ from fmilin.linearization.evaluation import evaluate
 from fmilin.linearization.request import Request
 from fmilin.manifold.projection import not_on_manifold
 from fmilin.manifold.rank import explanation
-from fmilin.model.capabilities import SecondOrderForm, read_second_order_form
-from fmilin.model.equations import SparseEquations
+from fmilin.model.capabilities import read_products, read_second_order_form
+from fmilin.model.equations import SecondOrderForm, SparseEquations
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import RememberingModel
 from fmilin.signals import FloatArray, Signals
@@ -87,7 +87,7 @@ def _linearized(
     K, K_dot = null.R, null.lifted(-(equations.turning(t, x, u) @ null.R))
     T = sparse.block_array([[K, None], [K_dot, K]]).toarray()
     directions = np.hstack((T, np.zeros((2 * n, len(u))))), np.eye(len(u), p + len(u), p)
-    slopes = counted.products(t, x, u, *directions)
+    slopes = read_products(counted, t, x, u, *directions)
     assert slopes is not None  # noqa: S101 - these equations have them
     if request.checks != "none":
         _compare(model, equations, point, solver.solve(r), np.vstack(directions))

@@ -22,11 +22,14 @@ from fmilin.manifold.stack import PointBatch
 from fmilin.manifold.verification import VerifiedFacts, verified_facts_of
 from fmilin.manifold.zeros import Pattern, find_structural_zeros
 from fmilin.model.capabilities import (
+    HasBatchDerivatives,
     HasContacts,
     is_at_input_limits,
     read_discrete_states,
     read_event_indicators,
+    read_exact_slopes,
     read_sparse_equations,
+    read_tangents,
 )
 from fmilin.model.interface import ExactSlopes, Model, OperatingPoint, TangentBatch
 from fmilin.signals import FloatArray
@@ -78,7 +81,7 @@ class Reference:
             or request.formulation
         ):
             return False
-        if type(model).tangents is Model.tangents or len(linear.inputs) != len(model.inputs):
+        if not isinstance(model, HasBatchDerivatives) or len(linear.inputs) != len(model.inputs):
             return False
         transferable = TRANSFERABLE_KINDS | {remark.kind for remark in point.remarks}
         if linear.method.derivatives != "exact" or any(w.kind not in transferable for w in linear.warnings):
@@ -143,7 +146,7 @@ class Reference:
 
     def differentiate(self, points: PointBatch) -> TangentBatch:
         """Return rates, outputs and their derivatives along the coordinates; NumericalError if the model cannot."""
-        tangents = self.model.tangents(points.time, points.states, points.inputs, self.kept, points.parameters)
+        tangents = read_tangents(self.model, points.time, points.states, points.inputs, self.kept, points.parameters)
         if tangents is None:
             raise NumericalError("The model does not answer for many points at once.")
         return tangents
@@ -159,7 +162,7 @@ class Reference:
     def procedure(self) -> ExactSlopes | None:
         """The model's own exact procedure at the point; None without."""
         point = self.point
-        return self.own.exact_slopes(point.time, point.states, point.inputs)
+        return read_exact_slopes(self.own, point.time, point.states, point.inputs)
 
     @property
     def has_exact_procedure(self) -> bool:

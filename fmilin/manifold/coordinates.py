@@ -18,6 +18,7 @@ from fmilin.constraints.functions import ExpressionFunctions
 from fmilin.errors import NumericalError
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import singular_values
+from fmilin.model.capabilities import read_constraint_gradient
 from fmilin.numerics.factors import lu_solved
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
@@ -244,7 +245,7 @@ class LocalParametrization:
         for iteration in range(ITERATIONS):
             # Whether the model gives residuals and their gradient in one visit: Newton's own steps are fewer then.
             u = self.invariants.inputs if inputs is None else inputs
-            cheap = self.invariants.model.constraint_gradient(t, x, u) is not None
+            cheap = read_constraint_gradient(self.invariants.model, t, x, u) is not None
             if cheap:
                 solver = self._factored(self.invariants.gradient(t, x, inputs).H, x)
             h = self.invariants.values(t, x, inputs)[self.rows]

@@ -16,6 +16,12 @@ from numpy.typing import NDArray
 
 from fmilin.errors import ConstraintError, ModelError, NumericalError
 from fmilin.manifold.rank import TINY, fixed_direction, scaled, threshold
+from fmilin.model.capabilities import (
+    read_constraint_gradient,
+    read_constraint_residuals,
+    read_exact_slopes,
+    read_products,
+)
 from fmilin.model.interface import Evaluation, Model
 from fmilin.numerics.differences.differences import jacobian_by_differences
 from fmilin.numerics.differences.sweep import noise_level
@@ -150,7 +156,7 @@ class Invariants:
         if self.model.batches and not self.hidden and not self._analytic:
             with suppress(ModelError, NumericalError):
                 u = np.broadcast_to(self.inputs, (len(x), len(self.inputs)))
-                residuals = self.model.constraint_residuals(t, x, u)
+                residuals = read_constraint_residuals(self.model, t, x, u)
                 if residuals is not None:
                     return residuals
         h = np.full((len(x), len(self)), np.nan)
@@ -242,7 +248,7 @@ class Invariants:
         return len(self) > 0 and self._is_moving(t, x, self.inputs)
 
     def _residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
-        alone = self.model.constraint_residuals(t, x, u)
+        alone = read_constraint_residuals(self.model, t, x, u)
         return self.model.evaluate(t, x, u).residuals if alone is None else alone
 
     def _velocity(self, x: FloatArray, visit: Evaluation | None) -> FloatArray:
@@ -253,7 +259,7 @@ class Invariants:
 
     def _noise_of_rates(self, t: float, x: FloatArray, u: FloatArray, terms: FloatArray) -> FloatArray:
         """Return the noise of x' (N,) where it comes from the model, measured once; 0 where it is rounding of terms."""
-        if self._noise is None and self.model.exact_slopes(t, x, u) is not None:
+        if self._noise is None and read_exact_slopes(self.model, t, x, u) is not None:
             self._noise = np.zeros_like(x)  # equations, no black box
         if self._noise is None:
             noise = noise_level(lambda s: self.model.evaluate(t, s, u).derivatives, x, self.scales)
@@ -275,7 +281,7 @@ class Invariants:
         if self._analytic:
             partials = self.model.constraints.partials(t, x, u, np.empty(0))
             return (partials.time + partials.states @ w + partials.inputs @ du)[self.hidden]
-        exact = self.model.products(t, x, u, w[:, None], du[:, None])
+        exact = read_products(self.model, t, x, u, w[:, None], du[:, None])
         rates = np.full(self.declared, np.nan) if exact is None else exact.residuals[:, 0].copy()
         finite, moving = np.isfinite(rates), self._is_moving(t, x, u)
         fastest = max(float(np.max(np.abs(w) / self.scales, initial=0.0)), 1.0 if moving else 1e-3)
@@ -307,9 +313,9 @@ class Invariants:
         if self._analytic:
             G = self.model.constraints.partials(t, x, u, np.empty(0)).states
             return G, np.zeros_like(G)
-        if (alone := self.model.constraint_gradient(t, x, u)) is not None:
+        if (alone := read_constraint_gradient(self.model, t, x, u)) is not None:
             return alone[1], np.zeros_like(alone[1])
-        procedure = self.model.exact_slopes(t, x, u)
+        procedure = read_exact_slopes(self.model, t, x, u)
         if procedure is not None and procedure.constraint_gradient is not None:
             return procedure.constraint_gradient, np.zeros_like(procedure.constraint_gradient)
         return self._exact_or_measured(t, x, u, "residuals")
@@ -319,7 +325,7 @@ class Invariants:
         n = len(x)
         W, error = np.zeros((n, n)), np.zeros((n, n))
         if not self._kinematic:
-            procedure = self.model.exact_slopes(t, x, u)
+            procedure = read_exact_slopes(self.model, t, x, u)
             exact = None if procedure is None else procedure.rate_gradient()
             if exact is not None:
                 W, error = exact, np.zeros_like(exact)
@@ -339,7 +345,7 @@ class Invariants:
 
     def _exact_or_measured(self, t: float, x: FloatArray, u: FloatArray, what: str) -> tuple[FloatArray, FloatArray]:
         n = len(x)
-        exact = self.model.products(t, x, u, np.eye(n), np.zeros((len(u), n)))
+        exact = read_products(self.model, t, x, u, np.eye(n), np.zeros((len(u), n)))
         products: FloatArray | None = None if exact is None else getattr(exact, what)
         return self._completed(products, lambda s: getattr(self.model.evaluate(t, s, u), what), x)
 

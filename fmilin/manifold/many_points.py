@@ -16,6 +16,7 @@ from fmilin.manifold.operating_points import assembled_from, kept_besides, let_g
 from fmilin.manifold.position import ROUNDED_SLOPES, ROUNDED_VALUES
 from fmilin.manifold.projection import Corrected, Some, follow
 from fmilin.manifold.rank import decide_rank, independent_rows
+from fmilin.model.capabilities import read_constraint_gradient
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray, RealArray
 from fmilin.tolerances import REACHED
@@ -101,7 +102,7 @@ def constraints_at(model: Model, t: float, x: FloatArray, u: FloatArray) -> tupl
     if constraints.analytic.all():
         H = constraints.partials(t, x, u, np.empty((len(x), 0))).states
         return constraints.residuals(t, x, u, np.empty((len(x), 0))), np.broadcast_to(H, (len(x), *H.shape[-2:]))
-    return model.constraint_gradient(t, x, u) if model.batches else None
+    return read_constraint_gradient(model, t, x, u) if model.batches else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fmilin.model.capabilities import read_products
 from fmilin.model.interface import Evaluation, Model, TangentBatch
 from fmilin.signals import FloatArray
 
@@ -18,7 +19,7 @@ def slopes(model: Model, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluat
     """Return the slopes of each part along all states and inputs (k, r, N + nu); None where there is no answer."""
     n, k = x.shape[1], u.shape[1]
     dx, du = np.eye(n, n + k), np.eye(k, n + k, n)
-    answers = [model.products(*point, dx, du) for point in zip(t.tolist(), x, u, strict=True)]
+    answers = [read_products(model, *point, dx, du) for point in zip(t.tolist(), x, u, strict=True)]
     parts = (np.array([getattr(a, p, None) for a in answers]) for p in ("derivatives", "outputs", "residuals"))
     return None if None in answers else Evaluation(*parts)
 

@@ -15,7 +15,8 @@ from scipy import linalg
 from scipy.linalg.lapack import dgeqp3, dgesdd
 
 from fmilin.diagnostics import Remark
-from fmilin.model.capabilities import SecondOrderForm, read_second_order_form
+from fmilin.model.capabilities import read_second_order_form
+from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.tolerances import CLEAR_GAP, RANK, RANK_MEASURED, RANK_UNKNOWN

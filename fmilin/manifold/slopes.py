@@ -19,7 +19,7 @@ from fmilin.manifold.rank import fixed_direction
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.verification import VerifiedFacts
 from fmilin.manifold.zeros import find_structural_zeros
-from fmilin.model.capabilities import HasDerivativeErrors
+from fmilin.model.capabilities import HasDerivativeErrors, read_exact_slopes, read_products
 from fmilin.model.interface import ExactSlopes
 from fmilin.numerics.differences.differences import Differences, Slopes
 from fmilin.signals import FloatArray
@@ -29,7 +29,7 @@ from fmilin.tolerances import AGREEMENT, EPS, INACCURATE, KINK, PRECISE, ROUNDIN
 def by_procedure(nearby: Neighbourhood) -> Slopes | None:
     """Let the model's own procedure eliminate the dependent states; None where it has none for these coordinates."""
     independent, point = nearby.frame.selection.kept, nearby.point
-    exact = None if independent is None else nearby.model.exact_slopes(point.time, point.states, point.inputs)
+    exact = None if independent is None else read_exact_slopes(nearby.model, point.time, point.states, point.inputs)
     if exact is None or independent is None:
         return None
     J = _along(exact, independent)
@@ -61,7 +61,7 @@ def _rounding_error(
         return None
     nudged = some_bits_further(point.states, nearby.frame.invariants.scales)
     try:
-        again = nearby.model.exact_slopes(point.time, nudged, point.inputs)
+        again = read_exact_slopes(nearby.model, point.time, nudged, point.inputs)
     except FmilinError:
         return None
     other = None if again is None else _along(again, independent)
@@ -93,7 +93,7 @@ def by_products(nearby: Neighbourhood) -> Slopes | None:
         return _smooth(np.zeros((len(nearby.base), 0)), np.zeros((len(nearby.base), 0)))
     dx = np.hstack((frame.T, frame.x_u))
     du = np.hstack((np.zeros((k, p)), np.eye(k)))
-    answer = nearby.model.products(point.time, point.states, point.inputs, dx, du)
+    answer = read_products(nearby.model, point.time, point.states, point.inputs, dx, du)
     if answer is None:
         return None
     J = np.concatenate((answer.derivatives, answer.outputs))
@@ -146,7 +146,7 @@ def _solving(nearby: Neighbourhood) -> FloatArray:
     """Return what Newton's last correction on the manifold may leave of differences over small steps, (r,), scaled."""
     point, sizes = nearby.point, nearby.model.states.scales(nearby.point.states)
     du = np.zeros((nearby.k, len(sizes)))
-    answer = nearby.model.products(point.time, point.states, point.inputs, np.diag(sizes), du)
+    answer = read_products(nearby.model, point.time, point.states, point.inputs, np.diag(sizes), du)
     if answer is None or not nearby.frame.parametrization.rows:
         return np.zeros(len(nearby.base))
     off = np.abs(np.concatenate((answer.derivatives, answer.outputs))).sum(axis=1)
@@ -242,7 +242,7 @@ def differentiate(
 
 def _verified(nearby: Neighbourhood, exact: Slopes, facts: VerifiedFacts) -> tuple[Slopes, str, tuple[Remark, ...]]:
     """Compare a procedure's slopes with a difference along one direction, and in every column where that differs."""
-    procedure = nearby.model.exact_slopes(nearby.point.time, nearby.point.states, nearby.point.inputs)
+    procedure = read_exact_slopes(nearby.model, nearby.point.time, nearby.point.states, nearby.point.inputs)
     smooth = procedure is not None and procedure.smooth
     precision = np.full(len(exact.J), EPS / SMALL_STEP)
     floor = 10 / SMALL_STEP * np.max(rounding(nearby, exact.J) * nearby.scales, axis=1, initial=0.0)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.manifold.many_points import constraints_at
 from fmilin.manifold.point_by_point import evaluations
-from fmilin.model.capabilities import has_graph
+from fmilin.model.capabilities import has_graph, read_constraint_residuals, read_tangents
 from fmilin.model.interface import Model, TangentBatch
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
@@ -221,7 +221,7 @@ class StackSurroundings:
         constraints = self._model.constraints
         if points.parameters or constraints.time_dependent or constraints.hidden or not self._model.batches:
             return None
-        return self._model.constraint_residuals(float(points.time[0]), points.states, points.inputs)
+        return read_constraint_residuals(self._model, float(points.time[0]), points.states, points.inputs)
 
     def _constraints(self, points: PointBatch, kept: Sequence[int]) -> tuple[FloatArray, FloatArray]:
         model = self._model
@@ -229,7 +229,7 @@ class StackSurroundings:
         answer = constraints_at(model, float(points.time[0]), points.states, points.inputs) if shared else None
         if answer is not None:
             return answer
-        tangents = model.tangents(points.time, points.states, points.inputs, kept, points.parameters)
+        tangents = read_tangents(model, points.time, points.states, points.inputs, kept, points.parameters)
         if tangents is None:
             raise NumericalError("The model does not answer at one of many points.")
         return tangents.residuals, tangents.gradient
@@ -246,7 +246,7 @@ class StackSurroundings:
             if model.batches and not has_graph(model) and not points.parameters:
                 visited = evaluations(model, points.time, points.states, points.inputs)
                 return visited.derivatives, visited.outputs
-            tangents = model.tangents(points.time, points.states, points.inputs, kept, points.parameters)
+            tangents = read_tangents(model, points.time, points.states, points.inputs, kept, points.parameters)
             if tangents is not None:
                 return tangents.rates, tangents.values
         nothing = np.full((len(points), len(model.states)), np.nan)

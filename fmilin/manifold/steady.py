@@ -21,7 +21,7 @@ from fmilin.manifold.slopes import TangentSlopes
 from fmilin.manifold.stack import PointBatch, StackSurroundings
 from fmilin.manifold.steady_stack import BeyondStack
 from fmilin.manifold.uniform import STEP, ZEROS, Asides, Bend, Beyond, Change, Mask, Moving, Times, Uniform, Visited
-from fmilin.model.capabilities import has_graph, read_event_indicators
+from fmilin.model.capabilities import has_graph, read_event_indicators, read_exact_slopes
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, SAME_ALONG, UNIFORM
@@ -161,7 +161,7 @@ class _Search:
     def _beyond(self) -> BeyondStack | None:
         """The model further on as a stack of one, where its own equations answer for many visits at once."""
         model, (t, x, u), kept = self.model, self._at_point, self.frame.selection.kept
-        if kept is None or not model.batches or model.exact_slopes(t, x, u) is None:
+        if kept is None or not model.batches or read_exact_slopes(model, t, x, u) is None:
             return None
         if len(read_event_indicators(model, t, x, u)) or self.frame.invariants.moving:
             return None

@@ -18,7 +18,7 @@ from fmilin.manifold import uniform as motions
 from fmilin.manifold.nonlinear import turns_of
 from fmilin.manifold.stack import PointBatch, StackGeometry, StackSurroundings
 from fmilin.manifold.uniform import STEP, ZEROS, Asides, Bend, Beyond, Change, Mask, Moving, Times, Uniform, Visited
-from fmilin.model.capabilities import has_graph
+from fmilin.model.capabilities import has_graph, read_tangents
 from fmilin.model.interface import Model, TangentBatch
 from fmilin.signals import FloatArray
 from fmilin.tolerances import SAME_ALONG
@@ -202,7 +202,7 @@ class BeyondStack(Beyond):
         """Return A as the model tells it; by differences where it does not."""
         near, times = self.points[some], far.later[some] + self.points.time[some]
         with suppress(FmilinError, np.linalg.LinAlgError):
-            tangents = self.model.tangents(times, far.x[some], near.inputs, self.kept, near.parameters)
+            tangents = read_tangents(self.model, times, far.x[some], near.inputs, self.kept, near.parameters)
             if tangents is not None:
                 return tangents.A
         return super().A(far, sizes, some)

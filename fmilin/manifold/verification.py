@@ -10,7 +10,7 @@ from fmilin.errors import ConstraintError, ModelError, NumericalError
 from fmilin.manifold.coordinates import LocalParametrization
 from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.manifold.rank import decide_rank
-from fmilin.model.capabilities import read_discrete_states, read_event_indicators
+from fmilin.model.capabilities import read_discrete_states, read_event_indicators, read_products
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.numerics.differences.differences import jacobian_by_differences
 from fmilin.numerics.differences.sweep import noise_level
@@ -248,7 +248,7 @@ def input_gradient(invariants: Invariants, t: float, x: FloatArray) -> tuple[Flo
     """Return f_u and its estimated error, each (N, nu): exact where the model has products, else differenced."""
     model, u = invariants.model, invariants.inputs
     n, k = len(x), len(u)
-    exact = model.products(t, x, u, np.zeros((n, k)), np.eye(k)) if k else None
+    exact = read_products(model, t, x, u, np.zeros((n, k)), np.eye(k)) if k else None
     if exact is not None and np.isfinite(exact.derivatives).all():
         return exact.derivatives, np.zeros((n, k))
     if not k:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError
 from fmilin.manifold.invariants import Invariants
-from fmilin.model.capabilities import read_discrete_states, read_event_indicators
+from fmilin.model.capabilities import read_discrete_states, read_event_indicators, read_products
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import CountedModel
 from fmilin.numerics.differences.coloring import tangent_pattern
@@ -70,7 +70,7 @@ def _evaluate_in_general_position(model: Model, point: OperatingPoint, direction
     u = _move(point.inputs, model.inputs.scales(point.inputs), random)
     try:
         with np.errstate(all="ignore"):
-            answer = model.products(point.time, x, u, dx, du)
+            answer = read_products(model, point.time, x, u, dx, du)
     except (FmilinError, np.linalg.LinAlgError):
         return None  # the model cannot be evaluated there
     return None if answer is None else np.concatenate((answer.derivatives, answer.outputs))

@@ -12,18 +12,18 @@ so that a type checker compares the signatures.
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
+
+from fmilin.model.interface import UNCHANGED, Changes
 
 if TYPE_CHECKING:
     from fmilin.codegen.implicit import ImplicitSystem
     from fmilin.constraints.expressions import Expression
-    from fmilin.model.equations import SparseEquations
-    from fmilin.model.interface import Evaluation, Model, OperatingPoint
+    from fmilin.model.equations import DescriptorForm, SecondOrderForm, SparseEquations
+    from fmilin.model.interface import Evaluation, ExactSlopes, Model, OperatingPoint, TangentBatch
     from fmilin.signals import FloatArray
 
 
@@ -38,39 +38,85 @@ class _CapabilityType(type(Protocol)):  # type: ignore[misc]
         return ABCMeta.__subclasscheck__(cls, type(instance))
 
 
-@dataclass(frozen=True)
-class SecondOrderForm:
-    """M v' + G' lambda = F, G v' = -Gdot v at a point, in its parts; v' and lambda of least norm where G loses rank."""
+@runtime_checkable
+class HasDirectionalDerivatives(Protocol, metaclass=_CapabilityType):
+    """A model with exact directional derivatives (Jacobian-vector products)."""
 
-    # positions, velocities: (n,), which states are q and v
-    positions: NDArray[np.intp]
-    velocities: NDArray[np.intp]
-    M: FloatArray  # shape (n, n)
-    G: FloatArray  # shape (m, n)
-    multipliers: FloatArray  # (m,), lambda, of least norm
-    accelerations: FloatArray  # shape (n,)
-    force_states: FloatArray  # (n, N), d(F - M v' - G' lambda)/dx, v' and lambda held
-    force_inputs: FloatArray  # shape (n, nu)
-    output_states: FloatArray  # shape (ny, N)
-    output_inputs: FloatArray  # shape (ny, nu)
-    output_unknowns: FloatArray  # (ny, n + m), d outputs / d(v', lambda)
-    bend: Callable[[FloatArray], FloatArray]  # a (n,) -> D^2 g [a, a], shape (m,)
-    constraint_states: FloatArray  # (m, N), d(G v' + Gdot v)/dx, v' held
-    constraint_inputs: FloatArray  # (m, nu), d(G v' + Gdot v)/du: not zero where inputs prescribe a motion
+    @abstractmethod
+    def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
+        """Return exact directional derivatives along the columns of (dx, du).
+
+        Parameters
+        ----------
+        t : float
+            In seconds, as in :meth:`fmilin.Model.evaluate`.
+        x, u : array, shapes (N,), (nu,)
+        dx : array, shape (N, k)
+        du : array, shape (nu, k)
+
+        Returns
+        -------
+        Evaluation or None
+            Each member with k columns; NaN rows or columns stand where the source has no exact answer. None if an FMU
+            or an engine of this kind offers none at all.
+        """
 
 
-@dataclass(frozen=True, eq=False)
-class DescriptorForm:
-    """E z' = f0 + A (z - z0) + B (u - u0), out - out0 = C (z - z0) + D (u - u0): the equations as they are written."""
+@runtime_checkable
+class HasExactJacobian(Protocol, metaclass=_CapabilityType):
+    """A model with a published procedure of its own kind for the derivatives on its manifold."""
 
-    E: FloatArray  # shape (k, k)
-    A: FloatArray  # shape (k, k)
-    B: FloatArray  # shape (k, nu)
-    C: FloatArray  # shape (ny, k)
-    D: FloatArray  # shape (ny, nu)
-    f0: FloatArray  # shape (k,)
-    states: tuple[str, ...]  # names of z: all states, then algebraic variables
-    order: int  # how many finite eigenvalues there are
+    @abstractmethod
+    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
+        """Return the procedure at a point, with the model's own constraints.
+
+        Returns None if other constraints were declared, or inputs prescribe a motion. NumericalError if the rates are
+        undetermined.
+        """
+
+
+@runtime_checkable
+class HasBatchDerivatives(Protocol, metaclass=_CapabilityType):
+    """A model with exact derivatives at many points at once."""
+
+    @abstractmethod
+    def tangents(
+        self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
+    ) -> TangentBatch | None:
+        """Return rates, outputs and residuals at k points, with exact derivatives along the kept states.
+
+        P states are ``kept``, as many as there are degrees of freedom. Returns None if the equations of this model
+        are not differentiated so. NumericalError if the rates are undetermined at a point.
+
+        Parameters
+        ----------
+        t : array, shape (k,)
+        x, u : array, shapes (k, N), (k, nu)
+        kept : sequence of int
+        parameters : mapping of str to array, shape (k,)
+            Those that differ from point to point.
+        """
+
+
+@runtime_checkable
+class HasConstraintResiduals(Protocol, metaclass=_CapabilityType):
+    """A model with residuals of constraints that cost less than an evaluation."""
+
+    @abstractmethod
+    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
+        """Return the residuals alone, shape (m,), with ``batches`` of many points; None if they need the rates."""
+
+
+@runtime_checkable
+class HasConstraintGradient(Protocol, metaclass=_CapabilityType):
+    """A model with a gradient of its constraints that costs less than an evaluation."""
+
+    @abstractmethod
+    def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return residuals (m,) and their exact gradient (m, N), with ``batches`` also of many points.
+
+        Returns None if that costs as much as an evaluation.
+        """
 
 
 @runtime_checkable
@@ -157,7 +203,7 @@ class HasDerivativeErrors(Protocol, metaclass=_CapabilityType):
     def product_errors(
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
     ) -> Evaluation | None:
-        """Return the errors of :meth:`fmilin.Model.products` along the same directions; None if they are rounding."""
+        """Return the errors of ``products`` along the same directions; None if they are rounding."""
 
 
 @runtime_checkable
@@ -252,6 +298,42 @@ class HasGivenStates(Protocol, metaclass=_CapabilityType):
     @abstractmethod
     def kept(self, held: Collection[str]) -> Mapping[str, bool]:
         """Return states to keep where others are ``held``, the most important first, and whether each was given."""
+
+
+def read_products(
+    model: Model, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+) -> Evaluation | None:
+    """Return exact directional derivatives of a model along the columns of (dx, du); None without."""
+    return model.products(t, x, u, dx, du) if isinstance(model, HasDirectionalDerivatives) else None
+
+
+def read_exact_slopes(model: Model, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
+    """Return the exact procedure of a model at a point; None without."""
+    return model.exact_slopes(t, x, u) if isinstance(model, HasExactJacobian) else None
+
+
+def read_tangents(
+    model: Model,
+    t: FloatArray,
+    x: FloatArray,
+    u: FloatArray,
+    kept: Sequence[int],
+    parameters: Changes = UNCHANGED,
+) -> TangentBatch | None:
+    """Return a model at many points with exact derivatives along the kept states; None without."""
+    return model.tangents(t, x, u, kept, parameters) if isinstance(model, HasBatchDerivatives) else None
+
+
+def read_constraint_residuals(model: Model, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
+    """Return the residuals of a model alone, shape (m,); None if they cost as much as an evaluation."""
+    return model.constraint_residuals(t, x, u) if isinstance(model, HasConstraintResiduals) else None
+
+
+def read_constraint_gradient(
+    model: Model, t: float, x: FloatArray, u: FloatArray
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return residuals (m,) and their exact gradient (m, N); None if that costs as much as an evaluation."""
+    return model.constraint_gradient(t, x, u) if isinstance(model, HasConstraintGradient) else None
 
 
 def read_event_indicators(model: Model, t: float, x: FloatArray, u: FloatArray) -> FloatArray:

@@ -6,11 +6,12 @@ included. Lagrange's have W = [[M, G'], [G, 0]], r = (F, -Gdot v), w = (v', lamb
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.constraints.declared import Constraint, Level
 from fmilin.signals import FloatArray, Signals
@@ -164,3 +165,38 @@ class SparseEquations(Protocol):
 
     def projected(self, t: float, x: FloatArray, u: FloatArray, held: Sequence[int]) -> FloatArray:
         """Return the nearest states with g = 0 and G v = 0, some of them held."""
+
+
+@dataclass(frozen=True)
+class SecondOrderForm:
+    """M v' + G' lambda = F, G v' = -Gdot v at a point, in its parts; v' and lambda of least norm where G loses rank."""
+
+    # positions, velocities: (n,), which states are q and v
+    positions: NDArray[np.intp]
+    velocities: NDArray[np.intp]
+    M: FloatArray  # shape (n, n)
+    G: FloatArray  # shape (m, n)
+    multipliers: FloatArray  # (m,), lambda, of least norm
+    accelerations: FloatArray  # shape (n,)
+    force_states: FloatArray  # (n, N), d(F - M v' - G' lambda)/dx, v' and lambda held
+    force_inputs: FloatArray  # shape (n, nu)
+    output_states: FloatArray  # shape (ny, N)
+    output_inputs: FloatArray  # shape (ny, nu)
+    output_unknowns: FloatArray  # (ny, n + m), d outputs / d(v', lambda)
+    bend: Callable[[FloatArray], FloatArray]  # a (n,) -> D^2 g [a, a], shape (m,)
+    constraint_states: FloatArray  # (m, N), d(G v' + Gdot v)/dx, v' held
+    constraint_inputs: FloatArray  # (m, nu), d(G v' + Gdot v)/du: not zero where inputs prescribe a motion
+
+
+@dataclass(frozen=True, eq=False)
+class DescriptorForm:
+    """E z' = f0 + A (z - z0) + B (u - u0), out - out0 = C (z - z0) + D (u - u0): the equations as they are written."""
+
+    E: FloatArray  # shape (k, k)
+    A: FloatArray  # shape (k, k)
+    B: FloatArray  # shape (k, nu)
+    C: FloatArray  # shape (ny, k)
+    D: FloatArray  # shape (ny, nu)
+    f0: FloatArray  # shape (k,)
+    states: tuple[str, ...]  # names of z: all states, then algebraic variables
+    order: int  # how many finite eigenvalues there are

@@ -29,7 +29,7 @@ UNCHANGED: Changes = MappingProxyType({})
 
 @dataclass(slots=True, eq=False)  # not frozen: one is made at every visit, and that takes three times as long
 class Evaluation:
-    """What a source says at one point, or (from :meth:`Model.products`) along k directions."""
+    """What a source says at one point, or (from ``HasDirectionalDerivatives.products``) along k directions."""
 
     derivatives: FloatArray  #: shape (N,) or (N, k); time derivatives of all states
     outputs: FloatArray  #: shape (ny,) or (ny, k)
@@ -271,53 +271,6 @@ class Model(TableRepr, ABC):
         x : array, shape (N,)
         u : array, shape (nu,)
         """
-
-    def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
-        """Return exact directional derivatives along the columns of (dx, du), or None when there are none.
-
-        Parameters
-        ----------
-        t : float
-            In seconds, as in :meth:`evaluate`.
-        x, u : array, shapes (N,), (nu,)
-        dx : array, shape (N, k)
-        du : array, shape (nu, k)
-
-        Returns
-        -------
-        Evaluation or None
-            Each member with k columns; NaN rows or columns stand where the source has no exact answer.
-        """
-        return None
-
-    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
-        """Return the exact procedure with the own constraints, or None; NumericalError where rates are undetermined."""
-        return None
-
-    def tangents(
-        self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
-    ) -> TangentBatch | None:
-        """Return rates, outputs and residuals at many points, with exact slopes along the kept states; None without.
-
-        P states are ``kept``, as many as there are freedoms. NumericalError where rates are not determined at a point.
-
-        Parameters
-        ----------
-        t : array, shape (k,)
-        x, u : array, shapes (k, N), (k, nu)
-        kept : sequence of int
-        parameters : mapping of str to array, shape (k,)
-            Those that differ from point to point.
-        """
-        return None
-
-    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
-        """Return residuals alone, shape (m,), with ``batches`` of many points; None where they cost as much as all."""
-        return None
-
-    def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return residuals (m,) and exact gradient (m, N), with ``batches`` too; None where as costly as all."""
-        return None
 
     @abstractmethod
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:

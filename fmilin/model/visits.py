@@ -16,14 +16,22 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
 from fmilin.model.capabilities import (
     HasBaumgarteStabilization,
+    HasConstraintGradient,
+    HasConstraintResiduals,
     HasContacts,
     HasDerivativeErrors,
+    HasDirectionalDerivatives,
     HasDiscreteStates,
     HasEvents,
+    HasExactJacobian,
     HasFormulas,
     HasGivenStates,
     HasGraph,
     HasSecondOrderForm,
+    read_constraint_gradient,
+    read_constraint_residuals,
+    read_exact_slopes,
+    read_products,
 )
 from fmilin.model.interface import Evaluation, ExactSlopes, Model, OperatingPoint
 from fmilin.signals import FloatArray
@@ -122,10 +130,11 @@ def _with_capabilities(wrapper: type[CountedModel], source: type[Model]) -> type
     return type(wrapper.__name__, (wrapper, *capabilities), methods) if capabilities else wrapper
 
 
-class CountedModel(Model):
+class CountedModel(Model, HasDirectionalDerivatives, HasExactJacobian, HasConstraintResiduals, HasConstraintGradient):
     """Passes every request on and counts it: ``evaluations``, and ``directions`` of exact products.
 
-    It has the capabilities of its source: those that are not counted are passed on as they are.
+    It has the capabilities of its source: those that are not counted are passed on as they are, those that are counted
+    return None if the source does not have them.
     """
 
     def __new__(cls, source: Model) -> Self:
@@ -150,25 +159,25 @@ class CountedModel(Model):
 
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
         """Pass on and count the directions."""
-        result = self.source.products(t, x, u, dx, du)
+        result = read_products(self.source, t, x, u, dx, du)
         self.directions += 0 if result is None else dx.shape[1]
         return result
 
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
         """Pass on and count the points."""
-        procedure = self.source.exact_slopes(t, x, u)
+        procedure = read_exact_slopes(self.source, t, x, u)
         self.evaluations += 0 if procedure is None else procedure.points
         return procedure
 
     def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
         """Pass on and count the points."""
-        residuals = self.source.constraint_residuals(t, x, u)
+        residuals = read_constraint_residuals(self.source, t, x, u)
         self.evaluations += 0 if residuals is None else x.size // max(x.shape[-1], 1)
         return residuals
 
     def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Pass on and count."""
-        gradient = self.source.constraint_gradient(t, x, u)
+        gradient = read_constraint_gradient(self.source, t, x, u)
         self.evaluations += 0 if gradient is None else 1
         return gradient
 

@@ -251,7 +251,7 @@ def partition_slopes(
 def tangents_of_graph(
     model: Model, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Mapping[str, FloatArray]
 ) -> TangentBatch | None:
-    """Return what :meth:`fmilin.Model.tangents` asks for; None where the model, or what differs, is in no graph."""
+    """Return what ``HasBatchDerivatives.tangents`` asks for; None where the model, or what differs, is in no graph."""
     graph = batch_graph(model, tuple(parameters))
     if graph is None:
         return None

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import ModelError, NumericalError, UnknownNameError, UsageError
 from fmilin.manifold.rank import row_sizes
-from fmilin.model.capabilities import SecondOrderForm
+from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import Evaluation, ExactSlopes, ModelInfo, Tangent
 from fmilin.models.compiled_visits import CompiledVisits
 from fmilin.models.contacts import Contact, Foot

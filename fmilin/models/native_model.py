@@ -15,13 +15,18 @@ from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.diagnostics import Remark
 from fmilin.errors import UnknownNameError
 from fmilin.model.capabilities import (
+    HasBatchDerivatives,
     HasCompiledEvaluation,
+    HasConstraintGradient,
+    HasConstraintResiduals,
     HasContacts,
+    HasDirectionalDerivatives,
+    HasExactJacobian,
     HasGraph,
     HasInputLimits,
     HasSecondOrderForm,
-    SecondOrderForm,
 )
+from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import (
     UNCHANGED,
     Changes,
@@ -54,7 +59,19 @@ class InterfaceChoice:
     parameters: Mapping[str, float] = field(default_factory=dict)  # those that were changed
 
 
-class NativeModel(Model, HasCompiledEvaluation, HasContacts, HasGraph, HasInputLimits, HasSecondOrderForm):
+class NativeModel(
+    Model,
+    HasBatchDerivatives,
+    HasCompiledEvaluation,
+    HasConstraintGradient,
+    HasConstraintResiduals,
+    HasContacts,
+    HasDirectionalDerivatives,
+    HasExactJacobian,
+    HasGraph,
+    HasInputLimits,
+    HasSecondOrderForm,
+):
     """The model of a :class:`NativeEngine`."""
 
     engine: NativeEngine[Any]

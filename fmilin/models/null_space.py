@@ -20,8 +20,8 @@ import numpy as np
 from fmilin.codegen.functions import SystemFunctions
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError
-from fmilin.model.capabilities import HasBaumgarteStabilization, HasSecondOrderForm, SecondOrderForm
-from fmilin.model.equations import SymbolicSystem
+from fmilin.model.capabilities import HasBaumgarteStabilization, HasSecondOrderForm
+from fmilin.model.equations import SecondOrderForm, SymbolicSystem
 from fmilin.models.symbolic import SymbolicEngine, SymbolicModel, is_lagrange
 from fmilin.numerics.factors import Factors
 from fmilin.numerics.null_space import MultiplierFactors, NullSpaceFactors

@@ -14,8 +14,8 @@ import numpy as np
 from fmilin.codegen.library_errors import LIBRARY_ERRORS, describe_library_error
 from fmilin.constraints.expressions import Expression
 from fmilin.errors import UnknownNameError
-from fmilin.model.capabilities import HasFormulas, SecondOrderForm
-from fmilin.model.equations import SymbolicSystem
+from fmilin.model.capabilities import HasFormulas
+from fmilin.model.equations import SecondOrderForm, SymbolicSystem
 from fmilin.model.interface import ModelInfo
 from fmilin.models.engine import AdjustableEngine, Quantity, Values, offered
 from fmilin.models.native_model import NativeModel

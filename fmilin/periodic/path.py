@@ -30,7 +30,7 @@ from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.projection import project
 from fmilin.manifold.selection import Selection, kinematic_pairs, select_partition, select_states
-from fmilin.model.capabilities import read_discrete_states
+from fmilin.model.capabilities import read_discrete_states, read_tangents
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.periodic.orbit import PeriodicOrbit, simulated
@@ -113,7 +113,7 @@ def _at_once(model: Model, points: Sequence[OperatingPoint], request: Request) -
     kept = list(selection.kept or ()) if selection is not None else []
     stack, order = stack_of(points), len(kept)
     try:
-        tangents = own.tangents(stack.time, stack.states, stack.inputs, kept) if kept else None
+        tangents = read_tangents(own, stack.time, stack.states, stack.inputs, kept) if kept else None
     except FmilinError:
         return None
     if tangents is None or first.method.derivatives != "exact":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fmilin.composition.ssp.flattening import Flat
 from fmilin.composition.ssp.opening import SspFile
 from fmilin.constraints.declared import Constraint
+from fmilin.model.capabilities import read_products
 from fmilin.model.interface import Model, ModelInfo
 from fmilin.numerics.certificate import Certificate, CertifiesStart
 from fmilin.report.numbers import shortened, value_with_unit
@@ -125,7 +126,7 @@ def summary_of_model(model: Model) -> Summary:
     nothing = np.zeros((len(x), 0)), np.zeros((len(u), 0))
     return replace(
         summary_at_rest(model),
-        directional_derivatives=model.products(t, x, u, *nothing) is not None,
+        directional_derivatives=read_products(model, t, x, u, *nothing) is not None,
         start_certificate=model.certify_start() if isinstance(model, CertifiesStart) else None,
     )
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from fmilin.errors import REFUSALS, NumericalError
 from fmilin.manifold.invariants import Invariants
+from fmilin.model.capabilities import read_products
 from fmilin.numerics.differences.differences import slopes
 from fmilin.numerics.steps import runge_kutta_step
 from fmilin.signals import FloatArray
@@ -274,7 +275,7 @@ class Equations:
     ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """Return the slopes of the invariants, rates and outputs along columns, the first ones along the states."""
         t, x, u, n = candidate.time, candidate.states, candidate.inputs, len(candidate.states)
-        answer = candidate.model.products(t, x, u, dx, du)
+        answer = read_products(candidate.model, t, x, u, dx, du)
         if answer is None:
             return None
         invariants = self._invariants(candidate)
@@ -293,8 +294,8 @@ class Equations:
         t, x, u, n = candidate.time, candidate.states, candidate.inputs, len(candidate.states)
         f = self._rates(candidate, 0.0, x)
         s = ALONG / max(float(np.max(np.abs(f) / self.state_scales, initial=0.0)), 1e-3)
-        ahead = candidate.model.products(t + s, x + s * f, u, dx, du)
-        behind = candidate.model.products(t - s, x - s * f, u, dx, du)
+        ahead = read_products(candidate.model, t + s, x + s * f, u, dx, du)
+        behind = read_products(candidate.model, t - s, x - s * f, u, dx, du)
         if ahead is None or behind is None:
             return np.full_like(rates, np.nan)
         return rates[:, :n] @ rates + (ahead.derivatives - behind.derivatives) / (2 * s)

@@ -29,6 +29,7 @@ from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.operating_points import assembled_from, model_at
 from fmilin.manifold.rank import row_sizes
 from fmilin.manifold.selection import kinematic_pairs
+from fmilin.model.capabilities import read_exact_slopes
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.models.batch_graph import AtPoint, GraphDerivatives, graph_derivatives
@@ -271,7 +272,7 @@ class _Branch:
             if further:
                 model = model.with_parameters({n: self.value(n) + s * rate for n, rate in further.items()})
             x, u = self.point.states + s * dx, inputs + s * du
-            slopes = None if _is_one_sided(self.request) else model.exact_slopes(t, x, u)
+            slopes = None if _is_one_sided(self.request) else read_exact_slopes(model, t, x, u)
             if slopes is None:
                 at[k] = self._linearized(model, OperatingPoint(t, x, u))
                 continue

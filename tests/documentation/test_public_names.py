@@ -16,6 +16,7 @@ import pytest
 
 import fmilin
 from fmilin import design, errors, export, models
+from fmilin.adapters import HasDirectionalDerivatives
 from fmilin.errors import FmilinError
 
 API = (Path(__file__).parents[2] / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
@@ -102,7 +103,7 @@ def commented(lines: list[str], node: ast.stmt) -> str:
     return " ".join(re.findall(r"#: (.*)", "\n".join([*reversed([*above]), lines[(node.end_lineno or 0) - 1]])))
 
 
-POINT = described(fmilin.Model.products) | described(fmilin.Model.evaluate)
+POINT = described(HasDirectionalDerivatives.products) | described(fmilin.Model.evaluate)
 
 
 @pytest.mark.parametrize("name", CALLABLES)

@@ -10,7 +10,7 @@ import pytest
 
 from fmilin import Constraint, ConstraintError, UnknownNameError, UsageError
 from fmilin.adapters import Engine, EngineModel
-from fmilin.model.capabilities import HasBaumgarteStabilization, has_graph, read_graph
+from fmilin.model.capabilities import HasBaumgarteStabilization, has_graph, read_graph, read_products
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo
 from fmilin.model.visits import PASSED_ON, CountedModel
 from fmilin.models import FunctionModel, NullSpaceModel, OdeModel
@@ -110,7 +110,7 @@ def directions(model: Model) -> tuple[FloatArray, FloatArray]:
 
 
 def slopes(model: Model, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-    found = model.products(t, x, u, *directions(model))
+    found = read_products(model, t, x, u, *directions(model))
     assert found is not None
     return found
 

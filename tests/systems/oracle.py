@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fmilin.model.capabilities import read_products
 from fmilin.model.interface import Model
 from fmilin.signals import FloatArray
 
@@ -18,7 +19,7 @@ def reduced(
     """Return A, B, C, D in the named coordinates from the model's exact products at ``states`` or its start."""
     x = model.start.states if states is None else states
     n, k = len(model.states), len(model.inputs)
-    J = model.products(0.0, x, model.start.inputs, np.eye(n, n + k), np.eye(k, n + k, n))
+    J = read_products(model, 0.0, x, model.start.inputs, np.eye(n, n + k), np.eye(k, n + k, n))
     assert J is not None
     rows = [model.states.names.index(name) for name in independent]
     R, H = np.eye(n)[rows], J.residuals[:, :n]

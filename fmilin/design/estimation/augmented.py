@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fmilin.codegen.functions import SystemFunctions
 from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.errors import UnknownNameError, UsageError
-from fmilin.model.capabilities import has_graph, read_graph
+from fmilin.model.capabilities import has_graph, read_graph, read_products
 from fmilin.model.interface import Model
 from fmilin.models.engine import NativeEngine, Quantity, Values, offered
 from fmilin.models.native_model import NativeModel
@@ -189,7 +189,7 @@ class _AugmentedEngine(NativeEngine[SelectedRows]):
         inputs[self.noisy] += noise
         moved[self.noisy] += dn
         point = t, states, np.concatenate((inputs, parameters))
-        at = self._with_moved_parameters.products(*point, ds, np.concatenate((moved, dp)))
+        at = read_products(self._with_moved_parameters, *point, ds, np.concatenate((moved, dp)))
         if at is None:
             return None
         rates = np.concatenate((at.derivatives, np.zeros((len(x) - len(states), dx.shape[1]))))

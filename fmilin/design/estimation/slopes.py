@@ -6,7 +6,7 @@ import numpy as np
 
 from fmilin.errors import NumericalError
 from fmilin.manifold.invariants import Invariants
-from fmilin.model.capabilities import compile_for
+from fmilin.model.capabilities import compile_for, read_products
 from fmilin.model.interface import Model
 from fmilin.models.batch_graph import BatchGraph, batch_graph
 from fmilin.signals import FloatArray, wrap_differences
@@ -95,7 +95,7 @@ class SourceVisits:
         """Return values and slopes along the columns of X (N, k) and U (nu, k), zero without."""
         f, c = self.values(t, x, u)
         U = np.zeros((len(u), X.shape[1])) if U is None else U
-        exact = self._model.products(t, x, u, X, U)
+        exact = read_products(self._model, t, x, u, X, U)
         given = None if exact is None else np.concatenate((exact.derivatives, exact.outputs))
         slopes = self._filled(given, lambda x, u: np.concatenate(self.values(t, x, u)), (x, u), (X, U))
         return f, c, *np.split(slopes, [len(f)])  # type: ignore[return-value]
@@ -112,7 +112,7 @@ class SourceVisits:
             N = len(x)
             kept = list(range(N)) if columns is None else list(columns)
             X, U, H = np.eye(N)[:, kept], np.zeros((len(u), len(kept))), np.full((len(h), N), np.nan)
-            exact = self._model.products(t, x, u, X, U)
+            exact = read_products(self._model, t, x, u, X, U)
             given = None if exact is None else exact.residuals
             H[:, kept] = self._filled(given, lambda x, u: invariants.values(t, x, u), (x, u), (X, U))
             if columns is not None:

@@ -22,7 +22,14 @@ from fmilin.fmi.read.settings import Value, is_parameter, require_tunable
 from fmilin.fmi.read.tables import find_tables
 from fmilin.fmi.read.values import ConstraintResiduals, ParameterValues, changed_parameters, discrete_values
 from fmilin.manifold import point_by_point
-from fmilin.model.capabilities import HasDiscreteStates, HasEvents
+from fmilin.model.capabilities import (
+    HasBatchDerivatives,
+    HasConstraintGradient,
+    HasConstraintResiduals,
+    HasDirectionalDerivatives,
+    HasDiscreteStates,
+    HasEvents,
+)
 from fmilin.model.interface import UNCHANGED, Changes, Copy, Evaluation, Model, ModelInfo, OperatingPoint, TangentBatch
 from fmilin.model.ranges import find_extrapolated
 from fmilin.model.stepping import Hybrid, Passage
@@ -50,7 +57,16 @@ class _Interface(NamedTuple):
     outputs: tuple[tuple[str, ScalarVariable], ...]
 
 
-class FmuModel(Model, Hybrid, HasEvents, HasDiscreteStates):
+class FmuModel(
+    Model,
+    Hybrid,
+    HasBatchDerivatives,
+    HasConstraintGradient,
+    HasConstraintResiduals,
+    HasDirectionalDerivatives,
+    HasDiscreteStates,
+    HasEvents,
+):
     """A view of a running FMU: its states, chosen inputs and outputs, and constraints.
 
     All views share one instance of the FMU: closing the model that was loaded closes them all, closing (or forgetting)
@@ -231,7 +247,7 @@ class FmuModel(Model, Hybrid, HasEvents, HasDiscreteStates):
     def tangents(
         self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
     ) -> TangentBatch | None:
-        """Return slopes along the kept states at one point after the other; see :meth:`fmilin.Model.tangents`."""
+        """Return slopes along the kept states at one point after the other; see ``HasBatchDerivatives``."""
         if parameters or self.constraints.hidden or self.constraints.prescribing or not self._session.directional:
             return None
         return point_by_point.tangents(self, t, x, u, kept)

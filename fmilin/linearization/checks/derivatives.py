@@ -13,6 +13,7 @@ from fmilin.linearization.checks.check import LinearizationCheck
 from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask
 from fmilin.linearization.evaluation import HUGE
 from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.model.capabilities import read_exact_slopes
 from fmilin.numerics.differences.sweep import StepSweep, step_sweep
 from fmilin.signals import FloatArray
 from fmilin.tolerances import INACCURATE
@@ -57,7 +58,7 @@ class ModelRepeatsItself(LinearizationCheck):
 
     def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
         point, nearby = at.point, at.nearby
-        if at.model.exact_slopes(point.time, point.states, point.inputs) is not None:
+        if read_exact_slopes(at.model, point.time, point.states, point.inputs) is not None:
             return ()  # equations, not a black box
         change = nearby.revisit_change if nearby.revisited else nearby.change_at_point()
         if not change.any():

@@ -13,7 +13,8 @@ from fmilin.codegen.library_errors import explain_library_errors
 from fmilin.codegen.rounding import matrix_without_rounding
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, UnknownNameError, UsageError
-from fmilin.model.capabilities import DescriptorForm, HasDescriptorForm, HasGivenStates
+from fmilin.model.capabilities import HasDescriptorForm, HasGivenStates
+from fmilin.model.equations import DescriptorForm
 from fmilin.model.interface import OperatingPoint
 from fmilin.model.ranges import find_extrapolated
 from fmilin.models.dae.coefficients import lift_graph

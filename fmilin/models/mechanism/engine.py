@@ -12,7 +12,7 @@ from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import Expression
 from fmilin.errors import ModelError
-from fmilin.model.capabilities import SecondOrderForm
+from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import ModelInfo
 from fmilin.models.contacts import Contact, Foot
 from fmilin.models.engine import AdjustableEngine, Quantity, Values

@@ -25,7 +25,7 @@ from fmilin.codegen.compiler import CompilationBudget
 from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.codegen.scalars import column_of, matrix_of, scalars
 from fmilin.errors import NumericalError, UsageError
-from fmilin.model.capabilities import SecondOrderForm
+from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import Evaluation, Model, TangentBatch
 from fmilin.models.batch_graph import FAR, BatchGraph, batch_graph, partition_slopes
 from fmilin.models.engine import Quantity, Values

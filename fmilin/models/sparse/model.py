@@ -11,8 +11,8 @@ import numpy as np
 
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import NumericalError, UsageError
-from fmilin.model.capabilities import HasSparseEquations, HasSparseForm, SecondOrderForm
-from fmilin.model.equations import SparseEquations
+from fmilin.model.capabilities import HasSparseEquations, HasSparseForm
+from fmilin.model.equations import SecondOrderForm, SparseEquations
 from fmilin.model.interface import ModelInfo
 from fmilin.models.engine import NativeEngine, Quantity, Values, offered
 from fmilin.models.native_model import NativeModel

@@ -12,6 +12,7 @@ from fmilin.constraints.declared import Constraint
 from fmilin.fmi.read import FmuModel
 from fmilin.fmi.read.component import Call, LoadedCode
 from fmilin.fmi.write import build_fmu
+from fmilin.model.capabilities import read_products
 from fmilin.model.interface import Evaluation, Model
 from fmilin.systems import cartesian_pendulum
 
@@ -40,7 +41,7 @@ def _parts(e: Evaluation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def exact(model: Model, t: float, x: np.ndarray, u: np.ndarray) -> Evaluation:
-    exact_slopes = model.products(t, x, u, *columns(model))
+    exact_slopes = read_products(model, t, x, u, *columns(model))
     assert exact_slopes is not None
     return exact_slopes
 
