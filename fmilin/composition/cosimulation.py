@@ -23,7 +23,7 @@ from fmilin.composition.master import MASTERS, LinearizedMember, Master, OneStep
 from fmilin.composition.system import ConnectedModel
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
-from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
+from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, built, point_of
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.linearize import linearize_as
 from fmilin.linearization.request import Request
@@ -205,7 +205,7 @@ def _linearized(model: Model, point: OperatingPoint, step: float, request: Reque
     return model.shown()
 
 
-def _slopes(of: Cosimulation, whole: OneStep) -> Slopes:
+def _slopes(of: Cosimulation, whole: OneStep) -> LinearMatrices:
     """Return the slopes of the step; their errors are its change when all slopes of the members are off by theirs."""
     moved = [LinearizedMember(m.name, _moved(m.linear)) for m in of.members]
     off = one_period(of.model, of.master, moved, of.step, of.periods)
@@ -214,7 +214,7 @@ def _slopes(of: Cosimulation, whole: OneStep) -> Slopes:
     y, u = slice(nz), slice(nz, nz + nu)
     matrices = whole.states[:, y], whole.states[:, u], whole.outputs[:, y], whole.outputs[:, u]
     errors = states[:, y], states[:, u], outputs[:, y], outputs[:, u]
-    return Slopes(*matrices, whole.states[:, -1], *errors)
+    return LinearMatrices(*matrices, whole.states[:, -1], *errors)
 
 
 def _moved(linear: LinearModel) -> LinearModel:
@@ -223,7 +223,7 @@ def _moved(linear: LinearModel) -> LinearModel:
     return replace(linear, **moved | {"D": np.where(linear.D == 0.0, 0.0, moved["D"])})
 
 
-def _as_linear_model(of: Cosimulation, held: Sequence[str], slopes: Slopes) -> LinearModel:
+def _as_linear_model(of: Cosimulation, held: Sequence[str], slopes: LinearMatrices) -> LinearModel:
     plant = of.plant
     T = block_diag(np.zeros((0, 0)), *(m.linear.T for m in of.members))
     T = np.hstack((T, np.zeros((len(T), len(held)))))

@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 
 from fmilin.diagnostics import Remark
-from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
+from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, Named, built
 from fmilin.linear_model.descriptor import Derivative, Descriptor
 from fmilin.linear_model.model import Accuracy, LinearizationPoint, LinearModel
 from fmilin.linearization.assembly import relative_to
@@ -169,7 +169,7 @@ class Layout:
         linear = built(
             Named(t.model, t.inputs, t.outputs),
             IndependentCoordinates(states, t.full_states, v["y0"], v["T"], v["error_T"], method[1], T_u=v["T_u"]),
-            Slopes(*(v[name] for name in ("A", "B", "C", "D", "f0")), *(v[f"error_{name}"] for name in "ABCD")),
+            LinearMatrices(*(v[name] for name in ("A", "B", "C", "D", "f0")), *(v[f"error_{name}"] for name in "ABCD")),
             LinearizationPoint(
                 time=float(v["time"]),
                 states=dict(zip(t.full_states.names, v["x0"].tolist(), strict=True)),

@@ -18,7 +18,7 @@ from fmilin.errors import FmilinError
 from fmilin.families.continuation import ContinuationPoint
 from fmilin.families.grid import Grid
 from fmilin.families.rows import Layout, Outcome, Template
-from fmilin.families.stacked_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK, Assembly, Equations, Line
+from fmilin.families.stacked_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK, AssembledPoints, BatchEquations, Line
 from fmilin.linear_model.builder import chosen_inputs
 from fmilin.linearization.batch import linearize_batch
 from fmilin.linearization.reference import Reference
@@ -47,7 +47,7 @@ class StackedRuns:
         self._model, self._grid, self._how, self._settings = model, grid, how, settings
         self._parameters, self._table = tuple(parameters), table
         self._chosen = None if how.inputs is None else chosen_inputs(model.inputs, how.inputs)
-        self._assembly: Assembly | None = None
+        self._assembly: AssembledPoints | None = None
 
     def outcomes(
         self, numbers: Sequence[int], seed: ContinuationPoint, request: TrimRequest | None, own: Model
@@ -63,7 +63,7 @@ class StackedRuns:
             return
         if request is None:
             if self._assembly is None or self._assembly.time != seed.point.time:
-                self._assembly = Assembly(self._model, seed.point.time, self._grid, self._settings)
+                self._assembly = AssembledPoints(self._model, seed.point.time, self._grid, self._settings)
             if self._assembly.possible and not self._parameters:
                 yield from self._blocks(self._assembly, reference, list(numbers), seed)
                 return
@@ -72,7 +72,7 @@ class StackedRuns:
         try:
             held = {**self._settings, **self._grid.axes} if request is None else request.fixed
             positions = [self._model.states.positions[name] for name in held if self._model.states.has(name)]
-            equations = Equations(self._model, reference, seed, request, positions)
+            equations = BatchEquations(self._model, reference, seed, request, positions)
             if not equations.hold_at(self._given([], seed)):
                 return
         except (FmilinError, np.linalg.LinAlgError):
@@ -88,7 +88,11 @@ class StackedRuns:
         return free and request.checked(self._model).is_plain and set(request.steady) <= set(seed.linear.states.names)
 
     def _blocks(
-        self, equations: Equations | Assembly, reference: Reference, numbers: list[int], seed: ContinuationPoint
+        self,
+        equations: BatchEquations | AssembledPoints,
+        reference: Reference,
+        numbers: list[int],
+        seed: ContinuationPoint,
     ) -> Iterator[tuple[list[Outcome], ContinuationPoint]]:
         parameters = tuple(dict.fromkeys((*seed.linear.point.parameters, *self._parameters)))
         line, layout = Line(seed), Layout(Template.of(seed.linear, parameters))

@@ -40,7 +40,7 @@ class Solved:
     volumes: FloatArray  # (k,), determinants of the equations
 
 
-class Assembly:
+class AssembledPoints:
     """Points that are assembled: each from the model's start, as one alone is."""
 
     def __init__(self, model: Model, time: float, grid: Grid, settings: Mapping[str, float]) -> None:
@@ -77,7 +77,7 @@ def _turned(model: Model, held: Sequence[int], values: FloatArray) -> NDArray[np
     return np.asarray((np.abs(values[:, angles]) > 2 * np.pi).any(axis=1))
 
 
-class Equations:
+class BatchEquations:
     """The equations of a point in coordinates y and free inputs, by the seed's procedure; ``held`` states are given."""
 
     def __init__(

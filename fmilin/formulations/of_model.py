@@ -10,7 +10,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
 from fmilin.formulations.form import Basis, ConstrainedForm, ConstraintMotion, independent_rows
 from fmilin.formulations.formulation import ReducedSystem
-from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
+from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, built, point_of
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.coordinates import conditioning
 from fmilin.manifold.invariants import Invariants
@@ -181,7 +181,7 @@ def linear_model(
     return built(
         model,
         coordinates,
-        Slopes.known_to(error, (A, B, C, D), np.concatenate((S @ v, S @ a)) if moving else np.zeros(len(A))),
+        LinearMatrices.known_to(error, (A, B, C, D), np.concatenate((S @ v, S @ a)) if moving else np.zeros(len(A))),
         point_of(model, point, _outputs_at(model, point)),
         (f"exact, formulation {formulation}", 1, 0),
         warnings,

@@ -19,7 +19,7 @@ from fmilin.errors import FmilinError, NumericalError
 from fmilin.identification.discrete_models import Continuous, Sampled
 from fmilin.identification.integrators import EXACT, INTEGRATORS, Integrator, continuous_by
 from fmilin.identification.semi_implicit import find_semi_implicit
-from fmilin.identification.shown_rows import Rows, find_shown_rows, sine_between
+from fmilin.identification.shown_rows import OutputRows, find_shown_rows, sine_between
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RELATION_HOLDS, RELATION_MISSED
 
@@ -32,7 +32,7 @@ ROUNDED = 1e-12  # errors of entries, relative to the largest, that a realizatio
 
 
 @dataclass(frozen=True)
-class Candidate:
+class IntegratorCandidate:
     """An integrator and its plant."""
 
     integrator: Integrator
@@ -46,9 +46,13 @@ class Identified:
     integrator: Integrator | None
     plant: Continuous  # of the integrator; of a solver without visible error where none is told
     relations: int  # exact relations that hold in this plant and not in all others
-    rivals: tuple[Candidate, ...]  # others in which as many hold
-    unusual: tuple[Candidate, ...] = ()  # others in which as many hold, of orders of updates that few tools have
-    longer: tuple[Candidate, ...] = ()  # such orders that need more digits: they are named, and not counted as errors
+    rivals: tuple[IntegratorCandidate, ...]  # others in which as many hold
+    unusual: tuple[
+        IntegratorCandidate, ...
+    ] = ()  # others in which as many hold, of orders of updates that few tools have
+    longer: tuple[
+        IntegratorCandidate, ...
+    ] = ()  # such orders that need more digits: they are named, and not counted as errors
     errors: FloatArray | None = None  # of the entries of A, so far
 
     @property
@@ -64,7 +68,7 @@ class Identified:
             (_difference(self.plant, rival.plant, self.errors, transfer=False) for rival in self.unusual), default=0.0
         )
 
-    def measure(self, rival: Candidate) -> float:
+    def measure(self, rival: IntegratorCandidate) -> float:
         """Return how far the plant of a rival is from this one."""
         return _difference(self.plant, rival.plant, self.errors)
 
@@ -106,7 +110,7 @@ def identify_integrator(
     return Identified(first.integrator, first.plant, most_votes, (*unusual[1:], *near), (), (), errors)
 
 
-def _take_integrator(candidates: list[Candidate], name: str, errors: FloatArray | None) -> Identified:
+def _take_integrator(candidates: list[IntegratorCandidate], name: str, errors: FloatArray | None) -> Identified:
     for candidate in candidates:
         if candidate.integrator.key == name:
             return Identified(candidate.integrator, candidate.plant, 0, (), (), (), errors)
@@ -123,7 +127,7 @@ def leave_integrator_open(model: Sampled, exact: Continuous, errors: FloatArray 
     return Identified(None, exact, 0, usual, (), unusual, errors)
 
 
-def find_candidates(model: Sampled, exact: Continuous) -> list[Candidate]:
+def find_candidates(model: Sampled, exact: Continuous) -> list[IntegratorCandidate]:
     """Return the integrators that have a plant, the most usual first."""
     first, *others = INTEGRATORS
     integrators = [first, *find_semi_implicit(model), *others]
@@ -134,8 +138,8 @@ def find_candidates(model: Sampled, exact: Continuous) -> list[Candidate]:
         except FmilinError:
             continue
         if np.isfinite(plant.A).all() and np.isfinite(plant.B).all():
-            candidates.append(Candidate(integrator, plant))
-    return [*candidates, Candidate(EXACT, exact)]
+            candidates.append(IntegratorCandidate(integrator, plant))
+    return [*candidates, IntegratorCandidate(EXACT, exact)]
 
 
 COMPARED_FREQUENCIES = (0.3 + 0.1j, 0.3 + 1j, 0.3 + 3j)  # complex frequencies, in the modulus of the fastest eigenvalue
@@ -209,7 +213,7 @@ def _evaluate_transfer(plant: Continuous, s: complex) -> NDArray[np.complex128]:
     return np.asarray(plant.C @ states + plant.D, dtype=np.complex128)
 
 
-def _relations(plant: Continuous, rows: Rows) -> FloatArray:
+def _relations(plant: Continuous, rows: OutputRows) -> FloatArray:
     """Return how far each relation is from exact, relative to the terms in it, in the same order for all plants."""
     A, B, C, n = plant.A, plant.B, rows.C, len(plant.A)
     if plant.f0.any():

@@ -16,7 +16,7 @@ from fmilin.identification.moving_point import identify_at_moving_point
 from fmilin.identification.realization import Realized, named_coordinates, realize
 from fmilin.identification.step_size import HeldOut, confirmed, fitting_step, given_step, held_out, usable_step
 from fmilin.identification.time_dependence import find_change, require_equal_steps
-from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
+from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, built, point_of
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import is_at_rest
 from fmilin.model.interface import Model, OperatingPoint
@@ -59,7 +59,7 @@ class Identification:
         pairs = ((E.A, M.A), (E.B, M.B), (E.C, M.C), (E.D, M.D))
         # No entry is more accurate than what held-out responses are missed by, beyond noise.
         doubts = (np.maximum(error, self.findings.doubt * np.abs(matrix)) for error, matrix in pairs)
-        slopes = Slopes(M.A, M.B, M.C, M.D, f0, *doubts)
+        slopes = LinearMatrices(M.A, M.B, M.C, M.D, f0, *doubts)
         linear = built(self.model, own, slopes, held, (method, evaluations, 0), sample_time=sample_time)
         return replace(linear, warnings=(*linear.warnings, *self._motion_remarks(linear, step)))
 

@@ -14,7 +14,7 @@ FEW_ROWS = 24  # outputs and states that are compared with each other
 
 
 @dataclass(frozen=True)
-class Rows:
+class OutputRows:
     """What outputs and declared states show, each in one row: C x + D u."""
 
     C: FloatArray  # (r, n)
@@ -22,7 +22,7 @@ class Rows:
     square: FloatArray | None  # n independent rows of C in which A may have zeros
 
 
-def find_shown_rows(model: Sampled) -> Rows:
+def find_shown_rows(model: Sampled) -> OutputRows:
     """Return the distinct rows of a discrete model, declared states before outputs, read at the start of steps."""
     n, k = model.B.shape
     C = np.vstack((model.T.reshape(-1, n), model.C))
@@ -38,7 +38,7 @@ def find_shown_rows(model: Sampled) -> Rows:
             distinct.append(i)
     C, D = C[distinct[:FEW_ROWS]], D[distinct[:FEW_ROWS]]
     small = np.abs(D) <= RELATION_HOLDS * np.max(np.abs(D), axis=1, initial=0.0)[:, None]
-    return Rows(C, np.where(small, 0.0, D), choose_independent(C, n))
+    return OutputRows(C, np.where(small, 0.0, D), choose_independent(C, n))
 
 
 def sine_between(one: FloatArray, other: FloatArray) -> float:

@@ -10,7 +10,12 @@ from fmilin.errors import FmilinError, NumericalError
 from fmilin.identification.discrete_models import Continuous, Sampled, sampled_from
 from fmilin.identification.experiments import Runner
 from fmilin.identification.findings import Findings
-from fmilin.identification.integrator_choice import Candidate, Identified, identify_integrator, leave_integrator_open
+from fmilin.identification.integrator_choice import (
+    Identified,
+    IntegratorCandidate,
+    identify_integrator,
+    leave_integrator_open,
+)
 from fmilin.identification.integrators import EXACT, stepped_by
 from fmilin.identification.step_size import held_out
 from fmilin.linear_model.builder import with_errors
@@ -160,7 +165,7 @@ def with_own_step(
 
 def _ambiguous(identified: Identified, own: float) -> NumericalError:
     """Return the error of steps that belong to different plants."""
-    chosen = Candidate(identified.integrator or EXACT, identified.plant)
+    chosen = IntegratorCandidate(identified.integrator or EXACT, identified.plant)
     rival = max((*identified.rivals, *identified.unusual), key=identified.measure)
     one, other = (f"{c.integrator.name} it has {_eigenvalue_words(c)}" for c in (chosen, rival))
     return NumericalError(
@@ -173,7 +178,7 @@ def _ambiguous(identified: Identified, own: float) -> NumericalError:
 MOST_EIGENVALUES = 4
 
 
-def _eigenvalue_words(candidate: Candidate) -> str:
+def _eigenvalue_words(candidate: IntegratorCandidate) -> str:
     values = sort_eigenvalues(np.linalg.eigvals(candidate.plant.A))
     words = [format_complex(value) for value in values[values.imag >= 0][-MOST_EIGENVALUES:]]
     return f"eigenvalue{'s' if len(words) > 1 else ''} {', '.join(words)}"
@@ -287,7 +292,7 @@ def integrator_words(identified: Identified, linear: LinearModel) -> str:
 
 def _unusual_words(identified: Identified) -> str:
     """Name orders of updates that explain the steps as well, and that few tools have, with their eigenvalues."""
-    chosen = _eigenvalue_words(Candidate(identified.integrator or EXACT, identified.plant))
+    chosen = _eigenvalue_words(IntegratorCandidate(identified.integrator or EXACT, identified.plant))
     words = ""
     counted, named = (
         [candidate for candidate in candidates if identified.measure(candidate) > INACCURATE]
@@ -307,7 +312,7 @@ def _unusual_words(identified: Identified) -> str:
     return words
 
 
-def _plants_words(candidates: Sequence[Candidate]) -> str:
+def _plants_words(candidates: Sequence[IntegratorCandidate]) -> str:
     by_name = {candidate.integrator.name: candidate for candidate in reversed(candidates)}
     return "; ".join(
         f"{name} would have {_eigenvalue_words(candidate)}" for name, candidate in reversed(by_name.items())

@@ -89,7 +89,7 @@ LONGEST = 100  # times the step that suits the model: longer ones may take its s
 
 
 @dataclass(frozen=True)
-class Confirmed:
+class ConfirmedModel:
     """A continuous model, its error on responses in half steps (NaN: not seen), and the integrator that it is for."""
 
     model: Continuous
@@ -97,21 +97,23 @@ class Confirmed:
     integrator: Integrator = EXACT
 
 
-def confirmed(sampled: Sampled, runner: Runner, held_out_error: float) -> Confirmed:
+def confirmed(sampled: Sampled, runner: Runner, held_out_error: float) -> ConfirmedModel:
     """Return the continuous model, confirmed at half the step: by the logarithm, or as an integrator's plant."""
     model = continuous_of(sampled)
     half = held_out(runner, sampled.step / 2) if has_halves(sampled.step, runner.cadence) else None
     if half is None:
-        return Confirmed(model, float("nan"))
+        return ConfirmedModel(model, float("nan"))
     error = half.error(sampled_from(model, sampled.step / 2, sampled.reading))
     if error > PREDICTED and not runner.cadence.internal:
         # a solver that takes each communication step as its own answers half steps as its integrator does
         tried = [
-            Confirmed(c.plant, half.error(stepped_by(c.integrator, c.plant, half.step, sampled.reading)), c.integrator)
+            ConfirmedModel(
+                c.plant, half.error(stepped_by(c.integrator, c.plant, half.step, sampled.reading)), c.integrator
+            )
             for c in find_candidates(sampled, model)
             if c.integrator is not EXACT
         ]
-        best = min(tried, key=lambda other: other.error, default=Confirmed(model, error))
+        best = min(tried, key=lambda other: other.error, default=ConfirmedModel(model, error))
         if best.error <= AGREES_IN_STEPS * error and best.error <= INACCURATE:
             return best
     allowed = min(max(CONFIRMED, 5 * held_out_error if np.isfinite(held_out_error) else 0.0), MISSES)
@@ -122,7 +124,7 @@ def confirmed(sampled: Sampled, runner: Runner, held_out_error: float) -> Confir
             f"for the discrete model over its base period: fl.Stepping(lifted=True, step=SECONDS)), moves faster than "
             f"the step shows (take a smaller step=), or limits its inputs (move them less: amplitude=A)."
         )
-    return Confirmed(model, error)
+    return ConfirmedModel(model, error)
 
 
 Try = Callable[[float], tuple[Sampled, float]]  # from a step to a discrete model and its held-out error

@@ -48,7 +48,7 @@ class IndependentCoordinates:
 
 
 @dataclass(frozen=True, eq=False)
-class Slopes:
+class LinearMatrices:
     """A, B, C, D and f0 in those coordinates, with the estimated absolute errors of their entries."""
 
     A: FloatArray
@@ -64,7 +64,7 @@ class Slopes:
     @classmethod
     def known_to(
         cls, relative: float, matrices: tuple[FloatArray, FloatArray, FloatArray, FloatArray], f0: FloatArray
-    ) -> Slopes:
+    ) -> LinearMatrices:
         """Return slopes A, B, C, D of which every entry has the same relative error."""
         return cls(*matrices, f0, *(relative * np.abs(matrix) for matrix in matrices))
 
@@ -72,7 +72,7 @@ class Slopes:
 def built(
     interface: Model | Named,
     coordinates: IndependentCoordinates,
-    slopes: Slopes,
+    slopes: LinearMatrices,
     point: LinearizationPoint,
     method: tuple[str, int, int],
     remarks: Sequence[Remark] = (),

@@ -27,7 +27,7 @@ from fmilin.manifold.frame import CoordinateChoice, choose_coordinates, constrai
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.slopes import TangentSlopes, change_coordinates, differentiate
-from fmilin.manifold.steady import Motion, motion_at
+from fmilin.manifold.steady import PointMotion, motion_at
 from fmilin.manifold.verification import verified_facts_of
 from fmilin.model.capabilities import read_exact_slopes
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
@@ -115,17 +115,17 @@ def describe_choice(model: Model, request: Request, previous: Selection | None) 
     return CoordinateChoice(named, advised, request.coordinates, previous)
 
 
-def follow_motion(nearby: Neighbourhood, jacobians: TangentSlopes, request: Request) -> Motion:
+def follow_motion(nearby: Neighbourhood, jacobians: TangentSlopes, request: Request) -> PointMotion:
     """Return how the point moves, and coordinates in which its motion is steady, so that A stays the same along it."""
     if not request.seek_steady or request.checks == "none":
-        return Motion()
+        return PointMotion()
     is_bounded = isinstance(request.derivatives, Differences)  # so are the evaluations that are made for it
     base = nearby.base_evaluation
     return motion_at(nearby.model, nearby.point, base, nearby.frame, jacobians, spectra=not is_bounded)
 
 
 def take_steady_coordinates(
-    nearby: Neighbourhood, jacobians: TangentSlopes, motion: Motion, request: Request, choice: CoordinateChoice
+    nearby: Neighbourhood, jacobians: TangentSlopes, motion: PointMotion, request: Request, choice: CoordinateChoice
 ) -> tuple[Neighbourhood, TangentSlopes]:
     """Return the same in coordinates in which the motion is steady, unless others were asked for."""
     is_free = request.coordinates == "partition" and not (

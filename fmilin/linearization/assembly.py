@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.diagnostics import Remark
-from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
+from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, built, point_of
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.context import LinearizedPoint
 from fmilin.linearization.reference import Reference
@@ -53,7 +53,7 @@ def assemble(
         T_u=slopes.x_u,
     )
     errors = size @ slopes.f_y_error, size @ slopes.f_u_error, slopes.c_y_error, slopes.c_u_error
-    matrices = Slopes(A, B, slopes.c_y, slopes.c_u, R @ base.derivatives, *errors)
+    matrices = LinearMatrices(A, B, slopes.c_y, slopes.c_u, R @ base.derivatives, *errors)
     method = slopes.method, model.evaluations, model.directions
     linear = built(model, coordinates, matrices, point_of(model, point, base.outputs), method)
     # A black box does not declare that an output wraps: it is seen at the points of the differences.

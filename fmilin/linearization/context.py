@@ -16,7 +16,7 @@ from fmilin.manifold.frame import ConstraintManifold, Frame
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.slopes import TangentSlopes
 from fmilin.manifold.stack import PointBatch, StackGeometry, StackSurroundings
-from fmilin.manifold.steady import Motion
+from fmilin.manifold.steady import PointMotion
 from fmilin.manifold.steady_stack import StackMotion
 from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
@@ -62,7 +62,7 @@ class LinearizedPoint(PointInCoordinates):
 
     nearby: Neighbourhood  # the model near the point, in these coordinates
     jacobians: TangentSlopes
-    motion: Motion  # how the point moves, and whether A stays the same along it
+    motion: PointMotion  # how the point moves, and whether A stays the same along it
     linear: LinearModel
 
     @cached_property

@@ -20,7 +20,7 @@ from scipy import linalg, sparse
 
 from fmilin.diagnostics import Remark, model_remarks
 from fmilin.errors import NumericalError, UsageError
-from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
+from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, built, point_of
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.checks.motion import motion_remarks
 from fmilin.linearization.evaluation import evaluate
@@ -108,7 +108,7 @@ def _linearized(
         text = f"The coordinates move others {conditioning:.3g} times as far as themselves: name others, or none."
         remarks.append(Remark("conditioning", text))
     method = "exact", counted.evaluations + 2, counted.directions
-    own = Slopes.known_to(EPS / solver.rcond, (A, B, C, D), base.derivatives[states])
+    own = LinearMatrices.known_to(EPS / solver.rcond, (A, B, C, D), base.derivatives[states])
     own = replace(own, A_error=rate_errors[:, :p], B_error=rate_errors[:, p:])
     every = (*remarks, *model_remarks(model.notes))
     return built(model, coordinates, own, point_of(model, point, base.outputs), method, every)
@@ -230,7 +230,7 @@ def _linear(model: Model, point: OperatingPoint, form: SecondOrderForm, K: Float
     y0 = np.array([point.states[model.states.positions[s.name]] for s in signals])
     condition = float(np.linalg.cond(K))
     coordinates = IndependentCoordinates(signals, model.states, y0, T, eps * np.abs(T), "enlarged", condition)
-    slopes, remarks = Slopes.known_to(eps, (A, B, C, D), np.zeros(2 * p)), (explanation(model, form, p),)
+    slopes, remarks = LinearMatrices.known_to(eps, (A, B, C, D), np.zeros(2 * p)), (explanation(model, form, p),)
     return built(model, coordinates, slopes, point_of(model, point, None), ("exact", 1, 0), remarks)
 
 

@@ -17,7 +17,7 @@ from fmilin.model.interface import Model, OperatingPoint
 
 
 @dataclass(frozen=True)
-class Equations:
+class LocatedEquations:
     """The equations at a point; model and point where they were made from one."""
 
     name: str
@@ -37,7 +37,7 @@ class Equations:
             )
 
 
-def equations_of(source: str, values: Mapping[str, float]) -> Equations:
+def equations_of(source: str, values: Mapping[str, float]) -> LocatedEquations:
     """Return the equations behind ``source``, at the point of these values."""
     target: Any = python_object(source)
     if target is None:
@@ -48,7 +48,7 @@ def equations_of(source: str, values: Mapping[str, float]) -> Equations:
                 f"'{source}' is not a model but its equations at one point: values= cannot change it. Leave values= "
                 "out."
             )
-        return Equations(source.rpartition(":")[2], target)
+        return LocatedEquations(source.rpartition(":")[2], target)
     if not isinstance(target, Model):
         raise UsageError(
             f"'{source}' is a {type(target).__name__}, and not a model of Lagrange's equations: name one, or a "
@@ -56,9 +56,9 @@ def equations_of(source: str, values: Mapping[str, float]) -> Equations:
         )
     if isinstance(target, HasSparseForm):
         at = operating_point(target, values) if values else None
-        return Equations(target.info.name, sparse_form_of(target, at), target, at or target.start)
+        return LocatedEquations(target.info.name, sparse_form_of(target, at), target, at or target.start)
     point = operating_point(target, values)
-    return Equations(target.info.name, form_of(target, point), target, point)
+    return LocatedEquations(target.info.name, form_of(target, point), target, point)
 
 
 def _mechanism(source: str) -> Model:

@@ -14,7 +14,7 @@ import numpy as np
 from fmilin.errors import ConstraintError, FmilinError, NumericalError, UsageError
 from fmilin.manifold.operating_points import assembled_from, kept_besides, let_go, operating_point
 from fmilin.manifold.position import ROUNDED_SLOPES, ROUNDED_VALUES
-from fmilin.manifold.projection import Corrected, Some, follow
+from fmilin.manifold.projection import ProjectedPoints, Some, follow
 from fmilin.manifold.rank import decide_rank, independent_rows
 from fmilin.model.capabilities import read_constraint_gradient
 from fmilin.model.interface import Model, OperatingPoint
@@ -143,9 +143,9 @@ class _Batch:
         def predict(some: Some, x: FloatArray, moved: FloatArray) -> FloatArray:
             return x + moved + self._least(self._constraints(x, inputs[some]), D[some], moved)
 
-        def correct(some: Some, ahead: FloatArray) -> Corrected:
+        def correct(some: Some, ahead: FloatArray) -> ProjectedPoints:
             x, reached, direct = self._corrected(ahead, inputs[some], sizes[some], D[some])
-            return Corrected(x, reached, ~direct)
+            return ProjectedPoints(x, reached, ~direct)
 
         return follow(predict, correct, self.start, fixed, targets, sizes)[0]
 

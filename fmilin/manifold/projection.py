@@ -229,7 +229,7 @@ Some = NDArray[np.intp]  # numbers of the points that are still on their way
 Mask = NDArray[np.bool_]
 
 
-class Corrected(NamedTuple):
+class ProjectedPoints(NamedTuple):
     """Points on the manifold (k, N), where they were reached, and where the branch is given up."""
 
     x: FloatArray
@@ -240,7 +240,7 @@ class Corrected(NamedTuple):
 Predict = Callable[[Some, FloatArray, FloatArray], FloatArray]
 """Where the tangent at x (k, N) leads when the held states are moved (k, N), zero but for these, the shortest way."""
 
-Correct = Callable[[Some, FloatArray], Corrected]
+Correct = Callable[[Some, FloatArray], ProjectedPoints]
 """The points of the manifold nearest to predictions (k, N), held states unmoved."""
 
 
@@ -279,12 +279,12 @@ def followed(
     def predict(_: Some, x: FloatArray, moved: FloatArray) -> FloatArray:
         return predicted(invariants, t, x[0], fixed, moved[0])[None]
 
-    def correct(_: Some, ahead: FloatArray) -> Corrected:
+    def correct(_: Some, ahead: FloatArray) -> ProjectedPoints:
         try:
             corrected = project(invariants, t, ahead[0], fixed, restart=False)
         except (ConstraintError, NumericalError):
-            return Corrected(ahead, np.array([False]), np.array([False]))
-        return Corrected(corrected[None], np.array([True]), np.array([False]))
+            return ProjectedPoints(ahead, np.array([False]), np.array([False]))
+        return ProjectedPoints(corrected[None], np.array([True]), np.array([False]))
 
     states, done = follow(predict, correct, start, fixed, target[None, fixed], invariants.scales[None])
     return (states[0] if done[0] >= 1.0 else None), float(done[0])

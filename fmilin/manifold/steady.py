@@ -43,7 +43,7 @@ class Steady:
 
 
 @dataclass(frozen=True, slots=True)
-class Motion:
+class PointMotion:
     """How the point moves."""
 
     fastest: int | None = None  # the state that moves fastest in its size; None at an equilibrium
@@ -54,21 +54,23 @@ class Motion:
 
 def motion_at(
     model: Model, point: OperatingPoint, base: Evaluation, frame: Frame, slopes: TangentSlopes, *, spectra: bool = True
-) -> Motion:
+) -> PointMotion:
     """Say how the point moves, and find coordinates in which that is steady; ``spectra``: ask whether A only turns."""
     search = _Search(model, point, base, frame, slopes)
     fastest = search.fastest
     has_choice = bool(len(frame.manifold.H) and len(frame.y0))
     if frame.invariants.prescribing or not len(frame.y0):
-        return Motion(fastest, has_choice=has_choice)
+        return PointMotion(fastest, has_choice=has_choice)
     if fastest is None:
-        return Motion(None, has_choice, change=None if model.autonomous else search.change_with_time(spectra=spectra))
+        return PointMotion(
+            None, has_choice, change=None if model.autonomous else search.change_with_time(spectra=spectra)
+        )
     searchable = has_choice and not frame.invariants.moving
     if searchable and (falling := search.fall()):
-        return Motion(fastest, has_choice, change=falling)
+        return PointMotion(fastest, has_choice, change=falling)
     if searchable and (steady := search.first_confirmed()):
-        return Motion(fastest, steady=steady)
-    return Motion(fastest, has_choice, change=search.change(spectra=spectra))
+        return PointMotion(fastest, steady=steady)
+    return PointMotion(fastest, has_choice, change=search.change(spectra=spectra))
 
 
 class _Search:

@@ -66,7 +66,7 @@ def stack_motion(
             aside = (tangents.T[some] @ (STEP * geometry.y_sizes[some, :, None]))[..., 0]
             motion.open[some] = _differs(surroundings, replace(near, states=near.states + aside), A, tangents.kept)
     if p and (fastest >= 0).any():
-        search = _Search(model, points, tangents, geometry, surroundings, row_errors[..., None], motion)
+        search = _BatchSearch(model, points, tangents, geometry, surroundings, row_errors[..., None], motion)
         if len(geometry.others):
             search.find_steady()
         search.compare()
@@ -82,7 +82,7 @@ def _differs(surroundings: StackSurroundings, points: PointBatch, A: FloatArray,
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
+class _BatchSearch:
     """What is asked of a stack of points, some of which move; the answers go to ``motion``."""
 
     model: Model

@@ -273,7 +273,7 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Equations:
+class ExplicitEquations:
     """Equations in the form that everything reduces to: W w = r, x' = f(t, x, u, p, w); see ``SymbolicSystem``."""
 
     states: tuple[Symbol, ...]
@@ -292,7 +292,7 @@ class Equations:
 
 
 def assembled(
-    declaration: Declaration, equations: Equations, constraints: Sequence[Constraint], given: Given
+    declaration: Declaration, equations: ExplicitEquations, constraints: Sequence[Constraint], given: Given
 ) -> SymbolicSystem:
     """Return the checked system."""
     labels, states = given.labels, equations.states

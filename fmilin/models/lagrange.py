@@ -23,7 +23,7 @@ from fmilin.model.equations import Laws
 from fmilin.models.declaration import (
     Declaration,
     Entries,
-    Equations,
+    ExplicitEquations,
     Expr,
     Given,
     Labels,
@@ -210,12 +210,14 @@ def _checked(
     return motion.constraint(constraint, g), g
 
 
-def _equations(motion: _ConstraintRates, M: Entries, F: Sequence[Any], laws: Sequence[tuple[Any, Level]]) -> Equations:
+def _equations(
+    motion: _ConstraintRates, M: Entries, F: Sequence[Any], laws: Sequence[tuple[Any, Level]]
+) -> ExplicitEquations:
     """Return the linear system for w = (v', lambda)."""
     q, v, m = motion.velocity.keys(), motion.velocity.values(), len(laws)
     accelerations = [der(s) for s in v]
     multipliers = [sympy.Symbol(f"lambda[{k + 1}]", real=True) for k in range(m)]
-    return Equations(
+    return ExplicitEquations(
         states=(*q, *v),
         derivatives=[*v, *accelerations],
         unknowns=[*accelerations, *multipliers],

@@ -21,7 +21,7 @@ from fmilin.errors import FmilinError, UsageError
 from fmilin.models.declaration import (
     Declaration,
     Entries,
-    Equations,
+    ExplicitEquations,
     Expr,
     Given,
     Labels,
@@ -119,7 +119,7 @@ class OdeModel(SymbolicModel):
         given.declare(declaration)
         F = [declaration.expression(f, f"the equation of '{s}'") for s, f in equations.items()]
         if mass_matrix is None:
-            solved = Equations(states, F)
+            solved = ExplicitEquations(states, F)
         else:
             solved = _separated(states, declaration.entries(mass_matrix, len(states), "the mass matrix"), F)
         declaration.derived |= solved.named()
@@ -157,7 +157,7 @@ class AsWritten:
     given: Mapping[str, Any]
 
 
-def _separated(states: Sequence[Symbol], E: Entries, F: Sequence[Any]) -> Equations:
+def _separated(states: Sequence[Symbol], E: Entries, F: Sequence[Any]) -> ExplicitEquations:
     """Return E x' = F with the rows that hold one derivative times a number in explicit form, the others as W w = r."""
     n = len(states)
     entries: list[dict[int, Any]] = [{} for _ in range(n)]
@@ -176,11 +176,11 @@ def _separated(states: Sequence[Symbol], E: Entries, F: Sequence[Any]) -> Equati
     W = {(k, index[j]): entry for k, i in enumerate(implicit) for j, entry in entries[i].items() if j in index}
     r = [sympy.Add(F[i], *(-E_ij * explicit[j] for j, E_ij in entries[i].items() if j in explicit)) for i in implicit]
     w = {j: der(states[j]) for j in columns}
-    return Equations(tuple(states), [explicit.get(j, w.get(j)) for j in range(n)], list(w.values()), W, r)
+    return ExplicitEquations(tuple(states), [explicit.get(j, w.get(j)) for j in range(n)], list(w.values()), W, r)
 
 
 def _with_rate(
-    declaration: Declaration, source: SymbolicConstraint | Expr, equations: Equations, driven: set[Symbol]
+    declaration: Declaration, source: SymbolicConstraint | Expr, equations: ExplicitEquations, driven: set[Symbol]
 ) -> Constraint:
     """Return the constraint g with its hidden one where that can be written down without ``driven``: inputs and w."""
     constraint, g = declaration.constraint(source)

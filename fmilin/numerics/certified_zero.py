@@ -114,10 +114,10 @@ def certify_zero(
     """Return what is known of the solution near z (n,) with r small and the slopes J (m, n)."""
     if not len(z):
         return CertifiedZero(z, np.zeros(0), np.zeros(0), np.abs(J))
-    return _Search(equations, z, J, allowed, exact=exact).certify()
+    return _ZeroSearch(equations, z, J, allowed, exact=exact).certify()
 
 
-class _Search:
+class _ZeroSearch:
     def __init__(
         self, equations: ZeroProblem, z: FloatArray, J: FloatArray, allowed: FloatArray, *, exact: bool
     ) -> None:

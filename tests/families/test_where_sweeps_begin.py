@@ -12,7 +12,7 @@ import fmilin as fl
 from fmilin.families.grid import Grid
 from fmilin.families.plan import Plan
 from fmilin.families.solver import Solver
-from fmilin.families.stacked_equations import Equations
+from fmilin.families.stacked_equations import BatchEquations
 from fmilin.models import OdeModel
 from fmilin.trimming.request import PointRequest
 
@@ -32,9 +32,9 @@ def test_a_stack_holds_coordinates_that_are_zero_at_the_start_and_at_the_seed(
     point = fl.operating_point(model, dict(zip(("x", "v"), at, strict=True)))
     seed: Any = SimpleNamespace(point=point, linear=fl.linearize(model, point))
     procedure: Any = SimpleNamespace(kept=[0, 1])
-    assert Equations(model, procedure, seed, None, [])._pinned == pinned
-    assert Equations(model, procedure, seed, None, [0])._pinned == [i for i in pinned if i != 0]
-    assert Equations(model, procedure, seed, fl.TrimRequest(), [])._pinned == []
+    assert BatchEquations(model, procedure, seed, None, [])._pinned == pinned
+    assert BatchEquations(model, procedure, seed, None, [0])._pinned == [i for i in pinned if i != 0]
+    assert BatchEquations(model, procedure, seed, fl.TrimRequest(), [])._pinned == []
 
 
 def make_solver(axis: str, value: float, **point: Any) -> Solver:

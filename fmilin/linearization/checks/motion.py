@@ -12,7 +12,7 @@ from fmilin.linearization.checks.check import LinearizationCheck
 from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.selection import NOT_TURNING
-from fmilin.manifold.steady import Motion
+from fmilin.manifold.steady import PointMotion
 from fmilin.manifold.uniform import Change
 from fmilin.model.interface import Evaluation, Model
 from fmilin.numerics.balanced import is_equilibrium
@@ -119,14 +119,14 @@ def change_remarks(motion: Remark, change: Change | None, k: int = 0) -> list[Re
     return [motion, Remark("periodic", f"{changes}: {instant}, fl.periodic_orbit(model) does.")]
 
 
-def remarks_along(model: Model, base: Evaluation, frame: Frame, motion: Motion, otherwise: Remark) -> list[Remark]:
+def remarks_along(model: Model, base: Evaluation, frame: Frame, motion: PointMotion, otherwise: Remark) -> list[Remark]:
     """Return what is to be said of A along a motion, ``otherwise`` first where no steady coordinates are known."""
     if motion.steady and motion.fastest is not None:
         return _remarks_on_motion(model, base, frame, motion)
     return [] if motion.change is None else change_remarks(otherwise, motion.change)[-1:]
 
 
-def _remarks_on_motion(model: Model, base: Evaluation, frame: Frame, motion: Motion) -> list[Remark]:
+def _remarks_on_motion(model: Model, base: Evaluation, frame: Frame, motion: PointMotion) -> list[Remark]:
     fastest = motion.fastest
     assert fastest is not None  # noqa: S101 - the point moves
     size = float(frame.invariants.scales[fastest])

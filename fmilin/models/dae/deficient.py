@@ -15,8 +15,8 @@ from scipy import linalg
 
 from fmilin.errors import NumericalError
 from fmilin.models.dae.equations import listed
-from fmilin.models.dae.rows import SLOW, ConsistentPoints, Point, Rows, Unknown
-from fmilin.models.dae.semi_explicit import Motion, Row, SemiExplicit, column_of, derivative_name
+from fmilin.models.dae.rows import SLOW, ConsistentPoint, ConsistentPoints, Rows, Unknown
+from fmilin.models.dae.semi_explicit import DifferentiatedRow, JetDerivatives, SemiExplicit, column_of, derivative_name
 from fmilin.signals import FloatArray
 
 DISTANCES = (1e-3, 1e-1, 0.7)  # sizes of the variables, beside a point at which slopes are not defined
@@ -31,15 +31,17 @@ DISPLACEMENT = 1e-2  # sizes of the states: how far from the start the rank is l
 class Completion:
     """Rows that determine all unknowns."""
 
-    rows: list[Row]
+    rows: list[DifferentiatedRow]
     unknowns: list[Unknown]
-    solved: list[Row]
+    solved: list[DifferentiatedRow]
     notes: tuple[str, ...] = ()
 
 
-def completed(form: SemiExplicit, motion: Motion, rows: list[Row], unknowns: list[Unknown]) -> Completion:
+def completed(
+    form: SemiExplicit, motion: JetDerivatives, rows: list[DifferentiatedRow], unknowns: list[Unknown]
+) -> Completion:
     """Return rows and unknowns of full rank; NumericalError, with names, where the motion is not determined."""
-    best: tuple[int, list[Row], list[Unknown]] | None = None
+    best: tuple[int, list[DifferentiatedRow], list[Unknown]] | None = None
     seen: set[int] = set()  # rows that were differentiated here
     for k in range(ROUNDS):
         J, at, count = _jacobian(form, motion, rows, unknowns)
@@ -55,7 +57,7 @@ def completed(form: SemiExplicit, motion: Motion, rows: list[Row], unknowns: lis
     return _redundant(form, motion, *best[1:])
 
 
-def selected(J: FloatArray, rows: Sequence[Row], zero: float) -> list[Row]:
+def selected(J: FloatArray, rows: Sequence[DifferentiatedRow], zero: float) -> list[DifferentiatedRow]:
     """Return as many independent rows of J, scaled, as it has columns, those of low order first."""
     n = J.shape[1]
     Q: FloatArray = np.zeros((0, n))
@@ -69,18 +71,20 @@ def selected(J: FloatArray, rows: Sequence[Row], zero: float) -> list[Row]:
 
 
 def _jacobian(
-    form: SemiExplicit, motion: Motion, rows: Sequence[Row], unknowns: Sequence[Unknown]
-) -> tuple[FloatArray, Point, int]:
+    form: SemiExplicit, motion: JetDerivatives, rows: Sequence[DifferentiatedRow], unknowns: Sequence[Unknown]
+) -> tuple[FloatArray, ConsistentPoint, int]:
     """Return d rows / d unknowns, scaled, at a consistent point near the start or at it, and how large the graph is."""
     consistent = ConsistentPoints(form, motion, rows, unknowns)
     numbers = consistent.numbers
     points = [consistent.find(moved) for moved in (DISPLACEMENT, 0.0)]
-    best = min((p for p in points if p is not None), key=lambda p: p.zero, default=Point(numbers.x, numbers.w, SLOW))
+    best = min(
+        (p for p in points if p is not None), key=lambda p: p.zero, default=ConsistentPoint(numbers.x, numbers.w, SLOW)
+    )
     J = _finite_slopes(numbers, best, [row.name for row in rows], [motion.name(*key) for key in unknowns])
     return _scaled(J * numbers.sizes[1]), best, numbers.count
 
 
-def _finite_slopes(numbers: Rows, at: Point, equations: Sequence[str], unknowns: Sequence[str]) -> FloatArray:
+def _finite_slopes(numbers: Rows, at: ConsistentPoint, equations: Sequence[str], unknowns: Sequence[str]) -> FloatArray:
     """Return dr/dw at a point, or beside it where it is not defined there, as that of sqrt at 0."""
     rng = np.random.default_rng(18)
     J: FloatArray = np.zeros((0, 0))
@@ -109,8 +113,13 @@ def _rank(J: FloatArray, zero: float) -> int:
 
 
 def _differentiated(
-    motion: Motion, rows: list[Row], unknowns: list[Unknown], J: FloatArray, seen: set[int], zero: float
-) -> tuple[list[Row], list[Unknown]]:
+    motion: JetDerivatives,
+    rows: list[DifferentiatedRow],
+    unknowns: list[Unknown],
+    J: FloatArray,
+    seen: set[int],
+    zero: float,
+) -> tuple[list[DifferentiatedRow], list[Unknown]]:
     """Return the system with the derivatives of rows that depend on each other; of those seen before what is needed."""
     has_rate = {(row.i, row.order - 1) for row in rows if row.is_true}
     last = [k for k, row in enumerate(rows) if not row.is_true or (row.i, row.order) not in has_rate]
@@ -132,7 +141,7 @@ def _differentiated(
         column_of([motion.jet(*key) for key in met]),
         column_of([motion.jet(*stand_ins[key]) if key in stand_ins else nothing for key in met]),
     )
-    more = [Row(derivative_name(rows[k].name, 1), rows[k].i, rows[k].order + 1, values[i], is_true=False)
+    more = [DifferentiatedRow(derivative_name(rows[k].name, 1), rows[k].i, rows[k].order + 1, values[i], is_true=False)
             for i, k in enumerate(these) if i in taken]  # fmt: skip
     seen |= set(these)
     return [*rows, *more], [*unknowns, *(stand_ins[key] for key in met if key in stand_ins)]
@@ -146,7 +155,9 @@ def _independent(A: FloatArray, zero: float) -> list[int]:
     return [int(p) for p in pivots[: np.count_nonzero(np.abs(np.diag(R)) > zero)]]
 
 
-def _redundant(form: SemiExplicit, motion: Motion, rows: list[Row], unknowns: list[Unknown]) -> Completion:
+def _redundant(
+    form: SemiExplicit, motion: JetDerivatives, rows: list[DifferentiatedRow], unknowns: list[Unknown]
+) -> Completion:
     """Return the system with unknowns that nothing determines held; refuse where the motion depends on them."""
     J, at, _ = _jacobian(form, motion, rows, unknowns)
     free = linalg.null_space(J, rcond=at.zero)
@@ -164,7 +175,7 @@ def _redundant(form: SemiExplicit, motion: Motion, rows: list[Row], unknowns: li
         )
     held = [int(k) for k in linalg.qr(free.T, mode="r", pivoting=True)[1][: free.shape[1]]]
     more = [
-        Row(
+        DifferentiatedRow(
             f"{motion.name(*unknowns[k])} = start value",
             -1 - k,
             0,
@@ -183,8 +194,13 @@ def _redundant(form: SemiExplicit, motion: Motion, rows: list[Row], unknowns: li
 
 
 def _enough(
-    form: SemiExplicit, motion: Motion, rows: list[Row], unknowns: list[Unknown], solved: list[Row], at: Point
-) -> list[Row]:
+    form: SemiExplicit,
+    motion: JetDerivatives,
+    rows: list[DifferentiatedRow],
+    unknowns: list[Unknown],
+    solved: list[DifferentiatedRow],
+    at: ConsistentPoint,
+) -> list[DifferentiatedRow]:
     """Return the rows without equations that others imply: their last derivatives are not among those solved."""
     numbers = Rows(form, motion, [row.value for row in rows], unknowns)
     J = _scaled(np.hstack(numbers.gradients(at.x, at.w)) * np.concatenate(numbers.sizes))

@@ -23,12 +23,19 @@ from fmilin.errors import FmilinError, NumericalError, UsageError, join_first
 from fmilin.models.dae.coefficients import Suspect, drop_suspects, lift_graph, settle
 from fmilin.models.dae.deficient import DISPLACEMENT, completed
 from fmilin.models.dae.equations import DaeGraph, listed
-from fmilin.models.dae.rows import EXACT, SLOW, ConsistentPoints, Point, Rows, Unknown, reciprocal_condition
-from fmilin.models.dae.semi_explicit import Motion, Row, SemiExplicit, column_of, derivative_name, semi_explicit
+from fmilin.models.dae.rows import EXACT, SLOW, ConsistentPoint, ConsistentPoints, Rows, Unknown, reciprocal_condition
+from fmilin.models.dae.semi_explicit import (
+    DifferentiatedRow,
+    JetDerivatives,
+    SemiExplicit,
+    column_of,
+    derivative_name,
+    semi_explicit,
+)
 from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import SINGULAR
 
-RowsByOrder = Mapping[tuple[int, int], Row]
+RowsByOrder = Mapping[tuple[int, int], DifferentiatedRow]
 
 Pattern = Any  # scipy.sparse.csr_array of booleans
 
@@ -127,14 +134,14 @@ class Reduced:
     form: SemiExplicit
     u: SX  # inputs, derivatives of inputs that nobody declared at the end
     inputs: Signals
-    motion: Motion
+    motion: JetDerivatives
     keys: list[Unknown]  # the unknowns
     unknowns: SX  # (nj, 1), w, then its derivatives
     names: tuple[str, ...]  # of the unknowns
     guess: FloatArray  # of the unknowns
     sizes: FloatArray  # of the unknowns
-    solved: tuple[Row, ...]  # zero for the unknowns at any (t, x, u, p)
-    invariants: tuple[Row, ...]  # zero on the manifold
+    solved: tuple[DifferentiatedRow, ...]  # zero for the unknowns at any (t, x, u, p)
+    invariants: tuple[DifferentiatedRow, ...]  # zero on the manifold
     driving: NDArray[np.bool_]  # (invariants, inputs): which inputs move them
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()  # on coefficients that count as zero
@@ -230,7 +237,7 @@ def reduced(form: SemiExplicit) -> Reduced:
     except UsageError:
         _structure(semi_explicit(form.graph, as_written=True))  # names all equations and unknowns that are concerned
         raise
-    c, d, motion = structure.c, structure.d, Motion(form)
+    c, d, motion = structure.c, structure.d, JetDerivatives(form)
     rows = _differentiated(form, c, motion)
     unknowns = [(j, s) for s in range(int(d.max(initial=0)) + 1) for j in np.flatnonzero(d >= s).tolist()]
     notes: tuple[str, ...] = ()
@@ -273,26 +280,28 @@ def _structure(form: SemiExplicit) -> Structure:
     return structure_of((R_x, R_w), (f_x, f_w), form.graph.name, form.equations, form.names)
 
 
-def _differentiated(form: SemiExplicit, c: NDArray[np.intp], motion: Motion) -> dict[tuple[int, int], Row]:
+def _differentiated(
+    form: SemiExplicit, c: NDArray[np.intp], motion: JetDerivatives
+) -> dict[tuple[int, int], DifferentiatedRow]:
     """Return the rows by (i, order), each as often differentiated as c says."""
-    rows = {(i, 0): Row(form.equations[i], i, 0, e) for i, e in enumerate(form.R.elements())}
+    rows = {(i, 0): DifferentiatedRow(form.equations[i], i, 0, e) for i, e in enumerate(form.R.elements())}
     for order in range(1, int(c.max(initial=0)) + 1):
         these = np.flatnonzero(c >= order).tolist()
         values = motion.along(column_of([rows[i, order - 1].value for i in these])).elements()
         for i, value in zip(these, values, strict=True):
-            rows[i, order] = Row(derivative_name(form.equations[i], order), i, order, value)
+            rows[i, order] = DifferentiatedRow(derivative_name(form.equations[i], order), i, order, value)
     return rows
 
 
 def _solved_rows(
-    form: SemiExplicit, structure: Structure, rows: RowsByOrder, motion: Motion, unknowns: Sequence[Unknown]
-) -> list[Row] | None:
+    form: SemiExplicit, structure: Structure, rows: RowsByOrder, motion: JetDerivatives, unknowns: Sequence[Unknown]
+) -> list[DifferentiatedRow] | None:
     """Return the equations that determine the unknowns, stage by stage; None where the last stage is singular."""
     c, d = structure.c, structure.d
     if (J := _last_jacobian(form, structure, rows, motion, unknowns)) is None:
         return None
     chosen: list[int] = []
-    solved: list[Row] = []
+    solved: list[DifferentiatedRow] = []
     for k in range(-int(c.max(initial=0)), 1):
         these, columns = np.flatnonzero(c + k >= 0), np.flatnonzero(d + k >= 0)
         if len(these) == len(columns):
@@ -305,7 +314,7 @@ def _solved_rows(
 
 
 def _last_jacobian(
-    form: SemiExplicit, structure: Structure, rows: RowsByOrder, motion: Motion, unknowns: Sequence[Unknown]
+    form: SemiExplicit, structure: Structure, rows: RowsByOrder, motion: JetDerivatives, unknowns: Sequence[Unknown]
 ) -> FloatArray | None:
     """Return d R_i^(c_i) / d w_j^(d_j) at a consistent point, empty where nothing is chosen by it; None if singular."""
     c, d = structure.c, structure.d
@@ -316,7 +325,7 @@ def _last_jacobian(
     consistent = ConsistentPoints(form, motion, list(rows.values()), unknowns)
     for moved in (0.0, DISPLACEMENT) if c.any() else (None, 0.0, DISPLACEMENT):
         if moved is None:
-            point: Point | None = Point(last.x, last.w, EXACT)  # no states to be made consistent
+            point: ConsistentPoint | None = ConsistentPoint(last.x, last.w, EXACT)  # no states to be made consistent
         else:
             point = consistent.find(moved)
         if point is not None:
@@ -327,7 +336,11 @@ def _last_jacobian(
 
 
 def _driving(
-    form: SemiExplicit, motion: Motion, solved: list[Row], invariants: list[Row], unknowns: Sequence[Unknown]
+    form: SemiExplicit,
+    motion: JetDerivatives,
+    solved: list[DifferentiatedRow],
+    invariants: list[DifferentiatedRow],
+    unknowns: Sequence[Unknown],
 ) -> NDArray[np.bool_]:
     """Return which inputs move invariants, rates and algebraic variables, the unknowns following them."""
     count = len(motion.inputs()[1])
@@ -337,7 +350,7 @@ def _driving(
     rows = Rows(form, motion, values, unknowns)
     consistent = ConsistentPoints(form, motion, (*solved, *invariants), unknowns)
     points = (consistent.find(moved) for moved in (DISPLACEMENT, 0.0))
-    at = next((p for p in points if p is not None), Point(rows.x, rows.w, SLOW))
+    at = next((p for p in points if p is not None), ConsistentPoint(rows.x, rows.w, SLOW))
     by_w, by_u = rows.gradients(at.x, at.w)[1], rows.input_gradient(at.x, at.w)
     n = len(solved)
     if not (np.isfinite(by_w).all() and np.isfinite(by_u).all()):
@@ -353,7 +366,7 @@ def _driving(
     return moved
 
 
-def _without(rows: list[Row], motion: Motion, idle: Sequence[int]) -> list[Row]:
+def _without(rows: list[DifferentiatedRow], motion: JetDerivatives, idle: Sequence[int]) -> list[DifferentiatedRow]:
     """Return rows with zero for some inputs, which are derivatives of others and cancel."""
     u = motion.inputs()[0]
     values = column_of([row.value for row in rows])

@@ -14,7 +14,7 @@ from scipy import linalg
 
 from fmilin.codegen.rounding import matrix_without_rounding
 from fmilin.errors import NumericalError
-from fmilin.models.dae.semi_explicit import Motion, Row, SemiExplicit, column_of
+from fmilin.models.dae.semi_explicit import DifferentiatedRow, JetDerivatives, SemiExplicit, column_of
 from fmilin.numerics.factors import LARGEST_DENSE, regular_factors
 from fmilin.signals import FloatArray
 
@@ -53,7 +53,7 @@ def convert_to_numbers(J: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Point:
+class ConsistentPoint:
     """States and unknowns at which all rows vanish."""
 
     x: FloatArray
@@ -64,10 +64,12 @@ class Point:
 class ConsistentPoints:
     """Points at which rows vanish; their functions are built once for all of them."""
 
-    def __init__(self, form: SemiExplicit, motion: Motion, rows: Sequence[Row], unknowns: Sequence[Unknown]) -> None:
+    def __init__(
+        self, form: SemiExplicit, motion: JetDerivatives, rows: Sequence[DifferentiatedRow], unknowns: Sequence[Unknown]
+    ) -> None:
         self._form, self._motion = form, motion
         self._rows, self._unknowns = rows, unknowns
-        self._nearest_start: list[Point | None] = []  # the result of the search, once it has run
+        self._nearest_start: list[ConsistentPoint | None] = []  # the result of the search, once it has run
 
     @cached_property
     def numbers(self) -> Rows:
@@ -81,7 +83,7 @@ class ConsistentPoints:
         lower = [row.value for row in self._rows if row.is_true and (row.i, row.order) in has_rate]
         return Rows(self._form, self._motion, lower, self._unknowns) if lower else None
 
-    def find(self, moved: float = 0.0) -> Point | None:
+    def find(self, moved: float = 0.0) -> ConsistentPoint | None:
         """Return a point near the start, or about ``moved`` sizes beside it along the manifold; None without one."""
         if moved:
             base = self.find()
@@ -90,21 +92,23 @@ class ConsistentPoints:
             self._nearest_start.append(self._find_near(self.numbers.x, self.numbers.w))
         return self._nearest_start[0]
 
-    def _find_near(self, x: FloatArray, w: FloatArray) -> Point | None:
+    def _find_near(self, x: FloatArray, w: FloatArray) -> ConsistentPoint | None:
         slow = False
         if self._lower is not None:
             if (solution := self._lower.consistent(x, w)) is not None:
                 x, w, slow = solution
             if (solution := self.numbers.nearest(x, w, np.zeros(len(x)))) is not None:
-                return Point(*solution[:2], SLOW if slow or solution[2] else EXACT)
+                return ConsistentPoint(*solution[:2], SLOW if slow or solution[2] else EXACT)
         solution = self.numbers.consistent(x, w)
-        return None if solution is None else Point(*solution[:2], SLOW if slow or solution[2] else EXACT)
+        return None if solution is None else ConsistentPoint(*solution[:2], SLOW if slow or solution[2] else EXACT)
 
 
 class Rows:
     """Rows r(x, w) with w the unknowns, at the start values of time, inputs and parameters."""
 
-    def __init__(self, form: SemiExplicit, motion: Motion, rows: Sequence[SX], unknowns: Sequence[Unknown]) -> None:
+    def __init__(
+        self, form: SemiExplicit, motion: JetDerivatives, rows: Sequence[SX], unknowns: Sequence[Unknown]
+    ) -> None:
         graph, (u, inputs) = form.graph, motion.inputs()
         w = column_of([motion.jet(j, s) for j, s in unknowns])
         column = column_of(rows)
@@ -155,7 +159,7 @@ class Rows:
             return self.matrix(x, w)
         return matrix_without_rounding(self._by_w, x, w, *self._given)
 
-    def displaced(self, base: Point, moved: float) -> tuple[FloatArray, FloatArray]:
+    def displaced(self, base: ConsistentPoint, moved: float) -> tuple[FloatArray, FloatArray]:
         """Return what is ``moved`` in a random direction along which no row changes to first order."""
         n, sizes = len(base.x), np.concatenate(self.sizes)
         J = np.hstack(self.gradients(base.x, base.w)) * sizes

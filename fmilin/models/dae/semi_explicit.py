@@ -215,7 +215,7 @@ class _Peeling:
 
 
 @dataclass(frozen=True)
-class Row:
+class DifferentiatedRow:
     """A residual, differentiated ``order`` times; i is negative for an unknown that is held at its start value."""
 
     name: str
@@ -225,7 +225,7 @@ class Row:
     is_true: bool = True  # whether the derivatives of unknowns in it are those of the motion
 
 
-class Motion:
+class JetDerivatives:
     """Derivatives of expressions over (t, x, w, u, p), then over derivatives of w and of u, made when first met."""
 
     def __init__(self, form: SemiExplicit) -> None:

@@ -20,7 +20,7 @@ from sympy.core.function import AppliedUndef
 
 from fmilin.constraints.declared import Constraint
 from fmilin.models.declaration import (
-    Equations,
+    ExplicitEquations,
     Expr,
     Symbol,
     SymbolicConstraint,
@@ -193,7 +193,7 @@ class _Kinematics:
         return tuple(dict.fromkeys(w for row in self.remaining for w in row.coefficients))
 
 
-def solved_form(form: KaneForm) -> Equations:
+def solved_form(form: KaneForm) -> ExplicitEquations:
     """Return the equations with q', u' and lambda as unknowns of a linear system."""
     kinematics = _explicit(form.kinematics, numbers_only=True)
     inside = SymbolsIn()
@@ -209,7 +209,7 @@ def solved_form(form: KaneForm) -> Equations:
     unknowns = [w for w in form.q_dot if w not in kinematics.explicit] + [*form.u_dot, *form.multipliers]
     all_rows = [*kinematics.remaining, *rows]
     columns = {w: j for j, w in enumerate(unknowns)}
-    return Equations(
+    return ExplicitEquations(
         states=form.states,
         derivatives=[*(kinematics.explicit.get(w, w) for w in form.q_dot), *form.u_dot],
         unknowns=unknowns,
@@ -220,7 +220,7 @@ def solved_form(form: KaneForm) -> Equations:
     )
 
 
-def constraints_of(form: KaneForm, equations: Equations) -> list[Constraint]:
+def constraints_of(form: KaneForm, equations: ExplicitEquations) -> list[Constraint]:
     """Return f_c, with its rate where that can be written down in the speeds, and f_v."""
     rates = dict(zip(form.states, equations.derivatives, strict=True))
     unknown = set(equations.unknowns)

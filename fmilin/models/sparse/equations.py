@@ -70,7 +70,7 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
-class Slopes:
+class SparseDerivatives:
     """Values of the slopes of e = f - M a - G' lambda at held a and lambda, on the patterns of the equations."""
 
     e_q: FloatArray  # (k,), on ``pattern_e_q`` and ``pattern_e_v``
@@ -139,7 +139,7 @@ class NumericEquations(ABC):
         """Return b = D^2 g [v, v], shape (m,)."""
 
     @abstractmethod
-    def slopes(self, q: FloatArray, v: FloatArray, a: FloatArray, multipliers: FloatArray) -> Slopes:
+    def slopes(self, q: FloatArray, v: FloatArray, a: FloatArray, multipliers: FloatArray) -> SparseDerivatives:
         """Return the slopes of e = f - M a - G' lambda with a = q'' and lambda held."""
 
     @abstractmethod
