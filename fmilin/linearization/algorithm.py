@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError
 from fmilin.linear_model.model import LinearModel
@@ -24,10 +26,10 @@ from fmilin.linearization.evaluation import evaluate
 from fmilin.linearization.failure import explain_failure, find_failed_check
 from fmilin.linearization.request import Request
 from fmilin.manifold.frame import CoordinateChoice, choose_coordinates, constraint_manifold
+from fmilin.manifold.motion import MotionBatch, find_motion
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.slopes import TangentSlopes, change_coordinates, differentiate
-from fmilin.manifold.steady import PointMotion, motion_at
 from fmilin.manifold.verification import verified_facts_of
 from fmilin.model.capabilities import read_exact_slopes
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
@@ -115,22 +117,22 @@ def describe_choice(model: Model, request: Request, previous: Selection | None) 
     return CoordinateChoice(named, advised, request.coordinates, previous)
 
 
-def follow_motion(nearby: Neighbourhood, jacobians: TangentSlopes, request: Request) -> PointMotion:
+def follow_motion(nearby: Neighbourhood, jacobians: TangentSlopes, request: Request) -> MotionBatch:
     """Return how the point moves, and coordinates in which its motion is steady, so that A stays the same along it."""
     if not request.seek_steady or request.checks == "none":
-        return PointMotion()
+        return MotionBatch.not_searched(np.array([-1]), len(nearby.frame.y0))
     is_bounded = isinstance(request.derivatives, Differences)  # so are the evaluations that are made for it
     base = nearby.base_evaluation
-    return motion_at(nearby.model, nearby.point, base, nearby.frame, jacobians, spectra=not is_bounded)
+    return find_motion(nearby.model, nearby.point, base, nearby.frame, jacobians, spectra=not is_bounded)
 
 
 def take_steady_coordinates(
-    nearby: Neighbourhood, jacobians: TangentSlopes, motion: PointMotion, request: Request, choice: CoordinateChoice
+    nearby: Neighbourhood, jacobians: TangentSlopes, motion: MotionBatch, request: Request, choice: CoordinateChoice
 ) -> tuple[Neighbourhood, TangentSlopes]:
     """Return the same in coordinates in which the motion is steady, unless others were asked for."""
     is_free = request.coordinates == "partition" and not (
         request.independent or nearby.model.independent or choice.previous
     )
-    if not is_free or motion.steady is None or motion.steady.selection is nearby.frame.selection:
+    if not is_free or 0 not in motion.selections:
         return nearby, jacobians
-    return change_coordinates(nearby, jacobians, motion.steady.selection)
+    return change_coordinates(nearby, jacobians, motion.selections[0])

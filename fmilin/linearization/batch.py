@@ -20,9 +20,9 @@ from fmilin.linearization.checks import CHECKS
 from fmilin.linearization.checks.check import check_batch
 from fmilin.linearization.context import LinearizedBatch, Mask
 from fmilin.linearization.reference import Reference
+from fmilin.manifold.motion import find_motions
 from fmilin.manifold.slopes import SMALL_STEP, compared, random_direction, rounding_of, some_bits_further
 from fmilin.manifold.stack import AT_ONCE, PointBatch, StackGeometry, StackSurroundings
-from fmilin.manifold.steady_stack import stack_motion
 from fmilin.model.interface import TangentBatch
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
@@ -71,7 +71,7 @@ def compute_batch(reference: Reference, points: PointBatch, arrays: Arrays, tang
     nearby = StackSurroundings(model, reference.rows)
     errors = estimate_row_errors(reference, points, tangents, geometry, nearby)
     assemble_batch(arrays, reference, points, tangents, geometry, errors=errors)
-    motion = stack_motion(model, points, tangents, geometry, nearby, errors[:, : len(model.states)])
+    motion = find_motions(model, points, tangents, geometry, nearby, errors[:, : len(model.states)])
     return LinearizedBatch(reference, points, tangents, geometry, nearby, errors, motion, arrays)
 
 

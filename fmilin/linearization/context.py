@@ -13,11 +13,10 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.manifold.frame import ConstraintManifold, Frame
+from fmilin.manifold.motion import MotionBatch
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.slopes import TangentSlopes
 from fmilin.manifold.stack import PointBatch, StackGeometry, StackSurroundings
-from fmilin.manifold.steady import PointMotion
-from fmilin.manifold.steady_stack import StackMotion
 from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
 from fmilin.model.visits import RememberingModel
@@ -62,7 +61,7 @@ class LinearizedPoint(PointInCoordinates):
 
     nearby: Neighbourhood  # the model near the point, in these coordinates
     jacobians: TangentSlopes
-    motion: PointMotion  # how the point moves, and whether A stays the same along it
+    motion: MotionBatch  # how the point moves, and whether A stays the same along it
     linear: LinearModel
 
     @cached_property
@@ -89,7 +88,7 @@ class LinearizedBatch:
     geometry: StackGeometry  # distances, conditioning and sizes
     nearby: StackSurroundings  # the model near the points
     row_errors: FloatArray  # (k, N + ny), of derivatives, in sizes of y and u
-    motion: StackMotion
+    motion: MotionBatch  # how the points move
     arrays: Mapping[str, FloatArray]  # the linear models, by name of the quantity
 
     def __len__(self) -> int:

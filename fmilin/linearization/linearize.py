@@ -128,11 +128,13 @@ def along_motion(model: Model, point: OperatingPoint) -> tuple[list[Remark], Lin
         at = compute(model, point, request, describe_choice(model, request, None))
         check_constraints(at)
         remarks = remarks_along(model, at.base, at.frame, at.motion, Remark("steady", "The motion goes on as it is."))
-        if any(remark.kind == "periodic" for remark in remarks) or not (at.motion.steady or at.motion.change):
+        stays = at.motion.steady[0] or at.motion.change.is_compared[0]
+        if not stays or any(remark.kind == "periodic" for remark in remarks):
             return remarks, None
         linear = at.linear
-        if at.motion.steady and at.motion.steady.selection is not at.nearby.frame.selection:
-            nearby, jacobians = change_coordinates(at.nearby, at.jacobians, at.motion.steady.selection)
+        other = at.motion.selections.get(0, at.nearby.frame.selection)
+        if other is not at.nearby.frame.selection:
+            nearby, jacobians = change_coordinates(at.nearby, at.jacobians, other)
             linear = assemble(at.model, point, at.base, nearby, jacobians)
         return remarks, replace(linear, warnings=tuple(remarks))
     return [], None

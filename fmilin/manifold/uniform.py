@@ -1,88 +1,88 @@
 """Uniform motions of points: how fast and how curved they are, and whether A stays the same along them.
 
 With x' = f(x) the second derivatives along the motion are x'' = J f. Where all coordinates move uniformly the states
-follow from the constraints alone, and the rates there show whether that is the motion. A second A further on, seen
-along one direction through all columns, confirms it. Every array has a leading axis: one point is a stack of one.
+follow from the constraints alone, and the rates there show whether that is the motion. A second A further on, compared
+along one direction through all columns, confirms it. Every array has a leading axis: one point is a batch of one.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from itertools import repeat
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.manifold.continued_motion import SHORT_STEP, ContinuedMotion, Mask, Some
 from fmilin.manifold.rank import fixed_direction
 from fmilin.numerics.balanced import UNTOLD, is_equilibrium
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, EQUILIBRIUM, ROUNDING, SAME_ALONG, STEADY, UNIFORM
 
-FURTHER = 0.3
+COMPARISON_TIME = 0.3
 """How far further on the motion is compared, in times that its fastest state takes to move by its size; three times
 that of the slowest state."""
 
-SLOWEST = 1e-3  # what moves more slowly than this fraction of the fastest is not waited for
-ASIDE = 0.3  # sizes by which states that nothing depends on are moved, less than a quaternion's components
-STEP = 2.0**-13  # of the difference that shows the second A, in sizes of the coordinates
-SIDES = (1.0, -1.0, 1.0)  # of the motion, to which it is gone at three moments
-SHORT_STEP = 2.0**-17  # of a difference that hardly bends
-LATEST = 2.2  # times as late until A is compared for the last time along a motion that goes straight on
-BENT = 2.0  # times later than soon where it bends: what is seen to second order leads no further
-MOST_TURNING = 40  # coordinates: of more it is not asked whether they turn, which may take a visit for each
-TURNS = 0.1  # of the terms of x' x'' in one unit: what is left of them where vectors turn
-LEFT, EXACT = 1e-2, 1e-7  # gaps of eigenvalues that are none: of how much A changes, and of their own size
-SMALL, DEFECTIVE = 1e-3, 1e-4  # eigenvalues, of the largest, that may be a multiple zero, and how far it is spread
-SLOW = 1e-2  # of the motion's own pace: slower rows may change as they like, what moves sees their mean
-NOISE = 10.0  # times that a difference misses A at the point: a smaller change is none
-ZEROS = repeat(0.0)
-ALIKE = 1 - 1e-9  # speeds above this part of the largest are as large
-
-Mask = NDArray[np.bool_]
-Times = Sequence[FloatArray]
-Bend = FloatArray | float
-Asides = Iterable[Bend]
+SLOWEST_RATE = 1e-3  # below this fraction of the fastest rate a state is not waited for
+OFFSET = 0.3  # sizes by which states that nothing depends on are moved, less than a quaternion's components
+SIDES = (1.0, -1.0, 1.0)  # of the motion, to which it is displaced at three moments
+LATEST = 2.2  # times as late until A is compared for the last time along a motion that is not curved
+LATEST_CURVED = 2.0  # the same where it is curved: an expansion to second order leads no further
+MAX_TURNING_COORDINATES = 40  # with more the eigenvalues are not compared: that may take an evaluation for each
+TURNING_POWER = 0.1  # of the terms of x' x'' in one unit: what is left of them where vectors turn
+EIGENVALUE_CHANGE = 1e-2  # gap of eigenvalues that is none, over the change of A
+EIGENVALUE_ROUNDING = 1e-7  # gap of eigenvalues that is none, over their size
+SMALL_EIGENVALUE = 1e-3  # over the largest: it may be a multiple zero
+DEFECTIVE_SPREAD = 1e-4  # over the largest: how far a multiple zero is spread
+SLOW_ROW = 1e-2  # of the motion's own rate: slower rows may change as they like, the motion sees their mean
+NOISE_MARGIN = 10.0  # times the error of a difference at the point: a smaller change is none
+EQUALLY_FAST = 1 - 1e-9  # speeds above this part of the largest are as large
 
 
-def fastest_states(
+def find_fastest_states(
     rates: FloatArray,
     sizes: FloatArray,
     terms: FloatArray,
-    slopes: tuple[FloatArray, FloatArray],
+    derivatives: FloatArray,
+    unknown_sizes: FloatArray,
     errors: FloatArray,
-    coordinates: int,
+    *,
+    order: int,
 ) -> NDArray[np.intp]:
     """Return the states that move fastest in their sizes, shape (k,), -1 at rest, the first of equally fast ones.
 
-    ``rates``, ``sizes`` and ``terms`` are (k, N), ``slopes`` (k, N, n) along unknowns of these sizes (k, n), the first
-    of them coordinates, and ``errors`` (k, N, n) of slopes times sizes. Rates that round their terms are none.
+    ``rates``, ``sizes`` and ``terms`` are (k, N), ``derivatives`` (k, N, n) along unknowns of ``unknown_sizes`` (k, n),
+    the first ``order`` of them coordinates, and ``errors`` (k, N, n) of derivatives times sizes. Rates that are
+    rounding of their terms count as zero.
     """
     speeds = np.abs(rates)
     moving = speeds > np.maximum(UNTOLD * sizes, ROUNDING * terms)
     small = moving.any(axis=1) & (speeds <= np.maximum(EQUILIBRIUM * sizes, BALANCED_EXACTLY * terms)).all(axis=1)
     for k in np.flatnonzero(small):
-        moving[k] &= not is_equilibrium(rates[k], sizes[k], slopes[0][k] * slopes[1][k], errors[k], coordinates)
+        in_sizes = derivatives[k] * unknown_sizes[k]
+        moving[k] &= not is_equilibrium(rates[k], sizes[k], in_sizes, errors[k], order)
     if not moving.any():
         return np.full(len(rates), -1, dtype=np.intp)
-    compared = np.where(moving, speeds / sizes, -1.0)
-    first = np.argmax(compared >= ALIKE * compared.max(axis=1, keepdims=True), axis=1)
+    speeds_moving = np.where(moving, speeds / sizes, -1.0)
+    first = np.argmax(speeds_moving >= EQUALLY_FAST * speeds_moving.max(axis=1, keepdims=True), axis=1)
     return np.asarray(np.where(moving.any(axis=1), first, -1))
 
 
-def unseen(slopes: FloatArray, errors: FloatArray, sizes: FloatArray) -> Mask:
-    """Return on which columns (k, n) no rate depends, from slopes (k, N, n) in sizes (k, n), errors times sizes."""
-    seen, noise = np.abs(slopes) * sizes[:, None], 10 * errors
-    rounding = ROUNDING * seen.max(axis=2, initial=0.0, keepdims=True)
-    return np.asarray((seen <= rounding + noise).all(axis=1))
+def find_uninfluential(derivatives: FloatArray, errors: FloatArray, sizes: FloatArray) -> Mask:
+    """Return on which columns (k, n) no rate depends, from derivatives (k, N, n) along variables of ``sizes`` (k, n).
+
+    ``errors`` are those of derivatives times sizes.
+    """
+    effects, noise = np.abs(derivatives) * sizes[:, None], 10 * errors
+    rounding = ROUNDING * effects.max(axis=2, initial=0.0, keepdims=True)
+    return np.asarray((effects <= rounding + noise).all(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
-class Moving:
-    """k points in motion: x' (k, N), y' (k, P), slopes of x' along y (k, N, P) with errors, and sizes."""
+class MovingBatch:
+    """k points in motion: x' (k, N), y' (k, P), derivatives of x' along y (k, N, P) with errors, and sizes."""
 
     rates: FloatArray
     y_rates: FloatArray
@@ -90,42 +90,41 @@ class Moving:
     f_y_error: FloatArray  # times the sizes of y, (k, N, P), or (k, N, 1) where those of a row are the same
     sizes: FloatArray  # shape (k, N)
     y_sizes: FloatArray  # shape (k, P)
-    paces: FloatArray  # |x'| (k, N) in nominal sizes per second, however far an angle has turned
+    relative_rates: FloatArray  # |x'| (k, N) in nominal sizes per second, however far an angle has turned
 
-    def __getitem__(self, some: Any) -> Moving:
-        part = Moving(**{f.name: getattr(self, f.name)[some] for f in fields(self)})
-        vars(part)["bends"] = self.bends[some]  # asked for before
+    def __getitem__(self, some: Some) -> MovingBatch:
+        part = MovingBatch(**{f.name: getattr(self, f.name)[some] for f in fields(self)})
+        vars(part)["accelerations"] = self.accelerations[some]  # not computed again
         return part
 
     @cached_property
-    def pace(self) -> FloatArray:
-        """Of the fastest state, shape (k,)."""
-        return np.asarray(self.paces.max(axis=1, initial=0.0))
+    def fastest_rate(self) -> FloatArray:
+        """The rate of the fastest state, in nominal sizes per second, shape (k,)."""
+        return np.asarray(self.relative_rates.max(axis=1, initial=0.0))
 
     @cached_property
-    def bends(self) -> FloatArray:
-        """The second derivatives x'' (k, N) beyond what their terms may leave, else 0; what a trim leaves is none."""
-        pace = self.pace[:, None]
-        moving = np.where(np.abs(self.y_rates) > STEADY * pace * self.y_sizes, self.y_rates, 0.0)[..., None]
+    def accelerations(self) -> FloatArray:
+        """The second derivatives x'' (k, N) beyond their rounding and errors, else 0.
+
+        Rates that a trim leaves where it seeks rest have no part in them.
+        """
+        fastest = self.fastest_rate[:, None]
+        moving = np.where(np.abs(self.y_rates) > STEADY * fastest * self.y_sizes, self.y_rates, 0.0)[..., None]
         second, terms = (self.f_y @ moving)[..., 0], (np.abs(self.f_y) @ np.abs(moving))[..., 0]
-        ways = np.abs(moving) / self.y_sizes[..., None]
-        ways = ways if self.f_y_error.shape[2] == ways.shape[1] else ways.sum(axis=1, keepdims=True)
-        noise = 10 * (self.f_y_error @ ways)[..., 0] + ROUNDING * pace**2 * self.sizes
+        in_sizes = np.abs(moving) / self.y_sizes[..., None]
+        if self.f_y_error.shape[2] != in_sizes.shape[1]:
+            in_sizes = in_sizes.sum(axis=1, keepdims=True)
+        noise = 10 * (self.f_y_error @ in_sizes)[..., 0] + ROUNDING * fastest**2 * self.sizes
         return np.where(np.abs(second) > UNIFORM * terms + noise, second, 0.0)
 
-    def vanishes(self, second: FloatArray, terms: FloatArray) -> Mask:
-        """Say which y'' (k, P), summed from such terms, are rounding."""
-        return np.asarray(np.abs(second) <= UNIFORM * terms + ROUNDING * self.pace[:, None] ** 2 * self.y_sizes)
-
-    @property
-    def later(self) -> tuple[FloatArray, FloatArray]:
-        """When the motion is compared, in s, each (k,): soon, and when the slowest move or bend has come far enough."""
-        paces = np.concatenate((self.paces, np.sqrt(np.abs(self.bends) / self.sizes)), axis=1)
-        slowest = np.where(paces > SLOWEST * self.pace[:, None], paces, np.inf).min(axis=1, initial=np.inf)
-        return FURTHER / self.pace, 3 * FURTHER / np.minimum(slowest, self.pace)
+    def compute_comparison_times(self) -> tuple[FloatArray, FloatArray]:
+        """Return when the motion is compared, in s, each (k,): soon, and when its slowest part has moved far enough."""
+        rates = np.concatenate((self.relative_rates, np.sqrt(np.abs(self.accelerations) / self.sizes)), axis=1)
+        slowest = np.where(rates > SLOWEST_RATE * self.fastest_rate[:, None], rates, np.inf).min(axis=1, initial=np.inf)
+        return COMPARISON_TIME / self.fastest_rate, 3 * COMPARISON_TIME / np.minimum(slowest, self.fastest_rate)
 
 
-class Uniform(NamedTuple):
+class UniformMotion(NamedTuple):
     """Coordinates that may move uniformly."""
 
     rates: FloatArray  # y', shape (k, P)
@@ -134,177 +133,154 @@ class Uniform(NamedTuple):
     leading: Mask  # which must be steady, shape (k, P): not those that are a state on which nothing depends
 
 
-class Visited(NamedTuple):
-    """Points further along the motion: so much later, states, x' and y', and where all that was had."""
-
-    later: FloatArray
-    x: FloatArray
-    f: FloatArray
-    rates: FloatArray
-    good: Mask
-
-
-class Beyond(ABC):
-    """The model further along uniform motions, and beside them."""
-
-    exact: bool = False  # whether rates and slopes are off by no more than rounding
-
-    @abstractmethod
-    def further(self, path: FloatArray, times: Times, bend: Bend = 0.0, asides: Asides = ZEROS) -> Iterable[Visited]:
-        """Go on for so long (k,), or as far as coordinates lead, y' = path, y'' = bend, then aside, each (k, P)."""
-
-    def along(
-        self, path: FloatArray, times: Times, bend: FloatArray, direction: FloatArray
-    ) -> Iterator[tuple[Visited, FloatArray]]:
-        """Yield what is further on, as above, and the slopes (k, P) of y' along a direction (k, P) there."""
-        for ahead in self.further(path, times, bend, [SHORT_STEP * direction] * len(times)):
-            (behind,) = self.displaced(ahead, [-2 * SHORT_STEP * direction])
-            x, f, rates = ((a + b) / 2 for a, b in zip(ahead[1:4], behind[1:4], strict=True))
-            slopes = (ahead.rates - behind.rates) / (2 * SHORT_STEP)
-            yield Visited(ahead.later, x, f, rates, ahead.good & behind.good), slopes
-
-    def A(self, far: Visited, sizes: FloatArray, some: Mask) -> FloatArray:
-        """Return A (j, P, P) at some points further on, by one-sided differences along coordinates of such sizes."""
-        columns = [self.one_sided(far, unit * sizes)[0] for unit in np.eye(sizes.shape[1])]
-        return (np.stack(columns, axis=2) / sizes[:, None])[some]
-
-    @abstractmethod
-    def displaced(self, far: Visited, displacements: Sequence[FloatArray]) -> Iterable[Visited]:
-        """Visit the model at coordinates displaced (k, P) from points further on."""
-
-    def slopes(self, far: Visited, direction: FloatArray) -> tuple[FloatArray, Mask]:
-        """Return the slopes (k, P) of y' along a direction (k, P), by a difference, and where that was had."""
-        if self.exact:
-            return self.one_sided(far, direction)  # which hardly bends
-        ahead, behind = self.displaced(far, [sign * STEP * direction for sign in (1.0, -1.0)])
-        return (ahead.rates - behind.rates) / (2 * STEP), ahead.good & behind.good
-
-    def one_sided(self, far: Visited, direction: FloatArray) -> tuple[FloatArray, Mask]:
-        """Return the same by a short one-sided difference, from one visit."""
-        (ahead,) = self.displaced(far, [SHORT_STEP * direction])
-        return (ahead.rates - far.rates) / SHORT_STEP, far.good & ahead.good
-
-
 class Change(NamedTuple):
-    """By which part rows of A change along the motion, at most; NaN where that was not looked at."""
+    """By which part rows of A change along the motion, at most; NaN where that was not compared."""
 
     part: FloatArray
-    later: FloatArray  # how much later that was seen, in s
+    later: FloatArray  # how much later that was observed, in s
     turning: Mask  # where its eigenvalues do not change: the coordinates turn with the motion
 
     @classmethod
-    def unseen(cls, count: int) -> Change:
-        """Return that of points at which nothing was looked at."""
+    def not_compared(cls, count: int) -> Change:
+        """Return that of points at which nothing was compared."""
         return cls(np.full(count, np.nan), np.full(count, np.nan), np.zeros(count, dtype=bool))
 
+    @property
+    def is_compared(self) -> Mask:
+        """Where A was compared, shape (k,)."""
+        return ~np.isnan(self.part)
 
-class Confirmed(NamedTuple):
-    """Where the motion is steady, which coordinates are carried there, how much later, and which rates x' changed."""
+    def write(self, some: Some, change: Change) -> None:
+        """Write the change at some of the points."""
+        for values, part in zip(self, change, strict=True):
+            values[some] = part
 
-    steady: Mask
-    carried: Mask
-    later: FloatArray
-    changed: Mask
+
+class Confirmation(NamedTuple):
+    """Where a motion is steady, and what of it is not."""
+
+    steady: Mask  # (k,)
+    carried: Mask  # (k, P), coordinates on which nothing depends, with rates or rows of A that change all the same
+    later: FloatArray  # (k,), how much later that was observed, in s
+    changed: Mask  # (k, N), which rates x' changed
     falls: Mask  # (k,), where all would be steady, and some rates grow for ever as they do now
+    good: Mask  # (k,), where the model further on could be evaluated
 
 
-def confirmed(at: Moving, uniform: Uniform, beyond: Beyond) -> Confirmed:
-    """Go on uniformly, and see whether rates and A stay what they are."""
-    pace, leading = at.pace[:, None], uniform.leading
-    limit = UNIFORM * pace * uniform.sizes
+def confirm_steady(at: MovingBatch, uniform: UniformMotion, continued: ContinuedMotion) -> Confirmation:
+    """Continue uniformly, and find out whether rates and A stay what they are."""
+    fastest, leading = at.fastest_rate[:, None], uniform.leading
+    limit = UNIFORM * fastest * uniform.sizes
     steady, same = np.ones(len(limit), dtype=bool), np.ones(limit.shape, dtype=bool)
-    changed = np.zeros(at.rates.shape, dtype=bool)
+    changed, good = np.zeros(at.rates.shape, dtype=bool), np.ones(len(limit), dtype=bool)
     # Nothing depends on the states that need not be steady, wherever they are.
     accelerations = []
-    for far in beyond.further(np.where(leading, uniform.rates, 0.0), at.later):
-        accelerations.append((far.rates - uniform.rates) / np.maximum(far.later, 1e-300)[:, None])
-        changed |= far.good[:, None] & ~(np.abs(far.f - at.rates) <= UNIFORM * pace * at.sizes)
-        same &= np.abs(far.rates - uniform.rates) <= limit
-        steady &= far.good & (same | ~leading).all(axis=1)
+    for ahead in continued.advance(np.where(leading, uniform.rates, 0.0), at.compute_comparison_times()):
+        accelerations.append((ahead.rates - uniform.rates) / np.maximum(ahead.later, 1e-300)[:, None])
+        changed |= ahead.good[:, None] & ~(np.abs(ahead.f - at.rates) <= UNIFORM * fastest * at.sizes)
+        same &= np.abs(ahead.rates - uniform.rates) <= limit
+        good &= ahead.good
+        steady &= good & (same | ~leading).all(axis=1)
         if not steady.any():
-            return Confirmed(steady, ~same, far.later, changed, np.zeros_like(steady))
-    # What turns has other accelerations further on; what falls has the same ones for ever.
+            return Confirmation(steady, ~same, ahead.later, changed, np.zeros_like(steady), good)
+    # Accelerations of bodies that turn change further on, those of bodies that fall do not.
     falls = ~same & (np.abs(np.ptp(accelerations, axis=0)) <= UNIFORM * np.abs(accelerations[-1]))
     falling = steady & falls.any(axis=1)
     steady &= ~falling
     direction = _direction(uniform.sizes)
-    first = (uniform.A @ direction[..., None])[..., 0]
+    at_point = (uniform.A @ direction[..., None])[..., 0]
     largest = (np.abs(uniform.A) * uniform.sizes[:, None]).max(axis=2, initial=0.0)
-    alike = SAME_ALONG * np.maximum(largest, pace * uniform.sizes)
-    slopes, good = beyond.slopes(far, direction)
-    same &= np.abs(slopes - first) <= alike
+    tolerance = SAME_ALONG * np.maximum(largest, fastest * uniform.sizes)
+    derivatives, differentiated = continued.differentiate(ahead, direction)
+    same &= np.abs(derivatives - at_point) <= tolerance
+    good &= differentiated
     steady &= good & (same | ~leading).all(axis=1)
     if not leading.all() and steady.any():
-        (aside,) = beyond.displaced(far, [np.where(leading, 0.0, ASIDE * uniform.sizes)])
-        still = aside.good & (np.abs(aside.rates - far.rates) <= limit).all(axis=1)
-        # No rate may depend on a rotor's angle, and A all the same.
-        slopes, good = beyond.slopes(aside, direction)
-        still &= good & ((np.abs(slopes - first) <= alike) | ~leading).all(axis=1)
+        (displaced,) = continued.displace(ahead, [np.where(leading, 0.0, OFFSET * uniform.sizes)])
+        still = displaced.good & (np.abs(displaced.rates - ahead.rates) <= limit).all(axis=1)
+        # A may depend on a rotor's angle although no rate does.
+        derivatives, differentiated = continued.differentiate(displaced, direction)
+        still &= differentiated & ((np.abs(derivatives - at_point) <= tolerance) | ~leading).all(axis=1)
+        good &= leading.all(axis=1) | (displaced.good & differentiated)
         steady &= leading.all(axis=1) | still
-    return Confirmed(steady, ~same, far.later, changed, falling)
+    return Confirmation(steady, ~same, ahead.later, changed, falling, good)
 
 
-def change_along(at: Moving, uniform: Uniform, bend: FloatArray, beyond: Beyond, turns: Mask) -> Change:
-    """Compare leading rows of A along a motion with y'' = bend (k, P); where it ``turns`` and A changes, all of A."""
-    direction, times = _direction(uniform.sizes), _moments(at, bend, uniform.leading)
-    first, noise, good = (uniform.A @ direction[..., None])[..., 0], np.zeros(()), np.ones(len(bend), dtype=bool)
-    at_point, further = None, list(beyond.along(uniform.rates, times, bend, direction))
-    if not beyond.exact:
-        ((at_point, measured),) = beyond.along(uniform.rates, [0 * times[0]], bend, direction)
-        first, noise, good = measured, NOISE * np.abs(measured - first), at_point.good
-    part, when, turning = Change.unseen(len(bend))
-    for far, slopes in further:
-        gap = np.abs(slopes - first)
-        relative = np.where((gap > noise) & uniform.leading, gap / _row_sizes(at, uniform, slopes), 0.0)
-        seen = np.where(good & far.good, relative.max(axis=1, initial=0.0), np.nan)
-        better = (seen <= SAME_ALONG) & ~(part > SAME_ALONG) | (seen > SAME_ALONG) & ~(seen <= part)
-        part, when = np.where(better, seen, part), np.where(better, far.later, when)
+def compare_along(
+    at: MovingBatch, uniform: UniformMotion, curvature: FloatArray, continued: ContinuedMotion, turns: Mask
+) -> Change:
+    """Compare leading rows of A along a motion with y'' = curvature (k, P).
+
+    Where it ``turns`` (k,) and A changes, the eigenvalues of A are compared.
+    """
+    direction, times = _direction(uniform.sizes), _comparison_times(at, curvature, uniform.leading)
+    first = (uniform.A @ direction[..., None])[..., 0]
+    noise, good = np.zeros(()), np.ones(len(curvature), dtype=bool)
+    at_point, ahead = None, list(continued.advance_with_derivatives(uniform.rates, times, curvature, direction))
+    if not continued.exact:
+        now = [0 * times[0]]
+        ((at_point, measured),) = continued.advance_with_derivatives(uniform.rates, now, curvature, direction)
+        first, noise, good = measured, NOISE_MARGIN * np.abs(measured - first), at_point.good
+    part, when, turning = Change.not_compared(len(curvature))
+    for points, derivatives in ahead:
+        gap = np.abs(derivatives - first)
+        relative = np.where((gap > noise) & uniform.leading, gap / _row_sizes(at, uniform, derivatives), 0.0)
+        observed = np.where(good & points.good, relative.max(axis=1, initial=0.0), np.nan)
+        # The last time at which A is the same, else the first at which it changes most.
+        still_same = (observed <= SAME_ALONG) & ~(part > SAME_ALONG)
+        better = still_same | (observed > SAME_ALONG) & ~(observed <= part)
+        part, when = np.where(better, observed, part), np.where(better, points.later, when)
     changing = turns & (part > SAME_ALONG)
-    if changing.any() and bend.shape[1] <= MOST_TURNING:
-        A = uniform.A[changing] if at_point is None else beyond.A(at_point, uniform.sizes, changing)
+    if changing.any() and curvature.shape[1] <= MAX_TURNING_COORDINATES:
+        A = uniform.A[changing] if at_point is None else continued.compute_A(at_point, uniform.sizes, changing)
+        A_ahead = continued.compute_A(points, uniform.sizes, changing)
         sizes = uniform.sizes[changing]
-        scaled = (M * (sizes[:, None] / sizes[..., None]) for M in (A, beyond.A(far, uniform.sizes, changing)))
-        turning[changing] = _same_spectrum(next(scaled), next(scaled), part[changing])
+        scaling = sizes[:, None] / sizes[..., None]
+        turning[changing] = _same_spectrum(A * scaling, A_ahead * scaling, part[changing])
     return Change(part, when, turning)
 
 
-def _moments(at: Moving, bend: FloatArray, leading: Mask) -> list[FloatArray]:
+def _comparison_times(at: MovingBatch, curvature: FloatArray, leading: Mask) -> list[FloatArray]:
     """Return when A is compared, in s, each (k,)."""
-    soon, later = at.later
-    ahead = is_straight(bend, leading)
-    last = np.where(ahead, LATEST * later, BENT * soon)
-    return [soon, np.where(ahead, later, last), last] if ahead.any() else [last]
+    soon, later = at.compute_comparison_times()
+    straight = is_straight(curvature, leading)
+    last = np.where(straight, LATEST * later, LATEST_CURVED * soon)
+    return [soon, np.where(straight, later, last), last] if straight.any() else [last]
 
 
-def _row_sizes(at: Moving, uniform: Uniform, slopes: FloatArray | float = 0.0) -> FloatArray:
-    """Return what changes of slopes along the direction are compared with, shape (k, P)."""
-    paces = (uniform.leading * np.abs(uniform.rates) / uniform.sizes).max(axis=1, initial=0.0)
-    pace = np.where(paces > SLOWEST * at.pace, paces, at.pace)[:, None]  # a long way travelled hides no change
+def _row_sizes(at: MovingBatch, uniform: UniformMotion, derivatives: FloatArray | float = 0.0) -> FloatArray:
+    """Return what changes of derivatives along the direction are compared with, shape (k, P)."""
+    rates = (uniform.leading * np.abs(uniform.rates) / uniform.sizes).max(axis=1, initial=0.0)
+    # A long way travelled hides no change.
+    rate = np.where(rates > SLOWEST_RATE * at.fastest_rate, rates, at.fastest_rate)[:, None]
     terms = (np.abs(uniform.A) @ _direction(uniform.sizes)[..., None])[..., 0]
-    return np.maximum(np.maximum(terms, np.abs(slopes)), SLOW * pace * uniform.sizes)
+    return np.maximum(np.maximum(terms, np.abs(derivatives)), SLOW_ROW * rate * uniform.sizes)
 
 
-def falls_on(at: Moving, uniform: Uniform, bend: FloatArray, beyond: Beyond) -> Change:
-    """Say where all rates go on as A says, and it stays the same, as of what falls for ever; NaN elsewhere."""
-    step, times = SHORT_STEP * _direction(uniform.sizes), _moments(at, bend, uniform.leading)
-    gaps, good = [], np.ones(len(bend), dtype=bool)
-    # To alternate sides tells another A from what a difference leaves out, which is the same on both.
-    asides = [sign * step for sign in SIDES]
-    for far, t, aside in zip(beyond.further(uniform.rates, times, bend, asides), times, asides, strict=True):
-        way = t[:, None] * uniform.rates + t[:, None] ** 2 / 2 * bend + aside
-        gaps.append(far.rates - uniform.rates - (uniform.A @ way[..., None])[..., 0])
-        good &= far.good & (np.abs(gaps[-1]) <= UNIFORM * at.pace[:, None] * uniform.sizes).all(axis=1)
+def detect_falls(at: MovingBatch, uniform: UniformMotion, curvature: FloatArray, continued: ContinuedMotion) -> Change:
+    """Return the change of A where all rates continue as A predicts and A stays the same: a fall; NaN elsewhere."""
+    step, times = SHORT_STEP * _direction(uniform.sizes), _comparison_times(at, curvature, uniform.leading)
+    gaps, good = [], np.ones(len(curvature), dtype=bool)
+    # Alternating sides distinguish another A from the error of a difference, which is the same on both sides.
+    offsets = [sign * step for sign in SIDES]
+    for ahead, t, offset in zip(
+        continued.advance(uniform.rates, times, curvature, offsets), times, offsets, strict=True
+    ):
+        displacement = t[:, None] * uniform.rates + t[:, None] ** 2 / 2 * curvature + offset
+        gaps.append(ahead.rates - uniform.rates - (uniform.A @ displacement[..., None])[..., 0])
+        as_predicted = np.abs(gaps[-1]) <= UNIFORM * at.fastest_rate[:, None] * uniform.sizes
+        good &= ahead.good & as_predicted.all(axis=1)
     part = (np.ptp(gaps, axis=0) / _row_sizes(at, uniform)).max(axis=1, initial=0.0) / SHORT_STEP
     falls = good & (part <= SAME_ALONG)
     return Change(np.where(falls, part, np.nan), np.where(falls, times[-1], np.nan), np.zeros_like(falls))
 
 
-def may_turn(at: Moving, kept: Sequence[int], leading: Mask, units: Sequence[str]) -> Mask:
-    """Return where the speed in each unit stays, (k,): what turns keeps the length of its vectors, x' x'' = 0."""
-    power = at.rates * at.bends
+def may_turn(at: MovingBatch, kept: Sequence[int], leading: Mask, units: Sequence[str]) -> Mask:
+    """Return where the speed in each unit stays, (k,): vectors that turn keep their lengths, x' x'' = 0."""
+    power = at.rates * at.accelerations
     power[:, list(kept)] = np.where(leading, power[:, list(kept)], 0.0)
     of_units = np.array([[unit == other for unit in dict.fromkeys(units)] for other in units], dtype=np.float64)
-    return np.asarray((np.abs(power @ of_units) <= TURNS * (np.abs(power) @ of_units)).all(axis=1))
+    return np.asarray((np.abs(power @ of_units) <= TURNING_POWER * (np.abs(power) @ of_units)).all(axis=1))
 
 
 def _same_spectrum(A: FloatArray, B: FloatArray, part: FloatArray) -> Mask:
@@ -313,20 +289,22 @@ def _same_spectrum(A: FloatArray, B: FloatArray, part: FloatArray) -> Mask:
 
     same = np.asarray(np.isfinite(A).all(axis=(1, 2)) & np.isfinite(B).all(axis=(1, 2)))
     first, last = (np.linalg.eigvals(np.where(same[:, None, None], M, 0.0)) for M in (A, B))
+    # Most pairs of spectra differ in their moduli.
     moduli = np.sort(np.abs(first), axis=1), np.sort(np.abs(last), axis=1)
-    most = (LEFT * part + EXACT + DEFECTIVE) * moduli[0].max(axis=1)  # most pairs of spectra differ in their moduli
+    most = (EIGENVALUE_CHANGE * part + EIGENVALUE_ROUNDING + DEFECTIVE_SPREAD) * moduli[0].max(axis=1)
     same &= np.abs(moduli[0] - moduli[1]).max(axis=1) <= most
     for k in np.flatnonzero(same):
         a, b = first[k], last[k]
         gaps, sizes = np.abs(a[:, None] - b), np.abs(a)
         pairs = linear_sum_assignment(gaps)
-        defective = np.where(sizes < SMALL * sizes.max(), DEFECTIVE * sizes.max(), 0.0)
-        same[k] = bool((gaps[pairs] <= (LEFT * part[k] + EXACT) * sizes + defective).all())
+        defective = np.where(sizes < SMALL_EIGENVALUE * sizes.max(), DEFECTIVE_SPREAD * sizes.max(), 0.0)
+        allowed = (EIGENVALUE_CHANGE * part[k] + EIGENVALUE_ROUNDING) * sizes + defective
+        same[k] = bool((gaps[pairs] <= allowed).all())
     return same
 
 
 def _influential(dependence: Mask) -> Mask:
-    """Return on which coordinates (k, P) others depend, but for those that nothing depends on, as a track's."""
+    """Return on which coordinates (k, P) others depend, except those that nothing depends on, as a track's."""
     leading: Mask = np.ones(dependence.shape[:2], dtype=bool)
     for _ in range(dependence.shape[1]):
         fewer = np.asarray((dependence & leading[:, :, None]).any(axis=1))
@@ -336,23 +314,27 @@ def _influential(dependence: Mask) -> Mask:
     return leading
 
 
-def compared(at: Moving, bend: FloatArray, A: FloatArray, errors: FloatArray) -> tuple[Mask, Mask]:
-    """Return where A is compared (k,), as it goes straight on or has speeds, and what leads (k, P); errors in sizes."""
+def find_comparable(at: MovingBatch, curvature: FloatArray, A: FloatArray, errors: FloatArray) -> tuple[Mask, Mask]:
+    """Return where A is compared (k,), on straight motions and those with speeds, and which coordinates lead (k, P).
+
+    ``errors`` are those of A times the sizes of y.
+    """
     entries = np.abs(A) * at.y_sizes[:, None]
     noise = 10 * errors + ROUNDING * entries.max(axis=2, initial=0.0, keepdims=True)
-    dependence = np.asarray(entries > noise)  # of which y' on which y
+    dependence = np.asarray(entries > noise)  # of each y' on each y
     leading = _influential(dependence)
-    # What begins from rest does not move yet, and what bends without a speed is on its way to a rest.
-    moving = np.abs(at.y_rates) > STEADY * at.pace[:, None] * at.y_sizes
+    # A motion that begins from rest does not move yet; a curved one without a speed is on its way to a rest.
+    moving = np.abs(at.y_rates) > STEADY * at.fastest_rate[:, None] * at.y_sizes
     first = dependence.argmax(axis=2)  # that each row depends on
-    is_one = np.abs(A[np.arange(len(A))[:, None], rows := np.arange(A.shape[1]), first] - 1.0) <= UNIFORM
+    rows = np.arange(A.shape[1])
+    is_one = np.abs(A[np.arange(len(A))[:, None], rows, first] - 1.0) <= UNIFORM
     speeds = (np.count_nonzero(dependence, axis=2) == 1) & is_one & (first != rows)
-    return np.asarray((moving & speeds).any(axis=1) | is_straight(bend, leading)), leading
+    return np.asarray((moving & speeds).any(axis=1) | is_straight(curvature, leading)), leading
 
 
-def is_straight(bend: FloatArray, leading: Mask) -> Mask:
-    """Return where nothing bends on which something depends, shape (k,)."""
-    return np.asarray(~((bend != 0) & leading).any(axis=1))
+def is_straight(curvature: FloatArray, leading: Mask) -> Mask:
+    """Return where nothing on which something depends is curved, shape (k,)."""
+    return np.asarray(~((curvature != 0) & leading).any(axis=1))
 
 
 def _direction(sizes: FloatArray) -> FloatArray:

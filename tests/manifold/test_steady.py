@@ -13,9 +13,9 @@ from fmilin.constraints.declared import Constraint
 from fmilin.fmi.write import build_fmu
 from fmilin.linearization.evaluation import evaluate
 from fmilin.manifold.frame import frame_at
+from fmilin.manifold.motion import find_motion
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.slopes import differentiate
-from fmilin.manifold.steady import motion_at
 from fmilin.model.visits import RememberingModel
 from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription
 from fmilin.numerics.balanced import is_equilibrium
@@ -227,7 +227,7 @@ def visits(model: fl.Model) -> int:
     base, frame = evaluate(counted, point), frame_at(counted, point)
     slopes = differentiate(Neighbourhood(counted, frame, point, base), "auto")
     before = len(counted._seen)
-    motion_at(counted, point, base, frame, slopes)
+    find_motion(counted, point, base, frame, slopes)
     return len(counted._seen) - before
 
 

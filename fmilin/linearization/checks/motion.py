@@ -11,8 +11,8 @@ from fmilin.diagnostics import Remark, off_equilibrium, rate_of_change
 from fmilin.linearization.checks.check import LinearizationCheck
 from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask
 from fmilin.manifold.frame import Frame
+from fmilin.manifold.motion import MotionBatch
 from fmilin.manifold.selection import NOT_TURNING
-from fmilin.manifold.steady import PointMotion
 from fmilin.manifold.uniform import Change
 from fmilin.model.interface import Evaluation, Model
 from fmilin.numerics.balanced import is_equilibrium
@@ -43,7 +43,7 @@ class PointRests(LinearizationCheck):
 
     def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
         frame = at.nearby.frame
-        if at.motion.fastest is None:
+        if at.motion.fastest[0] < 0:
             return remarks_along(at.source, at.base, frame, at.motion, WITH_TIME)
         return _remarks_on_motion(at.source, at.base, frame, at.motion)
 
@@ -52,7 +52,6 @@ class PointRests(LinearizationCheck):
 
     def describe_batch(self, at: LinearizedBatch, is_doubtful: Mask) -> Sequence[Sequence[Remark]]:
         model, motion = at.reference.model, at.motion
-        constrained = bool(at.reference.rows) and bool(at.reference.kept)
         names = tuple(model.states.names[i] for i in at.reference.kept)
         diagnostics: list[Sequence[Remark]] = [()] * len(at)
         for k in np.flatnonzero((motion.fastest >= 0) & ~is_doubtful).tolist():
@@ -60,10 +59,9 @@ class PointRests(LinearizationCheck):
             rate, size = float(at.tangents.rates[k, fastest]), float(at.geometry.sizes[k, fastest])
             uniform = None
             if motion.steady[k]:
-                carried = tuple(n for n, c in zip(names, motion.carried[k].tolist(), strict=True) if c)
-                uniform = names, carried, float(motion.later[k])
+                uniform = names, motion.list_carried(k, names), float(motion.later[k])
             what = rate_of_change(model.states.names[fastest], rate, size)
-            remark = motion_remark(what, constrained=constrained, steady=uniform)
+            remark = motion_remark(what, constrained=motion.has_choice, steady=uniform)
             diagnostics[k] = change_remarks(remark, motion.change, k)
         return diagnostics
 
@@ -105,9 +103,9 @@ def motion_remark(what: str, *, constrained: bool, steady: Along | None = None, 
     )
 
 
-def change_remarks(motion: Remark, change: Change | None, k: int = 0) -> list[Remark]:
+def change_remarks(motion: Remark, change: Change, k: int = 0) -> list[Remark]:
     """Return a remark on a motion with what is to be said of A along it, at point ``k``."""
-    if change is None or np.isnan(change.part[k]):
+    if not change.is_compared[k]:
         return [motion]
     part, seen = float(change.part[k]), f"as seen {change.later[k]:.3g} s further on"
     changes = f"A changes by {100 * part:.2g} % along the motion, {seen}"
@@ -119,24 +117,24 @@ def change_remarks(motion: Remark, change: Change | None, k: int = 0) -> list[Re
     return [motion, Remark("periodic", f"{changes}: {instant}, fl.periodic_orbit(model) does.")]
 
 
-def remarks_along(model: Model, base: Evaluation, frame: Frame, motion: PointMotion, otherwise: Remark) -> list[Remark]:
+def remarks_along(model: Model, base: Evaluation, frame: Frame, motion: MotionBatch, otherwise: Remark) -> list[Remark]:
     """Return what is to be said of A along a motion, ``otherwise`` first where no steady coordinates are known."""
-    if motion.steady and motion.fastest is not None:
+    if motion.steady[0]:
         return _remarks_on_motion(model, base, frame, motion)
-    return [] if motion.change is None else change_remarks(otherwise, motion.change)[-1:]
+    return change_remarks(otherwise, motion.change)[-1:] if motion.change.is_compared[0] else []
 
 
-def _remarks_on_motion(model: Model, base: Evaluation, frame: Frame, motion: PointMotion) -> list[Remark]:
-    fastest = motion.fastest
-    assert fastest is not None  # noqa: S101 - the point moves
+def _remarks_on_motion(model: Model, base: Evaluation, frame: Frame, motion: MotionBatch) -> list[Remark]:
+    fastest = int(motion.fastest[0])
     size = float(frame.invariants.scales[fastest])
     what = rate_of_change(model.states.names[fastest], float(base.derivatives[fastest]), size)
     steady, in_use = None, False
-    if motion.steady is not None:
-        selection = motion.steady.selection
+    if motion.steady[0]:
+        selection = motion.selections.get(0, frame.selection)
         in_use = selection is frame.selection
-        names = selection.signals.names if in_use else selection.texts
-        steady = names, motion.steady.carried, motion.steady.later
+        names = selection.signals.names
+        carried = motion.list_carried(0, names)
+        steady = names if in_use else selection.texts, carried, float(motion.later[0])
     remark = motion_remark(what, constrained=motion.has_choice, steady=steady, in_use=in_use)
     if in_use and frame.selection.kind == NOT_TURNING:
         remark = replace(remark, message=f"{remark.message} {INSTEAD_OF_TURNING}")

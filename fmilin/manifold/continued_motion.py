@@ -1,0 +1,261 @@
+"""The model further along the motion of points, and beside it: what the search for steady motions evaluates.
+
+Two sources answer. :class:`ContinuedBatch` evaluates all points of a batch together, in coordinates that are states;
+:class:`ContinuedPoint` follows one point of any model, in any coordinates, with the parametrization of the manifold.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import repeat
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.errors import FmilinError, ModelError, NumericalError
+from fmilin.manifold.frame import Frame
+from fmilin.manifold.rank import independent_rows, scaled
+from fmilin.manifold.stack import PointBatch, StackSurroundings
+from fmilin.model.capabilities import has_graph, read_event_indicators, read_exact_slopes, read_tangents
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.signals import FloatArray
+
+STEP = 2.0**-13  # of the difference that shows the second A, in sizes of the coordinates
+SHORT_STEP = 2.0**-17  # of a one-sided difference, whose curvature error is small
+PARTS = (1.0, 0.3, 0.1)  # of the path further on that are tried, the whole first: not all coordinates lead so far
+SHORTER_PARTS = (0.03, 0.01)  # such parts in nonlinear coordinates: angles turn by less than a round
+NONLINEAR_STEP = 2.0**-5  # part of the step of a difference that is taken in nonlinear coordinates
+ZEROS = repeat(0.0)
+
+Mask = NDArray[np.bool_]
+Some = slice | NDArray[np.intp]
+Times = Sequence[FloatArray]
+Curvature = FloatArray | float
+Offsets = Iterable[FloatArray | float]
+
+
+class PointsAhead(NamedTuple):
+    """Points further along the motion."""
+
+    later: FloatArray  # (k,), how much later, in s
+    x: FloatArray  # (k, N)
+    f: FloatArray  # (k, N), the rates x'
+    rates: FloatArray  # (k, P), the rates y'
+    good: Mask  # (k,), where all of this could be evaluated
+
+
+class ContinuedMotion(ABC):
+    """The model further along uniform motions of k points, and beside them."""
+
+    exact: bool = False  # whether rates and derivatives have rounding errors only
+
+    @abstractmethod
+    def select(self, some: Some) -> ContinuedMotion:
+        """Return the same for some of the points."""
+
+    @abstractmethod
+    def advance(
+        self, path: FloatArray, times: Times, curvature: Curvature = 0.0, offsets: Offsets = ZEROS
+    ) -> Iterable[PointsAhead]:
+        """Continue for each of the times (k,) with y' = path, y'' = curvature, then offset, each (k, P).
+
+        The time is shorter where the coordinates do not lead so far.
+        """
+
+    @abstractmethod
+    def displace(self, ahead: PointsAhead, displacements: Sequence[FloatArray]) -> Iterable[PointsAhead]:
+        """Evaluate the model at coordinates displaced by (k, P) from points further on."""
+
+    @abstractmethod
+    def depends_on_time(self, later: FloatArray) -> Mask:
+        """Say where any bit of the model's answer beside the points is another so much later (k,)."""
+
+    def advance_with_derivatives(
+        self, path: FloatArray, times: Times, curvature: FloatArray, direction: FloatArray
+    ) -> Iterator[tuple[PointsAhead, FloatArray]]:
+        """Yield the points further on, and the derivatives (k, P) of y' along a direction (k, P) there."""
+        for after in self.advance(path, times, curvature, [SHORT_STEP * direction] * len(times)):
+            (before,) = self.displace(after, [-2 * SHORT_STEP * direction])
+            x, f, rates = ((a + b) / 2 for a, b in zip(after[1:4], before[1:4], strict=True))
+            derivatives = (after.rates - before.rates) / (2 * SHORT_STEP)
+            yield PointsAhead(after.later, x, f, rates, after.good & before.good), derivatives
+
+    def compute_A(self, ahead: PointsAhead, sizes: FloatArray, some: Mask) -> FloatArray:
+        """Return A (j, P, P) at some points further on, by one-sided differences along coordinates of such sizes."""
+        columns = [self.differentiate_one_sided(ahead, unit * sizes)[0] for unit in np.eye(sizes.shape[1])]
+        return (np.stack(columns, axis=2) / sizes[:, None])[some]
+
+    def differentiate(self, ahead: PointsAhead, direction: FloatArray) -> tuple[FloatArray, Mask]:
+        """Return the derivatives (k, P) of y' along a direction (k, P), and where they could be evaluated."""
+        if self.exact:
+            return self.differentiate_one_sided(ahead, direction)
+        after, before = self.displace(ahead, [sign * STEP * direction for sign in (1.0, -1.0)])
+        return (after.rates - before.rates) / (2 * STEP), after.good & before.good
+
+    def differentiate_one_sided(self, ahead: PointsAhead, direction: FloatArray) -> tuple[FloatArray, Mask]:
+        """Return the same by a short one-sided difference, from one evaluation."""
+        (after,) = self.displace(ahead, [SHORT_STEP * direction])
+        return (after.rates - ahead.rates) / SHORT_STEP, ahead.good & after.good
+
+
+@dataclass(frozen=True, eq=False)
+class ContinuedBatch(ContinuedMotion):
+    """The model further along the motions of a batch in kept states: all points are evaluated together."""
+
+    model: Model
+    points: PointBatch
+    kept: list[int]
+    T: FloatArray  # (k, N, P)
+    sizes: FloatArray  # (k, N)
+    back: FloatArray | None  # (k, M, M), from residuals to steps of the dependent states; None where not available
+    surroundings: StackSurroundings
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        """Whether the equations of the model are available."""
+        return has_graph(self.model)
+
+    def select(self, some: Some) -> ContinuedBatch:
+        """Return the same for some of the points."""
+        back = None if self.back is None else self.back[some]
+        return replace(self, points=self.points[some], T=self.T[some], sizes=self.sizes[some], back=back)
+
+    def advance(
+        self, path: FloatArray, times: Times, curvature: Curvature = 0.0, offsets: Offsets = ZEROS
+    ) -> list[PointsAhead]:
+        """Continue in y, from the tangent."""
+        steps = []
+        for t, offset in zip(times, offsets, strict=False):
+            dy = t[:, None] * path + t[:, None] ** 2 / 2 * curvature + offset
+            steps.append((self.points.states, dy, t))
+        return self._evaluate(steps)
+
+    def displace(self, ahead: PointsAhead, displacements: Sequence[FloatArray]) -> list[PointsAhead]:
+        """Move y, from the tangent there."""
+        return self._evaluate([(ahead.x, displacement, ahead.later) for displacement in displacements])
+
+    def depends_on_time(self, later: FloatArray) -> Mask:
+        """Compare the rates."""
+        y_sizes = self.sizes[:, self.kept, None]
+        near = replace(self.points, states=self.points.states + (self.T @ (STEP * y_sizes))[..., 0])
+        rates, _ = self.surroundings.visited(near, self.kept)
+        rates_later, _ = self.surroundings.visited(replace(near, time=near.time + later), self.kept)
+        return np.asarray((rates != rates_later).any(axis=1))
+
+    def compute_A(self, ahead: PointsAhead, sizes: FloatArray, some: Mask) -> FloatArray:
+        """Return the model's own A; by differences where it has none."""
+        near, times = self.points[some], ahead.later[some] + self.points.time[some]
+        with suppress(FmilinError, np.linalg.LinAlgError):
+            tangents = read_tangents(self.model, times, ahead.x[some], near.inputs, self.kept, near.parameters)
+            if tangents is not None:
+                return tangents.A
+        return super().compute_A(ahead, sizes, some)
+
+    def _evaluate(self, steps: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> list[PointsAhead]:
+        """Evaluate the model at coordinates dy (k, P) from states (k, N), so much later (k,)."""
+        near, dy, later = (np.concatenate(part) for part in zip(*steps, strict=True))
+        count = len(self.T)
+        guess = near + np.concatenate([(self.T @ step[..., None])[..., 0] for _, step, _ in steps])
+        guess[:, self.kept] = near[:, self.kept] + dy
+        repeated = np.tile(np.arange(count), len(steps))
+        back = None if self.back is None else self.back[repeated]
+        reached, good = self.surroundings.reached(self.points[repeated], self.kept, guess, self.sizes[repeated], back)
+        ahead = replace(reached, time=reached.time + later)
+        f, _ = self.surroundings.visited(ahead, self.kept)
+        rates, good = f[:, self.kept], good & np.isfinite(f).all(axis=1)
+        slices = [slice(i, i + count) for i in range(0, len(near), count)]
+        return [PointsAhead(later[s], reached.states[s], f[s], rates[s], good[s]) for s in slices]
+
+
+def continue_batch(model: Model, point: OperatingPoint, frame: Frame) -> ContinuedBatch | None:
+    """Return one point as a batch of one, where equations of the model answer for many points at once."""
+    t, x, u, kept = point.time, point.states, point.inputs, frame.selection.kept
+    if kept is None or not model.batches or frame.invariants.moving:
+        return None
+    if read_exact_slopes(model, t, x, u) is None or len(read_event_indicators(model, t, x, u)):
+        return None
+    gradient, others = frame.invariants.gradient(t, x), sorted(set(range(len(x))).difference(kept))
+    sizes = frame.invariants.scales
+    Hs, _ = scaled(gradient.H, sizes, gradient.reference, gradient.error)
+    rows = independent_rows(Hs, len(others), len(model.constraints))
+    back = np.asarray(np.linalg.inv(gradient.H[np.ix_(rows, others)])[None], np.float64) if rows else None
+    points = PointBatch(np.array([t]), x[None], u[None])
+    surroundings = StackSurroundings(model, rows)
+    return ContinuedBatch(model, points, list(kept), frame.T[None], sizes[None], back, surroundings)
+
+
+class ContinuedPoint(ContinuedMotion):
+    """The model further along the motion of one point; none beyond an event, or the border of the domain."""
+
+    def __init__(self, model: Model, point: OperatingPoint, frame: Frame) -> None:
+        self._model, self._point, self._frame = model, point, frame
+        self._before = read_event_indicators(model, point.time, point.states, point.inputs) > 0
+        self._is_linear = frame.coordinates.is_linear
+        self.exact = has_graph(model) and self._is_linear  # a short step shows too little where coordinates are curved
+
+    def select(self, some: Some) -> ContinuedPoint:
+        """Return the same: there is one point."""
+        return self
+
+    def advance(
+        self, path: FloatArray, times: Times, curvature: Curvature = 0.0, offsets: Offsets = ZEROS
+    ) -> Iterator[PointsAhead]:
+        """Continue in y, from the tangent."""
+        parts = PARTS if self._is_linear else (*PARTS, *SHORTER_PARTS)
+        for (later,), offset in zip(times, offsets, strict=False):
+            steps = []
+            for part in parts:
+                t = part * later
+                steps.append((self._frame.y0 + (t * path + t**2 / 2 * curvature + offset)[0], t))
+            yield self._evaluate_first(steps)
+
+    def displace(self, ahead: PointsAhead, displacements: Sequence[FloatArray]) -> Iterator[PointsAhead]:
+        """Move y, from the states further on."""
+        y = self._frame.coordinates.values(ahead.x[0])
+        for (displacement,) in displacements:
+            yield self._evaluate_first([(y + displacement, float(ahead.later[0]))], ahead.x[0])
+
+    def depends_on_time(self, later: FloatArray) -> Mask:
+        """Compare rates, residuals and event indicators; True where they cannot be evaluated."""
+        t, x, u, model = self._point.time, self._point.states, self._point.inputs, self._model
+        nearby = x + self._frame.T @ (STEP * self._frame.y_scales)  # the way from there to the manifold costs more
+        answers = []
+        try:
+            for time in (t, t + float(later[0])):
+                evaluation = model.evaluate(time, nearby, u)
+                indicators = read_event_indicators(model, time, nearby, u)
+                answers.append((evaluation.derivatives, evaluation.residuals, indicators))
+        except (ModelError, NumericalError):
+            return np.array([True])
+        return np.array([not all(np.array_equal(*parts) for parts in zip(*answers, strict=True))])
+
+    def differentiate(self, ahead: PointsAhead, direction: FloatArray) -> tuple[FloatArray, Mask]:
+        """Return the derivatives by shorter steps in nonlinear coordinates, as of Euler's angles near their pole."""
+        part = 1.0 if self._is_linear else NONLINEAR_STEP
+        derivatives, good = super().differentiate(ahead, part * direction)
+        return derivatives / part, good
+
+    def _evaluate_first(self, steps: Sequence[tuple[FloatArray, float]], near: FloatArray | None = None) -> PointsAhead:
+        """Evaluate the model at the first coordinates, so much later, that can be reached; none from NaN."""
+        steps = [] if near is not None and np.isnan(near).any() else steps
+        with suppress(ModelError):
+            for y, later in steps:
+                with suppress(NumericalError):
+                    return self._evaluate(y, later, near)
+        nothing = np.full((1, len(self._point.states)), np.nan)
+        return PointsAhead(np.zeros(1), nothing, nothing, np.full((1, len(self._frame.y0)), np.nan), np.array([False]))
+
+    def _evaluate(self, y: FloatArray, later: float, near: FloatArray | None) -> PointsAhead:
+        t, u = self._point.time, self._point.inputs
+        x = self._frame.parametrization.psi(y, time=t + later, near=near)
+        f = self._model.evaluate(t + later, x, u).derivatives
+        if not np.isfinite(f).all():
+            raise NumericalError("The model is not defined further on.")
+        if len(self._before) and ((read_event_indicators(self._model, t + later, x, u) > 0) != self._before).any():
+            raise NumericalError("An event lies on the way.")
+        rates = self._frame.coordinates.jacobian(x) @ f
+        return PointsAhead(np.array([later]), x[None], f[None], rates[None], np.array([True]))

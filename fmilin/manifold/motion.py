@@ -1,0 +1,370 @@
+"""How points move: motions along which A stays the same, and how A changes along others.
+
+One search serves one point and many. Its questions are those of :mod:`fmilin.manifold.uniform`, with a leading axis
+over the points, in the coordinates in use. A motion may be steady in other coordinates: at one point they are searched
+(:mod:`fmilin.manifold.steady_coordinates`), of a batch such points remain open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.manifold.continued_motion import ContinuedBatch, ContinuedMotion, ContinuedPoint, Mask, Some, continue_batch
+from fmilin.manifold.frame import Frame
+from fmilin.manifold.nonlinear import turns_of
+from fmilin.manifold.selection import Selection
+from fmilin.manifold.slopes import TangentSlopes
+from fmilin.manifold.stack import PointBatch, StackGeometry, StackSurroundings
+from fmilin.manifold.steady_coordinates import FunctionsOfStates, SteadyCoordinates
+from fmilin.manifold.uniform import (
+    COMPARISON_TIME,
+    SLOWEST_RATE,
+    Change,
+    MovingBatch,
+    UniformMotion,
+    compare_along,
+    confirm_steady,
+    detect_falls,
+    find_comparable,
+    find_fastest_states,
+    find_uninfluential,
+    is_straight,
+    may_turn,
+)
+from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
+from fmilin.signals import FloatArray
+from fmilin.tolerances import SAME_ALONG
+
+DEPENDENT = 1e-13  # square of a singular value, over the largest: below it states are not coordinates
+
+
+@dataclass(frozen=True, eq=False)
+class MotionBatch:
+    """How k points move."""
+
+    fastest: NDArray[np.intp]  # (k,), the state that moves fastest in its size; -1 at rest
+    steady: Mask  # (k,), where the motion is steady, in the coordinates in use or in those of ``selections``
+    open: Mask  # (k,), where it may be steady in other coordinates, or change with time, and was not searched
+    carried: Mask  # (k, P), coordinates on which nothing depends and whose rates change all the same
+    later: FloatArray  # (k,), how much later A was the same, in s
+    change: Change  # of A along the motion
+    has_choice: bool = True  # whether there are constraints, and so other coordinates to choose
+    selections: dict[int, Selection] = field(default_factory=dict)  # other coordinates, by number of the point
+
+    @classmethod
+    def not_searched(cls, fastest: NDArray[np.intp], order: int, *, has_choice: bool = True) -> MotionBatch:
+        """Return that of points in ``order`` coordinates of which no more is known than their fastest states."""
+        count = len(fastest)
+        steady, is_open, carried = (np.zeros(shape, dtype=bool) for shape in (count, count, (count, order)))
+        return cls(fastest, steady, is_open, carried, np.zeros(count), Change.not_compared(count), has_choice)
+
+    def list_carried(self, k: int, names: Sequence[str]) -> tuple[str, ...]:
+        """Return which coordinates, of such names, are carried at a point."""
+        return tuple(name for name, carried in zip(names, self.carried[k].tolist(), strict=True) if carried)
+
+
+class CoordinatesInUse(Protocol):
+    """What the search needs to know of the coordinates in use, with a leading axis over the points."""
+
+    def compute_accelerations(self, at: MovingBatch) -> FloatArray:
+        """Return y'' (k, P), zero where it is rounding."""
+
+    def compute_errors(self, at: MovingBatch) -> FloatArray:
+        """Return the errors of the derivatives of y' along y, times the sizes of y, (k, P, P) or (k, P, 1)."""
+
+    def find_free_states(self, at: MovingBatch, tied: Mask) -> Mask:
+        """Return which states, of those that are not tied (k, N), have no effect on any rate, to first order."""
+
+    def find_leading(self, free: Mask) -> Mask:
+        """Return which coordinates must be steady, (k, P): all except free states (k, N)."""
+
+    def find_turning(self, at: MovingBatch, leading: Mask, units: Sequence[str]) -> Mask:
+        """Return where A may turn with the motion without a change of its eigenvalues, (k,)."""
+
+
+@dataclass(frozen=True)
+class KeptStates:
+    """Coordinates that are states."""
+
+    positions: list[int]
+
+    def compute_accelerations(self, at: MovingBatch) -> FloatArray:
+        """Return those of the states."""
+        return at.accelerations[:, self.positions]
+
+    def compute_errors(self, at: MovingBatch) -> FloatArray:
+        """Return those of the states' rates."""
+        return at.f_y_error[:, self.positions]
+
+    def find_free_states(self, at: MovingBatch, tied: Mask) -> Mask:
+        """Look at the columns of the coordinates; other states have none."""
+        free = ~tied
+        free[:, self.positions] &= find_uninfluential(at.f_y, at.f_y_error, at.y_sizes)
+        return free
+
+    def find_leading(self, free: Mask) -> Mask:
+        """Return the coordinates that are not free."""
+        return ~free[:, self.positions]
+
+    def find_turning(self, at: MovingBatch, leading: Mask, units: Sequence[str]) -> Mask:
+        """Return where the speed in each unit stays the same."""
+        return may_turn(at, self.positions, leading, units)
+
+
+def find_motion(
+    model: Model, point: OperatingPoint, base: Evaluation, frame: Frame, slopes: TangentSlopes, *, spectra: bool = True
+) -> MotionBatch:
+    """Describe how one point moves: a batch of one, with a search for coordinates in which its motion is steady.
+
+    ``spectra``: whether the eigenvalues of A are compared where A changes.
+    """
+    rates, sizes, y_sizes = base.derivatives[None], frame.invariants.scales[None], frame.y_scales
+    derivatives = np.hstack((slopes.f_y, slopes.f_u))
+    unknown_sizes = np.concatenate((y_sizes, model.inputs.scales(point.inputs)))
+    errors = np.hstack((slopes.f_y_error, slopes.f_u_error)) * unknown_sizes
+    terms = np.abs(derivatives) @ unknown_sizes
+    order = len(frame.y0)
+    fastest = find_fastest_states(
+        rates, sizes, terms[None], derivatives[None], unknown_sizes[None], errors[None], order=order
+    )
+    has_choice = bool(len(frame.manifold.H) and order)
+    motion = MotionBatch.not_searched(fastest, order, has_choice=has_choice)
+    if frame.invariants.prescribing or not order:
+        return motion
+    moves, coordinates = bool(fastest[0] >= 0), frame.coordinates
+    if not moves and model.autonomous:
+        return motion
+    at = MovingBatch(
+        rates,
+        (coordinates.R @ base.derivatives)[None],
+        slopes.f_y[None],
+        (slopes.f_y_error * y_sizes)[None],
+        sizes,
+        y_sizes[None],
+        np.abs(rates) / model.states.scales(),
+    )
+    kept, x = frame.selection.kept, point.states
+    functions = FunctionsOfStates(coordinates, frame.selection.signals.names, model.states, x)
+    in_use: CoordinatesInUse = functions if kept is None else KeptStates(list(kept))
+    search = _MotionSearch(
+        model,
+        x[None],
+        frame.manifold.H[None],
+        frame.T[None],
+        functions.compute_A(slopes.f_y, frame.T, base.derivatives)[None],
+        at,
+        in_use,
+        motion,
+        together=continue_batch(model, point, frame) if moves else None,
+        alone=ContinuedPoint(model, point, frame),
+        spectra=spectra,
+    )
+    if not moves:
+        search.compare_with_time()
+        return motion
+    if has_choice and not frame.invariants.moving:
+        search.find_steady()
+        if not (motion.steady[0] or search.falls[0]):
+            found = SteadyCoordinates(model, point, frame, slopes, at, search.free[0]).find()
+            if found is not None:
+                motion.steady[0], motion.carried[0], motion.later[0] = True, found.carried, found.later
+                motion.selections[0] = found.selection
+    search.compare()
+    return motion
+
+
+def find_motions(
+    model: Model,
+    points: PointBatch,
+    tangents: TangentBatch,
+    geometry: StackGeometry,
+    surroundings: StackSurroundings,
+    row_errors: FloatArray,
+) -> MotionBatch:
+    """Describe how the points of a batch move; points that may be steady in other coordinates remain open.
+
+    ``row_errors`` (k, N) are those of the derivatives of the rates, in sizes of the coordinates.
+    """
+    kept, rates = list(tangents.kept), tangents.rates
+    errors = np.broadcast_to(row_errors[..., None], tangents.derivatives.shape)
+    terms, order = geometry.slopes.terms, len(kept)
+    fastest = find_fastest_states(
+        rates, geometry.sizes, terms, tangents.derivatives, geometry.scales, errors, order=order
+    )
+    motion = MotionBatch.not_searched(fastest, order, has_choice=bool(geometry.others and kept))
+    if not order or (model.autonomous and not (fastest >= 0).any()):
+        return motion
+    at = MovingBatch(
+        rates,
+        rates[:, kept],
+        tangents.derivatives[..., :order],
+        row_errors[..., None],
+        geometry.sizes,
+        geometry.y_sizes,
+        np.abs(rates) / model.states.scales(),
+    )
+    continued = ContinuedBatch(model, points, kept, tangents.T, geometry.sizes, geometry.back, surroundings)
+    search = _MotionSearch(
+        model, points.states, tangents.gradient, tangents.T, tangents.A, at, KeptStates(kept), motion, continued
+    )
+    if not model.autonomous:
+        motion.open[...] |= search.find_time_dependent()
+    if (fastest >= 0).any():
+        if geometry.others:
+            search.find_steady()
+            motion.open[...] |= search.find_open()
+        search.compare()
+        motion.open[...] |= search.find_turning_bodies()
+    return motion
+
+
+@dataclass(frozen=True, eq=False)
+class _MotionSearch:
+    """The search in the coordinates in use at k points, some of which move; results are written to ``motion``."""
+
+    model: Model
+    x: FloatArray  # (k, N)
+    H: FloatArray  # (k, m, N), gradient of the constraints
+    T: FloatArray  # (k, N, P)
+    A: FloatArray  # (k, P, P)
+    at: MovingBatch
+    coordinates: CoordinatesInUse
+    motion: MotionBatch
+    together: ContinuedBatch | None  # the model further on, for all points
+    alone: ContinuedPoint | None = None  # the same for a batch of one, where the first does not answer
+    spectra: bool = True
+
+    @property
+    def sources(self) -> list[ContinuedMotion]:
+        """The sources of the model further on, in the order in which they are used."""
+        return [source for source in (self.together, self.alone) if source is not None]
+
+    @property
+    def moving(self) -> Mask:
+        """Which points move."""
+        return self.motion.fastest >= 0
+
+    @cached_property
+    def curvature(self) -> FloatArray:
+        """The second derivatives y'' (k, P)."""
+        return self.coordinates.compute_accelerations(self.at)
+
+    @cached_property
+    def free(self) -> Mask:
+        """Which states can be moved alone and nothing depends on them, to first order, shape (k, N)."""
+        return self.coordinates.find_free_states(self.at, (self.H != 0).any(axis=1))
+
+    @cached_property
+    def keeps_uniform(self) -> Mask:
+        """Where y'' = 0 in the coordinates in use, except states on which nothing depends, shape (k,)."""
+        return self.moving & is_straight(self.curvature, self.coordinates.find_leading(self.free))
+
+    @cached_property
+    def falls(self) -> Mask:
+        """Where the motion is a fall, which no coordinates make steady, shape (k,): written by the search."""
+        return np.zeros(len(self.x), dtype=bool)
+
+    def select(
+        self, some: Some, leading: Mask, source: ContinuedMotion
+    ) -> tuple[MovingBatch, UniformMotion, ContinuedMotion]:
+        """Return some points, their motion in y, and the model further on."""
+        part = self.at[some]
+        uniform = UniformMotion(part.y_rates, part.y_sizes, self.A[some], leading[some])
+        return part, uniform, source.select(some)
+
+    def find_steady(self) -> None:
+        """Find falls and steady motions in the coordinates in use."""
+        motion, leading, falls = self.motion, self.coordinates.find_leading(self.free), self.falls
+        if self.together is not None:
+            for some in _groups(self.keeps_uniform & self.curvature.any(axis=1)):
+                part, uniform, continued = self.select(some, leading, self.together)
+                motion.change.write(some, detect_falls(part, uniform, self.curvature[some], continued))
+            falls |= motion.change.is_compared
+        unknown = self.keeps_uniform & ~falls
+        for source in self.sources:
+            for some in _groups(unknown):
+                confirmation = confirm_steady(*self.select(some, leading, source))
+                motion.steady[some], motion.carried[some] = confirmation.steady, confirmation.carried
+                motion.later[some] = confirmation.later
+                falls[some] = confirmation.falls
+                unknown[some] = ~confirmation.good
+
+    def find_open(self) -> Mask:
+        """Return where the motion may be steady in other coordinates, shape (k,)."""
+        is_open = self.keeps_uniform & ~self.motion.steady & ~self.falls
+        straight = (self.at.accelerations == 0) | self.free
+        order = self.A.shape[2]
+        rest = np.flatnonzero(self.moving & ~self.keeps_uniform & (straight.sum(axis=1) >= order))
+        if len(rest):
+            # Whether the states that move uniformly may determine all others.
+            scaled = self.T[rest] / self.at.sizes[rest, :, None]
+            tangents = np.linalg.qr(scaled)[0] * straight[rest][..., None]
+            values = np.linalg.eigvalsh(np.swapaxes(tangents, 1, 2) @ tangents)
+            is_open[rest] = values[:, 0] > DEPENDENT * values[:, -1]
+        return np.asarray(is_open)
+
+    def compare(self) -> None:
+        """Compare A along motions that are not steady."""
+        at, curvature, motion = self.at, self.curvature, self.motion
+        varying = self.moving & ~motion.steady & ~motion.open & ~motion.change.is_compared
+        if not varying.any():
+            return
+        comparable, leading = find_comparable(at, curvature, self.A, self.coordinates.compute_errors(at))
+        straight = is_straight(curvature, leading)
+        for source in self.sources:
+            remaining = varying & comparable & ~motion.change.is_compared
+            for some in (*_groups(remaining & straight), *_groups(remaining & ~straight)):
+                part, uniform, continued = self.select(some, leading, source)
+                turns = np.zeros(len(part.rates), dtype=bool)
+                if self.spectra:
+                    turns = self.coordinates.find_turning(part, uniform.leading, self.model.states.units)
+                motion.change.write(some, compare_along(part, uniform, curvature[some], continued, turns))
+
+    def find_turning_bodies(self) -> Mask:
+        """Return where A changes, and bodies turn so that it may stay in coordinates that do not turn with them."""
+        changing = np.asarray(self.motion.change.part > SAME_ALONG)
+        if not changing.any():
+            return changing
+        structure, rates = self.model.constraints.structure, self.at.rates
+        turns = turns_of(
+            self.x[0], rates[0], H=self.H[0, : len(structure)], structure=structure, T=self.T[0], f_y=self.at.f_y[0]
+        )
+        turning = [turn.may_be_steady(self.x, rates, self.at.accelerations) for turn in turns]
+        return np.asarray(changing & np.any(turning, axis=0)) if turning else np.zeros_like(changing)
+
+    def find_time_dependent(self) -> Mask:
+        """Return which points at rest have other rates after the time of the fastest eigenvalue, shape (k,)."""
+        answers = np.zeros(len(self.x), dtype=bool)
+        for some in _groups(~self.moving):
+            A = self.A[some]
+            moduli = np.abs(np.linalg.eigvals(np.where(np.isfinite(A), A, 0.0))).max(axis=1)
+            later = COMPARISON_TIME / np.where(moduli > 0, moduli, 1.0)
+            answers[some] = self.sources[-1].select(some).depends_on_time(later)
+        return answers
+
+    def compare_with_time(self) -> None:
+        """Compare A at one point at rest as time goes on, over the times of its own eigenvalues."""
+        if self.alone is None or not self.find_time_dependent()[0]:
+            return
+        moduli = np.abs(np.linalg.eigvals(self.A[0]))
+        fastest = moduli.max()
+        slowest = moduli.min(where=moduli > SLOWEST_RATE * fastest, initial=fastest)
+        rates = np.resize([fastest, slowest] if moduli.any() else [1.0], self.at.relative_rates.shape)
+        at, still = replace(self.at, relative_rates=rates), np.zeros_like(self.at.y_rates)
+        uniform = UniformMotion(still, at.y_sizes, self.A, np.ones(still.shape, dtype=bool))
+        change = compare_along(at, uniform, still, self.alone, np.array([self.spectra]))
+        if change.part[0] > SAME_ALONG:
+            self.motion.change.write(slice(None), change)
+
+
+def _groups(chosen: Mask) -> list[Some]:
+    """Return these points as one group, none where there are none."""
+    if not chosen.any():
+        return []
+    return [slice(None)] if chosen.all() else [np.flatnonzero(chosen)]
