@@ -171,10 +171,10 @@ def find_motion(
     if has_choice and not frame.invariants.moving:
         search.find_steady()
         if not (motion.steady[0] or search.falls[0]):
-            found = SteadyCoordinates(model, point, frame, slopes, at, search.free[0]).find()
-            if found is not None:
-                motion.steady[0], motion.carried[0], motion.later[0] = True, found.carried, found.later
-                motion.selections[0] = found.selection
+            other = SteadyCoordinates(model, point, frame, slopes, at, search.free[0]).find()
+            if other is not None:
+                motion.steady[0], motion.carried[0], motion.later[0] = True, other.carried, other.later
+                motion.selections[0] = other.selection
     search.compare()
     return motion
 
