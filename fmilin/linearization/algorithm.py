@@ -25,12 +25,13 @@ from fmilin.linearization.context import EvaluatedPoint, LinearizedPoint
 from fmilin.linearization.evaluation import evaluate
 from fmilin.linearization.failure import explain_failure, find_failed_check
 from fmilin.linearization.request import Request
+from fmilin.manifold.comparison import compare_with_differences
 from fmilin.manifold.frame import CoordinateChoice, choose_coordinates, constraint_manifold
 from fmilin.manifold.motion import MotionBatch, find_motion
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.slopes import TangentSlopes, change_coordinates, differentiate
-from fmilin.manifold.verification import verified_facts_of
+from fmilin.manifold.verification import recall_facts, remember_facts
 from fmilin.model.capabilities import read_exact_slopes
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.visits import RememberingModel
@@ -53,21 +54,27 @@ def compute(model: Model, point: OperatingPoint, request: Request, choice: Coord
     """Return the linear model at a point, not checked, with what it was computed from."""
     remembering = RememberingModel(model)
     base = evaluate_with_derivatives(remembering, point, request)
-    facts = verified_facts_of(model, point, base, trusted=request.checks != "all")
+    facts = recall_facts(model, point, base, trusted=request.checks != "all")
     try:
         manifold = constraint_manifold(remembering, point, facts, choice.named)
         frame = choose_coordinates(manifold, choice)
+        facts = manifold.facts
         nearby = Neighbourhood(remembering, frame, point, base, hold_modes=request.hold_modes)
-        jacobians = differentiate(nearby, request.derivatives, facts, compare=request.checks != "none")
+        jacobians = differentiate(nearby, request.derivatives)
+        if request.checks != "none":
+            jacobians, facts = compare_with_differences(nearby, jacobians, request.derivatives, facts)
+        observations = nearby.observe()
         motion = follow_motion(nearby, jacobians, request)
         nearby, jacobians = take_steady_coordinates(nearby, jacobians, motion, request, choice)
-        linear = assemble(remembering, point, base, nearby, jacobians)
+        linear = assemble(remembering, nearby, jacobians, observations.turns)
         linear = attach_descriptor(linear, model, nearby, request)
     except FmilinError as error:
         # A constraint that is violated, say, is the reason why coordinates cannot be chosen, or slopes not be measured.
         evaluated = EvaluatedPoint(remembering, point, request, facts, base)
         raise find_failed_check(error, evaluated, choice) from error.__cause__
-    return LinearizedPoint(remembering, point, request, facts, base, manifold, frame, nearby, jacobians, motion, linear)
+    return LinearizedPoint(
+        remembering, point, request, facts, base, manifold, frame, nearby, jacobians, observations, motion, linear
+    )
 
 
 def check(at: LinearizedPoint, checks: Sequence[Check[LinearizedPoint]] = CHECKS) -> LinearModel:
@@ -77,15 +84,18 @@ def check(at: LinearizedPoint, checks: Sequence[Check[LinearizedPoint]] = CHECKS
     """
     diagnostics: dict[Check[LinearizedPoint], Sequence[Remark]] = {}
     errors: dict[Check[LinearizedPoint], FmilinError] = {}
+    facts = at.facts
     for one in checks if at.request.checks != "none" else ():
         try:
             diagnostics[one] = one.examine(at)
+            facts = one.learn(at, facts)
         except FmilinError as error:
             errors[one] = error
     in_order = sorted((*diagnostics, *errors), key=CHECKS.index)
     for one in in_order:
         if one in errors:
             raise errors[one]
+    remember_facts(at.source, facts)
     first = [remark for one in in_order if one.is_reported_first for remark in diagnostics[one]]
     others = [remark for one in in_order if not one.is_reported_first for remark in diagnostics[one]]
     return state_accuracy(at, (*first, *at.point.remarks, *others))

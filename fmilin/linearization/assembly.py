@@ -23,7 +23,7 @@ from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.slopes import TangentSlopes
 from fmilin.manifold.stack import PointBatch, StackGeometry
 from fmilin.model.capabilities import can_be_described
-from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
+from fmilin.model.interface import Model, TangentBatch
 from fmilin.model.visits import CountedModel
 from fmilin.numerics.differences.differences import Differences
 from fmilin.signals import FloatArray
@@ -31,10 +31,10 @@ from fmilin.tolerances import EPS
 
 
 def assemble(
-    model: CountedModel, point: OperatingPoint, base: Evaluation, nearby: Neighbourhood, slopes: TangentSlopes
+    model: CountedModel, nearby: Neighbourhood, slopes: TangentSlopes, turns: Mapping[int, float]
 ) -> LinearModel:
-    """Return the linear model in the coordinates of ``nearby``; ``base`` is what the model returns at the point."""
-    frame = nearby.frame
+    """Return the linear model in the coordinates of ``nearby``; ``turns`` are those of outputs seen to wrap, by row."""
+    frame, point, base = nearby.frame, nearby.point, nearby.base_evaluation
     R, T = frame.coordinates.R, frame.T
     A, B, size = R @ slopes.f_y, R @ slopes.f_u, np.abs(R)
     if not frame.coordinates.is_linear:
@@ -57,9 +57,7 @@ def assemble(
     method = slopes.method, model.evaluations, model.directions
     linear = built(model, coordinates, matrices, point_of(model, point, base.outputs), method)
     # A black box does not declare that an output wraps: it is seen at the points of the differences.
-    observed = nearby.observed_turns
-    turns = [signal.turn or observed.get(i) for i, signal in enumerate(linear.outputs)]
-    outputs = linear.outputs.with_turns(turns)
+    outputs = linear.outputs.with_turns([signal.turn or turns.get(i) for i, signal in enumerate(linear.outputs)])
     return linear if outputs is linear.outputs else replace(linear, outputs=outputs)
 
 

@@ -20,8 +20,9 @@ from fmilin.linearization.checks import CHECKS
 from fmilin.linearization.checks.check import check_batch
 from fmilin.linearization.context import LinearizedBatch, Mask
 from fmilin.linearization.reference import Reference
+from fmilin.manifold.comparison import SMALL_STEP, compare_slopes, random_direction
 from fmilin.manifold.motion import find_motions
-from fmilin.manifold.slopes import SMALL_STEP, compared, random_direction, rounding_of, some_bits_further
+from fmilin.manifold.slopes import rounding_of, some_bits_further
 from fmilin.manifold.stack import AT_ONCE, PointBatch, StackGeometry, StackSurroundings
 from fmilin.model.interface import TangentBatch
 from fmilin.signals import FloatArray
@@ -148,7 +149,7 @@ def compare_with_differences(
         values.append(np.concatenate(nearby.visited(states, kept), axis=1))
         is_reached &= good
     precision = EPS / SMALL_STEP if reference.facts.precision is None else reference.facts.precision
-    agrees, gaps = compared(J, scales, (values[0], base, values[1]), precision)
+    agrees, gaps = compare_slopes(J, scales, (values[0], base, values[1]), precision)
     return np.where((is_reached & agrees)[:, None], 0.0 if reference.has_exact_procedure else gaps, np.inf)
 
 

@@ -14,10 +14,16 @@ from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.manifold.frame import ConstraintManifold, Frame
 from fmilin.manifold.motion import MotionBatch
-from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.manifold.neighbourhood import Neighbourhood, Observations
 from fmilin.manifold.slopes import TangentSlopes
 from fmilin.manifold.stack import PointBatch, StackGeometry, StackSurroundings
-from fmilin.manifold.verification import VerifiedFacts
+from fmilin.manifold.verification import (
+    Invariance,
+    VerifiedFacts,
+    conserved_quantities,
+    is_kept_at_point,
+    measure_invariance,
+)
 from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
 from fmilin.model.visits import RememberingModel
 from fmilin.signals import FloatArray
@@ -32,7 +38,7 @@ class EvaluatedPoint:
     model: RememberingModel  # remembers the points at which it was evaluated
     point: OperatingPoint
     request: Request
-    facts: VerifiedFacts  # what was verified of the model at other points; checks add to it
+    facts: VerifiedFacts  # what was verified of the model at other points
     base: Evaluation  # rates, outputs and residuals at the point
 
     @property
@@ -54,6 +60,18 @@ class PointInCoordinates(PointOnManifold):
 
     frame: Frame
 
+    @cached_property
+    def invariance(self) -> Invariance | None:
+        """How well the motion keeps the constraints; None where they were verified near another point, and here."""
+        if not len(self.manifold.invariants) or is_kept_at_point(self.frame.parametrization, self.facts):
+            return None
+        return measure_invariance(self.frame.parametrization)
+
+    @cached_property
+    def conserved(self) -> list[str]:
+        """Declared constraints that are curved in the velocities, as energies are."""
+        return conserved_quantities(self.frame.parametrization)
+
 
 @dataclass(frozen=True, eq=False)
 class LinearizedPoint(PointInCoordinates):
@@ -61,6 +79,7 @@ class LinearizedPoint(PointInCoordinates):
 
     nearby: Neighbourhood  # the model near the point, in these coordinates
     jacobians: TangentSlopes
+    observations: Observations  # what the evaluations near the point have shown
     motion: MotionBatch  # how the point moves, and whether A stays the same along it
     linear: LinearModel
 

@@ -135,6 +135,6 @@ def along_motion(model: Model, point: OperatingPoint) -> tuple[list[Remark], Lin
         other = at.motion.selections.get(0, at.nearby.frame.selection)
         if other is not at.nearby.frame.selection:
             nearby, jacobians = change_coordinates(at.nearby, at.jacobians, other)
-            linear = assemble(at.model, point, at.base, nearby, jacobians)
+            linear = assemble(at.model, nearby, jacobians, at.observations.turns)
         return remarks, replace(linear, warnings=tuple(remarks))
     return [], None

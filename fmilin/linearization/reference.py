@@ -19,7 +19,7 @@ from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import independent_rows, scaled
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.stack import PointBatch
-from fmilin.manifold.verification import VerifiedFacts, verified_facts_of
+from fmilin.manifold.verification import VerifiedFacts, recall_facts
 from fmilin.manifold.zeros import Pattern, find_structural_zeros
 from fmilin.model.capabilities import (
     HasBatchDerivatives,
@@ -101,7 +101,7 @@ class Reference:
     def facts(self) -> VerifiedFacts:
         """What was verified of the model."""
         point = self.point
-        return verified_facts_of(self.own, point, self.own.evaluate(point.time, point.states, point.inputs))
+        return recall_facts(self.own, point, self.own.evaluate(point.time, point.states, point.inputs))
 
     @cached_property
     def tangents_at_point(self) -> TangentBatch:

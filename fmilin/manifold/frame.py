@@ -41,6 +41,7 @@ class ConstraintManifold:
     rank: RankDecision
     time: float
     states: FloatArray  # (N,), the point
+    facts: VerifiedFacts  # of the model, with its kinematic pairs and whether constraints depend on time
 
     @cached_property
     def distance(self) -> FloatArray:
@@ -124,10 +125,10 @@ def constraint_manifold(
 
     Raises NumericalError if the gradient of a constraint is not finite.
     """
-    invariants = _invariants_at(model, point, facts, named)
-    facts.moving = invariants.find_time_dependence(point.time, point.states)
+    invariants, facts = _invariants_at(model, point, facts, named)
+    facts = replace(facts, moving=invariants.find_time_dependence(point.time, point.states))
     manifold, rows, rank = manifold_at(invariants, point)
-    return ConstraintManifold(invariants, manifold, rows, rank, point.time, point.states)
+    return ConstraintManifold(invariants, manifold, rows, rank, point.time, point.states, facts)
 
 
 def choose_coordinates(manifold: ConstraintManifold, choice: CoordinateChoice) -> Frame:
@@ -168,12 +169,11 @@ def frame_at(model: Model, point: OperatingPoint, *, named: Sequence[str] = (), 
 
     Raises ConstraintError if the point is not on the manifold, or the motion or an input leaves it.
     """
-    facts = VerifiedFacts()
-    manifold = constraint_manifold(model, point, facts, named)
+    manifold = constraint_manifold(model, point, VerifiedFacts(), named)
     require_nonvanishing(manifold.invariants, point.time, point.states)
     require_on_manifold(manifold.invariants, point.time, point.states)
     frame = choose_coordinates(manifold, CoordinateChoice(named, kind=kind))
-    verify_invariance(frame.parametrization, facts)
+    verify_invariance(frame.parametrization)
     verify_inputs(frame.parametrization)
     return frame
 
@@ -209,22 +209,25 @@ def kept_states(
     model: Model, point: OperatingPoint, named: Sequence[str] = (), *, by_default: bool = False
 ) -> tuple[int, ...]:
     """Return which states a partition keeps at a point, unverified; ``by_default`` named ones where they do well."""
-    manifold = manifold_at(_invariants_at(model, point, VerifiedFacts(), named), point)[0]
+    manifold = manifold_at(_invariants_at(model, point, VerifiedFacts(), named)[0], point)[0]
     given, advised = ((), named) if by_default else (named, ())
     return _chosen(manifold, given, advised, "partition", {})[0].kept or ()
 
 
 def row_terms(model: Model, point: OperatingPoint) -> FloatArray:
     """Return the sizes of the terms that the rows of H are sums of at a point, (m,), in sizes of the states."""
-    return _invariants_at(model, point, VerifiedFacts()).gradient(point.time, point.states).reference
+    return _invariants_at(model, point, VerifiedFacts())[0].gradient(point.time, point.states).reference
 
 
-def _invariants_at(model: Model, point: OperatingPoint, facts: VerifiedFacts, named: Sequence[str] = ()) -> Invariants:
+def _invariants_at(
+    model: Model, point: OperatingPoint, facts: VerifiedFacts, named: Sequence[str] = ()
+) -> tuple[Invariants, VerifiedFacts]:
+    """Return the invariants at a point, and the facts with the kinematic pairs that they were made of."""
     halved = 0 < len(named) < len(model.states)  # positions alone may have been named: their velocities go along
-    pairs = facts.pairs
-    if pairs is None and (len(model.constraints) or halved):
-        pairs = facts.pairs = find_kinematic_pairs(model, point)  # None near points where it cannot be evaluated
-    return Invariants(model, point.inputs, pairs or {}, model.states.scales(point.states), moving=facts.moving)
+    if facts.pairs is None and (len(model.constraints) or halved):
+        facts = replace(facts, pairs=find_kinematic_pairs(model, point))  # None if that fails near the point
+    scales = model.states.scales(point.states)
+    return Invariants(model, point.inputs, facts.pairs or {}, scales, moving=facts.moving), facts
 
 
 def _chosen(

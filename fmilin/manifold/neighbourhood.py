@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from fmilin.diagnostics import Remark
 from fmilin.errors import ModelError, NumericalError
 from fmilin.manifold.angles import CLOSE, AngleUnwrapper
 from fmilin.manifold.frame import Frame
@@ -29,6 +28,17 @@ FURTHER = 8.0
 ABRUPT = 8.0  # times as fast as it was seen to go, that an event indicator may go to zero, over steps so much longer
 LEAST = 1e-150  # of an indicator's way to zero
 FAR_ALONE = 2.0**-2  # a displacement that cost the model its instance keeps others from going this far
+
+
+@dataclass(frozen=True)
+class Observations:
+    """What evaluations near a point have shown beyond their values."""
+
+    crossed: tuple[int, ...]  # event indicators that change sign there and were not carried out
+    turns: Mapping[int, float]  # by how much outputs jump that wrap at the point, by row
+    doubtful_turns: tuple[int, ...]  # outputs taken for angles in degrees by their jump alone
+    # (r,), how much the values at the point change between evaluations elsewhere; None where that was not measured
+    change_on_return: FloatArray | None
 
 
 class Neighbourhood:
@@ -189,28 +199,14 @@ class Neighbourhood:
     def _sizes(self, displacement: FloatArray) -> FloatArray:
         return np.abs(displacement) / self.scales
 
-    @property
-    def observed_turns(self) -> dict[int, float]:
-        """Turns of the outputs that wrap at the point, by row."""
-        return self._angles.list_turns()
-
-    @property
-    def held_remarks(self) -> list[Remark]:
-        """Remarks on events near the point that were not carried out, and on jumps that were taken for turns."""
-        names = self.model.outputs.names
-        remarks = [
-            Remark(
-                "turn",
-                f"The output '{names[i]}' jumps by 360 at the point, which was taken for a full turn of an angle in "
-                "degrees. If it is a switch, there is no linear model.",
-            )
-            for i in self._angles.find_doubtful()
-        ]
-        if not self._crossed:
-            return remarks
-        numbers = ", ".join(str(i + 1) for i in sorted(self._crossed))
-        text = f"Held in its present mode beside the point, where events would change it (indicators: {numbers})"
-        return [*remarks, Remark("held", f"{text}. The linear model is true of this mode alone.")]
+    def observe(self) -> Observations:
+        """Return what the evaluations so far have shown beyond their values."""
+        return Observations(
+            crossed=tuple(sorted(self._crossed)),
+            turns=self._angles.list_turns(),
+            doubtful_turns=tuple(self._angles.find_doubtful()),
+            change_on_return=self.revisit_change if self.revisited else None,
+        )
 
     def terms(self, slope: FloatArray) -> FloatArray:
         """Return the size of the terms that each row sums, (r,), as far as its largest scaled slope (r,) tells."""

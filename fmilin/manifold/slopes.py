@@ -1,29 +1,25 @@
-"""Slopes of rates and outputs along the manifold: exact products where the model has them, differences elsewhere.
-
-Exact directional derivatives are a claim, not a truth: each column is compared once with a central difference.
-"""
+"""Derivatives of rates and outputs along the manifold: exact ones where the model has them, differences elsewhere."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
-from fmilin.errors import FmilinError, KinkError, ModelError, NumericalError, UsageError
-from fmilin.manifold.branches import require_no_joint_kink, take_one_branch
+from fmilin.errors import FmilinError, KinkError, NumericalError, UsageError
+from fmilin.manifold.branches import take_one_branch
 from fmilin.manifold.frame import with_selection
 from fmilin.manifold.neighbourhood import Neighbourhood
-from fmilin.manifold.rank import fixed_direction
 from fmilin.manifold.selection import Selection
-from fmilin.manifold.verification import VerifiedFacts
 from fmilin.manifold.zeros import find_structural_zeros
 from fmilin.model.capabilities import HasDerivativeErrors, read_exact_slopes, read_products
 from fmilin.model.interface import ExactSlopes
 from fmilin.numerics.differences.differences import Differences, Slopes
 from fmilin.signals import FloatArray
-from fmilin.tolerances import AGREEMENT, EPS, INACCURATE, KINK, PRECISE, ROUNDING
+from fmilin.tolerances import EPS, INACCURATE, ROUNDING
 
 
 def by_procedure(nearby: Neighbourhood) -> Slopes | None:
@@ -136,63 +132,80 @@ def row_sizes(J: FloatArray, scales: FloatArray) -> FloatArray:
     return np.asarray((entries * scales).max(axis=1, keepdims=True, initial=0.0) / scales)
 
 
-def rounding(nearby: Neighbourhood, J: FloatArray) -> FloatArray:
-    """Return what rounding alone may leave of slopes whose terms cancel, in units of each entry; same shape as J."""
-    slope = (np.abs(J) * nearby.scales).max(axis=1, initial=0.0)
-    return ROUNDING * nearby.terms(slope)[:, None] / nearby.scales
-
-
-def _solving(nearby: Neighbourhood) -> FloatArray:
-    """Return what Newton's last correction on the manifold may leave of differences over small steps, (r,), scaled."""
-    point, sizes = nearby.point, nearby.model.states.scales(nearby.point.states)
-    du = np.zeros((nearby.k, len(sizes)))
-    answer = read_products(nearby.model, point.time, point.states, point.inputs, np.diag(sizes), du)
-    if answer is None or not nearby.frame.parametrization.rows:
-        return np.zeros(len(nearby.base))
-    off = np.abs(np.concatenate((answer.derivatives, answer.outputs))).sum(axis=1)
-    return np.asarray(SOLVED * EPS / SMALL_STEP * np.nan_to_num(off))
-
-
 def _smooth(J: FloatArray, error: FloatArray) -> Slopes:
     """Return slopes with no jumps and no bends."""
     none = np.zeros(J.shape)
     return Slopes(J, error, none, none)
 
 
-random_direction = partial(fixed_direction, 1848, 0.5)
-SMALL_STEP = 2.0**-17  # for one direction through all columns, in sizes of the variables
-LEFT_OUT = 4.0  # times step squared and second derivative: a central difference's own error at a zero
-SOLVED = 8.0  # times the rounding of all states: what solving for constraints may leave of them
+Source = Literal["procedure", "products", "differences"]
 
 
 @dataclass(frozen=True)
 class TangentSlopes:
-    """Slopes of x' and of the outputs, with estimated absolute errors."""
+    """Derivatives of x' and of the outputs along P coordinates and nu inputs, with estimated absolute errors."""
 
-    x_u: FloatArray
-    f_y: FloatArray
-    f_u: FloatArray
-    c_y: FloatArray
-    c_u: FloatArray
-    f_y_error: FloatArray
-    f_u_error: FloatArray
-    c_y_error: FloatArray
-    c_u_error: FloatArray
-    method: str
+    slopes: Slopes  # rows are N rates and ny outputs, columns P coordinates and nu inputs
+    x_u: FloatArray  # (N, nu), how the states move with the inputs
+    source: Source  # the model's own procedure, its directional derivatives, or differences
+    is_exact: NDArray[np.bool_]  # (N + ny, P + nu), which entries are not differences
     remarks: tuple[Remark, ...] = field(default=())
 
+    @property
+    def f_y(self) -> FloatArray:
+        """Of the rates along the coordinates, shape (N, P)."""
+        return self._blocks(self.slopes.J)[0]
 
-def differentiate(
-    nearby: Neighbourhood,
-    derivatives: str | Differences,
-    facts: VerifiedFacts | None = None,
-    *,
-    compare: bool = True,
-) -> TangentSlopes:
+    @property
+    def f_u(self) -> FloatArray:
+        """Of the rates along the inputs, shape (N, nu)."""
+        return self._blocks(self.slopes.J)[1]
+
+    @property
+    def c_y(self) -> FloatArray:
+        """Of the outputs along the coordinates, shape (ny, P)."""
+        return self._blocks(self.slopes.J)[2]
+
+    @property
+    def c_u(self) -> FloatArray:
+        """Of the outputs along the inputs, shape (ny, nu)."""
+        return self._blocks(self.slopes.J)[3]
+
+    @property
+    def f_y_error(self) -> FloatArray:
+        """The errors of ``f_y``."""
+        return self._blocks(self.slopes.error)[0]
+
+    @property
+    def f_u_error(self) -> FloatArray:
+        """The errors of ``f_u``."""
+        return self._blocks(self.slopes.error)[1]
+
+    @property
+    def c_y_error(self) -> FloatArray:
+        """The errors of ``c_y``."""
+        return self._blocks(self.slopes.error)[2]
+
+    @property
+    def c_u_error(self) -> FloatArray:
+        """The errors of ``c_u``."""
+        return self._blocks(self.slopes.error)[3]
+
+    @property
+    def method(self) -> str:
+        """How derivatives were taken: ``"exact"``, ``"mixed"`` or ``"differences"``."""
+        if self.source == "differences":
+            return "differences"
+        return "exact" if self.is_exact.all() else "mixed"
+
+    def _blocks(self, matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        n, nu = self.x_u.shape
+        p = matrix.shape[1] - nu
+        return matrix[:n, :p], matrix[:n, p:], matrix[n:, :p], matrix[n:, p:]
+
+
+def differentiate(nearby: Neighbourhood, derivatives: str | Differences) -> TangentSlopes:
     """Return the Jacobians along coordinates and inputs with errors: exact where the model has them, else differences.
-
-    Exact ones are compared with differences unless ``compare`` is false: along one direction where ``facts`` of other
-    points allow, otherwise column by column. Where they contradict each other, the difference is returned.
 
     Raises
     ------
@@ -203,158 +216,49 @@ def differentiate(
     UsageError
         When exact derivatives are requested of a model that has none.
     """
+    x_u = nearby.frame.x_u
     if isinstance(derivatives, Differences):
-        measured = _differenced(nearby, derivatives)
+        measured = _difference(nearby, derivatives)
         remarks: tuple[Remark, ...] = ()
         if derivatives.side is not None:
             measured, remarks = take_one_branch(nearby, measured, derivatives)
-        return _split(nearby, measured, "differences", remarks)
-    facts = facts or VerifiedFacts()
-    if derivatives != "differences" and (exact := by_procedure(nearby)) is not None:
-        if derivatives == "exact" or facts.procedure or not compare:
-            return _split(nearby, exact, "exact", ())
-        return _split(nearby, *_verified(nearby, exact, facts))
-    exact = None if derivatives == "differences" else by_products(nearby)
-    if exact is None:
-        if derivatives == "exact":
-            raise UsageError(
-                f"The model '{nearby.model.info.name}' provides no exact directional derivatives. Use "
-                "derivatives='auto' or derivatives='differences'."
-            )
-        measured = _differenced(nearby, Differences())
-        if compare:
-            require_no_joint_kink(nearby, measured.J)
-        return _split(nearby, measured, "differences", _narrow(nearby, measured))
-    finite = np.isfinite(exact.J)
-    if not finite.all():
-        measured = _differenced(nearby, Differences())
-        J, error = (np.where(finite, *pair) for pair in ((exact.J, measured.J), (exact.error, measured.error)))
+        return TangentSlopes(measured, x_u, "differences", np.zeros(measured.J.shape, dtype=bool), remarks)
+    if derivatives != "differences":
+        exact = by_procedure(nearby)
+        if exact is not None:
+            return TangentSlopes(exact, x_u, "procedure", np.ones(exact.J.shape, dtype=bool))
+        exact = by_products(nearby)
+        if exact is not None:
+            return _complete(nearby, exact)
+    if derivatives == "exact":
+        raise UsageError(
+            f"The model '{nearby.model.info.name}' provides no exact directional derivatives. Use derivatives='auto' "
+            "or derivatives='differences'."
+        )
+    measured = _difference(nearby, Differences())
+    is_exact = np.zeros(measured.J.shape, dtype=bool)
+    return TangentSlopes(measured, x_u, "differences", is_exact, _describe_narrow_slopes(nearby, measured))
+
+
+def _complete(nearby: Neighbourhood, exact: Slopes) -> TangentSlopes:
+    """Return exact derivatives, with differences where the model has no exact ones."""
+    is_exact = np.isfinite(exact.J)
+    if not is_exact.all():
+        measured = _difference(nearby, Differences())
+        J = np.where(is_exact, exact.J, measured.J)
+        error = np.where(is_exact, exact.error, measured.error)
         exact = Slopes(J, error, measured.jump, measured.bend)
-    if derivatives == "exact" or not compare:
-        return _split(nearby, exact, "exact" if finite.all() else "mixed", ())
-    if finite.all() and facts.precision is not None:
-        trusted = _compared_once(nearby, exact, facts.precision, facts.solving)
-        if trusted is not None:
-            return _split(nearby, trusted, "exact", ())
-    checked, is_exact, notes = _checked(nearby, exact, finite, facts)
-    return _split(nearby, checked, "exact" if is_exact.all() else "mixed", tuple(notes))
+    return TangentSlopes(exact, nearby.frame.x_u, "products", is_exact)
 
 
-def _verified(nearby: Neighbourhood, exact: Slopes, facts: VerifiedFacts) -> tuple[Slopes, str, tuple[Remark, ...]]:
-    """Compare a procedure's slopes with a difference along one direction, and in every column where that differs."""
-    procedure = read_exact_slopes(nearby.model, nearby.point.time, nearby.point.states, nearby.point.inputs)
-    smooth = procedure is not None and procedure.smooth
-    precision = np.full(len(exact.J), EPS / SMALL_STEP)
-    floor = 10 / SMALL_STEP * np.max(rounding(nearby, exact.J) * nearby.scales, axis=1, initial=0.0)
-    if _compared_once(nearby, exact, precision, floor) is not None:
-        facts.procedure = smooth
-        return exact, "exact", ()
-    checked, is_exact, remarks = _checked(nearby, exact, np.ones(exact.J.shape, dtype=bool), facts)
-    facts.procedure = facts.precision is not None and smooth
-    return checked, "exact" if is_exact.all() else "mixed", tuple(remarks)
-
-
-def _differenced(nearby: Neighbourhood, options: Differences) -> Slopes:
+def _difference(nearby: Neighbourhood, options: Differences) -> Slopes:
     measured = nearby.with_exact_rows(nearby.by_differences(options))
-    _refuse_kinks(nearby, measured, list(range(len(nearby.columns))))
+    require_no_kink(nearby, measured, list(range(len(nearby.columns))))
     return measured
 
 
-def _compared_once(
-    nearby: Neighbourhood, exact: Slopes, precision: FloatArray, floor: FloatArray | float = 0.0
-) -> Slopes | None:
-    """Return the products, errors raised where a comparison shows one; None where every column must be looked at."""
-    direction = random_direction(len(nearby.scales)) * nearby.scales
-    try:
-        values = nearby.at(SMALL_STEP * direction), nearby.base, nearby.at(-SMALL_STEP * direction)
-    except (ModelError, NumericalError):
-        return None
-    ahead, base, behind = (value[None] for value in values)
-    agrees, shown = compared(exact.J[None], nearby.scales[None], (ahead, base, behind), precision, floor)
-    return replace(exact, error=np.maximum(exact.error, shown[0][:, None] / nearby.scales)) if agrees[0] else None
-
-
-def compared(
-    J: FloatArray,
-    scales: FloatArray,
-    values: tuple[FloatArray, FloatArray, FloatArray],
-    precision: FloatArray | float,
-    floor: FloatArray | float = 0.0,
-) -> tuple[NDArray[np.bool_], FloatArray]:
-    """Compare slopes J (k, r, c) with ``values`` (k, r) ahead, here and behind: agreement (k,), visible gaps (k, r)."""
-    # Where a slope vanishes a gap is what the difference leaves out, of the order of the step squared times the
-    # curvature. Where the model bends they do not agree.
-    ahead, base, behind = values
-    direction = random_direction(scales.shape[1]) * scales
-    gap = np.abs((ahead - behind) / (2 * SMALL_STEP) - (J @ direction[..., None])[..., 0])
-    bend = np.abs(ahead + behind - 2 * base) / SMALL_STEP
-    sizes = (np.abs(J) * scales[:, None]).max(axis=2, initial=0.0)
-    visible = 10 * scales.shape[1] * precision * (sizes + np.abs(base))
-    allowed = np.maximum(np.maximum(visible, floor), np.maximum(LEFT_OUT * SMALL_STEP * bend, AGREEMENT * sizes))
-    straight = bend <= KINK / 4 * sizes.max(axis=1, initial=0.0, keepdims=True)
-    return ((gap <= allowed) & straight).all(axis=1), np.where(gap > visible, gap, 0.0)
-
-
-def _precision(nearby: Neighbourhood, exact: Slopes, quick: Slopes) -> FloatArray | None:
-    """Return the error of quick differences over the size of their rows, shape (r,); None where that is not small."""
-    error = np.max(quick.error * nearby.scales, axis=1, initial=0.0)
-    sizes = np.max(np.abs(exact.J) * nearby.scales, axis=1, initial=0.0) + np.abs(nearby.base)
-    precision: FloatArray = np.where(sizes > 0, error / np.where(sizes > 0, sizes, 1.0), 0.0)
-    rounding = EPS / SMALL_STEP  # also of exact rows
-    return np.maximum(precision, rounding) if (precision <= PRECISE).all() else None
-
-
-def _checked(
-    nearby: Neighbourhood, exact: Slopes, finite: np.ndarray, facts: VerifiedFacts
-) -> tuple[Slopes, np.ndarray, list[Remark]]:
-    """Compare each exact column with a difference; return what to use, what of it is exact, and remarks."""
-    quick = nearby.with_exact_rows(nearby.by_differences(Differences(order=2, retries=2)))
-    # A zero is compared in its own size: 1e-8 beside it is the step of a difference that passes for exact.
-    inexact = np.where(np.abs(quick.J) <= quick.error, 0.0, AGREEMENT * row_sizes(exact.J, nearby.scales))
-    allowed = inexact + rounding(nearby, quick.J)
-    deviation = np.abs(exact.J - quick.J)
-    suspicious = (deviation > 10 * quick.error + allowed) & finite
-    if suspicious.any():
-        facts.solving = _solving(nearby)
-        suspicious &= deviation * nearby.scales > facts.solving[:, None]
-    J, error, is_exact, remarks = exact.J.copy(), exact.error.copy(), finite.copy(), []
-    visible = (deviation > 10 * quick.error) & finite & ~suspicious
-    error[visible] = np.maximum(error[visible], deviation[visible])
-    largest = float(np.max(np.abs(exact.J) * nearby.scales, initial=0.0))
-    bent = quick.bend * nearby.scales > KINK * largest
-    columns = np.flatnonzero((suspicious | bent).any(axis=0)).tolist()
-    clean = finite.all() and not columns
-    facts.precision = _precision(nearby, exact, quick) if clean else None
-    careful = nearby.by_differences(Differences(), columns) if columns else None
-    if careful is not None:
-        _refuse_kinks(nearby, careful, columns)
-        for c, j in enumerate(columns):
-            gap = np.abs(exact.J[:, j] - careful.J[:, c])
-            still = (careful.J[:, c] == 0) & (quick.J[:, j] == 0)
-            careful.error[still, c] = np.minimum(careful.error[still, c], quick.error[still, j])
-            wrong = (gap > 10 * careful.error[:, c] + allowed[:, j]) & suspicious[:, j]
-            error[:, j] = np.where(suspicious[:, j], np.maximum(error[:, j], gap), error[:, j])
-            if wrong.any():
-                rows = suspicious[:, j]
-                J[rows, j], error[rows, j], is_exact[rows, j] = careful.J[rows, c], careful.error[rows, c], False
-                worst = int(np.argmax(np.where(wrong, gap, 0.0)))
-                remarks.append(_disagreement(nearby, (worst, j), exact.J[worst, j], careful, c))
-    # Columns alone do not show every kink: along each axis min(|x|, |u|) is zero.
-    require_no_joint_kink(nearby, J)
-    return Slopes(J, error, exact.jump, exact.bend), is_exact, remarks
-
-
-def _disagreement(nearby: Neighbourhood, entry: tuple[int, int], claimed: float, careful: Slopes, c: int) -> Remark:
-    row, column = nearby.rows[entry[0]], nearby.columns[entry[1]]
-    measured, error = careful.J[entry[0], c], careful.error[entry[0], c]
-    return Remark(
-        "directional-derivative",
-        f"The model's directional derivative with respect to '{column}' is wrong: d {row} / d {column} is said to be "
-        f"{claimed:.9g}, a difference on the manifold gives {measured:.9g} +- {error:.2g}. The difference is used.",
-    )
-
-
-def _refuse_kinks(nearby: Neighbourhood, measured: Slopes, columns: list[int]) -> None:
+def require_no_kink(nearby: Neighbourhood, measured: Slopes, columns: list[int]) -> None:
+    """Raise KinkError where the slopes on the two sides of the point differ."""
     if not measured.jump.any():
         return
     i, c = np.unravel_index(int(np.argmax(np.abs(measured.jump) * nearby.scales[columns])), measured.jump.shape)
@@ -374,7 +278,7 @@ def _refuse_kinks(nearby: Neighbourhood, measured: Slopes, columns: list[int]) -
     raise KinkError(text, variable=column)
 
 
-def _narrow(nearby: Neighbourhood, measured: Slopes) -> tuple[Remark, ...]:
+def _describe_narrow_slopes(nearby: Neighbourhood, measured: Slopes) -> tuple[Remark, ...]:
     """Remark where the slope that differs most farther away ends."""
     sizes = row_sizes(measured.J, nearby.scales)
     written_rows = {*nearby.pairs, *(nearby.n + row for row in nearby.model.copies)}
@@ -413,11 +317,8 @@ def change_coordinates(
     error = np.block([[f_y_error, slopes.f_u_error], [c_y_error, slopes.c_u_error]])
     none = np.zeros_like(J)
     moved = nearby.in_frame(other)
-    return moved, _split(moved, moved.with_exact_rows(Slopes(J, error, none, none)), slopes.method, slopes.remarks)
-
-
-def _split(nearby: Neighbourhood, slopes: Slopes, method: str, remarks: tuple[Remark, ...]) -> TangentSlopes:
-    """Cut the matrix into the four blocks."""
-    n, p = nearby.n, nearby.p
-    blocks = [(M[:n, :p], M[:n, p:], M[n:, :p], M[n:, p:]) for M in (slopes.J, slopes.error)]
-    return TangentSlopes(nearby.frame.x_u, *blocks[0], *blocks[1], method, remarks)
+    changed = moved.with_exact_rows(Slopes(J, error, none, none))
+    p = S.shape[1]
+    is_exact = slopes.is_exact.copy()
+    is_exact[:, :p] = slopes.is_exact[:, :p].all(axis=1, keepdims=True)
+    return moved, replace(slopes, slopes=changed, x_u=other.x_u, is_exact=is_exact)

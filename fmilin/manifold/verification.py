@@ -21,7 +21,7 @@ DISPLACEMENT = 1e-3  # how far from the point the motion is checked, in sizes of
 SAMPLES = 3
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class VerifiedFacts:
     """What was verified of a model as a whole at one point, and is not again at others; None where nothing is yet.
 
@@ -30,6 +30,7 @@ class VerifiedFacts:
     """
 
     mode: Mapping[str, str] = field(default_factory=dict)  # what the model held when this was verified
+    is_transferable: bool = True  # whether it is remembered for other points
     pairs: Mapping[int, int] | None = None  # states whose derivative is another state
     moving: bool | None = None  # whether constraints depend on time
     rank: int | None = None  # of the constraints near a point, which the motion keeps
@@ -44,25 +45,28 @@ class VerifiedFacts:
 _facts: WeakKeyDictionary[Model, VerifiedFacts] = WeakKeyDictionary()
 
 
-def verified_facts_of(model: Model, point: OperatingPoint, base: Evaluation, *, trusted: bool = True) -> VerifiedFacts:
-    """Return what is known of a model, to be added to; nothing where its evaluation at the point contradicts it.
+def recall_facts(model: Model, point: OperatingPoint, base: Evaluation, *, trusted: bool = True) -> VerifiedFacts:
+    """Return what was verified of a model at other points; nothing where its evaluation at the point contradicts it.
 
-    Unless the facts are ``trusted``, everything is verified anew.
+    Unless the facts are ``trusted``, everything is to be verified anew.
     """
     mode = dict(read_discrete_states(model))
-    if not trusted:
-        return VerifiedFacts(mode)
-    if len(read_event_indicators(model, point.time, point.states, point.inputs)):
-        return VerifiedFacts(mode)
+    has_events = bool(len(read_event_indicators(model, point.time, point.states, point.inputs)))
+    if has_events or not trusted:
+        return VerifiedFacts(mode, is_transferable=False)
     try:
         facts = _facts.get(model)
-    except TypeError:  # a model of somebody's own that has no hash or takes no weak references
-        return VerifiedFacts(mode)
+    except TypeError:  # a model without a hash, or one that allows no weak references
+        return VerifiedFacts(mode, is_transferable=False)
     pairs = {} if facts is None else facts.pairs or {}
-    still = np.array_equal(base.derivatives[list(pairs)], point.states[list(pairs.values())])
-    if facts is None or facts.mode != mode or not still:
-        facts = _facts[model] = VerifiedFacts(mode)
-    return facts
+    are_paired = np.array_equal(base.derivatives[list(pairs)], point.states[list(pairs.values())])
+    return VerifiedFacts(mode) if facts is None or facts.mode != mode or not are_paired else facts
+
+
+def remember_facts(model: Model, facts: VerifiedFacts) -> None:
+    """Keep what was verified of a model for its other points."""
+    if facts.is_transferable:
+        _facts[model] = facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +80,31 @@ class _Sample:
     moving: FloatArray  # h_t + h_u u': how the manifold itself moves
 
 
-def verify_invariance(parametrization: LocalParametrization, facts: VerifiedFacts) -> None:
-    """Require that the motion keeps every invariant, also near the point unless ``facts`` say so (Spencer eq. 4.5)."""
-    if _is_kept_at_point(parametrization, facts):
-        return
+@dataclass(frozen=True, slots=True)
+class Invariance:
+    """How well the motion keeps the invariants at a point, and near it."""
+
+    violation: FloatArray  # (m,), |H f + h_t| relative to the size of its terms
+    tolerance: float  # what counts as zero
+    rank: int  # of the constraints at the point
+    rank_nearby: int  # the largest at points near it
+    rates: FloatArray | None  # (N,), the largest that were seen; None where there were too few points, or too uncertain
+
+
+def verify_invariance(parametrization: LocalParametrization) -> None:
+    """Require that the motion keeps every invariant, at the point and near it (Spencer eq. 4.5)."""
+    require_invariance(parametrization, measure_invariance(parametrization))
+
+
+def measure_invariance(parametrization: LocalParametrization) -> Invariance:
+    """Compare H f + h_t with the size of its terms at the point and at points near it."""
     invariants = parametrization.invariants
     samples = _samples(parametrization)
     measured = not all(s.g.is_exact for s in samples)
     ranks = [decide_rank(s.g.scaled, s.g.threshold).rank for s in samples]
-    if max(ranks) > ranks[0]:
-        _refuse_singular(parametrization, ranks[0], max(ranks))
     tolerance = INVARIANT_MEASURED if measured else INVARIANT
     violation = _violation(samples, invariants.scales, np.zeros(len(invariants.scales)))
-    if not (violation <= tolerance).all():
+    if max(ranks) == ranks[0] and not (violation <= tolerance).all():
         # At rest, noise is all that there is of the rates. It is measured at every sample: at x = 0 there is none.
         model, t = invariants.model, parametrization.time
 
@@ -97,13 +113,19 @@ def verify_invariance(parametrization: LocalParametrization, facts: VerifiedFact
 
         noise = np.max([noise_level(rates, s.x, invariants.scales) for s in samples], axis=0)
         violation = _violation(samples, invariants.scales, noise)
-    require_invariants(invariants.names, violation, tolerance)
-    if len(samples) > SAMPLES and not measured:
-        facts.rank = ranks[0]
-        facts.rates = np.max([np.abs(s.f) for s in samples], axis=0)
+    is_sampled = len(samples) > SAMPLES and not measured
+    largest = np.max([np.abs(s.f) for s in samples], axis=0) if is_sampled else None
+    return Invariance(violation, tolerance, ranks[0], max(ranks), largest)
 
 
-def _is_kept_at_point(parametrization: LocalParametrization, facts: VerifiedFacts) -> bool:
+def require_invariance(parametrization: LocalParametrization, invariance: Invariance) -> None:
+    """Raise NumericalError at a singular configuration, ConstraintError if the motion does not keep an invariant."""
+    if invariance.rank_nearby > invariance.rank:
+        _refuse_singular(parametrization, invariance.rank, invariance.rank_nearby)
+    require_invariants(parametrization.invariants.names, invariance.violation, invariance.tolerance)
+
+
+def is_kept_at_point(parametrization: LocalParametrization, facts: VerifiedFacts) -> bool:
     """Whether the motion keeps the invariants at the point, the model having been verified near another one."""
     invariants, x = parametrization.invariants, parametrization.x0
     if facts.rank is None or facts.rates is None or facts.rank != len(parametrization.rows):

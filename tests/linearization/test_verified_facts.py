@@ -9,7 +9,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.manifold.operating_points import start_of
-from fmilin.manifold.verification import verified_facts_of
+from fmilin.manifold.verification import recall_facts
 from fmilin.model.interface import Evaluation
 from fmilin.models.function import FunctionModel
 from fmilin.signals import FloatArray
@@ -202,10 +202,10 @@ def test_what_a_point_contradicts_is_forgotten() -> None:
     moving = fl.operating_point(model, {"x": 0.1, "vx": 0.5})
     fl.linearize(model, moving)
     base = model.evaluate(moving.time, moving.states, moving.inputs)
-    assert verified_facts_of(model, moving, base).pairs == {0: 2, 1: 3}
+    assert recall_facts(model, moving, base).pairs == {0: 2, 1: 3}
     gear[0] = 2.0
     base = model.evaluate(moving.time, moving.states, moving.inputs)
-    assert verified_facts_of(model, moving, base).pairs is None
+    assert recall_facts(model, moving, base).pairs is None
 
 
 class Switched(ByHand):

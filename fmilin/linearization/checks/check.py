@@ -21,6 +21,7 @@ from fmilin.linearization.context import (
     PointInCoordinates,
     PointOnManifold,
 )
+from fmilin.manifold.verification import VerifiedFacts
 
 P_contra = TypeVar("P_contra", bound=EvaluatedPoint, contravariant=True)
 
@@ -40,6 +41,10 @@ class Check(ABC, Generic[P_contra]):
     @abstractmethod
     def examine(self, at: P_contra) -> Sequence[Remark]:
         """Return what a user should know about a point, or raise an error."""
+
+    def learn(self, at: P_contra, facts: VerifiedFacts) -> VerifiedFacts:
+        """Return what is verified of the model as a whole, with what this check has shown at a point."""
+        return facts
 
     def find_doubt(self, at: LinearizedBatch) -> Mask | None:
         """Return the points of a batch that have to be examined alone, (k,); None if no point has."""

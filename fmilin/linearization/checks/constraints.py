@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask,
 from fmilin.manifold.nonvanishing import require_nonvanishing
 from fmilin.manifold.position import SOLVED_FOR, position_remarks
 from fmilin.manifold.projection import require_on_manifold
-from fmilin.manifold.verification import conserved_quantities, drift, verify_inputs, verify_invariance
+from fmilin.manifold.verification import VerifiedFacts, drift, require_invariance, verify_inputs
 from fmilin.tolerances import INVARIANT, ON_MANIFOLD, RANK
 
 REDUNDANCY_PER_DISTANCE = 100.0
@@ -30,8 +31,10 @@ class ConstraintsDoNotVanish(ManifoldCheck):
     def examine(self, at: PointOnManifold) -> Sequence[Remark]:
         if not at.facts.nonvanishing:
             require_nonvanishing(at.manifold.invariants, at.point.time, at.point.states)
-            at.facts.nonvanishing = True
         return ()
+
+    def learn(self, at: PointOnManifold, facts: VerifiedFacts) -> VerifiedFacts:
+        return replace(facts, nonvanishing=True)
 
 
 class PointObeysConstraints(ManifoldCheck):
@@ -111,9 +114,14 @@ class MotionKeepsConstraints(CoordinateCheck):
     error = "ConstraintError if one changes, NumericalError if the point is a singular configuration."
 
     def examine(self, at: PointInCoordinates) -> Sequence[Remark]:
-        if len(at.manifold.invariants):
-            verify_invariance(at.frame.parametrization, at.facts)
+        if at.invariance is not None:
+            require_invariance(at.frame.parametrization, at.invariance)
         return ()
+
+    def learn(self, at: PointInCoordinates, facts: VerifiedFacts) -> VerifiedFacts:
+        if at.invariance is None or at.invariance.rates is None:
+            return facts
+        return replace(facts, rank=at.invariance.rank, rates=at.invariance.rates)
 
     def find_doubt(self, at: LinearizedBatch) -> Mask | None:
         H, f, sizes = at.tangents.gradient, at.tangents.rates, at.geometry.sizes
@@ -141,9 +149,11 @@ class NothingIsConserved(CoordinateCheck):
             "is not linear in the velocities: it may be a conserved quantity (energy, say) instead of a constraint. A "
             "conserved quantity must not be declared: it removes a true degree of freedom."
         )
-        names = conserved_quantities(at.frame.parametrization)
-        at.facts.nothing_conserved = not names
-        return tuple(Remark("conserved-quantity", f"'{name}' {text}") for name in names)
+        return tuple(Remark("conserved-quantity", f"'{name}' {text}") for name in at.conserved)
+
+    def learn(self, at: PointInCoordinates, facts: VerifiedFacts) -> VerifiedFacts:
+        is_new = not at.facts.nothing_conserved and len(at.manifold.invariants) > 0
+        return replace(facts, nothing_conserved=not at.conserved) if is_new else facts
 
 
 class InputsKeepConstraints(LinearizationCheck):

@@ -45,7 +45,20 @@ class NoEventIsNear(LinearizationCheck):
     error = "NumericalError if an event lies at the point, unless hold_modes=True."
 
     def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
-        return at.nearby.held_remarks
+        names = at.model.outputs.names
+        remarks = [
+            Remark(
+                "turn",
+                f"The output '{names[i]}' jumps by 360 at the point, which was taken for a full turn of an angle in "
+                "degrees. If it is a switch, there is no linear model.",
+            )
+            for i in at.observations.doubtful_turns
+        ]
+        if not at.observations.crossed:
+            return remarks
+        numbers = ", ".join(str(i + 1) for i in at.observations.crossed)
+        text = f"Held in its present mode beside the point, where events would change it (indicators: {numbers})"
+        return [*remarks, Remark("held", f"{text}. The linear model is true of this mode alone.")]
 
 
 class ModelRepeatsItself(LinearizationCheck):
@@ -60,11 +73,14 @@ class ModelRepeatsItself(LinearizationCheck):
         point, nearby = at.point, at.nearby
         if read_exact_slopes(at.model, point.time, point.states, point.inputs) is not None:
             return ()  # equations, not a black box
-        change = nearby.revisit_change if nearby.revisited else nearby.change_at_point()
+        measured = at.observations.change_on_return
+        change = nearby.change_at_point() if measured is None else measured
         if not change.any():
             return ()
         worst = int(np.argmax(change))
-        includes = "the error estimates include that" if nearby.revisited else "the error estimates do not include that"
+        includes = "the error estimates include that"
+        if measured is None:
+            includes = "the error estimates do not include that"
         text = (
             f"The model does not repeat itself: evaluated again at the same point, {nearby.rows[worst]} differs by up "
             f"to {change[worst]:.3g}. It keeps memory between calls, and {includes}."
@@ -108,7 +124,7 @@ class EntriesAreAccurate(LinearizationCheck):
         sizes = comparable_sizes(largest, scaled.max(axis=1), _row_terms(linear, nearby, largest))
         part = np.where(scaled > 0, scaled / np.where(sizes > 0, sizes, 1.0)[:, None], 0.0)
         keep = at.request.keep_inaccurate
-        judged = require_parts(linear, part, lambda i, j: _describe_slopes(nearby, i, j), keep=keep)
+        judged = require_parts(linear, part, lambda i, j: _describe_slopes(at, i, j), keep=keep)
         return judged.warnings[len(linear.warnings) :]
 
     def find_doubt(self, at: LinearizedBatch) -> Mask:
@@ -129,14 +145,15 @@ def _row_terms(linear: LinearModel, nearby: Neighbourhood, largest: FloatArray) 
     return np.concatenate((sizes * fastest, linear.outputs.scales(nearby.base[nearby.n :])))
 
 
-def _describe_slopes(nearby: Neighbourhood, row: int, j: int) -> str:
+def _describe_slopes(at: LinearizedPoint, row: int, j: int) -> str:
     """Say which slopes steps of several sizes give, and what to do."""
+    nearby, on_return = at.nearby, at.observations.change_on_return
     unit = np.eye(len(nearby.scales))[j]
     with np.errstate(all="ignore"):
         value = float(np.concatenate((nearby.frame.y0, nearby.point.inputs))[j])
         sweep = step_sweep(lambda s: nearby.at(s * unit), nearby.base, float(nearby.scales[j]), value)
     slopes = "" if sweep is None else f" The slope found at steps of {_list_slopes(nearby, sweep, row)}."
-    if nearby.revisited and (change := float(np.max(nearby.revisit_change, initial=0.0))):
+    if on_return is not None and (change := float(np.max(on_return, initial=0.0))):
         slopes += f" Evaluated again at the same point the model differs by up to {change:.2g}: it keeps memory."
     return (
         f"{slopes} A slope that changes with the step means friction, a deadzone, a switch, rounding or noise in the "

@@ -1,0 +1,186 @@
+"""Exact derivatives are a claim, not a truth: they are compared with differences.
+
+At the first point of a model each column is compared with a central difference; at later points one direction through
+all columns is. Where the two contradict each other, a sweep of step sizes decides, and its difference is used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.diagnostics import Remark
+from fmilin.errors import ModelError, NumericalError
+from fmilin.manifold.branches import require_no_joint_kink
+from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.manifold.rank import fixed_direction
+from fmilin.manifold.slopes import TangentSlopes, require_no_kink, row_sizes
+from fmilin.manifold.verification import VerifiedFacts
+from fmilin.model.capabilities import read_exact_slopes, read_products
+from fmilin.numerics.differences.differences import Differences, Slopes
+from fmilin.signals import FloatArray
+from fmilin.tolerances import AGREEMENT, EPS, KINK, PRECISE, ROUNDING
+
+random_direction = partial(fixed_direction, 1848, 0.5)
+SMALL_STEP = 2.0**-17  # for one direction through all columns, in sizes of the variables
+LEFT_OUT = 4.0  # times step squared and second derivative: a central difference's own error at a zero
+SOLVED = 8.0  # times the rounding of all states: what solving for constraints may leave of them
+
+
+def compare_with_differences(
+    nearby: Neighbourhood, jacobians: TangentSlopes, derivatives: str | Differences, facts: VerifiedFacts
+) -> tuple[TangentSlopes, VerifiedFacts]:
+    """Return Jacobians to use, and the facts with what their comparison has shown.
+
+    Nothing is compared of exact derivatives that are taken on trust, ``derivatives="exact"``, nor of differences with
+    options of their own. Raises KinkError where slopes along several variables together jump.
+    """
+    if isinstance(derivatives, Differences) or derivatives == "exact":
+        return jacobians, facts
+    if jacobians.source == "differences":
+        require_no_joint_kink(nearby, jacobians.slopes.J)
+        return jacobians, facts
+    if jacobians.source == "procedure":
+        return _compare_procedure(nearby, jacobians, facts)
+    if jacobians.is_exact.all() and facts.precision is not None:
+        slopes = compare_along_one_direction(nearby, jacobians.slopes, facts.precision, facts.solving)
+        if slopes is not None:
+            return replace(jacobians, slopes=slopes), facts
+    return compare_columns(nearby, jacobians, facts)
+
+
+def _compare_procedure(
+    nearby: Neighbourhood, jacobians: TangentSlopes, facts: VerifiedFacts
+) -> tuple[TangentSlopes, VerifiedFacts]:
+    """Compare the slopes of a model's own procedure along one direction, and in every column where they differ."""
+    if facts.procedure:
+        return jacobians, facts
+    point, exact = nearby.point, jacobians.slopes
+    procedure = read_exact_slopes(nearby.model, point.time, point.states, point.inputs)
+    is_smooth = procedure is not None and procedure.smooth
+    precision = np.full(len(exact.J), EPS / SMALL_STEP)
+    floor = 10 / SMALL_STEP * np.max(estimate_rounding(nearby, exact.J) * nearby.scales, axis=1, initial=0.0)
+    if compare_along_one_direction(nearby, exact, precision, floor) is not None:
+        return jacobians, replace(facts, procedure=is_smooth)
+    jacobians, facts = compare_columns(nearby, jacobians, facts)
+    return jacobians, replace(facts, procedure=facts.precision is not None and is_smooth)
+
+
+def compare_columns(
+    nearby: Neighbourhood, jacobians: TangentSlopes, facts: VerifiedFacts
+) -> tuple[TangentSlopes, VerifiedFacts]:
+    """Compare each exact column with a difference; use careful differences where they disagree."""
+    exact, is_finite = jacobians.slopes, jacobians.is_exact
+    quick = nearby.with_exact_rows(nearby.by_differences(Differences(order=2, retries=2)))
+    # A zero is compared in its own size: 1e-8 beside it is the step of a difference that passes for exact.
+    inexact = np.where(np.abs(quick.J) <= quick.error, 0.0, AGREEMENT * row_sizes(exact.J, nearby.scales))
+    allowed = inexact + estimate_rounding(nearby, quick.J)
+    deviation = np.abs(exact.J - quick.J)
+    suspicious = (deviation > 10 * quick.error + allowed) & is_finite
+    if suspicious.any():
+        solving = estimate_solving(nearby)
+        facts = replace(facts, solving=solving)
+        suspicious &= deviation * nearby.scales > solving[:, None]
+    J, error, is_exact = exact.J.copy(), exact.error.copy(), is_finite.copy()
+    remarks: list[Remark] = []
+    visible = (deviation > 10 * quick.error) & is_finite & ~suspicious
+    error[visible] = np.maximum(error[visible], deviation[visible])
+    largest = float(np.max(np.abs(exact.J) * nearby.scales, initial=0.0))
+    bent = quick.bend * nearby.scales > KINK * largest
+    columns = np.flatnonzero((suspicious | bent).any(axis=0)).tolist()
+    clean = is_finite.all() and not columns
+    facts = replace(facts, precision=_find_precision(nearby, exact, quick) if clean else None)
+    careful = nearby.by_differences(Differences(), columns) if columns else None
+    if careful is not None:
+        require_no_kink(nearby, careful, columns)
+        for c, j in enumerate(columns):
+            gap = np.abs(exact.J[:, j] - careful.J[:, c])
+            still = (careful.J[:, c] == 0) & (quick.J[:, j] == 0)
+            careful.error[still, c] = np.minimum(careful.error[still, c], quick.error[still, j])
+            wrong = (gap > 10 * careful.error[:, c] + allowed[:, j]) & suspicious[:, j]
+            error[:, j] = np.where(suspicious[:, j], np.maximum(error[:, j], gap), error[:, j])
+            if wrong.any():
+                rows = suspicious[:, j]
+                J[rows, j], error[rows, j], is_exact[rows, j] = careful.J[rows, c], careful.error[rows, c], False
+                worst = int(np.argmax(np.where(wrong, gap, 0.0)))
+                remarks.append(_describe_disagreement(nearby, (worst, j), exact.J[worst, j], careful, c))
+    # Columns alone do not show every kink: along each axis min(|x|, |u|) is zero.
+    require_no_joint_kink(nearby, J)
+    slopes = Slopes(J, error, exact.jump, exact.bend)
+    return replace(jacobians, slopes=slopes, is_exact=is_exact, remarks=tuple(remarks)), facts
+
+
+def compare_along_one_direction(
+    nearby: Neighbourhood, exact: Slopes, precision: FloatArray, floor: FloatArray | float = 0.0
+) -> Slopes | None:
+    """Return the products, errors raised where a comparison shows one; None where every column must be looked at."""
+    direction = random_direction(len(nearby.scales)) * nearby.scales
+    try:
+        values = nearby.at(SMALL_STEP * direction), nearby.base, nearby.at(-SMALL_STEP * direction)
+    except (ModelError, NumericalError):
+        return None
+    ahead, base, behind = (value[None] for value in values)
+    agrees, shown = compare_slopes(exact.J[None], nearby.scales[None], (ahead, base, behind), precision, floor)
+    return replace(exact, error=np.maximum(exact.error, shown[0][:, None] / nearby.scales)) if agrees[0] else None
+
+
+def compare_slopes(
+    J: FloatArray,
+    scales: FloatArray,
+    values: tuple[FloatArray, FloatArray, FloatArray],
+    precision: FloatArray | float,
+    floor: FloatArray | float = 0.0,
+) -> tuple[NDArray[np.bool_], FloatArray]:
+    """Compare slopes J (k, r, c) with ``values`` (k, r) ahead, here and behind: agreement (k,), visible gaps (k, r)."""
+    # Where a slope vanishes a gap is what the difference leaves out, of the order of the step squared times the
+    # curvature. Where the model bends they do not agree.
+    ahead, base, behind = values
+    direction = random_direction(scales.shape[1]) * scales
+    gap = np.abs((ahead - behind) / (2 * SMALL_STEP) - (J @ direction[..., None])[..., 0])
+    bend = np.abs(ahead + behind - 2 * base) / SMALL_STEP
+    sizes = (np.abs(J) * scales[:, None]).max(axis=2, initial=0.0)
+    visible = 10 * scales.shape[1] * precision * (sizes + np.abs(base))
+    allowed = np.maximum(np.maximum(visible, floor), np.maximum(LEFT_OUT * SMALL_STEP * bend, AGREEMENT * sizes))
+    straight = bend <= KINK / 4 * sizes.max(axis=1, initial=0.0, keepdims=True)
+    return ((gap <= allowed) & straight).all(axis=1), np.where(gap > visible, gap, 0.0)
+
+
+def _find_precision(nearby: Neighbourhood, exact: Slopes, quick: Slopes) -> FloatArray | None:
+    """Return the error of quick differences over the size of their rows, shape (r,); None where that is not small."""
+    error = np.max(quick.error * nearby.scales, axis=1, initial=0.0)
+    sizes = np.max(np.abs(exact.J) * nearby.scales, axis=1, initial=0.0) + np.abs(nearby.base)
+    precision: FloatArray = np.where(sizes > 0, error / np.where(sizes > 0, sizes, 1.0), 0.0)
+    rounding = EPS / SMALL_STEP  # also of exact rows
+    return np.maximum(precision, rounding) if (precision <= PRECISE).all() else None
+
+
+def estimate_rounding(nearby: Neighbourhood, J: FloatArray) -> FloatArray:
+    """Return what rounding alone may leave of slopes whose terms cancel, in units of each entry; same shape as J."""
+    slope = (np.abs(J) * nearby.scales).max(axis=1, initial=0.0)
+    return ROUNDING * nearby.terms(slope)[:, None] / nearby.scales
+
+
+def estimate_solving(nearby: Neighbourhood) -> FloatArray:
+    """Return what Newton's last correction on the manifold may leave of differences over small steps, (r,), scaled."""
+    point, sizes = nearby.point, nearby.model.states.scales(nearby.point.states)
+    du = np.zeros((nearby.k, len(sizes)))
+    answer = read_products(nearby.model, point.time, point.states, point.inputs, np.diag(sizes), du)
+    if answer is None or not nearby.frame.parametrization.rows:
+        return np.zeros(len(nearby.base))
+    off = np.abs(np.concatenate((answer.derivatives, answer.outputs))).sum(axis=1)
+    return np.asarray(SOLVED * EPS / SMALL_STEP * np.nan_to_num(off))
+
+
+def _describe_disagreement(
+    nearby: Neighbourhood, entry: tuple[int, int], claimed: float, careful: Slopes, c: int
+) -> Remark:
+    row, column = nearby.rows[entry[0]], nearby.columns[entry[1]]
+    measured, error = careful.J[entry[0], c], careful.error[entry[0], c]
+    return Remark(
+        "directional-derivative",
+        f"The model's directional derivative with respect to '{column}' is wrong: d {row} / d {column} is said to be "
+        f"{claimed:.9g}, a difference on the manifold gives {measured:.9g} +- {error:.2g}. The difference is used.",
+    )
