@@ -13,7 +13,7 @@ from fmilin.errors import UsageError
 from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder, outcome_of
 from fmilin.families.grid import Grid
-from fmilin.families.rows import Layout, Outcome, Template
+from fmilin.families.rows import Layout, OutcomeBlock, Template
 from fmilin.families.stacked_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK
 from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linearization.batch import linearize_batch
@@ -147,7 +147,7 @@ class _PathFamily:
         self._choice = linear.states, ("exact", linear.method.coordinates)
         return selection, Reference(model, self._request, at, linear, selection, own=model)
 
-    def _stacked(self, reference: Reference, left: int) -> Iterator[list[Outcome]]:
+    def _stacked(self, reference: Reference, left: int) -> Iterator[OutcomeBlock]:
         """Yield what stacks say of the points that follow, as far as everything is as usual."""
         assert self._template is not None  # noqa: S101 - a point came before
         layout = Layout(self._template)
@@ -163,10 +163,10 @@ class _PathFamily:
             self._block = min(GROWTH * self._block, LARGEST_BLOCK) if good == len(some) else max(good, FIRST_BLOCK)
             if linearized is None or not good:
                 return
-            yield [
-                Outcome(left + k, "", rows[k], self._template, *self._choice, (*point.remarks, *said))
-                for k, (point, said) in enumerate(zip(some[:good], linearized.diagnostics, strict=False))
-            ]
+            remarks = linearized.diagnostics
+            if any(point.remarks for point in some):
+                remarks = remarks.with_first([point.remarks for point in some])
+            yield OutcomeBlock(np.arange(left, left + good), rows[:good], self._template, *self._choice, remarks)
             left += good
             if good < len(some):
                 return

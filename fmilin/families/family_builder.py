@@ -1,16 +1,18 @@
 """Outcomes, and linear models that are there already, put together as a family."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
 from fmilin.families.family import LinearFamily, PointCoordinates
 from fmilin.families.grid import Grid, grid_through
-from fmilin.families.rows import Layout, Outcome, Template
+from fmilin.families.rows import Layout, Outcome, OutcomeBlock, Template
 from fmilin.linear_model.descriptor import Derivative, Descriptor
 from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.batch_remarks import BatchRemarks
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signals
 
@@ -41,6 +43,44 @@ def outcome_of(
     )
 
 
+class RemarksByNumber(Mapping[int, tuple[Remark, ...]]):
+    """Remarks by the number of their point; those on points of a block are written when they are read."""
+
+    def __init__(self) -> None:
+        self._written: dict[int, tuple[Remark, ...]] = {}
+        self._unwritten: dict[int, tuple[BatchRemarks, int]] = {}  # in which batch, and where there
+
+    def __len__(self) -> int:
+        return len(self._written) + len(self._unwritten)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(sorted((*self._written, *self._unwritten)))
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._written or number in self._unwritten
+
+    def __getitem__(self, number: int) -> tuple[Remark, ...]:
+        unwritten = self._unwritten.get(number)
+        if unwritten is not None:
+            remarks, k = unwritten
+            self._written[number] = remarks[k]
+            self._unwritten.pop(number, None)  # another thread may have done the same
+        return self._written[number]
+
+    def __reduce__(self) -> tuple[type[dict[int, tuple[Remark, ...]]], tuple[dict[int, tuple[Remark, ...]]]]:
+        """Return what a family of another process, or of a file, has instead: texts."""
+        return dict, (dict(self),)
+
+    def add(self, number: int, remarks: tuple[Remark, ...]) -> None:
+        """Keep the remarks on a point."""
+        self._written[number] = remarks
+
+    def add_block(self, numbers: NDArray[np.intp], remarks: BatchRemarks) -> None:
+        """Keep the remarks on the first points of a batch."""
+        for k in np.flatnonzero(remarks.is_present[: len(numbers)]).tolist():
+            self._unwritten[int(numbers[k])] = remarks, k
+
+
 class FamilyBuilder:
     """A family that grows point by point."""
 
@@ -55,7 +95,7 @@ class FamilyBuilder:
         self._choices: dict[tuple[object, ...], int] = {}
         self._kinds: list[PointCoordinates] = []
         self._chosen = np.full(grid.size, -1, dtype=np.intp)
-        self._remarks: dict[int, tuple[Remark, ...]] = {}
+        self._remarks = RemarksByNumber()
         self._derivatives: dict[int, Mapping[str, Derivative]] = {}
         self._descriptors: dict[int, Descriptor] = {}
         self._same: dict[tuple[Remark, ...], tuple[Remark, ...]] = {}  # many points share theirs: kept once
@@ -67,8 +107,30 @@ class FamilyBuilder:
 
     def add_all(self, outcomes: Iterable[Outcome]) -> None:
         """Take in what came of some points."""
-        for outcome in outcomes:
-            self.add(outcome)
+        if isinstance(outcomes, OutcomeBlock):
+            self._add_block(outcomes)
+        else:
+            for outcome in outcomes:
+                self.add(outcome)
+
+    def list_missing(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+        """Return the outcomes of points that have not been added."""
+        if isinstance(outcomes, OutcomeBlock) and not self.done[outcomes.numbers].any():
+            return outcomes
+        return [outcome for outcome in outcomes if not self.done[outcome.number]]
+
+    def _add_block(self, block: OutcomeBlock) -> None:
+        """Take in points that were linearized together."""
+        numbers = block.numbers
+        self.done[numbers] = True
+        if why := self._why_not(block.template):
+            self._reasons.update(dict.fromkeys(numbers.tolist(), why))
+            return
+        if block.rows.base is None or block.rows.base is not self._rows:
+            self.rows(block.rows.shape[1])[numbers] = block.rows
+        self._ok[numbers] = True
+        self._chosen[numbers] = self._choice(block.states, block.method)
+        self._remarks.add_block(numbers, block.remarks)
 
     def add(self, outcome: Outcome) -> None:
         """Take in what came of one point."""
@@ -80,13 +142,9 @@ class FamilyBuilder:
         if outcome.row is None or outcome.template is None:
             self._reasons[k] = outcome.reason
             return
-        if self.template is None:
-            self.template = outcome.template
-        elif outcome.template is not self.template and outcome.template is not self._fitting:
-            if why := self.template.why_not(outcome.template):
-                self._reasons[k] = why
-                return
-            self._fitting = outcome.template
+        if why := self._why_not(outcome.template):
+            self._reasons[k] = why
+            return
         self._put(k, outcome.row)
         self._ok[k] = True
         self._chosen[k] = self._choice(outcome.states, outcome.method)
@@ -95,7 +153,17 @@ class FamilyBuilder:
         if outcome.descriptor is not None:
             self._descriptors[k] = outcome.descriptor
         if outcome.remarks:
-            self._remarks[k] = self._same.setdefault(outcome.remarks, outcome.remarks)
+            self._remarks.add(k, self._same.setdefault(outcome.remarks, outcome.remarks))
+
+    def _why_not(self, template: Template) -> str:
+        """Return why linear models with a template do not belong to the family, one sentence; empty when they do."""
+        if self.template is None:
+            self.template = template
+        elif template is not self.template and template is not self._fitting:
+            if why := self.template.why_not(template):
+                return why
+            self._fitting = template
+        return ""
 
     def _put(self, number: int, row: FloatArray) -> None:
         """Keep the row of a point."""

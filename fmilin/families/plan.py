@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -87,7 +87,7 @@ class TaskReport:
     """What an engine says: some points of a task are done."""
 
     task: SweepTask
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: Sequence[Outcome] = ()
     predecessor: ContinuationPoint | None = None  # for the points after the task; of its last report
     finished: bool = True
 

@@ -14,12 +14,14 @@ from itertools import accumulate
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
 from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, Named, built
 from fmilin.linear_model.descriptor import Derivative, Descriptor
 from fmilin.linear_model.model import Accuracy, LinearizationPoint, LinearModel
 from fmilin.linearization.assembly import relative_to
+from fmilin.linearization.batch_remarks import BatchRemarks
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signals
 
@@ -84,6 +86,26 @@ class Outcome:
     def ok(self) -> bool:
         """Whether there is a linear model."""
         return self.row is not None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OutcomeBlock(Sequence[Outcome]):
+    """Points that were linearized together: the same as an outcome of each, which is made when it is looked at."""
+
+    numbers: NDArray[np.intp]  # (k,), of the points on the grid
+    rows: FloatArray  # (k, width)
+    template: Template
+    states: Signals
+    method: tuple[str, str]
+    remarks: BatchRemarks  # of k points or more
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, k: int) -> Outcome:  # type: ignore[override]  # slices are not needed
+        number = int(self.numbers[k])
+        k = range(len(self))[k]
+        return Outcome(number, "", self.rows[k], self.template, self.states, self.method, self.remarks[k])
 
 
 @dataclass(frozen=True)

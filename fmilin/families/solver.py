@@ -1,7 +1,7 @@
 """One point of a sweep after the other: open the model once, assemble or trim, linearize, say what came of it."""
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -89,7 +89,7 @@ class Solver:
 
     def solve(
         self, numbers: Iterable[int], predecessor: ContinuationPoint | None
-    ) -> Iterator[tuple[list[Outcome], ContinuationPoint | None]]:
+    ) -> Iterator[tuple[Sequence[Outcome], ContinuationPoint | None]]:
         """Yield what comes of the points in order, and the last one that was solved: the next starts from it."""
         self._barrier = None
         left = deque(numbers)
@@ -97,7 +97,7 @@ class Solver:
             if predecessor is not None and len(left) >= WORTH_A_STACK:
                 for outcomes, last in self._in_stacks(tuple(left), predecessor):
                     predecessor = last
-                    for _ in outcomes:
+                    for _ in range(len(outcomes)):
                         left.popleft()
                     yield outcomes, predecessor
             if left:
@@ -108,7 +108,7 @@ class Solver:
 
     def _in_stacks(
         self, numbers: tuple[int, ...], predecessor: ContinuationPoint
-    ) -> Iterator[tuple[list[Outcome], ContinuationPoint]]:
+    ) -> Iterator[tuple[Sequence[Outcome], ContinuationPoint]]:
         """Yield the first of these points from stacks, none where they do not go."""
         if self._barrier is not None or self.plan.loop_at:
             return

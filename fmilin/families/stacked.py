@@ -17,7 +17,7 @@ import numpy as np
 from fmilin.errors import FmilinError
 from fmilin.families.continuation import ContinuationPoint
 from fmilin.families.grid import Grid
-from fmilin.families.rows import Layout, Outcome, Template
+from fmilin.families.rows import Layout, Outcome, OutcomeBlock, Template
 from fmilin.families.stacked_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK, AssembledPoints, BatchEquations, Line
 from fmilin.linear_model.builder import chosen_inputs
 from fmilin.linearization.batch import linearize_batch
@@ -51,7 +51,7 @@ class StackedRuns:
 
     def outcomes(
         self, numbers: Sequence[int], seed: ContinuationPoint, request: TrimRequest | None, own: Model
-    ) -> Iterator[tuple[list[Outcome], ContinuationPoint]]:
+    ) -> Iterator[tuple[Sequence[Outcome], ContinuationPoint]]:
         """Yield outcomes of the first numbers of a run, block by block, as far as stacks go; the seed behind each.
 
         The first starts from ``seed``, whose parameters ``own`` has; without a (checked) request points are assembled.
@@ -93,7 +93,7 @@ class StackedRuns:
         reference: Reference,
         numbers: list[int],
         seed: ContinuationPoint,
-    ) -> Iterator[tuple[list[Outcome], ContinuationPoint]]:
+    ) -> Iterator[tuple[Sequence[Outcome], ContinuationPoint]]:
         parameters = tuple(dict.fromkeys((*seed.linear.point.parameters, *self._parameters)))
         line, layout = Line(seed), Layout(Template.of(seed.linear, parameters))
         shown = layout if self._chosen is None else layout.with_inputs(self._chosen)
@@ -121,10 +121,8 @@ class StackedRuns:
             line.add(given, solved.points, good)
             method = ("exact", seed.linear.method.coordinates)
             last, rows = rows[good - 1], self._with_chosen_inputs(layout, rows[:good], block[:good])
-            outcomes = [
-                Outcome(number, "", rows[k], shown.template, seed.linear.states, method, answer.diagnostics[k])
-                for k, number in enumerate(block[:good])
-            ]
+            numbered = np.array(block[:good], dtype=np.intp)
+            outcomes = OutcomeBlock(numbered, rows, shown.template, seed.linear.states, method, answer.diagnostics)
             linear = layout.unpacked(last, seed.linear.states, method, answer.diagnostics[good - 1])
             x, u = solved.points.states[good - 1].copy(), solved.points.inputs[good - 1].copy()
             point = OperatingPoint(seed.point.time, x, u, dict(linear.point.parameters))

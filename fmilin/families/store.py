@@ -215,7 +215,7 @@ class Store(FamilyBuilder):
             self._chosen[k] = meanings[choice - 1]
             if remarks:
                 meant = tuple(meanings[i - 1] for i in remarks)
-                self._remarks[k] = self._same.setdefault(meant, meant)
+                self._remarks.add(k, self._same.setdefault(meant, meant))
         self.done[k] = True
 
     def close(self) -> None:

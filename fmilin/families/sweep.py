@@ -124,7 +124,7 @@ def run(
                 engine.submit(rest.popleft())
             pending += 1
         for report in engine.reports():
-            fresh = [o for o in report.outcomes if not done(o.number)]
+            fresh = builder.list_missing(report.outcomes)
             builder.add_all(fresh)
             counter.add(len(fresh))
             if not report.finished:

@@ -7,15 +7,14 @@ in a batch as of the point alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError
 from fmilin.linearization.assembly import Arrays, assemble_batch
+from fmilin.linearization.batch_remarks import BatchRemarks, join_remarks
 from fmilin.linearization.checks import CHECKS
 from fmilin.linearization.checks.check import check_batch
 from fmilin.linearization.context import LinearizedBatch, Mask
@@ -36,7 +35,7 @@ POINTS_PER_SAMPLE = 32  # of so many points one shows what rounding changes, and
 class BatchResult:
     """What is said of the linear models at k points, and which of them are to be examined alone."""
 
-    diagnostics: Sequence[tuple[Remark, ...]]
+    diagnostics: BatchRemarks
     is_doubtful: Mask
 
 
@@ -58,11 +57,11 @@ def linearize_batch(
                 written = {name: array[part] for name, array in arrays.items()}
                 derivatives = reference.differentiate(points[part]) if tangents is None else tangents[part]
                 at = compute_batch(reference, points[part], written, derivatives)
-                results.append(BatchResult(*check_batch(CHECKS, at)))
+                results.append(check_batch(CHECKS, at))
     except (FmilinError, np.linalg.LinAlgError):
         return None
-    diagnostics = [remarks for result in results for remarks in result.diagnostics]
-    return BatchResult(diagnostics, np.concatenate([result.is_doubtful for result in results]))
+    diagnostics = join_remarks([remarks for remarks, _ in results])
+    return BatchResult(diagnostics, np.concatenate([is_doubtful for _, is_doubtful in results]))
 
 
 def compute_batch(reference: Reference, points: PointBatch, arrays: Arrays, tangents: TangentBatch) -> LinearizedBatch:

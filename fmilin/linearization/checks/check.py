@@ -13,6 +13,7 @@ from typing import ClassVar, Generic, Literal, TypeVar
 import numpy as np
 
 from fmilin.diagnostics import Remark
+from fmilin.linearization.batch_remarks import BatchRemarks, PointRemarks
 from fmilin.linearization.context import (
     EvaluatedPoint,
     LinearizedBatch,
@@ -50,8 +51,8 @@ class Check(ABC, Generic[P_contra]):
         """Return the points of a batch that have to be examined alone, (k,); None if no point has."""
         return None
 
-    def describe_batch(self, at: LinearizedBatch, is_doubtful: Mask) -> Sequence[Sequence[Remark]] | None:
-        """Return the diagnostics of each point of a batch that is not in doubt; None if there are none."""
+    def describe_batch(self, at: LinearizedBatch, is_doubtful: Mask) -> PointRemarks | None:
+        """Return the diagnostics of the points of a batch that are not in doubt; None if there are none."""
         return None
 
 
@@ -67,7 +68,7 @@ class LinearizationCheck(Check[LinearizedPoint]):
     """A check of derivatives or of the linear model."""
 
 
-def check_batch(checks: Sequence[Check[LinearizedPoint]], at: LinearizedBatch) -> tuple[list[tuple[Remark, ...]], Mask]:
+def check_batch(checks: Sequence[Check[LinearizedPoint]], at: LinearizedBatch) -> tuple[BatchRemarks, Mask]:
     """Return the diagnostics of each point of a batch, and which points have to be examined alone."""
     is_doubtful = np.zeros(len(at), dtype=bool)
     for one in checks:
@@ -75,5 +76,4 @@ def check_batch(checks: Sequence[Check[LinearizedPoint]], at: LinearizedBatch) -
         if doubt is not None:
             is_doubtful |= doubt
     descriptions = [one.describe_batch(at, is_doubtful) for one in checks]
-    given = [description for description in descriptions if description is not None]
-    return [tuple(remark for remarks in point for remark in remarks) for point in zip(*given, strict=True)], is_doubtful
+    return BatchRemarks([each for each in descriptions if each is not None], len(at)), is_doubtful

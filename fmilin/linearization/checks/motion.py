@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.diagnostics import Remark, off_equilibrium, rate_of_change
+from fmilin.linearization.batch_remarks import PointRemarks
 from fmilin.linearization.checks.check import LinearizationCheck
 from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask
 from fmilin.manifold.frame import Frame
@@ -50,20 +51,35 @@ class PointRests(LinearizationCheck):
     def find_doubt(self, at: LinearizedBatch) -> Mask:
         return at.motion.open
 
-    def describe_batch(self, at: LinearizedBatch, is_doubtful: Mask) -> Sequence[Sequence[Remark]]:
-        model, motion = at.reference.model, at.motion
-        names = tuple(model.states.names[i] for i in at.reference.kept)
-        diagnostics: list[Sequence[Remark]] = [()] * len(at)
-        for k in np.flatnonzero((motion.fastest >= 0) & ~is_doubtful).tolist():
-            fastest = int(motion.fastest[k])
-            rate, size = float(at.tangents.rates[k, fastest]), float(at.geometry.sizes[k, fastest])
-            uniform = None
-            if motion.steady[k]:
-                uniform = names, motion.list_carried(k, names), float(motion.later[k])
-            what = rate_of_change(model.states.names[fastest], rate, size)
-            remark = motion_remark(what, constrained=motion.has_choice, steady=uniform)
-            diagnostics[k] = change_remarks(remark, motion.change, k)
-        return diagnostics
+    def describe_batch(self, at: LinearizedBatch, is_doubtful: Mask) -> PointRemarks:
+        return MotionRemarks(at, is_doubtful)
+
+
+class MotionRemarks(PointRemarks):
+    """How the points of a batch move, as numbers; it holds nothing as large as the linear models."""
+
+    def __init__(self, at: LinearizedBatch, is_doubtful: Mask) -> None:
+        reference, motion = at.reference, at.motion
+        self.is_present = (motion.fastest >= 0) & ~is_doubtful
+        self._motion = motion
+        self._state_names = reference.model.states.names
+        self._coordinate_names = tuple(self._state_names[i] for i in reference.kept)
+        every, fastest = np.arange(len(at)), np.maximum(motion.fastest, 0)
+        if self._state_names:
+            self._rates, self._sizes = at.tangents.rates[every, fastest], at.geometry.sizes[every, fastest]
+
+    def write(self, k: int) -> Sequence[Remark]:
+        """Return the remarks on point ``k``."""
+        if not self.is_present[k]:
+            return ()
+        motion = self._motion
+        what = rate_of_change(self._state_names[motion.fastest[k]], float(self._rates[k]), float(self._sizes[k]))
+        uniform = None
+        if motion.steady[k]:
+            carried = motion.list_carried(k, self._coordinate_names)
+            uniform = self._coordinate_names, carried, float(motion.later[k])
+        remark = motion_remark(what, constrained=motion.has_choice, steady=uniform)
+        return change_remarks(remark, motion.change, k)
 
 
 def motion_remarks(model: Model, base: Evaluation, scales: FloatArray, slopes: FloatArray, p: int) -> list[Remark]:

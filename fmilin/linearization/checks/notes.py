@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fmilin.diagnostics import Remark, discrete_states_remarks, model_remarks
+from fmilin.linearization.batch_remarks import ListedRemarks, PointRemarks, SharedRemarks
 from fmilin.linearization.checks.check import LinearizationCheck
 from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask
 from fmilin.model.capabilities import read_discrete_states
@@ -45,10 +46,10 @@ class ModelHasNoNotes(LinearizationCheck):
         discrete = discrete_states_remarks(read_discrete_states(at.source))
         return (*discrete, *model_remarks(at.source.notes), *at.source.remarks_at(at.point))
 
-    def describe_batch(self, at: LinearizedBatch, is_doubtful: Mask) -> Sequence[Sequence[Remark]]:
+    def describe_batch(self, at: LinearizedBatch, is_doubtful: Mask) -> PointRemarks:
         model, points = at.reference.model, at.points
         notes = tuple(model_remarks(model.notes))
         if not at.reference.has_point_notes:
-            return [notes] * len(at)
+            return SharedRemarks(notes, len(at))
         each = zip(points.time.tolist(), points.states, points.inputs, strict=True)
-        return [(*notes, *model.remarks_at(OperatingPoint(*point))) for point in each]
+        return ListedRemarks([(*notes, *model.remarks_at(OperatingPoint(*point))) for point in each])

@@ -1,0 +1,99 @@
+"""Remarks on the points of a batch: numbers until a point is looked at, texts then.
+
+A sentence on a point takes longer to write than its linear model takes to compute, and most are never read.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.diagnostics import Remark
+
+Remarks = tuple[Remark, ...]
+
+
+class PointRemarks(ABC):
+    """What one check has to say about each point of a batch."""
+
+    is_present: NDArray[np.bool_]  # (k,), where there is something to be said
+
+    @abstractmethod
+    def write(self, k: int) -> Sequence[Remark]:
+        """Return the remarks on point ``k``."""
+
+
+class ListedRemarks(PointRemarks):
+    """Remarks that are written already."""
+
+    def __init__(self, remarks: Sequence[Sequence[Remark]]) -> None:
+        self._remarks = remarks
+        self.is_present = np.array([bool(each) for each in remarks], dtype=bool)
+
+    def write(self, k: int) -> Sequence[Remark]:
+        """Return the remarks on point ``k``."""
+        return self._remarks[k]
+
+
+class SharedRemarks(PointRemarks):
+    """The same remarks on each of ``count`` points."""
+
+    def __init__(self, remarks: Remarks, count: int) -> None:
+        self._remarks = remarks
+        self.is_present = np.full(count, bool(remarks))
+
+    def write(self, k: int) -> Sequence[Remark]:
+        """Return the remarks on point ``k``."""
+        return self._remarks
+
+
+class BatchRemarks(Sequence[Remarks]):
+    """The remarks of several sources on each point, in the order of the sources."""
+
+    def __init__(self, sources: Sequence[PointRemarks], count: int) -> None:
+        self._sources, self._count = sources, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, k: int) -> Remarks:  # type: ignore[override]  # slices are not needed
+        number = range(self._count)[k]
+        return tuple(remark for source in self._sources for remark in source.write(number))
+
+    @property
+    def is_present(self) -> NDArray[np.bool_]:
+        """Where there is something to be said, shape (number of points,)."""
+        present = np.zeros(self._count, dtype=bool)
+        for source in self._sources:
+            present |= source.is_present
+        return present
+
+    def with_first(self, remarks: Sequence[Remarks]) -> BatchRemarks:
+        """Return the same remarks behind others on the same points."""
+        return BatchRemarks([ListedRemarks(remarks), *self._sources], self._count)
+
+
+class JoinedRemarks(PointRemarks):
+    """The remarks on the points of several batches, one batch after the other."""
+
+    def __init__(self, batches: Sequence[BatchRemarks]) -> None:
+        self._batches = batches
+        self._starts = [0, *accumulate(len(batch) for batch in batches)]
+        self.is_present = np.concatenate([batch.is_present for batch in batches])
+
+    def write(self, k: int) -> Sequence[Remark]:
+        """Return the remarks on point ``k``."""
+        number = bisect_right(self._starts, k) - 1
+        return self._batches[number][k - self._starts[number]]
+
+
+def join_remarks(batches: Sequence[BatchRemarks]) -> BatchRemarks:
+    """Return the remarks on the points of several batches, one batch after the other."""
+    if len(batches) == 1:
+        return batches[0]
+    return BatchRemarks([JoinedRemarks(batches)], sum(len(batch) for batch in batches))
