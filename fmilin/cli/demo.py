@@ -79,27 +79,27 @@ def _compare(true: LinearModel, naive: LinearModel, stream: TextIO) -> None:
     """Print both spectra side by side, and what the difference means."""
     from fmilin.report.linear_pictures import without
     from fmilin.report.numbers import eigenvalue_text
-    from fmilin.report.table import open_console, print_fact, simple_table
+    from fmilin.report.table import print_fact
+    from fmilin.report.terminal import open_terminal
+    from fmilin.support.tables import table_of
 
     false = without(naive.eigenvalues(), true.eigenvalues())
     N = len(naive.states)
     heads = ("True eigenvalues [1/s]", f"Naive: Jacobian of all {N} states [1/s]")
-    table = simple_table(*heads, columns="RR")
     mine = [eigenvalue_text(m.eigenvalue, pair=m.is_oscillatory) for m in true.modes()]
     theirs = [eigenvalue_text(m.eigenvalue, pair=m.is_oscillatory) for m in reversed(naive.modes())]
-    for i, text in enumerate(theirs):
-        table.add_row(mine[i] if i < len(mine) else "", text)
+    rows = [(mine[i] if i < len(mine) else "", text) for i, text in enumerate(theirs)]
     growing = int((false.real > 0).sum())
     verdict = (
         f"{len(false)} of the naive model's {N} eigenvalues belong to no motion of the linkage: they are the "
         f"constraints, differentiated, and scattered around zero by rounding. {growing} of them have a positive real "
         f"part, as if the linkage were unstable."
     )
-    with open_console(stream) as console:
-        console.print(table)
-        console.print()
+    with open_terminal(stream) as terminal:
+        terminal.print(table_of(heads, rows, columns="RR"))
+        terminal.print()
         for word, text in (("Meaning", verdict), ("LQR, true", _regulator(true)), ("LQR, naive", _regulator(naive))):
-            print_fact(console, word, text)
+            print_fact(terminal, word, text)
 
 
 def _regulator(linear: LinearModel) -> str:

@@ -121,7 +121,7 @@ class JobRunner:
     def print_shown(self, show: Callable[..., None], *things: object, **options: Any) -> None:
         """Print on standard output what a function of :mod:`fmilin.report` shows on a console."""
         from fmilin.cli.translation import in_options
-        from fmilin.report.table import print_on
+        from fmilin.report.terminal import print_on
 
         print_on(self.results, show, *things, wording=in_options, **options)
 

@@ -12,7 +12,8 @@ from fmilin.composition.cosimulation import Cosimulation, CoupledMode
 from fmilin.errors import FmilinError
 from fmilin.report.figures import COLORS, QUIET, UNSTABLE, gridded, headed_figure
 from fmilin.report.numbers import eigenvalue_text
-from fmilin.report.table import print_fact, table_of
+from fmilin.report.table import print_fact
+from fmilin.support.tables import table_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ import numpy as np
 from fmilin.linear_model.measured_angles import describe_wrapped
 from fmilin.report.figures import COLORS, QUIET, gridded, labelled, plain, titled_figure
 from fmilin.report.numbers import shortened
-from fmilin.report.table import print_fact, print_remarks, print_rows, simple_table
+from fmilin.report.table import print_fact, print_remarks, print_rows
 from fmilin.signals import FloatArray, Signal
 from fmilin.support.table_repr import Sheet
 
@@ -50,15 +50,14 @@ def show_schedule_report(report: ScheduleReport, page: Sheet) -> None:
     if report.holes:
         first = shortened(next(iter(report.holes)), 150)
         print_fact(page, "Holes", [f"{sum(report.holes.values())} points of the grid; the first: {first}"])
-    page.print()
-    table = simple_table(
-        *report.over, "Loop", "Decay [1/s]", "±", "Read from the plant", columns="r" * len(report.over) + "lrrr"
-    )
+    rows = []
     for k in report.weakest[:WEAKEST]:
-        v = report.verdicts[k]
-        numbers = (f"{x:.4g}" if np.isfinite(x) else "" for x in (v.decay, v.uncertainty, v.measured_decay))
-        table.add_row(*(f"{x:.5g}" for x in report.points[k]), v.kind, *numbers)
-    page.print(table)
+        verdict = report.verdicts[k]
+        rates = (verdict.decay, verdict.uncertainty, verdict.measured_decay)
+        numbers = (f"{rate:.4g}" if np.isfinite(rate) else "" for rate in rates)
+        rows.append((*(f"{value:.5g}" for value in report.points[k]), verdict.kind, *numbers))
+    heads = (*report.over, "Loop", "Decay [1/s]", "±", "Read from the plant")
+    print_rows(page, heads, rows, columns="r" * len(report.over) + "lrrr")
     for remark in report.remarks:
         page.print()
         page.print(remark)

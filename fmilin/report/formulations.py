@@ -6,6 +6,7 @@ What of those is not zero is figure 5 of González et al.: M_r couples everythin
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +20,11 @@ from fmilin.formulations.sparse.elimination import sparse_null_space
 from fmilin.report import table as tables
 from fmilin.report.figures import COLORS, QUIET, headed_figure
 from fmilin.report.numbers import eigenvalue_text, rough
+from fmilin.support.tables import ResultTable, table_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from rich.table import Table
 
     from fmilin.diagnostics import Remark
     from fmilin.formulations.form import ConstrainedForm
@@ -47,7 +48,7 @@ def show_spectrum(spectrum: Spectrum, page: Sheet) -> None:
             text = rough(violation) if np.isfinite(violation) else "moves only multipliers"
             rows.append((eigenvalue_text(s, pair=s.imag > 0), text))
         heads = ("Spurious eigenvalue [1/s]", "Violation of the constraints")
-        page.print(tables.table_of(heads, rows, columns="Rr", most=MOST))
+        page.print(table_of(heads, rows, columns="Rr", most=MOST))
 
 
 def show_comparison(spectra: Sequence[Spectrum], page: Sheet) -> None:
@@ -119,10 +120,8 @@ def _finite_spurious(spectrum: Spectrum) -> ComplexArray:
     return finite
 
 
-def _sizes_table(spectra: Sequence[Spectrum]) -> Table:
-    table = tables.simple_table(
-        "", "Order", "True", "Spurious", "Violation, true", "Violation, spurious", "Rounding [1/s]"
-    )
+def _sizes_table(spectra: Sequence[Spectrum]) -> ResultTable:
+    rows = []
     for s in spectra:
         infinite = len(s.spurious) - len(_finite_spurious(s))
         spurious = f"{len(s.spurious)}" + (" (infinite)" if infinite and infinite == len(s.spurious) else "")
@@ -130,44 +129,43 @@ def _sizes_table(spectra: Sequence[Spectrum]) -> Table:
         violation, rounding = (_largest(v[s.is_true]) if len(s.true) else "" for v in (s.violations, s.errors))
         of_spurious = rough(float(np.min(least))) if len(least) else ""
         counts = str(s.sizes["order"]), str(len(s.true)), spurious
-        table.add_row(_NAMES[s.formulation], *counts, violation, of_spurious, rounding)
-    return table
+        rows.append((_NAMES[s.formulation], *counts, violation, of_spurious, rounding))
+    heads = ("", "Order", "True", "Spurious", "Violation, true", "Violation, spurious", "Rounding [1/s]")
+    return table_of(heads, rows)
 
 
-def _comparison_table(spectra: Sequence[Spectrum]) -> Table:
+def _comparison_table(spectra: Sequence[Spectrum]) -> ResultTable:
     """One row per real eigenvalue or pair of the first spectrum; how far the others' nearest ones are."""
     first, others = spectra[0], spectra[1:]
     heads = [f"{_NAMES[other.formulation]} differs by" for other in others]
     first_head = f"True eigenvalue, {_NAMES[first.formulation]} [1/s]"
-    table = tables.simple_table(first_head, *heads, columns="R" + "r" * len(others))
     values = first.true[first.true.imag >= 0]
+    rows = []
     for s in values[:MOST]:
         differences = [rough(float(np.abs(other.nearest(np.array([s]))[0] - s))) for other in others]
-        table.add_row(eigenvalue_text(complex(s), pair=bool(s.imag > 0)), *differences)
-    if len(values) > MOST:
-        worst = (float(np.max(np.abs(other.nearest(values[MOST:]) - values[MOST:]))) for other in others)
-        table.add_row(f"and {len(values) - MOST} more", *(f"{rough(value)} at most" for value in worst))
-    return table
+        rows.append((eigenvalue_text(complex(s), pair=bool(s.imag > 0)), *differences))
+    table = table_of((first_head, *heads), rows, columns="R" + "r" * len(others))
+    if len(values) <= MOST:
+        return table
+    worst = (float(np.max(np.abs(other.nearest(values[MOST:]) - values[MOST:]))) for other in others)
+    known = tuple(f"{rough(value)} at most" for value in worst)
+    return replace(table, omitted=len(values) - MOST, omitted_cells=known)
 
 
 def show_nearest(name: str, spectrum: Spectrum, page: Sheet) -> None:
     """Print one row for each real eigenvalue or pair, with its label and what rounding may do to it."""
     sizes = spectrum.sizes
-    table = tables.simple_table("Eigenvalue [1/s]", "[rad/s]", "Damping ratio", "Rounding", "")
+    rows = []
     for i in np.flatnonzero(spectrum.eigenvalues.imag >= 0):
         s, size = complex(spectrum.eigenvalues[i]), abs(spectrum.eigenvalues[i])
-        table.add_row(
-            eigenvalue_text(s, pair=s.imag > 0),
-            f"{size:.8g}",
-            f"{0.0 - s.real / size:.3g}" if size > 0 else "",
-            rough(float(spectrum.errors[i])) if np.isfinite(spectrum.errors[i]) else "",
-            spectrum.labels[i],
-        )
+        damping = f"{0.0 - s.real / size:.3g}" if size > 0 else ""
+        rounding = rough(float(spectrum.errors[i])) if np.isfinite(spectrum.errors[i]) else ""
+        rows.append((eigenvalue_text(s, pair=s.imag > 0), f"{size:.8g}", damping, rounding, spectrum.labels[i]))
     tables.print_fact(page, "Model", [name])
     tables.print_fact(page, "Size", [f"n = {sizes['n']:,} coordinates", f"m = {sizes['m']:,} constraints"])
     tables.print_fact(page, "Formulation", [spectrum.formulation.upper(), spectrum.method, f"order {sizes['order']:,}"])
     page.print()
-    page.print(table)
+    page.print(table_of(("Eigenvalue [1/s]", "[rad/s]", "Damping ratio", "Rounding", ""), rows))
     page.print()
     tables.print_remarks(page, spectrum.remarks)
     if not spectrum.remarks:

@@ -1,65 +1,44 @@
-"""What is printed on a terminal, collected for an interpreter's answer or a notebook: plain text, or tables of HTML."""
+"""What functions print on a sheet, collected for an interpreter's answer or a notebook: plain text, or HTML."""
 
 from __future__ import annotations
 
-import io
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from html import escape
 from itertools import accumulate, groupby
-from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
+from fmilin.report.terminal import lines_of
 from fmilin.support.encodings import replace_unencodable
 from fmilin.support.table_repr import Item, Sheet
+from fmilin.support.tables import LabelledFact, ResultTable
 
 MOST_LINES = 40  # of a representation, its hint included
-WIDTH = 80
-UNBROKEN = 1_000_000  # columns of a page of HTML: there the browser breaks lines
 LEAST_ROWS = 2  # of a table that is cut
 _MORE = re.compile(r"and (\d+) more")
 
+Show = Callable[[Sheet], None]
+
 
 class Page:
-    """Keeps what functions of this package print on a console; ``width`` in columns."""
+    """Keeps the items that are printed on it."""
 
-    def __init__(self, width: int = WIDTH) -> None:
-        self.width = width
+    def __init__(self) -> None:
         self.items: list[Item] = []
 
-    def print(self, item: Item = "") -> None:
-        """Add an item; a text that :func:`fmilin.report.table.fact` made is a word and what is said about it."""
+    def print(self, item: Item = "", /) -> None:
+        """Add a line, a fact or a table."""
         self.items.append(item)
-
-
-class Terminal(Console):
-    """A console for a program, which may word sentences in its own way: it names its options, not Python keywords."""
-
-    def __init__(self, wording: Callable[[str], str], **options: Any) -> None:
-        super().__init__(**options)
-        self.wording = wording
-
-    def print(self, *objects: Any, **options: Any) -> None:
-        """Print as any console; sentences in this program's words."""
-        super().print(*(self.wording(item) if isinstance(item, str) else item for item in objects), **options)
-
-
-Show = Callable[[Sheet], None]  # prints something on a page, the same items whatever its width
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """How much of a page fits: the rows of each table by its position, how many items, and their lines."""
+    """What fits on a page: its items, their lines, and whether something was left out."""
 
-    rows: dict[int, int]
-    items: int
+    items: list[Item]
     lines: list[str]
+    is_shortened: bool
 
 
 def as_text(show: Show, more: str = "") -> str:
@@ -68,124 +47,80 @@ def as_text(show: Show, more: str = "") -> str:
     Characters that standard output cannot encode (cp1252 on Windows has no box-drawing lines) are replaced, so that
     ``print(result)`` works on every console.
     """
-    page = _page(show, WIDTH)
-    cut = _fitting(page)
-    hint = [f"More: {more}"] if more and _is_shortened(cut, page) else []
+    cut = _cut(show)
+    hint = [f"More: {more}"] if more and cut.is_shortened else []
     text = "\n".join([*cut.lines[: MOST_LINES - 1], *hint])
     return replace_unencodable(text, getattr(sys.stdout, "encoding", None))
 
 
 def as_html(show: Show, more: str = "") -> str:
     """Return the same content as :func:`as_text` as HTML tables, everything from the model escaped."""
-    narrow, wide = _page(show, WIDTH), _page(show, UNBROKEN)
-    cut = _fitting(narrow)
-    parts = list(_html(_cut_items(wide, cut.rows)[: cut.items]))
-    if more and _is_shortened(cut, narrow):
+    cut = _cut(show)
+    parts = list(_list_html(cut.items))
+    if more and cut.is_shortened:
         parts.append(f"<p><em>More: {escape(more)}</em></p>")
     return f'<div class="fmilin">{"".join(parts)}</div>'
 
 
-def _page(show: Show, width: int) -> Page:
-    page = Page(width)
+def _cut(show: Show) -> _Cut:
+    """Return what fits into 40 lines: rows of the longest tables go first, then what comes last."""
+    page = Page()
     show(page)
     while page.items and page.items[-1] == "":
         page.items.pop()
-    return page
-
-
-def _is_shortened(cut: _Cut, page: Page) -> bool:
-    """Whether something was left out, here or by whoever printed a list."""
-    shown = zip(page.items, _cut_items(page, cut.rows), strict=True)
-    return cut.items < len(page.items) or any(map(_MORE.search, cut.lines)) or any(a is not b for a, b in shown)
-
-
-def _fitting(page: Page) -> _Cut:
-    """Return what fits on a page of 40 lines: rows of the longest tables go first, then what comes last."""
-    rows = {i: min(item.row_count, MOST_LINES) for i, item in enumerate(page.items) if isinstance(item, Table)}
+    rows = {i: min(len(item.texts()), MOST_LINES) for i, item in enumerate(page.items) if isinstance(item, ResultTable)}
     least = {i: min(LEAST_ROWS, count) for i, count in rows.items()}
     while True:
-        lines = [_lines(item) for item in _cut_items(page, rows)]
+        items = [_with_rows(item, rows[i]) if i in rows else item for i, item in enumerate(page.items)]
+        lines = [lines_of(item) for item in items]
         excess = sum(map(len, lines)) - (MOST_LINES - 1)
         if excess <= 0 or rows == least:
             break
         for _ in range(excess):
             longest = max(rows, key=lambda i: rows[i])
             rows[longest] = max(rows[longest] - 1, least[longest])
-    begin_within = 1 + sum(end < MOST_LINES - 1 for end in accumulate(map(len, lines)))
-    return _Cut(rows, min(begin_within, len(lines)), [line for each in lines for line in each])
+    begin_within = min(1 + sum(end < MOST_LINES - 1 for end in accumulate(map(len, lines))), len(lines))
+    every_line = [line for each in lines for line in each]
+    is_cut = begin_within < len(items) or any(a is not b for a, b in zip(items, page.items, strict=True))
+    return _Cut(items[:begin_within], every_line, is_cut or any(map(_MORE.search, every_line)))
 
 
-def _cut_items(page: Page, rows: dict[int, int]) -> list[Item]:
-    """Return the items of a page, of its tables the first rows and a last one that says how many more there are."""
-    return [
-        _shortened(item, rows[i]) if isinstance(item, Table) and rows[i] < item.row_count else item
-        for i, item in enumerate(page.items)
-    ]
+def _with_rows(item: Item, count: int) -> Item:
+    """Return a table with so many rows, and one that counts the others."""
+    return item.cut(count) if isinstance(item, ResultTable) and count < len(item.texts()) else item
 
 
-def _shortened(item: Table, count: int) -> Table:
-    cells = [list(column.cells) for column in item.columns]
-    table = Table(box=item.box, pad_edge=item.pad_edge, show_edge=item.show_edge)
-    for c in item.columns:
-        table.add_column(c.header, justify=c.justify, no_wrap=c.no_wrap, overflow=c.overflow, max_width=c.max_width)
-    for k in range(count):
-        table.add_row(*(column[k] for column in cells))
-    left_out = item.row_count - count
-    if already := _MORE.fullmatch(str(cells[0][-1])):
-        left_out += int(already[1]) - 1
-    table.add_row(f"and {left_out} more", *[""] * (len(cells) - 1))
-    return table
-
-
-def _lines(item: Item) -> list[str]:
-    console = _console()
-    with console.capture() as captured:
-        console.print(item)
-    return [line.rstrip() for line in captured.get().split("\n")[:-1]]
-
-
-@cache
-def _console() -> Console:
-    """Return a console that knows nothing of a notebook's or terminal's own colours."""
-    return Console(
-        file=io.StringIO(), width=WIDTH, color_system=None, force_jupyter=False,
-        highlight=False, emoji=False, markup=False, legacy_windows=False,
-    )  # fmt: skip
-
-
-def _html(items: Sequence[Item]) -> Iterator[str]:
-    """Yield the tables and paragraphs; facts that follow each other are one table."""
+def _list_html(items: Sequence[Item]) -> Iterator[str]:
+    """Yield tables and paragraphs; facts that follow each other are one table."""
     for _, group in groupby(items, key=type):
         alike = list(group)
-        if facts := [item for item in alike if isinstance(item, Text)]:
-            yield _facts(facts)
-        yield from (_table(item) for item in alike if isinstance(item, Table))
+        if facts := [item for item in alike if isinstance(item, LabelledFact)]:
+            yield _facts_html(facts)
+        yield from (_table_html(item) for item in alike if isinstance(item, ResultTable))
         yield from (f"<p>{escape(item)}</p>" for item in alike if isinstance(item, str) and item)
 
 
-def _facts(items: Sequence[Text]) -> str:
-    """Return facts as a table; one without a word goes on below the one before."""
-    facts: list[tuple[str, list[str]]] = []
-    for item in items:
-        end = item.spans[0].end if item.spans else 0
-        word, text = item.plain[:end].strip(), item.plain[end:].strip()
-        if word or not facts:
-            facts.append((word, []))
-        facts[-1][1].append(text)
+def _facts_html(facts: Sequence[LabelledFact]) -> str:
+    """Return facts as a table; one without a word continues below the one before."""
+    rows: list[tuple[str, list[str]]] = []
+    for fact in facts:
+        if fact.word or not rows:
+            rows.append((fact.word, []))
+        rows[-1][1].append(fact.text)
     left = ' style="text-align:left;vertical-align:top"'
-    rows = (
+    body = (
         f"<tr><th{left}>{escape(word)}</th><td{left}>{'<br>'.join(map(escape, texts))}</td></tr>"
-        for word, texts in facts
+        for word, texts in rows
     )
-    return f"<table><tbody>{''.join(rows)}</tbody></table>"
+    return f"<table><tbody>{''.join(body)}</tbody></table>"
 
 
-def _table(table: Table) -> str:
-    styles = [f' style="text-align:{"right" if c.justify == "right" else "left"}"' for c in table.columns]
-    head = "".join(f"<th{s}>{escape(str(c.header))}</th>" for c, s in zip(table.columns, styles, strict=True))
-    rows = zip(*(column.cells for column in table.columns), strict=True)
-    body = "".join(
-        "<tr>" + "".join(f"<td{s}>{escape(str(cell))}</td>" for cell, s in zip(row, styles, strict=True)) + "</tr>"
-        for row in rows
+def _table_html(table: ResultTable) -> str:
+    styles = [f' style="text-align:{column.align}"' for column in table.columns]
+    heads = "".join(f"<th{style}>{escape(c.head)}</th>" for c, style in zip(table.columns, styles, strict=True))
+    rows = (
+        "".join(f"<td{style}>{escape(text)}</td>" for text, style in zip(texts, styles, strict=True))
+        for texts in table.texts()
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    body = "".join(f"<tr>{cells}</tr>" for cells in rows)
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"

@@ -23,10 +23,9 @@ from fmilin.report.table import (
     print_facts,
     print_names,
     print_remarks,
-    simple_table,
-    table_of,
 )
 from fmilin.support.table_repr import Sheet
+from fmilin.support.tables import table_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,27 +104,30 @@ def show_floquet(floquet: Floquet, page: Sheet, orbit: PeriodicOrbit | None = No
     errors = {name: rough(floquet.accuracy[name]) for name in ("multipliers", "exponents")}
     print_fact(page, "Accuracy", [f"multipliers {errors['multipliers']}", f"exponents {errors['exponents']}/s"])
     page.print()
-    table = simple_table("Multiplier", "Exponent [1/s]", "Seen at [rad/s]", "Harmonic", "", columns="RRrrl")
-    why = {k: text for text, k in floquet.unit.items()}
-    shown = 0
+    rows = []
+    symmetries = {k: name for name, k in floquet.unit.items()}
     for k, exponent in enumerate(floquet.exponents):
-        paired = bool(np.abs(floquet.exponents - exponent.conj()).min() <= 1e-9 * (1 + abs(exponent)))
-        if paired and exponent.imag < 0:
+        is_paired = bool(np.abs(floquet.exponents - exponent.conj()).min() <= 1e-9 * (1 + abs(exponent)))
+        if is_paired and exponent.imag < 0:
             continue  # its conjugate has a line
         multiplier = complex(floquet.multipliers[k])
         error = float(floquet.multiplier_errors[k])
-        multiplier_cell = _multiplier_text(multiplier, error, pair=paired and exponent.imag > 0)
         # products of many factors know fast modes better than the matrix of a period does
         relative = error / abs(multiplier) if multiplier != 0 else np.inf
         rate_error = min(floquet.accuracy["exponents"], relative / floquet.period)
         rate = EigenvalueCluster(complex(exponent), 1, abs(exponent.imag) > rate_error, rate_error)
-        seen = f"{floquet.frequencies[k]:.6g}" if np.isfinite(exponent) else ""
-        text = cluster_text(rate) if np.isfinite(exponent) else "-inf"
-        table.add_row(multiplier_cell, text, seen, str(abs(int(floquet.largest_harmonics[k]))), why.get(k, ""))
-        shown += 1
-        if shown == MODES:
-            break
-    page.print(table)
+        is_finite = bool(np.isfinite(exponent))
+        rows.append(
+            (
+                _multiplier_text(multiplier, error, pair=is_paired and exponent.imag > 0),
+                cluster_text(rate) if is_finite else "-inf",
+                f"{floquet.frequencies[k]:.6g}" if is_finite else "",
+                str(abs(int(floquet.largest_harmonics[k]))),
+                symmetries.get(k, ""),
+            )
+        )
+    heads = ("Multiplier", "Exponent [1/s]", "Seen at [rad/s]", "Harmonic", "")
+    page.print(table_of(heads, rows[:MODES], columns="RRrrl"))
     page.print()
     print_remarks(page, floquet.remarks)
 

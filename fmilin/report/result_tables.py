@@ -25,16 +25,15 @@ from fmilin.report.table import (
     print_names,
     print_remarks,
     print_rows,
-    table_of,
 )
 from fmilin.signals import FloatArray, Signals, rate_unit
 from fmilin.support.table_repr import Sheet
+from fmilin.support.tables import ResultTable, table_of
 from fmilin.trimming.many_starts import OperatingPoints
 from fmilin.trimming.report import TrimmedPoint, TrimReport
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.table import Table
 
     from fmilin.design.kalman import KalmanFilter
     from fmilin.families.family import LinearFamily
@@ -133,7 +132,7 @@ def _facts(report: TrimReport) -> Iterator[Fact]:
         yield "" if i else "Free", [f"{shortened(direction.name)} by 1", *follow]
 
 
-def _states(report: TrimReport, values: FloatArray) -> Table:
+def _states(report: TrimReport, values: FloatArray) -> ResultTable:
     steady = not report.is_equilibrium
     heads = ("State", "Value", "Unit", *(("Rate", "Unit", "") if steady else ()))
     rows = []

@@ -15,12 +15,11 @@ from fmilin.model.capabilities import read_products
 from fmilin.model.interface import Model, ModelInfo
 from fmilin.numerics.certificate import Certificate, CertifiesStart
 from fmilin.report.numbers import shortened, value_with_unit
-from fmilin.report.table import certificate_facts, cut_list, print_fact, print_facts, simple_table
+from fmilin.report.table import certificate_facts, cut_list, print_fact, print_facts
 from fmilin.signals import Signal, Signals
+from fmilin.support.tables import ResultTable, table_of
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from fmilin.fmi.read.description import ModelDescription, Variable
     from fmilin.options import FmuOptions
     from fmilin.support.table_repr import Sheet
@@ -210,13 +209,10 @@ def _stepping(description: ModelDescription) -> tuple[str, ...]:
     )
 
 
-def _signal_table(group: str, signals: Signals, number: int) -> Table:
-    table = simple_table(f"{group.capitalize()} ({number})", "Start", "Description", columns="LRf")
-    for signal in signals[:MOST_ROWS]:
-        table.add_row(shortened(signal.name), value_with_unit(signal.start, signal.unit), signal.description)
-    if number > MOST_ROWS:
-        table.add_row(f"and {number - MOST_ROWS} more", "", "")
-    return table
+def _signal_table(group: str, signals: Signals, number: int) -> ResultTable:
+    heads = (f"{group.capitalize()} ({number})", "Start", "Description")
+    rows = ((shortened(s.name), value_with_unit(s.start, s.unit), s.description) for s in signals[:MOST_ROWS])
+    return replace(table_of(heads, rows, columns="LRf"), omitted=max(number - MOST_ROWS, 0))
 
 
 def _constraint_lines(summary: Summary) -> Iterator[str]:
@@ -317,20 +313,19 @@ def show_system_summary(summary: SystemSummary, page: Sheet) -> None:
     print_fact(page, "System", [summary.name])
     print_fact(page, "Kind", [f"SSP {summary.version}", f"{len(summary.components)} FMUs"])
     page.print()
-    heads = ("FMI", "States", "Inputs", "Outputs", "Constraints", "File")
-    table = simple_table(f"Components ({len(summary.components)})", *heads, columns="LLRRRRf")
+    rows = []
     for name, s in list(summary.components.items())[:MOST_ROWS]:
         kinds = "+".join({"ModelExchange": "ME", "CoSimulation": "CS"}.get(i, i) for i in s.interfaces)
         numbers = (len(x) for x in (s.states, s.inputs, s.outputs, s.constraints))
-        table.add_row(name, f"{s.info.fmi_version} {kinds}", *map(str, numbers), summary.sources[name])
-    page.print(table)
+        rows.append((name, f"{s.info.fmi_version} {kinds}", *map(str, numbers), summary.sources[name]))
+    heads = (f"Components ({len(summary.components)})", "FMI", "States", "Inputs", "Outputs", "Constraints", "File")
+    page.print(table_of(heads, rows, columns="LLRRRRf"))
     page.print()
-    wires = simple_table(f"Connections ({len(summary.connections)})", "Feeds", "By", columns="ffL")
+    wires = []
     for source, target, factor, offset in summary.connections[:MOST_ROWS]:
         change = f"times {factor:.6g}" + (f" {offset:+.6g}" if offset else "")
-        change = "" if (factor, offset) == (1.0, 0.0) else change
-        wires.add_row(source, target, change)
-    page.print(wires)
+        wires.append((source, target, "" if (factor, offset) == (1.0, 0.0) else change))
+    page.print(table_of((f"Connections ({len(summary.connections)})", "Feeds", "By"), wires, columns="ffL"))
     for word, names in (("Inputs", summary.inputs), ("Outputs", summary.outputs)):
         if names:
             print_fact(page, word, names)

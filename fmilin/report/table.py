@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
@@ -27,16 +24,13 @@ from fmilin.report.numbers import (
     value_with_unit,
 )
 from fmilin.signals import Signals, rate_unit
+from fmilin.support.tables import LabelledFact, ResultTable, table_of
 from fmilin.tolerances import EQUILIBRIUM, TOO_INACCURATE
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     from fmilin.diagnostics import Remark
     from fmilin.families.family import LinearFamily
-    from fmilin.linear_model.modes import Mode
+    from fmilin.linear_model.modes import EigenvalueCluster, Mode
     from fmilin.periodic.model import PeriodicModel
     from fmilin.support.table_repr import Sheet
 
@@ -46,12 +40,13 @@ DAMPING_DIGITS = 6  # shown of a damping ratio
 MOST_MODES = 4  # beside each parameter, in 80 columns
 SEEN = 1e-9  # of the fastest eigenvalue: what a parameter moves it by below this is nothing
 SHOWN_STEP = 1e-6  # of a size: an equilibrium that is as near needs no word
-_WORDS = 13  # columns of the words on the left
 Fact = tuple[str, Sequence[str]]  # A word, and the pieces of what is said about it; a line breaks only between pieces
 
 
 def print_table(linear: LinearModel, stream: TextIO, *, adjusted: float = 0.0) -> None:
     """Print what a person wants to know; ``adjusted`` is how far projection moved the states, scaled by nominals."""
+    from fmilin.report.terminal import print_on
+
     print_on(stream, show_linear, linear, adjusted=adjusted)
 
 
@@ -81,52 +76,16 @@ def show_linear(linear: LinearModel, page: Sheet, *, adjusted: float | None, mod
         page.print("No warnings.")
 
 
-@contextmanager
-def open_console(stream: TextIO, wording: Callable[[str], str] = str) -> Iterator[Console]:
-    """Yield a console that writes to ``stream``; to a file or pipe plain text, 80 columns wide or as COLUMNS says.
-
-    ``wording``: applied to each sentence before it is broken into lines, as the command line names its options.
-    """
-    from fmilin.report.page import Terminal
-
-    if stream.isatty():
-        yield Terminal(wording, file=stream, highlight=False, emoji=False, markup=False)
-        return
-    columns = os.environ.get("COLUMNS", "")
-    width = int(columns) if columns.isdigit() and int(columns) >= 40 else 80
-    console = Terminal(wording, file=stream, width=width, highlight=False, emoji=False, markup=False)
-    with console.capture() as captured:
-        yield console
-    stream.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
-
-
-def print_on(
-    stream: TextIO, show: Callable[..., None], *things: object, wording: Callable[[str], str] = str, **options: Any
-) -> None:
-    """Print on a stream what ``show`` lays out of some things on a console or page; ``wording``: of each sentence."""
-    with open_console(stream, wording) as console:
-        show(*things, console, **options)
-
-
-def reworded(text: str, page: Sheet) -> str:
-    """Return a sentence in the words of those who read this page."""
-    from fmilin.report.page import Terminal
-
-    return page.wording(text) if isinstance(page, Terminal) else text
-
-
 def print_facts(page: Sheet, facts: Iterable[Fact]) -> None:
-    """Print words and what is said about each."""
+    """Print words and what is known about each."""
     for word, pieces in facts:
-        page.print(fact(word, [reworded(piece, page) for piece in pieces], page.width))
+        print_fact(page, word, pieces)
 
 
 def print_fact(page: Sheet, word: str, pieces: Sequence[str]) -> None:
-    """Print a word and what is said about it: a list breaks between its pieces, a text between its words."""
-    if isinstance(pieces, str):
-        page.print(fact(word, reworded(pieces, page).split(), page.width, " "))
-    else:
-        page.print(fact(word, [reworded(piece, page) for piece in pieces], page.width))
+    """Print a word and what is known about it: a list breaks between its pieces, a sentence between its words."""
+    is_sentence = isinstance(pieces, str)
+    page.print(LabelledFact(word, (pieces,) if isinstance(pieces, str) else tuple(pieces), is_sentence))
 
 
 def show_certificate(certificate: Certificate, page: Sheet) -> None:
@@ -151,49 +110,6 @@ def print_remarks(page: Sheet, remarks: Iterable[Remark]) -> None:
     """Print warnings and notes, one after the other."""
     for remark in remarks:
         print_fact(page, remark.heading, str(remark))
-
-
-def fact(word: str, pieces: Sequence[str], width: int, separator: str = ", ") -> Text:
-    """Return a word in bold, and beside it the pieces, broken into lines between them."""
-    from rich.text import Text
-
-    label = f"{word:<{_WORDS - 1}} "  # a word as wide as the column keeps a space behind it
-    lines = [""]
-    for i, piece in enumerate(pieces):
-        last = i == len(pieces) - 1
-        text = piece if last else piece + separator.rstrip()
-        gap = " " if lines[-1] else ""
-        if lines[-1] and len(label) + len(lines[-1]) + len(gap) + len(text) > width:
-            lines.append(text)
-        else:
-            lines[-1] += gap + text
-    room = max(width - len(label), 20)
-    fitting = [part for line in lines for part in textwrap.wrap(line, room, break_on_hyphens=False) or [""]]
-    return Text.assemble((label, "bold"), ("\n" + " " * _WORDS).join(fitting))
-
-
-def simple_table(*heads: str, columns: str = "") -> Table:
-    """Return a table; a column's letter puts it left or right, a capital is never broken, ``f`` is folded."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for head, kind in zip(heads, columns or ["r" if head else "l" for head in heads], strict=True):
-        justify: Literal["left", "right"] = "right" if kind in "rR" else "left"
-        table.add_column(head, justify=justify, no_wrap=kind in "LR", overflow="fold" if kind == "f" else "ellipsis")
-    return table
-
-
-def table_of(
-    heads: Sequence[str], rows: Iterable[Sequence[str]], *, columns: str = "", most: int | None = None
-) -> Table:
-    """Return a :func:`simple_table` with rows, of which those beyond ``most`` are counted in a last one."""
-    table, listed = simple_table(*heads, columns=columns), list(rows)
-    for row in listed[:most]:
-        table.add_row(*row)
-    if most is not None and len(listed) > most:
-        table.add_row(f"and {len(listed) - most} more", *[""] * (len(heads) - 1))
-    return table
 
 
 def print_rows(page: Sheet, heads: Sequence[str], rows: Iterable[Sequence[str]], *, columns: str = "") -> None:
@@ -234,24 +150,23 @@ def order_text(linear: LinearModel) -> str:
     return f"{P} independent state{'' if P == 1 else 's'} out of {N}"
 
 
-def eigenvalue_table(modes: Sequence[Mode], *, sampled: bool = False) -> Table:
+def eigenvalue_table(modes: Sequence[Mode], *, sampled: bool = False) -> ResultTable:
     """Return one line per real eigenvalue or pair of complex ones, slowest first; one for those that are the same."""
-    whose = " of the sampled motion" if sampled else ""
-    table = simple_table(f"Eigenvalue [1/s]{whose}", "Frequency [rad/s]", "[Hz]", "Damping ratio", columns="Rrrr")
-    for cluster in cluster_modes(modes):
-        cells = ["", "", ""]
-        if cluster.is_pair:
-            frequency = abs(cluster.eigenvalue)
-            digits = count_known_digits(frequency, cluster.error, SIGNIFICANT)
-            damping = -rounded(round_to_error(cluster.eigenvalue, cluster.error)).real / frequency + 0.0
-            damping_digits = count_known_digits(cluster.eigenvalue.real, cluster.error, DAMPING_DIGITS)
-            cells = [
-                f"{frequency:.{digits}g}",
-                f"{frequency / (2 * np.pi):.{digits}g}",
-                f"{damping:.{damping_digits}g}",
-            ]
-        table.add_row(cluster_text(cluster), *cells)
-    return table
+    origin = " of the sampled motion" if sampled else ""
+    heads = (f"Eigenvalue [1/s]{origin}", "Frequency [rad/s]", "[Hz]", "Damping ratio")
+    rows = ((cluster_text(cluster), *_oscillation(cluster)) for cluster in cluster_modes(modes))
+    return table_of(heads, rows, columns="Rrrr")
+
+
+def _oscillation(cluster: EigenvalueCluster) -> tuple[str, str, str]:
+    """Return frequency, in rad/s and in Hz, and damping ratio of a pair with the digits that are known."""
+    if not cluster.is_pair:
+        return "", "", ""
+    frequency = abs(cluster.eigenvalue)
+    digits = count_known_digits(frequency, cluster.error, SIGNIFICANT)
+    damping = -rounded(round_to_error(cluster.eigenvalue, cluster.error)).real / frequency + 0.0
+    damping_digits = count_known_digits(cluster.eigenvalue.real, cluster.error, DAMPING_DIGITS)
+    return f"{frequency:.{digits}g}", f"{frequency / (2 * np.pi):.{digits}g}", f"{damping:.{damping_digits}g}"
 
 
 def facts_of(linear: LinearModel, adjusted: float | None = None) -> Iterator[Fact]:

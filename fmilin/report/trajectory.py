@@ -9,8 +9,9 @@ import numpy as np
 
 from fmilin.report.figures import COLORS, GRID, QUIET, gridded, titled_figure
 from fmilin.report.numbers import shortened, value_with_unit
-from fmilin.report.table import Fact, cut_list, print_fact, print_facts, table_of
+from fmilin.report.table import Fact, cut_list, print_fact, print_facts
 from fmilin.signals import FloatArray
+from fmilin.support.tables import table_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

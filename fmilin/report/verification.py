@@ -15,14 +15,15 @@ from fmilin.formats import alternatives, is_named_as
 from fmilin.linear_model.verification import Channel, Trace, Verification
 from fmilin.report.figures import COLORS, QUIET, encode_picture, gridded, new_figure
 from fmilin.report.numbers import rough, shortened
-from fmilin.report.table import Fact, print_fact, print_facts, print_on, print_remarks, simple_table
+from fmilin.report.table import Fact, print_fact, print_facts, print_remarks
+from fmilin.report.terminal import print_on
 from fmilin.support.files import write_atomically
+from fmilin.support.tables import ResultTable, TableColumn, cells_of
 from fmilin.tolerances import RESPONDS, RESPONDS_ITSELF
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from rich.table import Table
 
     from fmilin.support.table_repr import Sheet
 
@@ -70,12 +71,18 @@ def _facts(verification: Verification) -> Iterator[Fact]:
     yield "Followed", [f"{verification.horizon:.4g} s", f"{verification.evaluations} evaluations"]
 
 
-def _table(verification: Verification) -> Table:
-    heads = ("Channel", "rad/s", "", "Error", "Order", "Within 5% to", "Limited by")
-    table = simple_table(*heads, columns="lrlrrrl")
-    table.columns[0].max_width, table.columns[-1].max_width = 30, 14
-    for channel in verification.channels:
-        table.add_row(
+def _table(verification: Verification) -> ResultTable:
+    columns = (
+        TableColumn("Channel", largest_width=30),
+        TableColumn("rad/s", "right"),
+        TableColumn(""),
+        TableColumn("Error", "right"),
+        TableColumn("Order", "right"),
+        TableColumn("Within 5% to", "right"),
+        TableColumn("Limited by", largest_width=14),
+    )
+    rows = (
+        (
             shortened(channel.label.partition(", ")[0] if channel.kind == "sine" else channel.label),
             "" if channel.frequency is None else f"{channel.frequency:.4g}",
             "pass" if channel.passed else "FAIL",
@@ -84,7 +91,9 @@ def _table(verification: Verification) -> Table:
             limit_text(channel),
             _limiting(channel),
         )
-    return table
+        for channel in verification.channels
+    )
+    return ResultTable(columns, cells_of(rows))
 
 
 def _limiting(channel: Channel) -> str:

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 from fmilin.support.implemented_in import implemented_in
+from fmilin.support.tables import LabelledFact, ResultTable
 
-if TYPE_CHECKING:
-    from rich.table import Table
-    from rich.text import Text
-
-Item: TypeAlias = "Text | Table | str"
+Item: TypeAlias = LabelledFact | ResultTable | str
 
 
 class Sheet(Protocol):
-    """Takes the tables of a result: a console, or a page that keeps them."""
-
-    @property
-    def width(self) -> int:
-        """The number of columns."""
-        ...
+    """Takes the facts and tables of a result: a terminal, or a page that keeps them."""
 
     def print(self, item: Item = "", /) -> None:
         """Add a line, a fact or a table."""

@@ -16,7 +16,7 @@ from fmilin.codegen.compiler import library_suffix
 from fmilin.discovery.result import Discovery, Finding, KeptOut
 from fmilin.fmi.platforms import fmi2_folders
 from fmilin.report.result_tables import show_discovery
-from fmilin.report.table import print_on
+from fmilin.report.terminal import print_on
 from tests.cli.conftest import Run
 from tests.fmus import make
 

@@ -16,7 +16,7 @@ from fmilin.formulations import RCS, UCS, Spectrum, spectra, spectrum, spectrum_
 from fmilin.formulations.sparse import sparse_form_of
 from fmilin.report.figures import rendered
 from fmilin.report.formulations import factor_structure, mass_matrices, show_comparison, show_spectrum, sparsity_figure
-from fmilin.report.table import print_on
+from fmilin.report.terminal import print_on
 from fmilin.systems import flexible_double_pendulum, four_bar_form
 from tests.formulations.hand_made import random_form, springs_in_line
 

@@ -18,8 +18,9 @@ from fmilin.diagnostics import Remark
 from fmilin.export.nonlinear_control import nonlinear_view
 from fmilin.model.interface import ModelInfo
 from fmilin.report.page import MOST_LINES, as_html, as_text
-from fmilin.report.table import print_table, simple_table
+from fmilin.report.table import print_table
 from fmilin.support.table_repr import Sheet
+from fmilin.support.tables import table_of
 from fmilin.systems import cartesian_pendulum
 from tests.composition.test_cosimulation import first_order_pair
 from tests.families.plants import oscillator
@@ -148,8 +149,8 @@ def test_results_are_tables_of_at_most_forty_lines_and_the_same_in_html(
 
 
 PLAIN = {
-    "AuditRow", "Basis", "Connection", "Constraint", "ConstrainedForm", "DaeGraph", "Differences", "Equilibrium",
-    "Evaluation", "KaneEquations", "Labels", "Limits", "Linearization", "MCS", "Margins", "ModeGoal", "Motion", "RCS",
+    "AuditRow", "Basis", "Connection", "Constraint", "ConstrainedForm", "ConstraintMotion", "DaeGraph", "Differences",
+    "Equilibrium", "Evaluation", "KaneEquations", "Labels", "Limits", "Linearization", "MCS", "Margins", "ModeGoal", "RCS",
     "Signal", "Stepping", "SymbolicConstraint", "TrimRequest", "UCS",
 }  # fmt: skip
 """What is given rather than returned, rows of results, margins of one loop, and arrays with names: its
@@ -193,13 +194,7 @@ def test_names_from_a_model_are_escaped() -> None:
 
 def test_a_cut_table_counts_what_it_leaves_out() -> None:
     def show(page: Sheet) -> None:
-        table = simple_table()
-        table.add_column("Name")
-        table.add_column("Value", justify="right")
-        for k in range(100):
-            table.add_row(f"row {k}", str(k))
-        table.add_row("and 900 more", "")
-        page.print(table)
+        page.print(table_of(("Name", "Value"), ((f"row {k}", k) for k in range(1000)), columns="lr", most=100))
         page.print("the end")
 
     lines = as_text(show, "elsewhere").splitlines()

@@ -9,7 +9,7 @@ from dataclasses import replace
 import fmilin as fl
 from fmilin.models import OdeModel
 from fmilin.report.figures import rendered
-from fmilin.report.table import print_on
+from fmilin.report.terminal import print_on
 from fmilin.report.trajectory import show_trajectory, trajectory_figure
 from fmilin.systems import cartesian_pendulum
 from tests.simulation.hybrids import Ball

@@ -6,7 +6,8 @@ import pytest
 
 import fmilin as fl
 from fmilin.models import OdeModel
-from fmilin.report.table import fact
+from fmilin.report.terminal import format_fact
+from fmilin.support.tables import LabelledFact
 
 
 def test_a_kalman_filter_is_printed_in_words_apart() -> None:
@@ -17,7 +18,7 @@ def test_a_kalman_filter_is_printed_in_words_apart() -> None:
 
 @pytest.mark.parametrize("word", ["Order", "Twelve chars", "Kalman filter", "A word beyond the column"])
 def test_a_word_of_any_length_is_followed_by_a_space(word: str) -> None:
-    lines = fact(word, ["one", "two", "three"], 40).plain.splitlines()
+    lines = format_fact(LabelledFact(word, ("one", "two", "three")), 40).plain.splitlines()
     assert lines[0].startswith(f"{word} ")
     assert " one," in lines[0]
     assert max(map(len, lines)) <= max(40, len(word) + 8)

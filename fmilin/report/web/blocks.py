@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fmilin.errors import FmilinError
 from fmilin.report.figures import rendered
+from fmilin.support.tables import Cell, ResultTable, TableColumn, cells_of
 from fmilin.version import __version__
 
 if TYPE_CHECKING:
@@ -20,36 +21,6 @@ if TYPE_CHECKING:
 
 MOST_VECTORS = 250_000  # bytes of an SVG picture; one with more goes in as PNG
 DPI = 110
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A cell of a table."""
-
-    text: str
-    value: float | None = None  # what it is sorted by; by its text where None
-    alarm: bool = False  # whether it catches the eye
-
-
-@dataclass(frozen=True)
-class SortableTable:
-    """A table that can be sorted by every column."""
-
-    caption: str
-    heads: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    more: str = ""  # what was left out
-
-    kind: str = field(default="table", init=False)
-
-    @property
-    def numeric(self) -> list[bool]:
-        """Whether each column holds numbers, and so stands at the right."""
-        return [
-            any(row[c].value is not None for row in self.rows)
-            and all(row[c].value is not None or not row[c].text for row in self.rows)
-            for c in range(len(self.heads) or max(map(len, self.rows), default=0))
-        ]
 
 
 @dataclass(frozen=True)
@@ -70,7 +41,7 @@ class Text:
     kind: str = field(default="text", init=False)
 
 
-Block = SortableTable | EmbeddedPicture | Text
+Block = ResultTable | EmbeddedPicture | Text
 
 
 @dataclass(frozen=True)
@@ -99,11 +70,11 @@ def text(*lines: str, alarm: bool = False) -> Text:
     return Text([line for line in lines if line], alarm)
 
 
-def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], *, most: int = 5000) -> SortableTable:
-    """Return a table; plain strings become cells, and rows beyond ``most`` are counted."""
-    listed = [[c if isinstance(c, Cell) else Cell(str(c)) for c in row] for row in rows]
-    more = f"and {len(listed) - most} more rows: they are in the file of the model" if len(listed) > most else ""
-    return SortableTable(caption, heads, listed[:most], more)
+def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], *, most: int = 5000) -> ResultTable:
+    """Return a table; plain values become cells with their text, and rows beyond ``most`` are counted."""
+    listed = cells_of(rows)
+    note = f"and {len(listed) - most} more rows: they are in the file of the model" if len(listed) > most else ""
+    return ResultTable(tuple(map(TableColumn, heads)), listed[:most], caption, note)
 
 
 def picture(caption: str, draw: Callable[[], Figure]) -> Block:

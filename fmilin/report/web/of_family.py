@@ -12,8 +12,9 @@ from fmilin.linear_model.modal import ModalAnalysis, modal_analysis
 from fmilin.linear_model.modes import cluster_modes
 from fmilin.report.family_pictures import GROWING, known_eigenvalues, known_errors, mode_numbers
 from fmilin.report.numbers import cluster_text, matrices_of, rough, shortened
-from fmilin.report.web.blocks import Block, Cell, Section, html_of, number, picture, table, text
+from fmilin.report.web.blocks import Block, Section, html_of, number, picture, table, text
 from fmilin.signals import FloatArray, Signals
+from fmilin.support.tables import Cell
 
 MOST_POINTS = 2000  # that are looked at for participation and channels, evenly chosen; those of the eigenvalues are all
 MOST_MODES = 200

@@ -15,8 +15,9 @@ from fmilin.report.mechanism_picture import mechanism_figure
 from fmilin.report.numbers import cluster_text, hide_rounding, matrices_of, shortened
 from fmilin.report.table import facts_of
 from fmilin.report.verification import limit_text, verification_figure
-from fmilin.report.web.blocks import Block, Cell, Section, html_of, number, picture, table, text
+from fmilin.report.web.blocks import Block, Section, html_of, number, picture, table, text
 from fmilin.signals import FloatArray
+from fmilin.support.tables import Cell
 
 ALIKE = "eigenvalues that are equal as far as they are known count together"
 REACHED = (
