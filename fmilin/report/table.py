@@ -12,7 +12,6 @@ from fmilin.linear_model.modes import cluster_modes, slowness
 from fmilin.linear_model.no_response import assess_stability, step_to_rest
 from fmilin.numerics.certificate import Certificate
 from fmilin.report.numbers import (
-    EPS,
     SIGNIFICANT,
     cluster_text,
     count_known_digits,
@@ -25,7 +24,7 @@ from fmilin.report.numbers import (
 )
 from fmilin.signals import Signals, rate_unit
 from fmilin.support.tables import LabelledFact, ResultTable, table_of
-from fmilin.tolerances import EQUILIBRIUM, TOO_INACCURATE
+from fmilin.tolerances import EPS, EQUILIBRIUM, TOO_INACCURATE
 
 if TYPE_CHECKING:
     from fmilin.diagnostics import Remark

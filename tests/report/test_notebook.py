@@ -150,8 +150,8 @@ def test_results_are_tables_of_at_most_forty_lines_and_the_same_in_html(
 
 PLAIN = {
     "AuditRow", "Basis", "Connection", "Constraint", "ConstrainedForm", "ConstraintMotion", "DaeGraph", "Differences",
-    "Equilibrium", "Evaluation", "KaneEquations", "Labels", "Limits", "Linearization", "MCS", "Margins", "ModeGoal", "RCS",
-    "Signal", "Stepping", "SymbolicConstraint", "TrimRequest", "UCS",
+    "Equilibrium", "Evaluation", "KaneEquations", "Labels", "Limits", "Linearization", "MCS", "Margins", "ModeGoal",
+    "RCS", "Signal", "Stepping", "SymbolicConstraint", "TrimRequest", "UCS",
 }  # fmt: skip
 """What is given rather than returned, rows of results, margins of one loop, and arrays with names: its
 fields are what there is to see."""
