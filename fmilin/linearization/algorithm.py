@@ -37,6 +37,12 @@ from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.visits import RememberingModel
 from fmilin.numerics.differences.differences import Differences
 
+NOT_CHECKED = Remark(
+    "unchecked",
+    "Nothing was verified: constraints, derivatives, the motion of the point and the accuracy of the entries were taken "
+    "as they are (checks='none').",
+)
+
 
 def linearize_point(
     model: Model, point: OperatingPoint, request: Request, previous: Selection | None = None
@@ -96,6 +102,8 @@ def check(at: LinearizedPoint, checks: Sequence[Check[LinearizedPoint]] = CHECKS
         if one in errors:
             raise errors[one]
     remember_facts(at.source, facts)
+    if at.request.checks == "none":
+        return state_accuracy(at, (NOT_CHECKED, *at.point.remarks))
     first = [remark for one in in_order if one.is_reported_first for remark in diagnostics[one]]
     others = [remark for one in in_order if not one.is_reported_first for remark in diagnostics[one]]
     return state_accuracy(at, (*first, *at.point.remarks, *others))
