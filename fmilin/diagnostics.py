@@ -59,8 +59,8 @@ ROWS = (
          "The work was interrupted half-way: the result is right as far as it goes, and tells what it lacks.",
          "Run it again, if you want the rest."),
     Kind("unchecked",
-         "No check was run behind the computation, as `checks=\"none\"` asks: constraints, derivatives, the motion of the "
-         "point and the accuracy of the entries were not verified.",
+         "No check was run behind the computation, as `checks=\"none\"` asks: constraints, derivatives, the motion of "
+         "the point and the accuracy of the entries were not verified.",
          "Linearize once with `checks=\"standard\"` before you rely on it."),
     Kind("off-equilibrium",
          "The point is no equilibrium. `f0` keeps the motion; with constraints `A` and its eigenvalues depend on the "

@@ -39,8 +39,8 @@ from fmilin.numerics.differences.differences import Differences
 
 NOT_CHECKED = Remark(
     "unchecked",
-    "Nothing was verified: constraints, derivatives, the motion of the point and the accuracy of the entries were taken "
-    "as they are (checks='none').",
+    "Nothing was verified: constraints, derivatives, the motion of the point and the accuracy of the entries were "
+    "taken as they are (checks='none').",
 )
 
 
