@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
@@ -252,7 +251,6 @@ class HeldMember(Model, Hybrid, HasDirectionalDerivatives, HasDiscreteStates):
         self.states, self.inputs, self._every = Signals(), inputs, outputs
         self.constraints = Constraints((), self.states, self.inputs)
         self.start = OperatingPoint(schedule.start, np.empty(0), inputs.starts)
-        self.copies = MappingProxyType({})
         self._mode = _Mode(outputs.starts)
         self._show(range(len(outputs)))
 

@@ -28,6 +28,7 @@ from fmilin.model.capabilities import (
     read_discrete_states,
     read_event_indicators,
     read_exact_slopes,
+    read_remarks_at,
     read_sparse_equations,
     read_tangents,
 )
@@ -175,4 +176,4 @@ class Reference:
         model, point = self.model, self.point
         if isinstance(model, HasContacts) and model.contact_forces(point.time, point.states, point.inputs):
             return True
-        return bool(model.remarks_at(model.start))
+        return bool(read_remarks_at(model, model.start))

@@ -22,6 +22,7 @@ from fmilin.model.interface import UNCHANGED, Changes
 if TYPE_CHECKING:
     from fmilin.codegen.implicit import ImplicitSystem
     from fmilin.constraints.expressions import Expression
+    from fmilin.diagnostics import Remark
     from fmilin.model.equations import DescriptorForm, SecondOrderForm, SparseEquations
     from fmilin.model.interface import Evaluation, ExactSlopes, Model, OperatingPoint, TangentBatch
     from fmilin.signals import FloatArray
@@ -207,6 +208,15 @@ class HasDerivativeErrors(Protocol, metaclass=_CapabilityType):
 
 
 @runtime_checkable
+class HasRemarksAtPoints(Protocol, metaclass=_CapabilityType):
+    """A model that holds at a point only if something else is true there."""
+
+    @abstractmethod
+    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+        """Return what a user should know about the model at a point, such as inputs outside of their tables."""
+
+
+@runtime_checkable
 class HasSecondOrderForm(Protocol, metaclass=_CapabilityType):
     """A model with equations of motion that may be taken apart: mass matrix, constraints, forces."""
 
@@ -313,12 +323,7 @@ def read_exact_slopes(model: Model, t: float, x: FloatArray, u: FloatArray) -> E
 
 
 def read_tangents(
-    model: Model,
-    t: FloatArray,
-    x: FloatArray,
-    u: FloatArray,
-    kept: Sequence[int],
-    parameters: Changes = UNCHANGED,
+    model: Model, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
 ) -> TangentBatch | None:
     """Return a model at many points with exact derivatives along the kept states; None without."""
     return model.tangents(t, x, u, kept, parameters) if isinstance(model, HasBatchDerivatives) else None
@@ -344,6 +349,11 @@ def read_event_indicators(model: Model, t: float, x: FloatArray, u: FloatArray) 
 def read_discrete_states(model: Model) -> Mapping[str, str]:
     """Return the discrete states of a model by name, as text; empty for one without."""
     return model.discrete_states() if isinstance(model, HasDiscreteStates) else {}
+
+
+def read_remarks_at(model: Model, point: OperatingPoint) -> tuple[Remark, ...]:
+    """Return what a user should know about a model at a point; empty for most."""
+    return model.remarks_at(point) if isinstance(model, HasRemarksAtPoints) else ()
 
 
 def read_second_order_form(model: Model, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:

@@ -217,7 +217,8 @@ class Model(TableRepr, ABC):
     outputs: Signals
     constraints: Constraints  #: what was declared, bound to the states; may be empty
     start: OperatingPoint  #: where the model starts, as it says itself: not yet projected onto the manifold
-    copies: Mapping[int, Copy]  #: outputs that are a state or an input, by position: their rows of C and D are copies
+    #: outputs that are a state or an input, by position: their rows of C and D are copies
+    copies: Mapping[int, Copy] = MappingProxyType({})
     #: coordinates that the model's author recommends to keep; where they are singular, a linearization is refused
     independent: tuple[str, ...] = ()
     #: whether ``independent`` is a partition that the equations came with: where it is singular, another is taken
@@ -253,10 +254,6 @@ class Model(TableRepr, ABC):
     def wrapped_outputs(self) -> Signals:
         """The outputs, with their turns."""
         return self.outputs.with_turns(self.output_turns)
-
-    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
-        """Return what a user should know about this model at a point: what it takes for the point to be real."""
-        return ()
 
     @abstractmethod
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from fmilin.constraints.declared import Constraint
-from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
 from fmilin.model.capabilities import (
     HasBaumgarteStabilization,
@@ -27,13 +26,14 @@ from fmilin.model.capabilities import (
     HasFormulas,
     HasGivenStates,
     HasGraph,
+    HasRemarksAtPoints,
     HasSecondOrderForm,
     read_constraint_gradient,
     read_constraint_residuals,
     read_exact_slopes,
     read_products,
 )
-from fmilin.model.interface import Evaluation, ExactSlopes, Model, OperatingPoint
+from fmilin.model.interface import Evaluation, ExactSlopes, Model
 from fmilin.signals import FloatArray
 from fmilin.support.kinds import require_kinds
 
@@ -107,6 +107,7 @@ PASSED_ON: Mapping[type, tuple[str, ...]] = {
     HasFormulas: ("formula",),
     HasGivenStates: ("kept",),
     HasGraph: ("has_graph", "in_graph"),
+    HasRemarksAtPoints: ("remarks_at",),
     HasSecondOrderForm: ("second_order_form",),
 }
 """Capabilities that a wrapper has where its source has them, with their methods."""
@@ -185,10 +186,6 @@ class CountedModel(Model, HasDirectionalDerivatives, HasExactJacobian, HasConstr
     def autonomous(self) -> bool:  # type: ignore[override]
         """As the source."""
         return self.source.autonomous
-
-    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
-        """Return those of the source."""
-        return self.source.remarks_at(point)
 
     @property
     def output_turns(self) -> tuple[float | None, ...]:

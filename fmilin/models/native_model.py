@@ -24,6 +24,7 @@ from fmilin.model.capabilities import (
     HasExactJacobian,
     HasGraph,
     HasInputLimits,
+    HasRemarksAtPoints,
     HasSecondOrderForm,
 )
 from fmilin.model.equations import SecondOrderForm
@@ -70,6 +71,7 @@ class NativeModel(
     HasExactJacobian,
     HasGraph,
     HasInputLimits,
+    HasRemarksAtPoints,
     HasSecondOrderForm,
 ):
     """The model of a :class:`NativeEngine`."""

@@ -13,7 +13,7 @@ from fmilin.linearization.linearize import along_motion
 from fmilin.manifold.operating_points import assembled_from, model_at, operating_point
 from fmilin.manifold.projection import project
 from fmilin.manifold.selection import kinematic_pairs
-from fmilin.model.capabilities import HasSparseForm, read_sparse_equations
+from fmilin.model.capabilities import HasSparseForm, read_remarks_at, read_sparse_equations
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import RememberingModel, one_at_a_time
 from fmilin.numerics.certificate import Certificate
@@ -308,7 +308,7 @@ def point_at(
         report=report,
         request=request,
     )
-    own = candidate.model.remarks_at(point)
+    own = read_remarks_at(candidate.model, point)
     report = replace(report, remarks=(*remarks, *remarks_on(equations, candidate, report, restless), *own))
     unstable = None if request.steady or report.moving else instability(equations, solution)
     if unstable is None:

@@ -13,7 +13,7 @@ import pytest
 from fmilin_mujoco.shapes import points_of
 
 import fmilin as fl
-from fmilin.adapters import EngineModel
+from fmilin.adapters import EngineModel, NativeModel
 from fmilin.models.mechanism import Mechanism
 from fmilin.signals import FloatArray
 
@@ -156,18 +156,20 @@ SCENE = """
 
 
 @pytest.fixture(params=["", "mujoco:"], ids=["native", "engine"])
-def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., fl.Model]:
+def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., NativeModel]:
     """A box with a lid on the floor: as a native mechanism, and in MuJoCo's engine."""
 
-    def opened(height: float = 0.05) -> fl.Model:
+    def opened(height: float = 0.05) -> NativeModel:
         path = tmp_path / "scene.xml"
         path.write_text(SCENE.format(height=height))
-        return fl.load(f"{request.param}{path}")
+        model = fl.load(f"{request.param}{path}")
+        assert isinstance(model, NativeModel)
+        return model
 
     return opened
 
 
-def test_a_site_a_geom_and_a_body_are_held(scene: Callable[..., fl.Model]) -> None:
+def test_a_site_a_geom_and_a_body_are_held(scene: Callable[..., NativeModel]) -> None:
     loose = scene()
     assert fl.linearize(loose).A.shape == (14, 14)
     assert fl.linearize(loose.with_held(["corner"])).A.shape == (8, 8)
@@ -178,7 +180,7 @@ def test_a_site_a_geom_and_a_body_are_held(scene: Callable[..., fl.Model]) -> No
     assert fl.linearize(loose.with_held(["box", "corner"])).A.shape == (4, 4)  # it turns about the line between them
 
 
-def test_what_a_held_foot_could_not_do_is_said(scene: Callable[..., fl.Model]) -> None:
+def test_what_a_held_foot_could_not_do_is_said(scene: Callable[..., NativeModel]) -> None:
     """The box weighs 20.6 N: 6.2 N are what its friction of 0.3 holds; a push at its edge tips it."""
     model = scene().with_held(["sole:flat"])
 
@@ -191,7 +193,7 @@ def test_what_a_held_foot_could_not_do_is_said(scene: Callable[..., fl.Model]) -
     assert "and the contact has 0.3: it slides there" in said(6.28)
 
 
-def test_a_foot_in_the_air_is_held_there_and_that_is_said(scene: Callable[..., fl.Model]) -> None:
+def test_a_foot_in_the_air_is_held_there_and_that_is_said(scene: Callable[..., NativeModel]) -> None:
     model = scene(height=0.5).with_held(["sole"])
     assert "The foot 'sole' touches nothing at the start: it is held where it is, in the air." in model.notes
     assert fl.linearize(model).A.shape == (8, 8)
@@ -208,13 +210,13 @@ def test_a_foot_in_the_air_is_held_there_and_that_is_said(scene: Callable[..., f
     ],
 )
 def test_what_cannot_be_held(
-    scene: Callable[..., fl.Model], feet: list[str], error: type[Exception], message: str
+    scene: Callable[..., NativeModel], feet: list[str], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
         scene().with_held(feet)
 
 
-def test_a_foot_that_moves_or_is_held_already_is_refused(scene: Callable[..., fl.Model]) -> None:
+def test_a_foot_that_moves_or_is_held_already_is_refused(scene: Callable[..., NativeModel]) -> None:
     model = scene()
     with pytest.raises(fl.ConstraintError, match=r"The foot 'corner' cannot be held at this point: it moves"):
         model.with_held(["corner"], fl.operating_point(model, {"box.vx": 0.1}))
@@ -222,7 +224,7 @@ def test_a_foot_that_moves_or_is_held_already_is_refused(scene: Callable[..., fl
         model.with_held(["corner"]).with_held(["corner:flat"])
 
 
-def test_more_feet_than_needed_leave_forces_undetermined(scene: Callable[..., fl.Model]) -> None:
+def test_more_feet_than_needed_leave_forces_undetermined(scene: Callable[..., NativeModel]) -> None:
     model = scene().with_held(["sole:flat", "corner"])
     assert not [name for name in model.outputs.names if name.startswith(("sole.f", "corner.f"))]
     assert fl.linearize(model).A.shape == (2, 2)
@@ -290,6 +292,7 @@ def test_the_point_of_a_foot_that_is_held_is_a_choice(engine: str, how: str, bel
     d.qpos[:] = m.key_qpos[0]
     mujoco.mj_forward(m, d)
     x = model.start.states
+    assert isinstance(model, NativeModel)
     g = model.constraint_gradient(0.0, x, model.start.inputs)
     assert g is not None
     for leg in LEGS:
@@ -337,10 +340,11 @@ def test_lowest_points_of_all_shapes(tmp_path: Path) -> None:
             assert x == pytest.approx(expected[0], abs=1e-12), name
 
 
-def test_a_site_has_no_shape_and_a_mechanism_none_at_all(scene: Callable[..., fl.Model]) -> None:
+def test_a_site_has_no_shape_and_a_mechanism_none_at_all(scene: Callable[..., NativeModel]) -> None:
     assert fl.linearize(scene().with_held(["box:lowest"])).A.shape == (8, 8)
     with pytest.raises(fl.UsageError, match="'corner' has no shape of its own: leave ':lowest' out"):
         scene().with_held(["corner:lowest"])
     biped = fl.load(EXAMPLE / "biped.toml")
+    assert isinstance(biped, NativeModel)
     with pytest.raises(fl.UsageError, match=r"knows no shape of the foot 'left_sole', which ':center' is a point of"):
         biped.with_held(["left_sole:center"])

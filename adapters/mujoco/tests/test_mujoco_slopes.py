@@ -108,6 +108,7 @@ def test_constraints_alone_take_no_dynamics(monkeypatch: pytest.MonkeyPatch) -> 
     assert visits["solved"] <= 12
     x, u = model.start.states, model.start.inputs
     alone = model.constraint_residuals(0.0, x + 0.01, u)
+    assert alone is not None
     np.testing.assert_allclose(alone, model.evaluate(0.0, x + 0.01, u).residuals, rtol=0, atol=1e-14)
     assert len(chosen.states) < len(x)
 

@@ -29,6 +29,7 @@ from fmilin.model.capabilities import (
     HasDirectionalDerivatives,
     HasDiscreteStates,
     HasEvents,
+    HasRemarksAtPoints,
 )
 from fmilin.model.interface import UNCHANGED, Changes, Copy, Evaluation, Model, ModelInfo, OperatingPoint, TangentBatch
 from fmilin.model.ranges import find_extrapolated
@@ -66,6 +67,7 @@ class FmuModel(
     HasDirectionalDerivatives,
     HasDiscreteStates,
     HasEvents,
+    HasRemarksAtPoints,
 ):
     """A view of a running FMU: its states, chosen inputs and outputs, and constraints.
 

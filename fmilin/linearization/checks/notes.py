@@ -8,7 +8,7 @@ from fmilin.diagnostics import Remark, discrete_states_remarks, model_remarks
 from fmilin.linearization.batch_remarks import ListedRemarks, PointRemarks, SharedRemarks
 from fmilin.linearization.checks.check import LinearizationCheck
 from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask
-from fmilin.model.capabilities import read_discrete_states
+from fmilin.model.capabilities import read_discrete_states, read_remarks_at
 from fmilin.model.interface import OperatingPoint
 
 
@@ -44,7 +44,7 @@ class ModelHasNoNotes(LinearizationCheck):
 
     def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
         discrete = discrete_states_remarks(read_discrete_states(at.source))
-        return (*discrete, *model_remarks(at.source.notes), *at.source.remarks_at(at.point))
+        return (*discrete, *model_remarks(at.source.notes), *read_remarks_at(at.source, at.point))
 
     def describe_batch(self, at: LinearizedBatch, is_doubtful: Mask) -> PointRemarks:
         model, points = at.reference.model, at.points
@@ -52,4 +52,4 @@ class ModelHasNoNotes(LinearizationCheck):
         if not at.reference.has_point_notes:
             return SharedRemarks(notes, len(at))
         each = zip(points.time.tolist(), points.states, points.inputs, strict=True)
-        return ListedRemarks([(*notes, *model.remarks_at(OperatingPoint(*point))) for point in each])
+        return ListedRemarks([(*notes, *read_remarks_at(model, OperatingPoint(*point))) for point in each])
