@@ -21,6 +21,7 @@ from fmilin.errors import FmilinError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.assembly import assemble, attach_descriptor, state_accuracy
 from fmilin.linearization.checks import CHECKS, Check, CoordinateCheck, ManifoldCheck
+from fmilin.linearization.checks.check import NOT_CHECKED
 from fmilin.linearization.context import EvaluatedPoint, LinearizedPoint
 from fmilin.linearization.evaluation import evaluate
 from fmilin.linearization.failure import explain_failure, find_failed_check
@@ -36,12 +37,6 @@ from fmilin.model.capabilities import read_exact_slopes
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.visits import RememberingModel
 from fmilin.numerics.differences.differences import Differences
-
-NOT_CHECKED = Remark(
-    "unchecked",
-    "Nothing was verified: constraints, derivatives, the motion of the point and the accuracy of the entries were "
-    "taken as they are (checks='none').",
-)
 
 
 def linearize_point(

@@ -16,11 +16,11 @@ from fmilin.errors import FmilinError
 from fmilin.linearization.assembly import Arrays, assemble_batch
 from fmilin.linearization.batch_remarks import BatchRemarks, join_remarks
 from fmilin.linearization.checks import CHECKS
-from fmilin.linearization.checks.check import check_batch
+from fmilin.linearization.checks.check import accept_batch, check_batch
 from fmilin.linearization.context import LinearizedBatch, Mask
 from fmilin.linearization.reference import Reference
 from fmilin.manifold.comparison import SMALL_STEP, compare_slopes, random_direction
-from fmilin.manifold.motion import find_motions
+from fmilin.manifold.motion import MotionBatch, find_motions
 from fmilin.manifold.slopes import rounding_of, some_bits_further
 from fmilin.manifold.stack import AT_ONCE, PointBatch, StackGeometry, StackSurroundings
 from fmilin.model.interface import TangentBatch
@@ -57,7 +57,7 @@ def linearize_batch(
                 written = {name: array[part] for name, array in arrays.items()}
                 derivatives = reference.differentiate(points[part]) if tangents is None else tangents[part]
                 at = compute_batch(reference, points[part], written, derivatives)
-                results.append(check_batch(CHECKS, at))
+                results.append(check_batch(CHECKS, at) if reference.is_checked else accept_batch(at))
     except (FmilinError, np.linalg.LinAlgError):
         return None
     diagnostics = join_remarks([remarks for remarks, _ in results])
@@ -71,7 +71,10 @@ def compute_batch(reference: Reference, points: PointBatch, arrays: Arrays, tang
     nearby = StackSurroundings(model, reference.rows)
     errors = estimate_row_errors(reference, points, tangents, geometry, nearby)
     assemble_batch(arrays, reference, points, tangents, geometry, errors=errors)
-    motion = find_motions(model, points, tangents, geometry, nearby, errors[:, : len(model.states)])
+    if reference.is_checked and reference.request.seek_steady:
+        motion = find_motions(model, points, tangents, geometry, nearby, errors[:, : len(model.states)])
+    else:
+        motion = MotionBatch.not_searched(np.full(len(points), -1), len(reference.kept))
     return LinearizedBatch(reference, points, tangents, geometry, nearby, errors, motion, arrays)
 
 
@@ -93,6 +96,8 @@ def estimate_row_errors(
     sizes = np.concatenate((geometry.slopes.sizes, geometry.output_slopes.sizes), axis=1)
     relative = 8 * EPS * geometry.condition_number + geometry.relative_error_of_T
     errors = sizes * relative[:, None]
+    if not reference.is_checked:
+        return errors
     if facts.procedure or (reference.procedure is not None and reference.procedure.smooth):
         rounding = measure_rounding(reference, points, tangents, geometry, samples)
         errors = np.fmax(errors, _spread_samples(rounding, count))

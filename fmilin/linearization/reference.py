@@ -38,7 +38,7 @@ from fmilin.signals import FloatArray
 AGREEMENT_OF_MATRICES = 1e-9
 """Relative difference of matrices from the two ways that a model answers, beyond which no batch is computed."""
 
-TRANSFERABLE_KINDS = frozenset({"model", "off-equilibrium", "steady", "periodic", "coordinates-switched"})
+TRANSFERABLE_KINDS = frozenset({"model", "off-equilibrium", "steady", "periodic", "coordinates-switched", "unchecked"})
 """Diagnostics at the reference that a batch gives itself where they are true, or that do not concern other points."""
 
 
@@ -65,11 +65,16 @@ class Reference:
         """The other states."""
         return [i for i in range(len(self.model.states)) if i not in set(self.kept)]
 
+    @property
+    def is_checked(self) -> bool:
+        """Whether points of a batch are checked."""
+        return self.request.checks != "none"
+
     @cached_property
     def is_usable(self) -> bool:
         """Whether the model, the request and the point allow a batch."""
         request, model, point, linear = self.request, self.model, self.point, self.linear
-        if request.checks != "standard":
+        if request.checks == "all":
             return False
         plain = request.derivatives in ("auto", "exact") and not (
             request.descriptor or request.at_singularity or request.parameters
@@ -92,6 +97,8 @@ class Reference:
         indicators = read_event_indicators(model, point.time, point.states, point.inputs)
         if len(indicators) or read_sparse_equations(model) is not None:
             return False
+        if not self.is_checked:
+            return True
         facts = self.facts
         if facts.moving or (len(model.constraints) and (facts.rank is None or not facts.nothing_conserved)):
             return False

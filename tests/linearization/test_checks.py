@@ -80,6 +80,19 @@ def test_a_wrong_constraint_is_an_error_unless_nothing_is_checked() -> None:
     assert [warning.kind for warning in lin.warnings] == ["unchecked"]
 
 
+def test_a_sweep_without_checks_returns_the_same_matrices_and_says_so() -> None:
+    values = {"x": np.linspace(0.1, 0.4, 12)}
+    checked, unchecked = (fl.sweep(cartesian_pendulum(), values, checks=checks) for checks in ("standard", "none"))
+    np.testing.assert_allclose(unchecked.A, checked.A, rtol=1e-12, atol=1e-12)
+    assert [[warning.kind for warning in linear.warnings] for linear in unchecked] == [["unchecked"]] * 12
+
+
+def test_a_sweep_with_all_checks_takes_nothing_from_its_first_point() -> None:
+    family = fl.sweep(cartesian_pendulum(), {"x": np.linspace(0.1, 0.4, 4)}, checks="all")
+    assert len({linear.method.evaluations for linear in family}) == 1
+    assert family[0].method.evaluations > 20
+
+
 def test_all_checks_verify_at_a_later_point_what_standard_ones_took_from_an_earlier_one() -> None:
     model = cartesian_pendulum(length=1.0, gravity=4.0)
     first = fl.linearize(model)

@@ -13,7 +13,7 @@ from typing import ClassVar, Generic, Literal, TypeVar
 import numpy as np
 
 from fmilin.diagnostics import Remark
-from fmilin.linearization.batch_remarks import BatchRemarks, PointRemarks
+from fmilin.linearization.batch_remarks import BatchRemarks, PointRemarks, SharedRemarks
 from fmilin.linearization.context import (
     EvaluatedPoint,
     LinearizedBatch,
@@ -27,6 +27,13 @@ from fmilin.manifold.verification import VerifiedFacts
 P_contra = TypeVar("P_contra", bound=EvaluatedPoint, contravariant=True)
 
 Frequency = Literal["at every point", "once a model", "in doubt"]
+
+
+NOT_CHECKED = Remark(
+    "unchecked",
+    "Nothing was verified: constraints, derivatives, the motion of the point and the accuracy of the entries were "
+    "taken as they are (checks='none').",
+)
 
 
 class Check(ABC, Generic[P_contra]):
@@ -77,3 +84,9 @@ def check_batch(checks: Sequence[Check[LinearizedPoint]], at: LinearizedBatch) -
             is_doubtful |= doubt
     descriptions = [one.describe_batch(at, is_doubtful) for one in checks]
     return BatchRemarks([each for each in descriptions if each is not None], len(at)), is_doubtful
+
+
+def accept_batch(at: LinearizedBatch) -> tuple[BatchRemarks, Mask]:
+    """Return a diagnostic for each point that it was not checked; only points without finite numbers stand alone."""
+    remarks = SharedRemarks((NOT_CHECKED,), len(at))
+    return BatchRemarks([remarks], len(at)), np.asarray(~at.geometry.is_finite)
