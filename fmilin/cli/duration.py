@@ -166,8 +166,9 @@ def how_far(frame: FrameType | None) -> str:
         r = frame.f_locals.get("r") if frame.f_code.co_qualname == "corrected" else None
         if r is not None and len(r):
             return f", residual {abs(r).max():.1e}"
-        if frame.f_code.co_qualname == "linearize_stepped" and (runner := frame.f_locals.get("runner")) is not None:
-            return f", about {runner.to_go:.0f} s to go"
+        experiments = frame.f_locals.get("experiments") if frame.f_code.co_qualname == "identify" else None
+        if experiments is not None:
+            return f", about {experiments.to_go:.0f} s to go"
         frame = frame.f_back
     return ""
 

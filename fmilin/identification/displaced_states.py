@@ -1,4 +1,4 @@
-"""Method a: displace each coordinate on the manifold and each input, take one step, and difference.
+"""The way by displaced states: displace each coordinate on the manifold and each input, take one step, difference.
 
 The map over one step is given the shape of a model, x' = (Phi_h(x, u) - x) / h, so that steps are chosen and errors are
 estimated as for any other; then A_h = 1 + h R f_x T, B_h = h R f_u. That the rate of a position is a velocity does not
@@ -11,12 +11,14 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.constraints.declared import Constraint
+from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, NumericalError, UsageError
 from fmilin.identification.discrete_models import Continuous, Sampled, apart, continuous_of
-from fmilin.identification.integrator_choice import find_candidates
+from fmilin.identification.integrator_choice import IntegratorCandidate
 from fmilin.identification.integrators import EXACT, step_matrix_of, stepped_by
-from fmilin.identification.pulse_responses import Identification
-from fmilin.identification.step_size import fitting_step, given_step, has_halves, held_out
+from fmilin.identification.step_size import explain_by_integrator, fitting_step, given_step, has_halves
+from fmilin.identification.validation import held_out
+from fmilin.identification.way import MeasuredWay
 from fmilin.linear_model.builder import IndependentCoordinates
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.frame import Frame, frame_at
@@ -28,9 +30,9 @@ from fmilin.model.stepping import Stepped
 from fmilin.numerics.balanced import is_equilibrium
 from fmilin.numerics.differences.differences import Differences
 from fmilin.signals import FloatArray, Signals
-from fmilin.tolerances import AGREES_IN_STEPS, EQUILIBRIUM, INACCURATE, PREDICTED, ROUNDING, TOO_INACCURATE
+from fmilin.tolerances import EQUILIBRIUM, PREDICTED, ROUNDING, TOO_INACCURATE
 
-VISITS = 5  # about, of the model for each coordinate and input
+RUNS_PER_DIRECTION = 5  # about, for each coordinate and input
 
 
 class _StepMap(Model):
@@ -46,12 +48,12 @@ class _StepMap(Model):
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Take one step."""
         start = OperatingPoint(t, x, u, self._point.parameters)
-        seen = self._stepped.respond(start, u[None, :], self._step)
-        outputs = np.concatenate((seen.at_once[0], seen.after[0]))
-        return Evaluation((seen.states[0] - x) / self._step, outputs, np.empty(0))
+        response = self._stepped.respond(start, u[None, :], self._step)
+        outputs = np.concatenate((response.at_once[0], response.after[0]))
+        return Evaluation((response.states[0] - x) / self._step, outputs, np.empty(0))
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:
-        """Keep the interface: nobody asks for another."""
+        """Return the same map: its interface is never narrowed."""
         return self
 
     def with_constraints(self, constraints: Sequence[Constraint]) -> Model:
@@ -59,149 +61,165 @@ class _StepMap(Model):
         return self
 
 
-class ByStep(Identification):
-    """Linearizes by one step from displaced states."""
+class DisplacedStates(MeasuredWay):
+    """Linearizes by one step from each of several displaced states."""
 
-    def linearize(self, independent: Sequence[str] | None, kind: str) -> LinearModel:
+    name = "step"
+    option = "step"
+    what = "One step from displaced states"
+    keeps_inaccurate = True  # errors hold what differences take for noise, and half a step confirms the result
+
+    def why_not(self) -> str:
+        """Return why runs cannot start from other states."""
+        stepped, point = self.setting.stepped, self.point
+        if reason := stepped.why_not_settable(point):
+            return reason
+        if len(self.model.constraints) and (reason := stepped.why_not_direct(point)):
+            return f"Derivatives are needed to find what constraints mean for velocities. {reason}"
+        return ""
+
+    def identify(self) -> LinearModel:
         """Return the linear model."""
-        frame = self._frame(self.runner.stepped, independent, kind)
-        visits = VISITS * (len(frame.selection.signals) + len(self.runner.scales))
-        step = self._step(frame, visits)
-        sampled, errors = self._sampled(frame, step)
-        held = held_out(self.runner, step)
+        frame = self._choose_frame()
+        runs = RUNS_PER_DIRECTION * (len(frame.selection.signals) + len(self.experiments.scales))
+        step = self._choose_step(frame, runs)
+        sampled, errors = self._difference_step(frame, step)
+        held = held_out(self.experiments, step)
         findings = self.findings
-        findings.method, findings.step, findings.reading = "step", sampled.step, sampled.reading
-        findings.lifted = self.stepping.lifted
+        findings.step, findings.reading = sampled.step, sampled.reading
         if held is not None:
-            findings.fit(held.errors(sampled), sampled.step, held.noise)
+            findings.note_fit(held.errors(sampled), sampled.step, held.noise)
         chosen = frame.selection
         coordinates = IndependentCoordinates(
             chosen.signals, self.model.states, frame.y0, sampled.T, errors.T, chosen.kind, chosen.condition_number,
             frame.residual,
         )  # fmt: skip
         if self.stepping.lifted:
-            linear = self.named(sampled, errors, coordinates, "steps", step)
+            linear = self.name_model(sampled, errors, coordinates, "steps", step)
         else:
-            model = self._confirmed_by_half(frame, sampled, self.confirmed(sampled), visits)
-            doubts = self._errors(model, errors, frame, step, visits)
-            linear = self.named(settled(model, doubts, frame.y_scales), doubts, coordinates, "steps", step)
+            model = self._confirm_by_half_step(frame, sampled, self.confirm(sampled), runs)
+            estimated = self._estimate_errors(model, errors, frame, step, runs)
+            at_rest = settle(model, estimated, frame.y_scales)
+            linear = self.name_model(at_rest, estimated, coordinates, "steps", step)
+        if how := self.setting.stepped.how_states_are_set():
+            findings.extra.append(Remark("method", how))
         return replace(linear, warnings=(*frame.remarks, *linear.warnings))
 
-    def _frame(self, stepped: Stepped, independent: Sequence[str] | None, kind: str) -> Frame:
-        if reason := stepped.why_not_settable(self.point):
-            raise UsageError(f"method='step' is not possible. {reason} Try method='response', which needs no states.")
-        if len(self.model.constraints) and (reason := stepped.why_not_direct(self.point)):
-            raise UsageError(
-                f"method='step' needs derivatives to find what constraints mean for velocities. {reason} Try "
-                "method='response', which finds the order by itself."
-            )
-        named = tuple(independent) if independent is not None else ()
-        if independent is None and kind == "partition" and len(self.model.constraints):
+    def _choose_frame(self) -> Frame:
+        options = self.setting.options
+        named = tuple(options.independent) if options.independent is not None else ()
+        if options.independent is None and options.coordinates == "partition" and len(self.model.constraints):
             named = self.model.independent
         if has_expressions(named):
             raise UsageError(
                 "method='step' takes states as coordinates, not expressions. Name states, or use method='direct'."
             )
-        return frame_at(self.model, self.point, named=named, kind=kind)
+        return frame_at(self.model, self.point, named=named, kind=options.coordinates)
 
-    def _sampled(self, frame: Frame, step: float) -> tuple[Sampled, Sampled]:
+    def _difference_step(self, frame: Frame, step: float) -> tuple[Sampled, Sampled]:
         """Return the discrete model over one step, and the estimated absolute errors of its entries; measured once."""
-        return self.runner.once(("displaced", step), lambda: self._displaced(frame, step))
+        return self.experiments.once(("displaced", step), lambda: self._difference_step_once(frame, step))
 
-    def _displaced(self, frame: Frame, step: float) -> tuple[Sampled, Sampled]:
-        step_map = _StepMap(self.model, self.runner.stepped, self.point, step)
+    def _difference_step_once(self, frame: Frame, step: float) -> tuple[Sampled, Sampled]:
+        step_map = _StepMap(self.model, self.setting.stepped, self.point, step)
         base = step_map.evaluate(self.point.time, self.point.states, self.point.inputs)
         nearby = Neighbourhood(step_map, frame, self.point, base, pairs={})
         slopes = differentiate(nearby, Differences())
         R, ny = frame.coordinates.R, len(self.model.outputs)
-        follows = not ny or bool(np.any(slopes.c_y[:ny] != 0.0))  # outputs follow states that are set, without a step
-        half, reading = (slice(0, ny), "at once") if follows else (slice(ny, None), "end of step")
+        # outputs follow states that are set without a step, or they are calculated at its end only
+        if not ny or np.any(slopes.c_y[:ny] != 0.0):
+            rows, reading = slice(0, ny), "at once"
+        else:
+            rows, reading = slice(ny, None), "end of step"
         p = len(frame.selection.signals)
         drift = step * (R @ base.derivatives)
         A, B = np.eye(p) + step * (R @ slopes.f_y), step * (R @ slopes.f_u)
-        sampled = Sampled(A, B, slopes.c_y[half], slopes.c_u[half], step, reading, frame.T, drift)
+        sampled = Sampled(A, B, slopes.c_y[rows], slopes.c_u[rows], step, reading, frame.T, drift)
         size = np.abs(R) * step
         A, B = size @ slopes.f_y_error, size @ slopes.f_u_error
-        C, D = slopes.c_y_error[half], slopes.c_u_error[half]
+        C, D = slopes.c_y_error[rows], slopes.c_u_error[rows]
         return sampled, Sampled(A, B, C, D, step, reading, frame.parametrization.derivative_error, np.zeros(p))
 
-    def _confirmed_by_half(self, frame: Frame, sampled: Sampled, model: Continuous, visits: int) -> Continuous:
-        """Return the continuous model of which half a step is what was measured; refuse a step with an event in it."""
-        h = sampled.step / 2
-        affords = has_halves(sampled.step, self.runner.cadence) and self.runner.affords(
-            "one step of half the length", visits, visits, h
-        )
-        if not affords:
+    def _confirm_by_half_step(self, frame: Frame, sampled: Sampled, model: Continuous, runs: int) -> Continuous:
+        """Return the continuous model of which half a step is what was measured.
+
+        Raises a NumericalError where the whole step contains an event.
+        """
+        half_step = sampled.step / 2
+        if not self._affords_half_step(sampled.step, runs):
             return model
         try:
-            half = self._sampled(frame, h)[0]
+            half = self._difference_step(frame, half_step)[0]
         except NumericalError:  # it takes no such steps
             return model
-        sizes = np.concatenate((frame.y_scales, self.runner.scales, np.ones(1)))
-        integrator = self.findings.integrator
-        miss = _missed(stepped_by(integrator, model, h, sampled.reading), half, sizes)
+        sizes = np.concatenate((frame.y_scales, self.experiments.scales, np.ones(1)))
+        miss = _compare_steps(stepped_by(self.findings.integrator, model, half_step, sampled.reading), half, sizes)
         if miss <= PREDICTED:
             return model
-        tried = [
-            (_missed(stepped_by(c.integrator, c.plant, h, sampled.reading), half, sizes), c)
-            for c in find_candidates(sampled, model)
-            if c.integrator is not EXACT
-        ]
-        best, candidate = min(tried, key=lambda pair: pair[0], default=(miss, None))
-        if candidate is not None and best <= AGREES_IN_STEPS * miss and best <= INACCURATE:
-            self.findings.integrator = candidate.integrator
-            self.findings.half_error = best
-            return candidate.plant
+
+        def measure_miss(candidate: IntegratorCandidate) -> float:
+            predicted = stepped_by(candidate.integrator, candidate.plant, half_step, sampled.reading)
+            return _compare_steps(predicted, half, sizes)
+
+        if explained := explain_by_integrator(sampled, model, miss, measure_miss):
+            self.findings.integrator = explained.integrator
+            self.findings.half_error = explained.error
+            return explained.model
         if miss > TOO_INACCURATE:
             raise NumericalError(
-                f"A step of {sampled.step:g} s is not what two steps of {h:g} s make: its map differs from theirs by "
-                f"{100 * miss:.3g}%. An event lies within the step, or the motion is not linear over it. Take a "
-                "smaller step=, or move the point."
+                f"A step of {sampled.step:g} s is not what two steps of {half_step:g} s make: its map differs from "
+                f"theirs by {100 * miss:.3g}%. An event lies within the step, or the motion is not linear over it. "
+                "Take a smaller step=, or move the point."
             )
         return model
 
-    def _step(self, frame: Frame, visits: int) -> float:
+    def _affords_half_step(self, step: float, runs: int) -> bool:
+        return has_halves(step, self.experiments.cadence) and self.experiments.affords(
+            "one step of half the length", runs, runs, step / 2
+        )
+
+    def _choose_step(self, frame: Frame, runs: int) -> float:
         def attempt(step: float) -> tuple[Sampled, float]:
-            sampled, _ = self._sampled(frame, step)
+            sampled, _ = self._difference_step(frame, step)
             if not self.stepping.lifted:
-                self._confirmed_by_half(frame, sampled, continuous_of(sampled), visits)
+                self._confirm_by_half_step(frame, sampled, continuous_of(sampled), runs)
                 self.findings.integrator = EXACT
-            held = held_out(self.runner, step)
+            held = held_out(self.experiments, step)
             return sampled, float("nan") if held is None else held.error(sampled)
 
-        return fitting_step(attempt, self.runner, given_step(self.stepping, self.runner), visits)
+        return fitting_step(attempt, self.experiments, given_step(self.stepping, self.experiments), runs)
 
-    def _errors(self, model: Continuous, errors: Sampled, frame: Frame, step: float, visits: int) -> Continuous:
+    def _estimate_errors(self, model: Continuous, errors: Sampled, frame: Frame, step: float, runs: int) -> Continuous:
         """Return the errors of the differences or the change with another step, whichever is larger."""
-        try:
-            halves = has_halves(step, self.runner.cadence)
-            halves = halves and self.runner.affords("one step of half the length", visits, visits, step / 2)
-            other = self.continuous_like(self._sampled(frame, step / 2)[0]) if halves else model
-        except FmilinError:
-            other = model
+        other = model
+        if self._affords_half_step(step, runs):
+            try:
+                other = self.continuous_like(self._difference_step(frame, step / 2)[0])
+            except FmilinError:
+                other = model
         off = apart(model, other)
         A, B = np.maximum(off.A, errors.A / step), np.maximum(off.B, errors.B / step)
         C, D = np.maximum(off.C, errors.C), np.maximum(off.D, errors.D)
         return Continuous(A, B, C, D, np.zeros_like(model.f0), errors.T, 0.0)
 
 
-def _missed(predicted: Sampled, measured: Sampled, sizes: FloatArray) -> float:
+def _compare_steps(predicted: Sampled, measured: Sampled, sizes: FloatArray) -> float:
     """Return how far the motion over a step is from the measured one, relative to the largest part of each row."""
-    one, other = (step_matrix_of(model) for model in (predicted, measured))
+    P, measured_P = step_matrix_of(predicted), step_matrix_of(measured)
     n = measured.order
-    scaled = np.abs(one - other)[:n] * sizes / sizes[:n, None]
-    motion = np.abs(other - np.eye(len(other)))[:n] * sizes / sizes[:n, None]
+    difference = np.abs(P - measured_P)[:n] * sizes / sizes[:n, None]
+    motion = np.abs(measured_P - np.eye(len(measured_P)))[:n] * sizes / sizes[:n, None]
     largest = np.max(motion, axis=1, initial=0.0)
-    off = np.max(scaled, axis=1, initial=0.0)
-    moving = largest > ROUNDING
-    part = np.where(moving, off / np.where(moving, largest, 1.0), 0.0)
+    off = np.max(difference, axis=1, initial=0.0)
+    is_moving = largest > ROUNDING
+    part = np.where(is_moving, off / np.where(is_moving, largest, 1.0), 0.0)
     worst = float(np.max(part, initial=0.0))
     return worst if np.isfinite(worst) else float("inf")
 
 
-def settled(model: Continuous, errors: Continuous, y_scales: FloatArray) -> Continuous:
-    """Return the model with f0 = 0 where only the solver's noise moves the point, and an equilibrium is there."""
+def settle(model: Continuous, errors: Continuous, y_scales: FloatArray) -> Continuous:
+    """Return the model with f0 = 0 where only the solver's noise moves the point, and an equilibrium is near."""
     if not is_equilibrium(model.f0, y_scales, model.A * y_scales, errors.A * y_scales, len(y_scales)):
         return model
-    still = np.abs(model.f0) <= EQUILIBRIUM * y_scales
-    return replace(model, f0=np.where(still, 0.0, model.f0))
+    is_still = np.abs(model.f0) <= EQUILIBRIUM * y_scales
+    return replace(model, f0=np.where(is_still, 0.0, model.f0))

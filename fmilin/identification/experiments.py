@@ -1,14 +1,12 @@
-"""Pulses on each input from the operating point: Markov parameters, their errors, and how the outputs are to be read.
+"""Runs of a stepped model from an operating point: their cost, and the amplitudes by which inputs are moved.
 
-An input is moved by +a and by -a during the first step: r(a) = (y(+a) - y(-a)) / (2 a). The amplitude is the one at
-which halving it changes r least; the change that remains is the error estimate.
+The amplitude of an input is the one at which halving it changes the response, per amplitude, least.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 from time import process_time
@@ -30,7 +28,6 @@ REDUCTIONS = 14  # to a fourth each
 BENT = 1e-2  # answers to half the input that are off their half by this are not linear
 DECADES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 GOOD_ENOUGH = 1e-9
-SMALLER = 3.0  # pulses that tell the error are smaller by this; no power of 2, with which a linear model rounds alike
 TRIAL = 5  # steps of a run that tells what steps cost
 
 
@@ -39,7 +36,7 @@ def clock() -> float:
     return process_time() + sum(os.times()[2:4])
 
 
-class Runner:
+class Experiments:
     """Runs a stepped model from one point, and remembers the amplitudes that suit its inputs."""
 
     def __init__(
@@ -133,11 +130,18 @@ class Runner:
 
     def odd(self, deviations: FloatArray, step: float, size: float = 1.0) -> Response:
         """Return half the difference of the runs with ``deviations`` and their opposites, per ``size``."""
-        return _odd(self.run(deviations, step), self.run(-deviations, step), size)
+        return _halve_difference(self.run(deviations, step), self.run(-deviations, step), size)
+
+    def respond_to_pulse(self, j: int, amplitude: float, step: float, count: int, first: int = 0) -> Response:
+        """Return the response to a unit pulse on input j in step ``first``, from there on; two new runs."""
+        deviations = np.zeros((first + count, len(self.scales)))
+        deviations[first, j] = amplitude
+        response = self.odd(deviations, step, amplitude)
+        return Response(response.at_once[first:], response.after[first:], response.states[first:])
 
     def pulse(self, j: int, amplitude: float, step: float, count: int) -> Response:
-        """Return the response to a unit pulse on input j, from two runs of ``count`` steps."""
-        return _odd(*self.pulses(j, amplitude, step, count), amplitude)
+        """Return the response to a unit pulse on input j in the first step, from two runs that are made once."""
+        return _halve_difference(*self.pulses(j, amplitude, step, count), amplitude)
 
     def pulses(self, j: int, amplitude: float, step: float, count: int) -> tuple[Response, Response]:
         """Return the runs with a pulse on input j and with its opposite, each made once."""
@@ -184,7 +188,7 @@ class Runner:
             if not self.affords("smaller moves of the inputs", 4, 4 * LONG_RUN, step):
                 break
             try:
-                whole, half = (_stacked(self.odd(part * smaller * pattern, step)) for part in (1, 0.5))
+                whole, half = (join(self.odd(part * smaller * pattern, step)) for part in (1, 0.5))
             except FmilinError:  # beyond what the model can do
                 return together
             if not relative_change(2 * half, whole) > BENT:
@@ -236,7 +240,7 @@ class Runner:
     def _change(self, j: int, a: float, step: float) -> tuple[float, float]:
         """Return how much the response changes with half the amplitude, and how large that response is."""
         whole, half = self.pulse(j, a, step, SHORT_RUN), self.pulse(j, a / 2, step, SHORT_RUN)
-        one, other = _stacked(whole), _stacked(half)
+        one, other = join(whole), join(half)
         size = float(np.linalg.norm(other))
         larger = float(np.linalg.norm(one))
         return (float(np.linalg.norm(one - other)) / size if size > 0 else float(larger > 0)), size
@@ -248,8 +252,8 @@ class Runner:
         for _ in range(3):
             deviations = np.zeros((SHORT_RUN, len(amplitudes)))
             deviations[0] = amplitudes
-            together = _stacked(self.odd(deviations, step))
-            parts = [a * _stacked(self.pulse(j, a, step, SHORT_RUN)) for j, a in enumerate(amplitudes.tolist())]
+            together = join(self.odd(deviations, step))
+            parts = [a * join(self.pulse(j, a, step, SHORT_RUN)) for j, a in enumerate(amplitudes.tolist())]
             size = max(float(np.linalg.norm(part)) for part in parts)
             if float(np.linalg.norm(together - sum(parts))) <= allowed * size:
                 break
@@ -260,13 +264,13 @@ class Runner:
         """Refuse an input that is answered differently up and down however little it moves."""
         # The even part of a smooth model's answer falls with the square of the amplitude, beside a kink with itself.
         still = np.zeros((SHORT_RUN, len(amplitudes)))
-        base, again = (_stacked(self.run(still, step)) for _ in range(2))
+        base, again = (join(self.run(still, step)) for _ in range(2))
         sizes = np.maximum(np.max(np.abs(base), axis=0, initial=0.0), 1.0)
         noise = float(np.linalg.norm((base - again) / sizes))
         for j, a in enumerate(amplitudes.tolist()):
             parts = []
             for size in (a, a / 2, a / 100):
-                up, down = (_stacked(run) for run in self.pulses(j, size, step, SHORT_RUN))
+                up, down = (join(run) for run in self.pulses(j, size, step, SHORT_RUN))
                 even, odd = ((up + down) / 2 - base) / sizes, (up - down) / 2 / sizes
                 parts.append((float(np.linalg.norm(even)), float(np.linalg.norm(odd))))
             (even, _), (half_even, half_odd), (least_even, _) = parts
@@ -282,93 +286,6 @@ class Runner:
                 )
 
 
-@dataclass(frozen=True)
-class Markov:
-    """Responses to unit pulses, input by input, aligned with the state at the start of each step."""
-
-    D: FloatArray  # (ny, nu), the outputs of the step of the pulse itself
-    Y: FloatArray  # (K, ny + N, nu), Y_1, Y_2, ...: outputs, then declared states, of the steps that follow
-    errors: FloatArray  # shape (K, ny + N, nu)
-    reading: str
-    step: float
-    half: Markov | None = None  # the same at a smaller amplitude
-
-
-def measured(runner: Runner, step: float, count: int, *, halves: bool) -> Markov:
-    """Return Markov parameters of ``count`` steps, from four runs per input; from two without ``halves``."""
-    amplitudes = runner.choose_amplitudes(step)
-    nothing = _zero_response(runner, amplitudes, step, count)
-    pairs = [
-        (nothing, nothing)
-        if nothing is not None and j in runner.unresponsive
-        else tuple(runner.pulse(j, a / part, step, count) for part in (1.0, SMALLER)[: 1 + halves])
-        for j, a in enumerate(amplitudes.tolist())
-    ]
-    reading = reading_of(runner, step, [pair[-1] for pair in pairs])
-    if not halves:
-        return compute_markov([pair[0] for pair in pairs], reading, step)
-    whole, half = (compute_markov([pair[i] for pair in pairs], reading, step) for i in (0, 1))
-    errors = np.abs(whole.Y - half.Y)
-    return replace(whole, errors=errors, half=replace(half, errors=errors))
-
-
-def _zero_response(runner: Runner, amplitudes: FloatArray, step: float, count: int) -> Response | None:
-    """Return the response to all inputs together that moved nothing in short runs, if that is nothing, too."""
-    unresponsive = sorted(runner.unresponsive)
-    if len(unresponsive) < 2:
-        return None
-    deviations = np.zeros((count, len(amplitudes)))
-    deviations[0, unresponsive] = amplitudes[unresponsive]
-    response = runner.odd(deviations, step)
-    return None if _stacked(response).any() else response
-
-
-def reading_of(runner: Runner, step: float, responses: list[Response]) -> str:
-    """Find out once how the outputs are to be read: the self-test of the sampling convention."""
-    # An output that answers before the step can be read at once. One that answers in the step of the pulse however
-    # small the step is feeds through, but is calculated at the end of steps only. Any other is strictly proper.
-    return runner.once("reading", lambda: _reading(runner, step, responses))
-
-
-def _reading(runner: Runner, step: float, responses: list[Response]) -> str:
-    sizes = np.array([np.max(np.abs(p.after), axis=0, initial=0.0) for p in responses]).T  # (ny, nu)
-    at_once = np.array([p.at_once[0] for p in responses]).T
-    relative = np.abs(at_once) / np.where(sizes > 0, sizes, 1.0)
-    if relative.size and np.max(relative) > 1e-6:
-        return "at once"
-    limits = _limits(runner, step)
-    if limits is None or not limits.size:
-        return "at once"
-    through = np.abs(limits) / np.where(sizes > 0, sizes, 1.0)
-    return "end of step" if np.max(through) > 1e-2 else "at once"
-
-
-def _limits(runner: Runner, step: float) -> FloatArray | None:
-    """Return what remains of the response at the end of the pulse's step as steps vanish, (ny, nu)."""
-    step = max(step, 4 * (runner.cadence.internal or 0.0))
-    try:
-        ends = _ends(runner, step)
-    except FmilinError:  # the model does not take smaller steps
-        try:
-            ends = _ends(runner, 4 * step)
-        except FmilinError:
-            return None
-    # Richardson: without the terms in h and h^2; the two estimates must agree
-    first, second = 2 * ends[1] - ends[0], 2 * ends[2] - ends[1]
-    limit: FloatArray = (4 * second - first) / 3
-    limit[np.abs(limit - second) > 0.3 * np.abs(limit)] = 0.0
-    return limit
-
-
-def _ends(runner: Runner, step: float) -> list[FloatArray]:
-    """Return what a pulse over one step shows at its end, for the step, its half and its quarter."""
-    amplitudes = runner.choose_amplitudes(step).tolist()
-    return [
-        np.array([runner.pulse(j, a, h, 1).after[0] for j, a in enumerate(amplitudes)]).T
-        for h in (step, step / 2, step / 4)
-    ]
-
-
 def relative_change(other: FloatArray, outputs: FloatArray) -> float:
     """Return the largest change of an output relative to its size, (K, ny) each; unmoved ones show rounding alone."""
     change, size = np.linalg.norm(other - outputs, axis=0), np.linalg.norm(outputs, axis=0)
@@ -376,18 +293,10 @@ def relative_change(other: FloatArray, outputs: FloatArray) -> float:
     return float(np.max(change[responding] / size[responding], initial=0.0))
 
 
-def _odd(up: Response, down: Response, size: float) -> Response:
+def _halve_difference(up: Response, down: Response, size: float) -> Response:
     return Response(*((getattr(up, p) - getattr(down, p)) / (2 * size) for p in ("at_once", "after", "states")))
 
 
-def _stacked(response: Response) -> FloatArray:
+def join(response: Response) -> FloatArray:
+    """Return outputs before and after the steps, and declared states, beside each other."""
     return np.hstack((response.at_once, response.after, response.states))
-
-
-def compute_markov(responses: list[Response], reading: str, step: float) -> Markov:
-    """Align: Y_k is what is seen of the state at the start of step k."""
-    y = np.array([p.at_once if reading == "at once" else p.after for p in responses])  # (nu, K, ny)
-    x = np.array([p.states for p in responses])
-    Y = np.moveaxis(np.concatenate((y[:, 1:], x[:, :-1]), axis=2), 0, 2)
-    D = y[:, 0].T
-    return Markov(D, Y, np.zeros_like(Y), reading, step)

@@ -1,11 +1,13 @@
-"""Remarks on a measured model: method, fit, order, sampling convention, sampled parts."""
+"""What an identification finds beside the matrices, and says of them: method, fit, order, sampling convention."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from fmilin.diagnostics import Remark
-from fmilin.identification.integrators import EXACT
+from fmilin.identification.integrators import EXACT, OneStepMethod
 from fmilin.model.stepping import Cadence
 from fmilin.signals import FloatArray
 from fmilin.tolerances import MISSES, PREDICTED
@@ -30,51 +32,50 @@ _READINGS = {
     "end of step": "The model calculates its outputs at the end of a step only, or a part of it settles within a step "
     "(measured: an input shows in them after the step in which it acts, also in a quarter of it).",
 }
-MOST_VALUES = 6
-NOISY = 0.01
-SAME_AGAIN = 1e-9
-POOR = 0.05  # errors on held-out responses that a user is warned of
+MAX_SINGULAR_VALUES = 6  # that are listed as kept
+NOISY = 0.01  # difference of equal runs, in parts of the responses, of which a user is warned
+REPEATS = 1e-9  # difference of equal runs that is rounding
+POOR = 0.05  # error on held-out responses of which a user is warned
 
 
+@dataclass
 class Findings:
-    """Collects findings until there is a linear model."""
+    """What one way of identification finds until it has a linear model."""
 
-    def __init__(self, cadence: Cadence, inputs: Sequence[str], outputs: Sequence[str], solver: str = "") -> None:
-        self._solver = solver
-        self._cadence, self._inputs, self._outputs = cadence, tuple(inputs), tuple(outputs)
-        self.others: list[str] = []
-        self.repetition = ""
-        self.stands_between = False  # between its solver's own steps: no halves can be confirmed
-        self.restart()
+    method: str  # the name of the way
+    cadence: Cadence
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    solver: str = ""  # its settings, one sentence
+    repetition: str = ""  # what it took that equal runs are equal, one sentence
+    takes_halves: bool = True  # whether half a step is one: it is not where the model stands still meanwhile
+    lifted: bool = False  # whether the discrete model is meant
+    left_methods: list[str] = field(default_factory=list)  # why other ways were left, one sentence each
+    step: float = 0.0  # of a communication step, in seconds
+    seconds: float = 0.0  # of the longest runs, where that matters
+    error: float = float("nan")  # the largest error on held-out responses, NaN: not measured
+    half_error: float = float("nan")  # the same in half steps
+    excess: float = 0.0  # the largest error on held-out responses beyond their noise
+    noise: float = 0.0  # difference of equal runs, relative to the responses
+    unmeasured: str = "the model does not take such steps"  # why no error was measured
+    coarse_solver: str = ""  # why responses contradict the solver only; empty otherwise
+    reading: str = ""  # when outputs are read, see :class:`~fmilin.identification.discrete_models.Sampled`
+    singular_values: FloatArray = field(default_factory=lambda: np.empty(0))
+    order: int = 0
+    integrator: OneStepMethod = EXACT  # the one that responses in half steps confirm
+    nyquist: float = 0.0  # the fastest motion, in parts of half the sampling frequency
+    is_limit_of_steps: bool = False  # whether errors of the solver were extrapolated to vanishing steps
+    change_in_step: float = 0.0  # of A and B along the motion of the point, relative
+    extra: list[Remark] = field(default_factory=list)
+    worst_output: str = ""
 
-    def restart(self) -> None:
-        """Forget the findings of a method that was left."""
-        self.method = ""
-        self.step = self.seconds = 0.0  # of a communication step, of the longest runs where that matters
-        self.error = float("nan")
-        self.half_error = float("nan")
-        self.noise = 0.0
-        self.unmeasured = "the model does not take such steps"  # why, where it was not
-        self.coarse_solver = ""  # why responses speak against the solver only; empty otherwise
-        self.excess = 0.0  # the largest error on held-out responses beyond their noise
-        self.reading = ""
-        self.singular_values: FloatArray = np.empty(0)
-        self.order = 0
-        self.lifted = False
-        self.integrator = EXACT  # the one that responses in half steps confirm
-        self.nyquist = 0.0
-        self.is_limit_of_steps = False  # whether errors of the solver were extrapolated to vanishing steps
-        self.change_in_step = 0.0  # of A and B along the motion of the point, relative
-        self.extra: list[Remark] = []
-        self._worst = ""
-
-    def fit(self, errors: FloatArray, step: float, noise: FloatArray) -> None:
-        """Note the errors on held-out responses, output by output, and what of them is noise."""
+    def note_fit(self, errors: FloatArray, step: float, noise: FloatArray) -> None:
+        """Note the errors on held-out responses, output by output, and how much of them is noise."""
         self.step = step
         self.error = float(np.max(errors, initial=0.0))
         self.noise = float(np.max(noise, initial=0.0))
         self.excess = float(np.sqrt(np.max(np.maximum(errors**2 - (2 * noise) ** 2, 0.0), initial=0.0)))
-        self._worst = self._outputs[int(np.argmax(errors))] if errors.size else ""
+        self.worst_output = self.outputs[int(np.argmax(errors))] if errors.size else ""
 
     @property
     def doubt(self) -> float:
@@ -87,19 +88,19 @@ class Findings:
 
     def remarks(self) -> list[Remark]:
         """Return all findings as remarks."""
-        remarks = [Remark("sampled", text) for text in self._sampled()]
-        exact = self.error <= PREDICTED and self.excess <= POOR and self.noise <= SAME_AGAIN
+        remarks = [Remark("sampled", text) for text in self._describe_sampled_parts()]
+        exact = self.error <= PREDICTED and self.excess <= POOR and self.noise <= REPEATS
         if self.method in ("response", "multisine") and not self.order and exact:
-            words = [_GAIN.format(method=self.method), *self._step_words(), self._solver, self._fit_words()]
+            words = [_GAIN.format(method=self.method), *self._describe_step(), self.solver, self._describe_fit()]
             return [*remarks, Remark("method", " ".join(w for w in words if w)), *self.extra]
-        how = [_METHODS.get(self.method, self.method), *self._step_words(), self._solver]
+        how = [_METHODS.get(self.method, self.method), *self._describe_step(), self.solver]
         remarks += [Remark("method", " ".join(how).strip())]
-        remarks += [Remark("other-method", f"Another method was left. {text}") for text in self.others]
-        remarks += [Remark("fit", self._fit_words())]
+        remarks += [Remark("other-method", f"Another method was left. {text}") for text in self.left_methods]
+        remarks += [Remark("fit", self._describe_fit())]
         if self.singular_values.size:
-            remarks.append(Remark("order", self._order_words()))
+            remarks.append(Remark("order", self._describe_order()))
         if self.reading:
-            remarks.append(Remark("sampling", self._reading_words()))
+            remarks.append(Remark("sampling", self._describe_reading()))
         if self.repetition:
             remarks.append(Remark("repetition", self.repetition))
         if self.noise > NOISY and self.method in ("step", "response"):
@@ -113,17 +114,17 @@ class Findings:
             remarks.append(Remark("poor-fit", text))
         return [*remarks, *self.extra]
 
-    def _sampled(self) -> list[str]:
-        if not self._cadence.sampled or self.lifted:
+    def _describe_sampled_parts(self) -> list[str]:
+        if not self.cadence.sampled or self.lifted:
             return []
-        what = " ".join(self._cadence.sampled)
+        what = " ".join(self.cadence.sampled)
         return [
             f"The model is SAMPLED in part. {what} A continuous model holds these parts as they are: a loop that "
             "closes through them is open in it. The discrete model over the base period: "
             "fl.Stepping(lifted=True, step=PERIOD)."
         ]
 
-    def _step_words(self) -> list[str]:
+    def _describe_step(self) -> list[str]:
         if self.method in ("", "direct", "products") or not self.step:
             return []
         words = [f"The step is {self.step:g} s."]
@@ -136,30 +137,30 @@ class Findings:
             )
         return words
 
-    def _fit_words(self) -> str:
+    def _describe_fit(self) -> str:
         if np.isnan(self.error):
-            why = "there are no inputs" if not self._inputs else "there are no outputs"
-            if self._inputs and self._outputs:
+            why = "there are no inputs" if not self.inputs else "there are no outputs"
+            if self.inputs and self.outputs:
                 why = self.unmeasured
             return f"How well the model predicts responses was not measured: {why}."
         words = f"Held-out responses to random inputs in steps of {self.step:g} s are predicted to {self.error:.1e} of "
-        words += f"their size (the worst output: '{self._worst}')"
+        words += f"their size (the worst output: '{self.worst_output}')"
         if not np.isnan(self.half_error):
             words += f", and in half steps, which the model was not made from, to {self.half_error:.1e}"
-        elif self.method not in ("direct", "products") and not (self.lifted or self.stands_between):
+        elif self.method not in ("direct", "products") and not self.lifted and self.takes_halves:
             words += "; half steps, which would tell an alias, are not taken by the model"
-        if self.noise > SAME_AGAIN:
+        if self.noise > REPEATS:
             words += f"; equal runs differ by {self.noise:.1e}"
         return words + "."
 
-    def _order_words(self) -> str:
+    def _describe_order(self) -> str:
         s = self.singular_values
-        kept = ", ".join(f"{v:.2e}" for v in s[max(0, self.order - MOST_VALUES) : self.order])
+        kept = ", ".join(f"{v:.2e}" for v in s[max(0, self.order - MAX_SINGULAR_VALUES) : self.order])
         out = ", ".join(f"{v:.2e}" for v in s[self.order : self.order + 3]) or "none"
-        etc = "..., " if self.order > MOST_VALUES else ""
+        etc = "..., " if self.order > MAX_SINGULAR_VALUES else ""
         return f"The order {self.order} was chosen from the singular values {etc}{kept} (kept) | {out}, ... (left out)."
 
-    def _reading_words(self) -> str:
+    def _describe_reading(self) -> str:
         words = _READINGS[self.reading]
         if self.reading == "end of step":
             words += (

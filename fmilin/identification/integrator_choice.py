@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError, NumericalError
-from fmilin.identification.discrete_models import Continuous, Sampled
-from fmilin.identification.integrators import EXACT, INTEGRATORS, Integrator, continuous_by
+from fmilin.identification.discrete_models import Continuous, ObservedRows, Sampled, find_observed_rows, sine_between
+from fmilin.identification.integrators import EXACT, INTEGRATORS, OneStepMethod, continuous_by
 from fmilin.identification.semi_implicit import find_semi_implicit
-from fmilin.identification.shown_rows import OutputRows, find_shown_rows, sine_between
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RELATION_HOLDS, RELATION_MISSED
 
@@ -35,7 +34,7 @@ ROUNDED = 1e-12  # errors of entries, relative to the largest, that a realizatio
 class IntegratorCandidate:
     """An integrator and its plant."""
 
-    integrator: Integrator
+    integrator: OneStepMethod
     plant: Continuous
 
 
@@ -43,7 +42,7 @@ class IntegratorCandidate:
 class Identified:
     """The integrator that was found, or that none can be told."""
 
-    integrator: Integrator | None
+    integrator: OneStepMethod | None
     plant: Continuous  # of the integrator; of a solver without visible error where none is told
     relations: int  # exact relations that hold in this plant and not in all others
     rivals: tuple[IntegratorCandidate, ...]  # others in which as many hold
@@ -83,7 +82,7 @@ def identify_integrator(
     candidates = find_candidates(model, exact)
     if name is not None:
         return _take_integrator(candidates, name, errors)
-    rows = find_shown_rows(model)
+    rows = find_observed_rows(model)
     residuals = np.array([_relations(candidate.plant, rows) for candidate in candidates])
     least, most = residuals.min(axis=0), residuals.max(axis=0)
     informative = least <= RELATION_MISSED * most
@@ -213,7 +212,7 @@ def _evaluate_transfer(plant: Continuous, s: complex) -> NDArray[np.complex128]:
     return np.asarray(plant.C @ states + plant.D, dtype=np.complex128)
 
 
-def _relations(plant: Continuous, rows: OutputRows) -> FloatArray:
+def _relations(plant: Continuous, rows: ObservedRows) -> FloatArray:
     """Return how far each relation is from exact, relative to the terms in it, in the same order for all plants."""
     A, B, C, n = plant.A, plant.B, rows.C, len(plant.A)
     if plant.f0.any():

@@ -23,7 +23,7 @@ NEWTON_STEPS = 40
 
 
 @dataclass(frozen=True)
-class Integrator:
+class OneStepMethod:
     """A one-step method: R, its inverse, and its name in a sentence."""
 
     name: str
@@ -106,27 +106,27 @@ def _trapezoid_inverse(P: FloatArray) -> FloatArray:
     return np.asarray(2.0 * np.linalg.solve((P + one).T, (P - one).T).T)
 
 
-EXACT = Integrator("a solver without visible error", lambda Z: np.asarray(linalg.expm(Z)), matrix_logarithm, "exact")
-EXPLICIT_EULER = Integrator(
+EXACT = OneStepMethod("a solver without visible error", lambda Z: np.asarray(linalg.expm(Z)), matrix_logarithm, "exact")
+EXPLICIT_EULER = OneStepMethod(
     "the explicit Euler method", lambda Z: np.eye(len(Z)) + Z, lambda P: P - np.eye(len(P)), "euler", evaluated=0.0
 )
-IMPLICIT_EULER = Integrator(
+IMPLICIT_EULER = OneStepMethod(
     "the implicit Euler method", _implicit, lambda P: np.eye(len(P)) - np.asarray(np.linalg.inv(P)), "implicit-euler",
     evaluated=1.0,
 )  # fmt: skip
-TRAPEZOID = Integrator(
+TRAPEZOID = OneStepMethod(
     "the trapezoidal rule (or the implicit midpoint rule)", _trapezoid, _trapezoid_inverse, "trapezoid"
 )
-HEUN = Integrator("a Runge-Kutta method of order 2", _polynomial(2), _polynomial_inverse(2), "rk2")
-RUNGE_KUTTA_3 = Integrator("a Runge-Kutta method of order 3", _polynomial(3), _polynomial_inverse(3), "rk3")
-RUNGE_KUTTA_4 = Integrator("the Runge-Kutta method of order 4", _polynomial(4), _polynomial_inverse(4), "rk4")
+HEUN = OneStepMethod("a Runge-Kutta method of order 2", _polynomial(2), _polynomial_inverse(2), "rk2")
+RUNGE_KUTTA_3 = OneStepMethod("a Runge-Kutta method of order 3", _polynomial(3), _polynomial_inverse(3), "rk3")
+RUNGE_KUTTA_4 = OneStepMethod("the Runge-Kutta method of order 4", _polynomial(4), _polynomial_inverse(4), "rk4")
 INTEGRATORS = (EXPLICIT_EULER, RUNGE_KUTTA_4, TRAPEZOID, HEUN, IMPLICIT_EULER, RUNGE_KUTTA_3)
 """Methods whose step is a function of h M, the most usual first; the semi-implicit Euler method is not one of them."""
 
 
 def sequential_euler(
     groups: Sequence[FloatArray], name: str, key: str = "", *, is_usual: bool = False, evaluated: float = 1.0
-) -> Integrator:
+) -> OneStepMethod:
     """Return the Euler method that updates one group of states after another, each from the newest values.
 
     ``groups`` (n, n) project on the states of a group, along the others; their sum is the identity. The step is
@@ -154,10 +154,10 @@ def sequential_euler(
             updated = updated + wide @ change
         return Z
 
-    return Integrator(name, step_matrix, plant_matrix, key, is_usual, evaluated)
+    return OneStepMethod(name, step_matrix, plant_matrix, key, is_usual, evaluated)
 
 
-def semi_implicit_euler(first: FloatArray, *, positions_first: bool = False) -> Integrator:
+def semi_implicit_euler(first: FloatArray, *, positions_first: bool = False) -> OneStepMethod:
     """Return the Euler method that updates some states first, and the others from their new values.
 
     ``first`` (n, n) projects on the states that are updated first, along the others.
@@ -171,14 +171,14 @@ def semi_implicit_euler(first: FloatArray, *, positions_first: bool = False) -> 
     return sequential_euler(groups, name, key, is_usual=not positions_first, evaluated=evaluated)
 
 
-def continuous_by(integrator: Integrator, model: Sampled, exact: Continuous) -> Continuous:
+def continuous_by(integrator: OneStepMethod, model: Sampled, exact: Continuous) -> Continuous:
     """Return the plant that an integrator steps as ``model`` does; C, D and T are those of ``exact``."""
     n = model.order
     M = integrator.plant_of(model)
     return replace(exact, A=M[:n, :n], B=M[:n, n:-1], f0=M[:n, -1])
 
 
-def stepped_by(integrator: Integrator, model: Continuous, step: float, reading: str) -> Sampled:
+def stepped_by(integrator: OneStepMethod, model: Continuous, step: float, reading: str) -> Sampled:
     """Return what an integrator makes of a plant in one step of ``step`` seconds."""
     n, k = model.B.shape
     M = np.zeros((n + k + 1, n + k + 1))

@@ -1,4 +1,4 @@
-"""Method c, for models too noisy for pulses: frequency response by multisines, then a subspace fit of it.
+"""The way by multisines, for models too noisy for pulses: the frequency response, and a subspace fit of it.
 
 All M/2 - 1 frequencies and all inputs are excited at once, with Schroeder's phases that are orthogonal from experiment
 to experiment, until the motion is periodic. Inputs are held during each step: the quotient of the transforms is
@@ -8,17 +8,17 @@ matrix has the true column space (McKelvey, Akcay and Ljung 1996, algorithm 1); 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fmilin.errors import NumericalError
 from fmilin.identification.discrete_models import Sampled
-from fmilin.identification.experiments import reading_of
-from fmilin.identification.pulse_responses import ByResponse
-from fmilin.identification.realization import MOST, Realized, aligned
-from fmilin.identification.step_size import given_step, held_out, usable_step
+from fmilin.identification.markov import find_reading
+from fmilin.identification.pulse_responses import RealizedWay
+from fmilin.identification.realization import MAX_ORDER, Realized, align_realization
+from fmilin.identification.step_size import given_step
+from fmilin.identification.validation import held_out
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 
@@ -41,20 +41,23 @@ class _Frequencies:
     errors: FloatArray
 
 
-class ByMultisine(ByResponse):
+class Multisines(RealizedWay):
     """Linearizes by frequency response."""
 
-    def linearize(self, independent: Sequence[str] | None) -> LinearModel:
+    name = "multisine"
+    option = "multisine"
+    what = "Responses to multisines"
+
+    def identify(self) -> LinearModel:
         """Return the linear model."""
-        self._require_channels()
-        step = given_step(self.stepping, self.runner) or usable_step(self.runner)
-        nu = len(self.runner.scales)
+        step = given_step(self.stepping, self.experiments) or self.setting.begin
+        nu = len(self.experiments.scales)
         periods = max(FEWEST, -(-PERIODS // nu))
-        self.runner.require(2 * nu, 2 * nu * LENGTH * (SETTLING + periods), step)
-        amplitudes = self.runner.choose_amplitudes(step).tolist()
-        pulses = [self.runner.pulse(j, a, step, 20) for j, a in enumerate(amplitudes)]
-        reading = reading_of(self.runner, step, pulses)
-        waves = _orthogonal(LENGTH, nu) * (PART * self.runner.scales)[None, :, None]  # (experiments, nu, M)
+        self.experiments.require(2 * nu, 2 * nu * LENGTH * (SETTLING + periods), step)
+        amplitudes = self.experiments.choose_amplitudes(step).tolist()
+        pulses = [self.experiments.pulse(j, a, step, 20) for j, a in enumerate(amplitudes)]
+        reading = find_reading(self.experiments, step, pulses)
+        waves = _orthogonal(LENGTH, nu) * (PART * self.experiments.scales)[None, :, None]  # (experiments, nu, M)
         settling, spectra = SETTLING, []
         for wave in waves:
             answers, settling = self._periods(wave, step, reading, settling, periods)
@@ -64,16 +67,15 @@ class ByMultisine(ByResponse):
         G = np.swapaxes(np.linalg.solve(excited[None], np.swapaxes(answered, 2, 3)), 2, 3)
         error = np.std(G, axis=0) / np.sqrt(periods - 1)
         frequencies = _Frequencies(np.mean(G, axis=0), np.mean(G[: max(1, periods // 2)], axis=0), error)
-        held = held_out(self.runner, step)
-        realized = self._fitted(frequencies, step, reading)
-        self._note(realized, held)
-        self.findings.method = "multisine"
-        return self._delivered(realized, independent)
+        held = held_out(self.experiments, step)
+        realized = self._fit(frequencies, step, reading)
+        self.note_realization(realized, held)
+        return self.make_linear(realized, "multisine")
 
     def _periods(self, w: FloatArray, step: float, reading: str, settling: int, periods: int) -> tuple[FloatArray, int]:
         """Return the answers to w (nu, M) once periodic, (periods, M, ny + N), and the periods that this took."""
         deviations = np.tile(w.T, (settling + periods, 1))
-        up, down = self.runner.run(deviations, step), self.runner.run(-deviations, step)
+        up, down = self.experiments.run(deviations, step), self.experiments.run(-deviations, step)
         outputs = [(r.at_once if reading == "at once" else r.after) for r in (up, down)]
         states = [np.vstack((np.tile(self.point.states, (1, 1)), r.states[:-1])) for r in (up, down)]
         shown = [np.hstack(pair).reshape(settling + periods, LENGTH, -1) for pair in zip(outputs, states, strict=True)]
@@ -99,11 +101,11 @@ class ByMultisine(ByResponse):
                 "method='response', or a larger step=."
             )
 
-    def _fitted(self, frequencies: _Frequencies, step: float, reading: str) -> Realized:
+    def _fit(self, frequencies: _Frequencies, step: float, reading: str) -> Realized:
         ny = len(self.model.outputs)
         rows = np.max(np.abs(frequencies.G), axis=(0, 2))
         rows = np.where(rows > 0, rows, 1.0)
-        columns = self.runner.scales
+        columns = self.experiments.scales
         G = frequencies.G / rows[:, None] * columns[None, :]
         noise = frequencies.errors / rows[:, None] * columns[None, :]
         P, s = _column_space(G)
@@ -127,7 +129,7 @@ class ByMultisine(ByResponse):
         G_half = frequencies.half / rows[:, None] * columns[None, :]
         half = _subspace(G_half, _column_space(G_half)[0], len(best.matrices[0]), weights)
         model = sampled(best)
-        return Realized(model, aligned(sampled(half), model), s[: MOST + 1], float("nan"))
+        return Realized(model, align_realization(sampled(half), model), s[: MAX_ORDER + 1], float("nan"))
 
 
 @dataclass(frozen=True)

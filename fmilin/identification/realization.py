@@ -1,11 +1,11 @@
-"""Method b: from pulses to a discrete model: the order from singular values and held-out responses, states by name.
+"""From Markov parameters to a discrete model: the order from singular values and held-out responses, states by name.
 
 Where declared states follow the identified ones one to one, some become the coordinates; else they are ``z[1]``, ...
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +13,7 @@ from scipy import linalg
 
 from fmilin.errors import NumericalError
 from fmilin.identification.discrete_models import Sampled
-from fmilin.identification.experiments import Markov
-from fmilin.identification.step_size import HeldOut
+from fmilin.identification.markov import Markov
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DOUBTFUL, PREDICTED, RANK_MEASURED, REFUSED, ROUNDING
 
@@ -23,7 +22,7 @@ from fmilin.tolerances import DOUBTFUL, PREDICTED, RANK_MEASURED, REFUSED, ROUND
 # the n largest singular values s give, of order n (eigensystem realization, Juang and Pappa 1985),
 #     A = s^-1/2 P' H(1) Q s^-1/2,   B = s^1/2 Q' E_nu,   C = E_ny' P s^1/2.
 
-MOST = 60  # the highest order that is tried
+MAX_ORDER = 60  # the highest that is tried
 LARGE, OVERSAMPLING, POWERS = 400, 40, 2  # size from which a leading part is computed; more directions; iterations
 
 
@@ -49,7 +48,7 @@ class Hankel:
         tall = np.moveaxis(blocks, 3, 2)  # (i, ny, j, nu): Y_(i + j + 1)
         H0 = tall[:rows].reshape(rows * ny, columns * nu)
         H1 = tall[1 : rows + 1].reshape(rows * ny, columns * nu)
-        P, s, Qt = _leading(H0)
+        P, s, Qt = _decompose(H0)
         return cls(s, P, Qt.T, H1, row_scales, column_scales)
 
     def realization(self, n: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -62,26 +61,26 @@ class Hankel:
         return A, B, C
 
 
-def _leading(H: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _decompose(H: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the SVD, of a large matrix its leading values (Halko, Martinsson and Tropp 2011, algorithms 4.4, 5.1)."""
     if min(H.shape) <= LARGE:
         P, s, Qt = np.linalg.svd(H, full_matrices=False)
         return P, s, Qt
-    basis = np.linalg.qr(H @ np.random.default_rng(2011).standard_normal((H.shape[1], MOST + OVERSAMPLING)))[0]
+    basis = np.linalg.qr(H @ np.random.default_rng(2011).standard_normal((H.shape[1], MAX_ORDER + OVERSAMPLING)))[0]
     for _ in range(POWERS):
         basis = np.linalg.qr(H @ np.linalg.qr(H.T @ basis)[0])[0]
     P, s, Qt = np.linalg.svd(basis.T @ H, full_matrices=False)
     return basis @ P, s, Qt
 
 
-def significant(singular_values: FloatArray, noise: FloatArray, shape: tuple[int, int]) -> int:
+def count_significant(singular_values: FloatArray, noise: FloatArray, shape: tuple[int, int]) -> int:
     """Return how many singular values of an m x n matrix exceed what noise e in it makes, e (sqrt(m) + sqrt(n))."""
     if not singular_values.size or singular_values[0] == 0:
         return 0
     size = float(np.sqrt(np.mean(noise**2))) if noise.size else 0.0
     rounding = ROUNDING * float(singular_values[0])
     floor = max(size * (np.sqrt(shape[0]) + np.sqrt(shape[1])), rounding * np.sqrt(max(shape)))
-    return min(int(np.count_nonzero(singular_values > floor)), MOST)
+    return min(int(np.count_nonzero(singular_values > floor)), MAX_ORDER)
 
 
 @dataclass(frozen=True)
@@ -95,14 +94,19 @@ class Realized:
     significant: int | None = None  # singular values above noise and rounding, where estimated
 
 
-def realize(markov: Markov, ny: int, held: HeldOut | None, order: int | None, scales: FloatArray) -> Realized:
+HeldOutError = Callable[[Sampled], float]  # the largest error of a model on held-out responses
+
+
+def realize(
+    markov: Markov, ny: int, held_out_error: HeldOutError | None, order: int | None, scales: FloatArray
+) -> Realized:
     """Choose the order and return the realization; rows beyond the first ``ny`` are declared states."""
     rows = _row_scales(markov)
     hankel = Hankel.of(markov.Y, rows, scales)
     half = hankel if markov.half is None else Hankel.of(markov.half.Y, rows, scales)
     noise = markov.errors / rows[:, None] * scales[None, :]
     shape = (len(hankel.P), len(hankel.Q))
-    most = significant(hankel.singular_values, noise, shape)
+    most = count_significant(hankel.singular_values, noise, shape)
     if order is not None:
         count = int(np.count_nonzero(hankel.singular_values > ROUNDING * hankel.singular_values[:1].sum()))
         if order > count:
@@ -112,11 +116,11 @@ def realize(markov: Markov, ny: int, held: HeldOut | None, order: int | None, sc
             )
         chosen = order
     else:
-        chosen = _order(hankel, markov, ny, most, held)
-    model = _sampled(hankel, markov, ny, chosen)
-    other = _sampled(half, markov if markov.half is None else markov.half, ny, chosen)
-    error = held.error(model) if held is not None else float("nan")
-    return Realized(model, aligned(other, model), hankel.singular_values[: MOST + 1], error, most)
+        chosen = _choose_order(hankel, markov, ny, most, held_out_error)
+    model = _take_order(hankel, markov, ny, chosen)
+    other = _take_order(half, markov if markov.half is None else markov.half, ny, chosen)
+    error = float("nan") if held_out_error is None else held_out_error(model)
+    return Realized(model, align_realization(other, model), hankel.singular_values[: MAX_ORDER + 1], error, most)
 
 
 def named_coordinates(model: Sampled, scales: FloatArray, preferred: Sequence[int]) -> list[int] | None:
@@ -143,27 +147,27 @@ def _row_scales(markov: Markov) -> FloatArray:
     return np.where(largest > 0, largest, 1.0)
 
 
-def _order(hankel: Hankel, markov: Markov, ny: int, most: int, held: HeldOut | None) -> int:
+def _choose_order(hankel: Hankel, markov: Markov, ny: int, most: int, held_out_error: HeldOutError | None) -> int:
     """Return the smallest order whose held-out error is as small as that of the best, up to what noise allows."""
-    if held is None or most == 0:
+    if held_out_error is None or most == 0:
         return most
-    errors = np.array([held.error(_sampled(hankel, markov, ny, n)) for n in range(1, most + 1)])
+    errors = np.array([held_out_error(_take_order(hankel, markov, ny, n)) for n in range(1, most + 1)])
     best = float(np.min(errors))
     return 1 + int(np.flatnonzero(errors <= max(2.0 * best, PREDICTED))[0]) if np.isfinite(best) else most
 
 
-def _sampled(hankel: Hankel, markov: Markov, ny: int, n: int) -> Sampled:
+def _take_order(hankel: Hankel, markov: Markov, ny: int, n: int) -> Sampled:
     A, B, C = hankel.realization(n)
     return Sampled(A, B, C[:ny], markov.D, markov.step, markov.reading, C[ny:], np.zeros(n))
 
 
-def aligned(other: Sampled, model: Sampled) -> Sampled:
+def align_realization(other: Sampled, model: Sampled) -> Sampled:
     """Return ``other`` in the coordinates of ``model``: S with O S^-1 = O_model in the least squares sense."""
     n = model.order
     if n == 0:
         return other
-    mine, theirs = (_observability(m, n) for m in (model, other))
-    S = np.asarray(np.linalg.lstsq(mine, theirs, rcond=None)[0], dtype=np.float64)
+    observed, observed_other = (_observability(m, n) for m in (model, other))
+    S = np.asarray(np.linalg.lstsq(observed, observed_other, rcond=None)[0], dtype=np.float64)
     return other if not np.isfinite(S).all() or np.linalg.cond(S) > REFUSED else other.in_coordinates(S)
 
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.identification.discrete_models import Sampled
-from fmilin.identification.integrators import Integrator, semi_implicit_euler, sequential_euler
-from fmilin.identification.shown_rows import choose_independent, find_shown_rows
+from fmilin.identification.discrete_models import Sampled, choose_independent, find_observed_rows
+from fmilin.identification.integrators import OneStepMethod, semi_implicit_euler, sequential_euler
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RANK_MEASURED, RELATION_MISSED
 
@@ -37,7 +36,7 @@ class _Map:
         return len(self.A)
 
 
-def find_semi_implicit(model: Sampled) -> list[Integrator]:
+def find_semi_implicit(model: Sampled) -> list[OneStepMethod]:
     """Return the semi-implicit Euler methods that have a plant, those of shown positions before all others."""
     # a point with speeds moves its positions, which inputs do not: its motion takes the place of inputs only
     Gamma = model.B if model.B.any() else model.drift[:, None]
@@ -48,10 +47,10 @@ def find_semi_implicit(model: Sampled) -> list[Integrator]:
     except np.linalg.LinAlgError:
         return []
     step_map = _Map(model.step, model.A, back, Gamma)
-    rows = find_shown_rows(model)
+    rows = find_observed_rows(model)
     proper = rows.C[~rows.D.any(axis=1)]
-    methods: list[Integrator] = []
-    in_turn: list[Integrator] = []
+    methods: list[OneStepMethod] = []
+    in_turn: list[OneStepMethod] = []
     for positions, speeds, positions_first in _pairings(step_map, proper):
         S = _normalize_rows(np.vstack((positions, speeds)))
         if not _is_regular(S):
@@ -68,7 +67,7 @@ def find_semi_implicit(model: Sampled) -> list[Integrator]:
     return [*methods, *in_turn]
 
 
-def _method(S: FloatArray, positions: slice, *, positions_first: bool) -> Integrator:
+def _method(S: FloatArray, positions: slice, *, positions_first: bool) -> OneStepMethod:
     """Return the method in the coordinates S x, of which some are positions."""
     is_first = np.full(len(S), float(not positions_first))
     is_first[positions] = float(positions_first)
@@ -104,7 +103,7 @@ def _pairings(step_map: _Map, proper: FloatArray) -> Iterator[tuple[FloatArray, 
         yield q, q @ (step_map.A - one) / h, True
 
 
-def _of_free_positions(step_map: _Map, proper: FloatArray, *, positions_first: bool) -> Integrator | None:
+def _of_free_positions(step_map: _Map, proper: FloatArray, *, positions_first: bool) -> OneStepMethod | None:
     """Return the method where positions act on nothing: the angle of a motor beside its speed and its current.
 
     The other states are then updated without them, so that the direction of positions is what Phi leaves as it is.
@@ -125,7 +124,7 @@ def _of_free_positions(step_map: _Map, proper: FloatArray, *, positions_first: b
     return semi_implicit_euler(first, positions_first=positions_first)
 
 
-def _of_modes(step_map: _Map, *, positions_first: bool) -> Integrator | None:
+def _of_modes(step_map: _Map, *, positions_first: bool) -> OneStepMethod | None:
     """Return the method where each oscillation, and a body that moves freely, has a position of its own.
 
     Where fewer positions are shown than there are, many plants are stepped alike. This one is damped mode by mode. Real
@@ -183,7 +182,7 @@ def _real_plane(vector: NDArray[np.complex128]) -> FloatArray:
     return np.column_stack((vector.real, vector.imag))
 
 
-def _in_turn(S: FloatArray) -> list[Integrator]:
+def _in_turn(S: FloatArray) -> list[OneStepMethod]:
     """Return the methods that update velocities one after another, or body after body; rows of S: positions, speeds.
 
     In all of them positions are the sums of new velocities, so that only the plant tells them from the method that

@@ -1,4 +1,4 @@
-"""The solver's own step: how it is found where a model is discrete, and the plant that belongs to it."""
+"""The solver's own step: how it is measured where a model is discrete, and the plant that belongs to it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -8,7 +8,7 @@ import numpy as np
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.identification.discrete_models import Continuous, Sampled, sampled_from
-from fmilin.identification.experiments import Runner
+from fmilin.identification.experiments import Experiments
 from fmilin.identification.findings import Findings
 from fmilin.identification.integrator_choice import (
     Identified,
@@ -17,7 +17,7 @@ from fmilin.identification.integrator_choice import (
     leave_integrator_open,
 )
 from fmilin.identification.integrators import EXACT, stepped_by
-from fmilin.identification.step_size import held_out
+from fmilin.identification.validation import held_out
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import LinearModel, relative_error
 from fmilin.numerics.eigenvalue_errors import sort_eigenvalues
@@ -27,60 +27,61 @@ from fmilin.tolerances import INACCURATE, RELATION_MISSED, ROUNDING, TOO_INACCUR
 # Between its solver's own steps a model may stand still. It is discrete over its own step then: communication steps
 # move nothing while others do, at equal distances, the inputs displaced once and held.
 
-LOOKS = tuple(8.0**k for k in range(-4, 2))  # lengths of communication steps, in suggested ones, of the looks
-LOOKED, LONG = 128, 200  # communication steps of a look, and of what confirms a step
-FEWEST = 4  # moves that show a rhythm
-DISPLACED = 1e-2  # by which inputs are displaced, in their sizes; times OTHER where a rhythm is confirmed
-OTHER = 3.0
+STEP_LENGTHS = tuple(8.0**k for k in range(-4, 2))  # of communication steps, in suggested ones, that are tried
+STEPS_TRIED, STEPS_CONFIRMED = 128, 200  # communication steps of a trial, and of the run that confirms a step
+MIN_MOVES = 4  # that show a rhythm
+DISPLACED = 1e-2  # by which inputs are displaced, in their sizes
+CONFIRMING = 3.0  # times that, where a rhythm is confirmed
 
 
-def own_step(runner: Runner, suggested: float) -> float | None:
+def find_solver_step(experiments: Experiments, suggested: float) -> float | None:
     """Return the solver's own step, in seconds, where the model stands still between two; None where it does not."""
-    still = np.zeros((FEWEST, len(runner.scales)))
-    once, again = (runner.run(still, suggested).after for _ in range(2))
-    runner.is_noisy = not np.array_equal(once, again, equal_nan=True)
-    if runner.is_noisy:  # noise moves it always
+    still = np.zeros((MIN_MOVES, len(experiments.scales)))
+    run, again = (experiments.run(still, suggested).after for _ in range(2))
+    experiments.is_noisy = not np.array_equal(run, again, equal_nan=True)
+    if experiments.is_noisy:  # noise moves it always
         return None
-    for part in LOOKS:
+    for part in STEP_LENGTHS:
+        step = part * suggested
         try:
-            step = part * suggested
-            moves = _moves(runner, step, LOOKED, DISPLACED)
-            gaps = np.diff(moves)
-            if len(moves) >= LOOKED - 1:  # it always moves, in longer steps the more
+            moves = _find_moves(experiments, step, STEPS_TRIED, DISPLACED)
+            if len(moves) >= STEPS_TRIED - 1:  # it always moves, in longer steps the more
                 return None
-            if len(moves) >= FEWEST and gaps.max() >= 2 and gaps.max() - gaps.min() <= 1:
-                own = next((own for own in _candidates(runner, moves, step) if _is_confirmed(runner, own)), None)
-                if own is not None:
-                    return own
+            gaps = np.diff(moves)
+            if len(moves) < MIN_MOVES or gaps.max() < 2 or gaps.max() - gaps.min() > 1:
+                continue
+            for candidate in _suggest_steps(experiments, moves, step):
+                if _is_confirmed(experiments, candidate):
+                    return candidate
         except FmilinError:  # it takes no such steps
             continue
     return None
 
 
-def _moves(runner: Runner, step: float, count: int, part: float) -> np.ndarray:
+def _find_moves(experiments: Experiments, step: float, count: int, part: float) -> np.ndarray:
     """Return the numbers of the communication steps in which an output or a state moves, beyond rounding."""
-    seen = runner.run(np.tile(part * runner.scales, (count, 1)), step)
-    shown = np.hstack((seen.after, seen.states))
-    size = ROUNDING * np.max(np.abs(shown), axis=0, initial=0.0)
-    return 1 + np.flatnonzero((np.abs(np.diff(shown, axis=0)) > size).any(axis=1))
+    response = experiments.run(np.tile(part * experiments.scales, (count, 1)), step)
+    motion = np.hstack((response.after, response.states))
+    size = ROUNDING * np.max(np.abs(motion), axis=0, initial=0.0)
+    return 1 + np.flatnonzero((np.abs(np.diff(motion, axis=0)) > size).any(axis=1))
 
 
-def _candidates(runner: Runner, moves: np.ndarray, step: float) -> Iterator[float]:
+def _suggest_steps(experiments: Experiments, moves: np.ndarray, step: float) -> Iterator[float]:
     """Yield steps of this rhythm: what the model suggests, the roundest numbers, whole fractions of a second."""
     count, span = len(moves) - 1, float(moves[-1] - moves[0])
     least, most, mean = (step * (span + late) / count for late in (-1.0, 1.0, 0.0))
-    cadence = runner.stepped.cadence
+    cadence = experiments.stepped.cadence
     rounded = (float(f"{mean:.{digits}g}") for digits in range(1, 7))
-    for own in (cadence.internal, cadence.step, *rounded, 1.0 / round(1.0 / mean) if mean < 1.0 else None):
-        if own and least <= own <= most:
-            yield own
+    for candidate in (cadence.internal, cadence.step, *rounded, 1.0 / round(1.0 / mean) if mean < 1.0 else None):
+        if candidate and least <= candidate <= most:
+            yield candidate
 
 
-def _is_confirmed(runner: Runner, own: float) -> bool:
+def _is_confirmed(experiments: Experiments, candidate: float) -> bool:
     """Whether every such step moves the model, and every second of half its length, whatever the inputs' size."""
     for parts in (1, 2):
-        gaps = np.diff(_moves(runner, own / parts, LONG, OTHER * DISPLACED))
-        if len(gaps) < FEWEST - 1 or (gaps != parts).any():
+        gaps = np.diff(_find_moves(experiments, candidate / parts, STEPS_CONFIRMED, CONFIRMING * DISPLACED))
+        if len(gaps) < MIN_MOVES - 1 or (gaps != parts).any():
             return False
     return True
 
@@ -89,33 +90,33 @@ SAME_STEPS = 1e-9  # responses to calls of different lengths that agree to this 
 FEW_CALLS, CALLS = 3, 6  # of a first look, and of an experiment on the lengths of steps
 
 
-def whole_step(runner: Runner, begin: float) -> float | None:
-    """Return the solver's own step where each call takes whole ones, whatever length it is told; None where not."""
-    pulse = np.zeros((CALLS, len(runner.scales)))
-    pulse[0] = DISPLACED * runner.scales
+def find_whole_step(experiments: Experiments, begin: float) -> float | None:
+    """Return the solver's own step where each call takes whole ones, whatever length it is given; None where not."""
+    pulse = np.zeros((CALLS, len(experiments.scales)))
+    pulse[0] = DISPLACED * experiments.scales
 
-    def answer(step: float, calls: int = 1) -> FloatArray:
+    def respond(step: float, calls: int = 1) -> FloatArray:
+        """Return what the pulse, held for so many calls, moves outputs and states by."""
         inputs = np.repeat(pulse, calls, axis=0)
-        moved, still = (runner.run(deviations, step) for deviations in (inputs, np.zeros_like(inputs)))
-        shown = (np.hstack((run.after, run.states)) for run in (moved, still))
-        one, other = shown
-        return np.asarray(one - other)[calls - 1 :: calls]
+        moved, still = (experiments.run(deviations, step) for deviations in (inputs, np.zeros_like(inputs)))
+        difference = np.hstack((moved.after, moved.states)) - np.hstack((still.after, still.states))
+        return np.asarray(difference)[calls - 1 :: calls]
 
     try:
-        first, shorter = (runner.run(pulse[:FEW_CALLS], step).after for step in (begin, begin / 2))
+        first, shorter = (experiments.run(pulse[:FEW_CALLS], step).after for step in (begin, begin / 2))
         if not _is_same(shorter, first):
             return None
-        one = answer(begin)
-        if not np.any(one[1:]) or any(not _is_same(answer(begin / part), one) for part in (2, 4)):
+        response = respond(begin)
+        if not np.any(response[1:]) or any(not _is_same(respond(begin / part), response) for part in (2, 4)):
             return None
-        longer = answer(8 * begin)
+        longer = respond(8 * begin)
     except FmilinError:
         return None
-    declared = runner.stepped.cadence.declared or begin
-    if _is_same(longer, one):  # one step whatever it is told: nothing but the description tells how long
+    declared = experiments.stepped.cadence.declared or begin
+    if _is_same(longer, response):  # one step whatever its length: nothing but the description states the length
         return declared
     for count in range(2, 17):
-        if _is_same(answer(begin, count), longer):
+        if _is_same(respond(begin, count), longer):
             return declared if count == round(8 * begin / declared) else 8 * begin / count
     return None
 
@@ -125,7 +126,7 @@ def _is_same(one: FloatArray, other: FloatArray) -> bool:
     return bool((np.abs(one - other) <= SAME_STEPS * size).all())
 
 
-def with_own_step(
+def with_solver_step(
     linear: LinearModel,
     own: float,
     *,
@@ -192,7 +193,7 @@ def format_complex(value: complex) -> str:
 PARTS = (4, 16)  # of a step, in which the integrator is compared with the model again
 
 
-def with_integrator(linear: LinearModel, runner: Runner, findings: Findings) -> LinearModel:
+def with_integrator(linear: LinearModel, experiments: Experiments, findings: Findings) -> LinearModel:
     """Return the plant with what confirms its integrator: responses in far shorter steps, not used to make it."""
     integrator, step = findings.integrator, findings.step
     plant = Continuous(linear.A, linear.B, linear.C, linear.D, linear.f0, np.zeros((0, len(linear.A))), 0.0)
@@ -200,8 +201,8 @@ def with_integrator(linear: LinearModel, runner: Runner, findings: Findings) -> 
     worst = findings.half_error
     for part in PARTS:
         held = (
-            held_out(runner, step / part)
-            if runner.affords("shorter steps of the solver", 6, 360, step / part)
+            held_out(experiments, step / part)
+            if experiments.affords("shorter steps of the solver", 6, 360, step / part)
             else None
         )
         if held is not None:

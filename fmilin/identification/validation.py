@@ -1,31 +1,96 @@
-"""The accuracy of an identified model: what its solver and its differences leave, and whether that is enough.
+"""Responses that a model was not made from: against the model, against smaller steps, and against another tolerance.
 
 An identified model fits the solver, not the plant. So the same experiment is run in far shorter steps, and with a
-smaller tolerance; what the responses differ by is put into the accuracy.
+smaller tolerance; the difference of the responses is a part of the stated error.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError
-from fmilin.identification.experiments import Runner, relative_change
-from fmilin.identification.step_size import PART as REDUCED
+from fmilin.identification.discrete_models import Sampled
+from fmilin.identification.experiments import Experiments, relative_change
 from fmilin.linear_model.accuracy import comparable_sizes, matrix_and_errors, require_parts
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import LinearModel
-from fmilin.numerics.steps import runge_kutta_step
 from fmilin.signals import FloatArray
-from fmilin.tolerances import CONFIRMED, INACCURATE, PREDICTED, QUIET
+from fmilin.tolerances import INACCURATE, PREDICTED, QUIET
 
-PARTS = (16, 256)  # into how many a step is divided
-FEW = 2  # steps of the experiment with the most parts
+STEPS = 60  # of a held-out experiment
+PART = 0.3  # of the amplitudes of single pulses: many steps add up
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """One held-out experiment: every input moves at every step, up and down by turns."""
+
+    inputs: FloatArray  # (K, nu), deviations
+    at_once: FloatArray  # (K, ny), deviations of the outputs, odd terms
+    after: FloatArray
+    step: float
+    noise: FloatArray  # (ny,), by which equal runs differ, of each output's response
+
+    def errors(self, model: Sampled) -> FloatArray:
+        """Return the error of each output, (ny,), relative to its own response; 0 of one that stays far more quiet."""
+        measured = self.at_once if model.reading == "at once" else self.after
+        off = np.linalg.norm(measured - model.response(self.inputs), axis=0)
+        size = np.linalg.norm(measured, axis=0)
+        largest = float(np.max(size, initial=0.0))
+        responding = size > QUIET * largest
+        part = off / np.where(responding, size, 1.0)
+        errors: FloatArray = np.where(responding, part, np.where(off > QUIET * largest, 1.0, 0.0))
+        return np.where(np.isfinite(errors), errors, np.inf)
+
+    def error(self, model: Sampled) -> float:
+        """Return the largest of :meth:`errors`."""
+        return float(np.max(self.errors(model), initial=0.0))
+
+
+def held_out(experiments: Experiments, step: float) -> HeldOut | None:
+    """Return the held-out experiment in steps of ``step``, which is run once.
+
+    Returns None without inputs or outputs, and where the model does not take such steps.
+    """
+    return experiments.once(("held out", step), lambda: _run_held_out(experiments, step))
+
+
+def _run_held_out(experiments: Experiments, step: float) -> HeldOut | None:
+    nu, ny = len(experiments.scales), len(experiments.model.outputs)
+    if not nu or not ny:
+        return None
+    random = np.random.default_rng(8)
+    try:
+        amplitudes = experiments.choose_amplitudes(step)
+        inputs = random.uniform(-1.0, 1.0, (STEPS, nu)) * amplitudes * PART
+        up, down, again = (experiments.run(sign * inputs, step) for sign in (1.0, -1.0, 1.0))
+    except FmilinError:
+        return None
+    at_once, after = (up.at_once - down.at_once) / 2, (up.after - down.after) / 2
+    # half the difference of two has the noise of two runs, as half the difference of up and down has
+    noise, size = np.linalg.norm(up.after - again.after, axis=0) / 2, np.linalg.norm(after, axis=0)
+    relative = np.where(size > 0, noise / np.where(size > 0, size, 1.0), 0.0)
+    return HeldOut(inputs, at_once, after, step, relative)
+
+
+def solver_noise(experiments: Experiments, held: HeldOut) -> float:
+    """Return how much held-out responses change when each step is taken as two; 0 where that is not possible."""
+    inputs = np.repeat(held.inputs, 2, axis=0)
+    try:
+        change = relative_change(experiments.odd(inputs, held.step / 2).after[1::2], held.after)
+    except FmilinError:
+        return 0.0
+    return change if np.isfinite(change) else 0.0
+
+
+PARTS_OF_STEP = (16, 256)  # into how many a step is divided
+STEPS_IN_PARTS = 8  # of the experiment with the fewest parts
+FEWEST_STEPS = 2  # of the experiment with the most parts
 TIGHTER = 0.1  # the tolerance of the comparison, in that of the solver
-COUNT = 8  # steps of the experiment
-PART = 0.3  # of the amplitudes of single pulses, as in held-out responses
-SEEN = 10.0  # differences up to this many times what equal runs differ by are noise
+NOISE_FACTOR = 10.0  # differences up to this many times those of equal runs are noise
 
 
 @dataclass(frozen=True)
@@ -37,50 +102,66 @@ class SolverError:
     compared: str
 
 
-def solver_error(runner: Runner, step: float) -> SolverError | None:
+def solver_error(experiments: Experiments, step: float) -> SolverError | None:
     """Compare responses over the same time in steps and in parts of them; None where they agree or there are none."""
-    nu = len(runner.scales)
-    if not nu or not len(runner.model.outputs):
+    nu = len(experiments.scales)
+    if not nu or not len(experiments.model.outputs):
         return None
+    random = np.random.default_rng(12).uniform(-1.0, 1.0, (STEPS_IN_PARTS, nu))
     try:
-        deviations = np.random.default_rng(12).uniform(-1.0, 1.0, (COUNT, nu)) * runner.choose_amplitudes(step) * PART
-        whole, again = (_response(runner, deviations, step, 1) for _ in range(2))
+        deviations = random * experiments.choose_amplitudes(step) * PART
+        whole, again = (_respond_in_parts(experiments, deviations, step, 1) for _ in range(2))
     except FmilinError:
         return None
     if not whole.any():
         return None
-    largest, noise = None, relative_change(again, whole)
-    for parts in () if runner.cadence.internal else PARTS:
-        count = max(FEW, COUNT * PARTS[0] // parts)  # communication steps cost even where they are short
-        if parts > PARTS[0] and not runner.affords(
-            f"a comparison with steps of {step / parts:g} s", 2, 2 * count * parts, step / parts
-        ):
-            break
-        try:
-            change = relative_change(_response(runner, deviations[:count], step, parts), whole[:count])
-        except FmilinError:  # it takes no such steps
-            break
-        if not np.isfinite(change):
-            break
-        seen = change if change > max(SEEN * relative_change(again[:count], whole[:count]), PREDICTED) else 0.0
-        if largest is None or seen > largest.change:
-            largest = SolverError(seen, f"in steps of {step:g} s", f"in steps of {step / parts:g} s")
-    tolerance = runner.stepped.solver_tolerance
+    largest = _compare_parts(experiments, deviations, step, whole, again)
+    tolerance = experiments.stepped.solver_tolerance
     if tolerance is not None:
         try:
-            change = relative_change(_response(runner, deviations, step, 1, TIGHTER * tolerance), whole)
+            change = relative_change(_respond_in_parts(experiments, deviations, step, 1, TIGHTER * tolerance), whole)
         except FmilinError:  # it does not know such a tolerance
             change = 0.0
-        if change > max(SEEN * noise, PREDICTED, largest.change if largest else 0.0):
+        noise = relative_change(again, whole)
+        if change > max(NOISE_FACTOR * noise, PREDICTED, largest.change if largest else 0.0):
             used, compared = (f"with a tolerance of {value:g}" for value in (tolerance, TIGHTER * tolerance))
             largest = SolverError(change, used, compared)
     return largest if largest is not None and largest.change else None
 
 
-def _response(runner: Runner, moves: FloatArray, step: float, parts: int, tolerance: float | None = None) -> FloatArray:
+def _compare_parts(
+    experiments: Experiments, deviations: FloatArray, step: float, whole: FloatArray, again: FloatArray
+) -> SolverError | None:
+    """Return the largest change of responses when steps are divided; ``again``: an equal run, which shows noise."""
+    largest: SolverError | None = None
+    for parts in () if experiments.cadence.internal else PARTS_OF_STEP:
+        count = max(FEWEST_STEPS, STEPS_IN_PARTS * PARTS_OF_STEP[0] // parts)  # short communication steps cost, too
+        short = step / parts
+        what = f"a comparison with steps of {short:g} s"
+        if parts > PARTS_OF_STEP[0] and not experiments.affords(what, 2, 2 * count * parts, short):
+            break
+        try:
+            response = _respond_in_parts(experiments, deviations[:count], step, parts)
+        except FmilinError:  # it takes no such steps
+            break
+        change = relative_change(response, whole[:count])
+        if not np.isfinite(change):
+            break
+        noise = relative_change(again[:count], whole[:count])
+        if change <= max(NOISE_FACTOR * noise, PREDICTED):
+            change = 0.0
+        if largest is None or change > largest.change:
+            largest = SolverError(change, f"in steps of {step:g} s", f"in steps of {short:g} s")
+    return largest
+
+
+def _respond_in_parts(
+    experiments: Experiments, deviations: FloatArray, step: float, parts: int, tolerance: float | None = None
+) -> FloatArray:
     """Return by how much the outputs are moved at the end of every step, each taken in so many parts."""
-    held = np.repeat(moves, parts, axis=0)
-    moved, still = (runner.run(inputs, step / parts, tolerance).after for inputs in (held, np.zeros_like(held)))
+    inputs = np.repeat(deviations, parts, axis=0)
+    moved = experiments.run(inputs, step / parts, tolerance).after
+    still = experiments.run(np.zeros_like(inputs), step / parts, tolerance).after
     return moved[parts - 1 :: parts] - still[parts - 1 :: parts]
 
 
@@ -89,7 +170,7 @@ def with_solver_error(linear: LinearModel, difference: SolverError) -> LinearMod
     errors = linear.errors
     sizes = np.abs(np.concatenate((linear.states.scales(linear.y0), linear.inputs.scales())))
 
-    def doubted(error: FloatArray, matrix: FloatArray, columns: FloatArray, row: FloatArray) -> FloatArray:
+    def enlarge(error: FloatArray, matrix: FloatArray, columns: FloatArray, row: FloatArray) -> FloatArray:
         return np.maximum(error, difference.change * row[:, None] / columns) if matrix.size else error
 
     n = len(linear.A)
@@ -99,9 +180,9 @@ def with_solver_error(linear: LinearModel, difference: SolverError) -> LinearMod
     ]
     new = replace(
         errors,
-        A=doubted(errors.A, linear.A, sizes[:n], rows[0]),
-        B=doubted(errors.B, linear.B, sizes[n:], rows[0]),
-        C=doubted(errors.C, linear.C, sizes[:n], rows[1]),
+        A=enlarge(errors.A, linear.A, sizes[:n], rows[0]),
+        B=enlarge(errors.B, linear.B, sizes[n:], rows[0]),
+        C=enlarge(errors.C, linear.C, sizes[:n], rows[1]),
     )
     text = (
         f"The responses {difference.used}, which the model was identified from, and {difference.compared} differ by "
@@ -113,7 +194,10 @@ def with_solver_error(linear: LinearModel, difference: SolverError) -> LinearMod
 
 
 def with_accuracy_required(linear: LinearModel, *, keep: bool) -> LinearModel:
-    """Return the linear model, with a remark on an entry doubtful beside others of its row; refuse it unless kept."""
+    """Return the linear model, with a remark on an entry that is doubtful beside others of its row.
+
+    Raises a NumericalError where it is too inaccurate, unless ``keep``.
+    """
     sizes = np.abs(np.concatenate((linear.states.scales(linear.y0), linear.inputs.scales())))
     J, E = (M * sizes for M in matrix_and_errors(linear))
     largest = np.abs(J).max(axis=1, keepdims=True, initial=0.0)
@@ -122,69 +206,10 @@ def with_accuracy_required(linear: LinearModel, *, keep: bool) -> LinearModel:
         fastest = max(1.0, float(np.max(largest[:n, 0] / sizes[:n])))
         worst = E[:n].max(axis=1, initial=0.0)
         largest[:n, 0] = comparable_sizes(largest[:n, 0], worst, sizes[:n] * fastest)
-    shown = largest[len(linear.states) :]  # an output that nothing moves has a row of rounding
-    np.maximum(shown, QUIET * np.max(shown[np.isfinite(shown)], initial=0.0), out=shown)
+    outputs = largest[len(linear.states) :]  # an output that nothing moves has a row of rounding
+    largest[len(linear.states) :] = np.maximum(outputs, QUIET * np.max(outputs[np.isfinite(outputs)], initial=0.0))
     part = np.where(largest > 0, E / np.where(largest > 0, largest, 1.0), 0.0)
     reasons = " ".join(str(w) for w in linear.warnings if w.kind == "accuracy")
-    smaller = "FmuOptions(solver_tolerance=...)"
-    ask = f" {reasons} Set a smaller tolerance of the solver inside ({smaller}), or take another step=."
-    return require_parts(linear, part, lambda *_: ask, keep=keep, said=bool(reasons))
-
-
-# Whether responses that disagree with derivatives are those of a coarse solver alone: where they are no farther from
-# the exact motion of the derivatives than Euler's methods in the same steps, the derivatives say what the plant does.
-
-OF_FIRST_ORDER = 40  # steps
-IMPLICIT = 12  # fixed-point iterations of the implicit method
-COARSEST = 0.3  # how far Euler's methods may be from the exact motion, relative, to tell anything
-
-
-def is_coarse_solver(runner: Runner, step: float) -> bool:
-    """Whether a solver of first order, in steps of ``step``, would disagree with the derivatives as the model does."""
-    nu = len(runner.scales)
-    try:
-        amplitudes = REDUCED * runner.choose_amplitudes(step)
-        deviations = np.random.default_rng(27).uniform(-1.0, 1.0, (OF_FIRST_ORDER, nu)) * amplitudes
-        responses = runner.odd(deviations, step).after
-        exact, explicit, implicit = (_motion(runner, deviations, step, method) for method in _METHODS)
-    except FmilinError:
-        return False
-    for count in (OF_FIRST_ORDER, OF_FIRST_ORDER // 2, OF_FIRST_ORDER // 4, OF_FIRST_ORDER // 8):
-        seen, true = responses[:count], exact[:count]
-        euler = max(_apart(motion[:count], true) for motion in (explicit, implicit))
-        if euler <= COARSEST:
-            return _apart(seen, true) <= max(euler, CONFIRMED)
-    return False
-
-
-def _apart(one: FloatArray, other: FloatArray) -> float:
-    """Return how far motions are from each other, relative to either: one of them may show what the other does not."""
-    return max(relative_change(one, other), relative_change(other, one))
-
-
-def _motion(runner: Runner, deviations: FloatArray, step: float, method: Callable[..., FloatArray]) -> FloatArray:
-    """Return how outputs deviate at the end of each step, (K, ny), even terms taken out."""
-    model, point = runner.model, runner.point
-    ends = []
-    for sign in (1.0, -1.0):
-        x, seen = point.states, []
-        for deviation in deviations:
-            u = point.inputs + sign * deviation
-            x = method(lambda x, u=u: model.evaluate(point.time, x, u).derivatives, x, step)
-            seen.append(model.evaluate(point.time, x, u).outputs)
-        ends.append(np.array(seen))
-    return np.asarray(ends[0] - ends[1], dtype=np.float64) / 2
-
-
-def _implicit(f: Callable[[FloatArray], FloatArray], x: FloatArray, h: float) -> FloatArray:
-    end = x
-    for _ in range(IMPLICIT):
-        end = x + h * f(end)
-    return end
-
-
-_METHODS: tuple[Callable[..., FloatArray], ...] = (
-    lambda f, x, h: runge_kutta_step(lambda _, y: f(y), 0.0, x, h, f(x)),
-    lambda f, x, h: x + h * f(x),
-    _implicit,
-)
+    option = "FmuOptions(solver_tolerance=...)"
+    advice = f" {reasons} Set a smaller tolerance of the solver inside ({option}), or take another step=."
+    return require_parts(linear, part, lambda *_: advice, keep=keep, said=bool(reasons))

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fmilin.diagnostics import Remark
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.algorithm import linearize_point
 from fmilin.linearization.request import Request
@@ -69,29 +68,23 @@ def _linearize_by_steps(
     model: Model, point: OperatingPoint, request: Request, previous: Selection | None
 ) -> Linearized:
     """Linearize a model that brings its own solver: from derivatives that can be read, or from its responses."""
-    from fmilin.identification.identify import Task, linearize_stepped
+    from fmilin.identification.identify import IdentificationOptions, identify
 
     require_options_of_steps(request)
-    if not isinstance(model, Stepped):
-        from fmilin.identification.sampled_model import SampledModel
-
-        model = SampledModel(model)
-    stepping = request.stepping or Stepping()
-    left_out: tuple[Remark, ...] = ()
-    if stepping.method != "direct":
-        from fmilin.identification.unrepeatable import leave_out_unrepeatable
-
-        model, point, left_out = leave_out_unrepeatable(model, point, stepping)
     selections: list[Selection] = []
 
-    def linearize_directly(derivatives: str | None) -> LinearModel:
+    def linearize_by_derivatives(model: Model, point: OperatingPoint, derivatives: str | None) -> LinearModel:
         directly = request if derivatives is None else replace(request, derivatives=derivatives)
         linear, selection = linearize_point(model, point, directly, previous)
         selections.append(selection)
         return linear
 
-    wanted = request.independent, request.coordinates
-    task = Task(model, point, stepping, *wanted, linearize_directly, request.keep_inaccurate)
-    linear = linearize_stepped(task)
-    selection = selections[-1] if selections else None
-    return replace(linear, warnings=(*left_out, *linear.warnings)), selection
+    options = IdentificationOptions(
+        by_derivatives=linearize_by_derivatives,
+        stepping=request.stepping or Stepping(),
+        independent=request.independent,
+        coordinates=request.coordinates,
+        keep_inaccurate=request.keep_inaccurate,
+    )
+    linear = identify(model, point, options)
+    return linear, selections[-1] if selections else None

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fmilin.identification.realization import Hankel, significant
+from fmilin.identification.realization import Hankel, count_significant
 from tests.identification.toys import oscillators
 
 
@@ -44,11 +44,11 @@ def test_a_long_record_is_used_to_its_end() -> None:
 def test_noise_alone_is_not_significant(size: float, seed: int) -> None:
     noise = size * np.random.default_rng(seed).standard_normal((80, 2, 2))
     hankel = Hankel.of(noise, np.ones(2), np.ones(2))
-    order = significant(hankel.singular_values, noise, (len(hankel.P), len(hankel.Q)))
+    order = count_significant(hankel.singular_values, noise, (len(hankel.P), len(hankel.Q)))
     # a Hankel matrix repeats its noise, so that its norm is larger than that of independent entries by a log factor
     assert order <= 12
 
 
 def test_nothing_has_the_order_zero() -> None:
     hankel = Hankel.of(np.zeros((40, 2, 2)), np.ones(2), np.ones(2))
-    assert significant(hankel.singular_values, np.zeros(3), (40, 40)) == 0
+    assert count_significant(hankel.singular_values, np.zeros(3), (40, 40)) == 0

@@ -9,11 +9,12 @@ from scipy import linalg
 import fmilin as fl
 from fmilin.errors import NumericalError
 from fmilin.identification.discrete_models import Sampled, continuous_of
-from fmilin.identification.experiments import Runner
+from fmilin.identification.experiments import Experiments
 from fmilin.identification.findings import Findings
-from fmilin.identification.realization import aligned, named_coordinates
+from fmilin.identification.realization import align_realization, named_coordinates
 from fmilin.identification.sampled_model import _pattern
-from fmilin.identification.step_size import HeldOut, confirmed
+from fmilin.identification.step_size import confirmed
+from fmilin.identification.validation import HeldOut
 from fmilin.model.stepping import Cadence
 from fmilin.options import Stepping
 from fmilin.signals import FloatArray
@@ -46,10 +47,10 @@ def test_a_model_that_half_the_step_contradicts_is_not_continuous(off: float, *,
     model = Sampled(A, B, (1 + off) * plant.C, plant.D, 0.2, "at once", np.empty((0, 4)), np.zeros(4))
     toy = Toy(plant)
     if holds:
-        assert confirmed(model, Runner(toy, toy.start), 0.0).error == pytest.approx(off, abs=1e-9)
+        assert confirmed(model, Experiments(toy, toy.start), 0.0).error == pytest.approx(off, abs=1e-9)
     else:
         with pytest.raises(NumericalError, match="belong to no common continuous model"):
-            confirmed(model, Runner(toy, toy.start), 0.0)
+            confirmed(model, Experiments(toy, toy.start), 0.0)
 
 
 @pytest.mark.parametrize(("gain", "order"), [(1.0, 2), (1e-4, 2), (3e-6, 2), (1e-11, 1)])
@@ -124,7 +125,7 @@ def test_preferred_coordinates_are_taken_while_they_tell_the_others(part: float,
 def test_coordinates_that_cannot_be_turned_are_left(condition: float, *, turned: bool) -> None:
     model = sampled(np.diag([0.5, 0.6]))
     other = model.in_coordinates(np.diag([1.0, condition]))
-    assert (aligned(other, model) is not other) == turned
+    assert (align_realization(other, model) is not other) == turned
 
 
 @pytest.mark.parametrize(("jitter", "regular"), [(0.1, False), (1e-3, False), (3e-5, False), (1e-9, True), (0.0, True)])
@@ -135,8 +136,7 @@ def test_ticks_that_jitter_have_no_period(jitter: float, *, regular: bool) -> No
 
 
 def remarks_of(**values: float) -> str:
-    findings = Findings(Cadence(), ["u"], ["y"])
-    findings.method, findings.step, findings.error, findings.order = "response", 0.1, 1e-12, 2
+    findings = Findings("response", Cadence(), ("u",), ("y",), step=0.1, error=1e-12, order=2)
     for name, value in values.items():
         setattr(findings, name, value)
     return " ".join(f"[{remark.kind}] {remark}" for remark in findings.remarks())

@@ -6,7 +6,7 @@ from scipy import linalg
 
 from fmilin.errors import NumericalError
 from fmilin.identification.discrete_models import Continuous, Sampled, continuous_of, sampled_from
-from fmilin.identification.displaced_states import settled
+from fmilin.identification.displaced_states import settle
 from tests.identification.toys import oscillators
 
 
@@ -86,5 +86,5 @@ def test_slow_is_not_still() -> None:
         return Continuous(np.array([[slope]]), none, none.T, np.zeros((0, 0)), np.array([rate]), np.eye(1), 0.0)
 
     scales, errors = np.array([283.0]), room(0.0, 1e-13)
-    assert settled(room(2.5e-7, -1e-7), errors, scales).f0 == 2.5e-7
-    assert settled(room(1e-17, -1e-7), errors, scales).f0 == 0.0
+    assert settle(room(2.5e-7, -1e-7), errors, scales).f0 == 2.5e-7
+    assert settle(room(1e-17, -1e-7), errors, scales).f0 == 0.0
