@@ -37,7 +37,7 @@ class ReadDerivatives(Way):
 
     def why_not(self) -> str:
         """Return why derivatives cannot be read at given states."""
-        return self.setting.stepped.why_not_direct(self.point)
+        return self.experiments.stepped.why_not_direct(self.experiments.point)
 
     def identify(self) -> LinearModel:
         """Return the linear model, compared with responses."""
