@@ -19,6 +19,7 @@ from fmilin.identification.step_size import IDEAL, rounded
 from fmilin.identification.validation import PART, STEPS, held_out, solver_noise
 from fmilin.identification.way import Way, inputs_that_may_jump
 from fmilin.linear_model.model import LinearModel
+from fmilin.model.capabilities import read_products
 from fmilin.numerics.steps import runge_kutta_step
 from fmilin.signals import FloatArray
 from fmilin.tolerances import COARSE_SOLVER, CONFIRMED, PREDICTED
@@ -116,7 +117,7 @@ class DirectionalDerivatives(ReadDerivatives):
         if not len(model.states) or len(model.constraints):
             return "Directional derivatives alone do not determine a model without states, or with constraints."
         try:
-            products = model.products(point.time, point.states, point.inputs, np.eye(n), np.zeros((k, n)))
+            products = read_products(model, point.time, point.states, point.inputs, np.eye(n), np.zeros((k, n)))
         except FmilinError as error:
             return str(error)
         return "" if products is not None else "The model provides no directional derivatives."

@@ -154,7 +154,7 @@ def matrix_logarithm(M: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class ObservedRows:
+class OutputRows:
     """The rows C x + D u of outputs and declared states of a discrete model."""
 
     C: FloatArray  # (r, n)
@@ -162,7 +162,7 @@ class ObservedRows:
     square: FloatArray | None  # n independent rows of C in which A may have zeros
 
 
-def find_observed_rows(model: Sampled) -> ObservedRows:
+def find_observed_rows(model: Sampled) -> OutputRows:
     """Return the distinct rows of a discrete model, declared states before outputs, read at the start of steps."""
     n, k = model.B.shape
     C = np.vstack((model.T.reshape(-1, n), model.C))
@@ -179,7 +179,7 @@ def find_observed_rows(model: Sampled) -> ObservedRows:
             distinct.append(i)
     C, D = C[distinct[:MAX_ROWS]], D[distinct[:MAX_ROWS]]
     small = np.abs(D) <= RELATION_HOLDS * np.max(np.abs(D), axis=1, initial=0.0)[:, None]
-    return ObservedRows(C, np.where(small, 0.0, D), choose_independent(C, n))
+    return OutputRows(C, np.where(small, 0.0, D), choose_independent(C, n))
 
 
 def sine_between(one: FloatArray, other: FloatArray) -> float:

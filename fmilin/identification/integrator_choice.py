@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError, NumericalError
-from fmilin.identification.discrete_models import Continuous, ObservedRows, Sampled, find_observed_rows, sine_between
+from fmilin.identification.discrete_models import Continuous, OutputRows, Sampled, find_observed_rows, sine_between
 from fmilin.identification.integrators import EXACT, INTEGRATORS, OneStepMethod, continuous_by
 from fmilin.identification.semi_implicit import find_semi_implicit
 from fmilin.signals import FloatArray
@@ -212,7 +212,7 @@ def _evaluate_transfer(plant: Continuous, s: complex) -> NDArray[np.complex128]:
     return np.asarray(plant.C @ states + plant.D, dtype=np.complex128)
 
 
-def _relations(plant: Continuous, rows: ObservedRows) -> FloatArray:
+def _relations(plant: Continuous, rows: OutputRows) -> FloatArray:
     """Return how far each relation is from exact, relative to the terms in it, in the same order for all plants."""
     A, B, C, n = plant.A, plant.B, rows.C, len(plant.A)
     if plant.f0.any():

@@ -21,7 +21,7 @@ from fmilin.identification.findings import Findings
 from fmilin.identification.integrators import EXACT, continuous_by
 from fmilin.identification.realization import Realized, named_coordinates
 from fmilin.identification.step_size import confirmed
-from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
+from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, built, point_of
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import is_at_rest
 from fmilin.model.interface import Model, OperatingPoint
@@ -167,7 +167,7 @@ class MeasuredWay(Way):
         doubts = (
             np.maximum(getattr(errors, name), doubt * np.abs(getattr(matrices, name))) for name in ("A", "B", "C", "D")
         )
-        slopes = Slopes(matrices.A, matrices.B, matrices.C, matrices.D, f0, *doubts)
+        slopes = LinearMatrices(matrices.A, matrices.B, matrices.C, matrices.D, f0, *doubts)
         linear = built(self.model, coordinates, slopes, point, (method, evaluations, 0), sample_time=sample_time)
         return replace(linear, warnings=(*linear.warnings, *self._describe_motion(linear, step)))
 
