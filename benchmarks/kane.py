@@ -227,7 +227,7 @@ def scaling() -> None:
         ready = time.perf_counter() - begin
         along = median_of(partial(model.matrices_along, [model.start] * SPEEDS), 5) / SPEEDS
         at_once = median_of(partial(model.evaluate, 0.0, model.start.states, model.start.inputs), 50)
-        instructions = model.engine.functions._gradients.function.n_instructions()
+        instructions = model.engine.form_functions._gradients.function.n_instructions()
         rows.append(
             [
                 f"{n}",

@@ -89,6 +89,10 @@ class SymbolicSystem:
 
     def in_graph(self) -> ImplicitSystem:
         """Return the equations as a graph."""
+        return self.graph()[1]
+
+    def graph(self) -> tuple[Graph, ImplicitSystem]:
+        """Return the graph of all expressions, which further ones may be added to, and the equations in it."""
         import casadi as ca
 
         from fmilin.codegen.graph import Graph
@@ -105,7 +109,7 @@ class SymbolicSystem:
         if self.laws is not None and self.laws.laws:
             G, Gdot_v = self.laws.in_graph(graph, time)
             W, r = with_constraints(W, G), r - ca.vertcat(ca.SX(G.shape[1], 1), Gdot_v)
-        return ImplicitSystem(
+        system = ImplicitSystem(
             name=self.name,
             description=self.description,
             time=time,
@@ -125,6 +129,7 @@ class SymbolicSystem:
             parameter_signals=self.parameter_signals,
             parameter_values=np.array(list(self.parameters.values()), dtype=np.float64),
         )
+        return graph, system
 
 
 def with_constraints(W: SX, G: SX) -> SX:

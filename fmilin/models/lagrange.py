@@ -34,7 +34,7 @@ from fmilin.models.declaration import (
     der,
     named_constraint,
 )
-from fmilin.models.symbolic import SymbolicEngine, SymbolicModel
+from fmilin.models.symbolic import SymbolicModel, SystemEngine
 from fmilin.signals import rate_unit
 from fmilin.support.kinds import containers_checked
 
@@ -118,7 +118,7 @@ class LagrangeModel(SymbolicModel, HasSparseEquations):
         from fmilin.models import large
 
         system = self.engine.system
-        if len(system.unknowns) <= large.LARGEST_DENSE or type(self.engine) is not SymbolicEngine:
+        if len(system.unknowns) <= large.LARGEST_DENSE or type(self.engine) is not SystemEngine:
             return None
         moving = {"time", *(str(s) for s in system.inputs)}
         if not self._has_own_constraints or any(

@@ -18,11 +18,12 @@ from typing import Any, Self
 import numpy as np
 
 from fmilin.codegen.functions import SystemFunctions
+from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError
 from fmilin.model.capabilities import HasBaumgarteStabilization, HasSecondOrderForm
 from fmilin.model.equations import SecondOrderForm, SymbolicSystem
-from fmilin.models.symbolic import SymbolicEngine, SymbolicModel, is_lagrange
+from fmilin.models.symbolic import SymbolicModel, SystemEngine, is_lagrange
 from fmilin.numerics.factors import Factors
 from fmilin.numerics.null_space import MultiplierFactors, NullSpaceFactors
 from fmilin.signals import FloatArray
@@ -70,7 +71,7 @@ class Singularity:
     lock_up: float
 
 
-class _SaddlePointEngine(SymbolicEngine):
+class _SaddlePointEngine(SystemEngine):
     """W = [[M, G'], [G, 0]] solved in a particular way, with Baumgarte's attraction where that is asked for."""
 
     visit_seconds = 0.0  # compiled code solves in another way
@@ -80,17 +81,22 @@ class _SaddlePointEngine(SymbolicEngine):
         self.factors = factors
         self._laws, self._plain = laws, system.right_hand_side
 
-    def numeric(self, system: SymbolicSystem) -> SystemFunctions:
-        return SystemFunctions(system.in_graph(), self.factors)
+    def functions(self, system: ImplicitSystem) -> SystemFunctions:
+        """Return functions that solve by these factors."""
+        return SystemFunctions(system, self.factors)
 
     def stabilized(self, alpha: float, beta: float) -> Self:
         """Return the same engine with the right-hand side (F, -Gdot v - 2 alpha g' - beta^2 g) of eq. (3.9)."""
         right = _with_attraction(self.system, self._plain, self._laws, alpha, beta)
-        return self.having(replace(self.system, right_hand_side=right))
+        other = self.having(replace(self.system, right_hand_side=right))
+        other._variant = alpha, beta
+        return other
 
     def unstabilized(self) -> Self:
         """Return the same engine without any stabilization."""
-        return self.having(replace(self.system, right_hand_side=self._plain))
+        other = self.having(replace(self.system, right_hand_side=self._plain))
+        other._variant = ()
+        return other
 
 
 class _SaddlePointModel(SymbolicModel, HasBaumgarteStabilization, HasSecondOrderForm):

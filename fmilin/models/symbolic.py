@@ -24,7 +24,10 @@ from fmilin.signals import FloatArray, Signal, Signals
 
 if TYPE_CHECKING:
     from fmilin.codegen.functions import SystemFunctions
+    from fmilin.codegen.graph import Graph
     from fmilin.codegen.implicit import ImplicitSystem
+
+SX = Any  # casadi.SX: casadi ships no types
 
 
 def is_lagrange(states: Sequence[str], unknowns: Sequence[str]) -> bool:
@@ -88,25 +91,32 @@ class SymbolicSelection:
         return rates, values[: self.outputs], values[self.outputs :]
 
 
-class EquationsEngine(AdjustableEngine[SymbolicSelection]):
-    """Equations with the values ``p`` of their parameters; what is made of them is shared by all copies."""
+class SymbolicEngine(AdjustableEngine[SymbolicSelection]):
+    """W w = r, x' = f(t, x, u, p, w) as a graph, whatever form the equations were given in.
+
+    The front ends are :class:`SystemEngine` for ODEs and Lagrange's equations, ``KaneEngine`` and ``DaeEngine``. They
+    say what the equations and quantities are. ``p`` has the values of the parameters; copies with other values share
+    what is made of the equations.
+    """
 
     compilable = True
     visit_seconds = 3e-5
-    base: Any  # the equations, with ``states``, ``derivatives`` and ``inputs``
+    parameter_signals: Signals
     p: FloatArray  # shape (np,)
+    _variant: tuple[float, ...] = ()  # tells apart graphs of copies whose equations differ by more than values
 
     def __init__(self, equations: Any) -> None:
-        self._made: dict[tuple[Any, ...], Any] = {}
+        self._made: dict[tuple[object, ...], Any] = {}
         self._take(equations)
+
+    @property
+    @abstractmethod
+    def base(self) -> ImplicitSystem:
+        """The equations without outputs; ``further`` has named quantities."""
 
     @abstractmethod
     def _take(self, equations: Any) -> None:
         """Note the equations as they are given, with their values and start values."""
-
-    @abstractmethod
-    def _numeric_of(self, quantities: Sequence[Quantity]) -> Any:
-        """Return the equations with these outputs as numbers: ``values`` and ``products``."""
 
     def having(self, equations: Any) -> Self:
         """Return the same engine with other values, start values or right-hand side; what was made is shared."""
@@ -116,8 +126,15 @@ class EquationsEngine(AdjustableEngine[SymbolicSelection]):
         other._take(equations)
         return other
 
-    def expression(self, quantity: Quantity) -> Any:
-        """Return a quantity in the symbols of the equations."""
+    def made(self, key: tuple[object, ...], make: Callable[[], Any]) -> Any:
+        """Return what ``make`` returned when it was first called under a ``key``, whatever the values of parameters."""
+        key = (*self._variant, *key)
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    def expression(self, quantity: Quantity) -> SX:
+        """Return a quantity as a node of the graph."""
         match quantity.source:
             case ("state", i):
                 return self.base.states[i]
@@ -127,9 +144,43 @@ class EquationsEngine(AdjustableEngine[SymbolicSelection]):
                 return self.base.inputs[i]
         return quantity.source
 
+    def _column(self, quantities: Sequence[Quantity]) -> SX:
+        import casadi as ca
+
+        return ca.densify(ca.vertcat(ca.SX(0, 1), *(self.expression(quantity) for quantity in quantities)))
+
+    def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem:
+        """Return the equations as a graph."""
+        named = {quantity.signal.name: self.expression(quantity) for quantity in observed}
+        return replace(
+            self.base,
+            outputs=self._column(outputs),
+            output_signals=Signals(quantity.signal for quantity in outputs),
+            state_signals=self.states,
+            input_signals=self.inputs,
+            parameter_signals=self.parameter_signals,
+            parameter_values=self.p,
+            further={**self.base.further, **named},
+        )
+
+    def functions(self, system: ImplicitSystem) -> SystemFunctions:
+        """Return the functions of a system, sparse ones of a large one."""
+        from fmilin.codegen.functions import SystemFunctions
+        from fmilin.models import large
+
+        return (large.SparseFunctions if len(system.unknown_names) > large.LARGEST_DENSE else SystemFunctions)(system)
+
+    def numeric(self, quantities: Sequence[Quantity]) -> SystemFunctions:
+        """Return the equations with these outputs as functions; they are made once, whatever the parameters."""
+        names = tuple(quantity.signal.name for quantity in quantities)
+        functions: SystemFunctions = self.made(
+            ("functions", names), lambda: self.functions(replace(self.base, outputs=self._column(quantities)))
+        )
+        return functions
+
     def select(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> SymbolicSelection:
-        """Return the functions of these quantities; they are made once, whatever the parameters."""
-        return SymbolicSelection(partial(self._numeric_of, [*outputs, *observed]), len(outputs))
+        """Return the functions of these quantities, which are made when needed."""
+        return SymbolicSelection(partial(self.numeric, [*outputs, *observed]), len(outputs))
 
     def evaluate(self, selection: SymbolicSelection, t: float, x: FloatArray, u: FloatArray) -> Values:
         """Return rates, outputs and observed quantities; NumericalError where the equations are singular."""
@@ -154,37 +205,59 @@ class EquationsEngine(AdjustableEngine[SymbolicSelection]):
         return second_order_form(selection.numeric, (t, x, u, self.p), selection.outputs)
 
 
-def functions_of(system: ImplicitSystem) -> SystemFunctions:
-    """Return the functions of a system, sparse ones of a large one."""
-    from fmilin.codegen.functions import SystemFunctions
-    from fmilin.models import large
-
-    return (large.SparseFunctions if len(system.unknown_names) > large.LARGEST_DENSE else SystemFunctions)(system)
-
-
-class SymbolicEngine(EquationsEngine):
+class SystemEngine(SymbolicEngine):
     """A :class:`SymbolicSystem` as it was declared, as an engine."""
 
     as_written: object | None = None  # what the model was made of, where other parameters may make it another kind
 
     def _take(self, system: SymbolicSystem) -> None:
-        self.system = self.base = system
+        self.system = system
         self.info = ModelInfo(system.name)
         self.states, self.inputs = system.state_signals, system.input_signals
         self.outputs, self.constraints = system.output_signals.names, system.constraints
         self.independent = system.independent
         self.parameters = {str(s): value for s, value in system.parameters.items()}
+        self.parameter_signals = system.parameter_signals
         self.p = np.array(list(system.parameters.values()), dtype=np.float64)
+
+    @property
+    def _graph(self) -> tuple[Graph, ImplicitSystem]:
+        """The graph of the equations, and the equations in it without outputs."""
+        without = replace(self.system, outputs=(), output_signals=Signals())
+        graph: tuple[Graph, ImplicitSystem] = self.made(("graph",), without.graph)
+        return graph
+
+    @property
+    def base(self) -> ImplicitSystem:
+        """The equations without outputs."""
+        return self._graph[1]
+
+    def expression(self, quantity: Quantity) -> SX:
+        """Return a quantity as a node of the graph."""
+        return self._graph[0].node(self.formula(quantity))
+
+    def formula(self, quantity: Quantity) -> Any:
+        """Return a quantity in the symbols of the equations."""
+        match quantity.source:
+            case ("state", i):
+                return self.system.states[i]
+            case ("rate", i):
+                return self.system.derivatives[i]
+            case ("input", i):
+                return self.system.inputs[i]
+        return quantity.source
 
     @property
     def autonomous(self) -> bool:  # type: ignore[override]
         """Whether time stands nowhere in the equations."""
-        if ("autonomous",) not in self._made:
-            s = self.system
-            parts = (*s.derivatives, *s.matrix.values(), *s.right_hand_side, *(e for _, e in s.intermediate))
-            constraints = (name for c in s.constraints for name in c.expression.names)
-            self._made["autonomous",] = "time" not in constraints and all(s.time not in e.free_symbols for e in parts)
-        return bool(self._made["autonomous",])
+        return bool(self.made(("autonomous",), self._look_for_time))
+
+    def _look_for_time(self) -> bool:
+        """Return whether time stands in no equation and in no constraint."""
+        s = self.system
+        parts = (*s.derivatives, *s.matrix.values(), *s.right_hand_side, *(e for _, e in s.intermediate))
+        constraints = (name for c in s.constraints for name in c.expression.names)
+        return "time" not in constraints and all(s.time not in e.free_symbols for e in parts)
 
     @cached_property
     def may_wrap(self) -> bool:  # type: ignore[override]
@@ -214,38 +287,19 @@ class SymbolicEngine(EquationsEngine):
         sources: dict[Any, tuple[str, int]] = {s: ("input", i) for i, s in enumerate(system.inputs)}
         sources |= {s: ("state", i) for i, s in enumerate(system.states)}
         every = offered(self.states, self.inputs, declared, further)
-        same = {name: sources.get(self.expression(quantity)) for name, quantity in every.items()}
+        same = {name: sources.get(self.formula(quantity)) for name, quantity in every.items()}
         return every | {
             name: Quantity(every[name].signal, source) for name, source in same.items() if source is not None
         }
-
-    def _numeric_of(self, quantities: Sequence[Quantity]) -> Any:
-        key = (*(quantity.signal.name for quantity in quantities), self.system.right_hand_side)
-        if key not in self._made:
-            expressions = tuple(self.expression(quantity) for quantity in quantities)
-            self._made[key] = self.numeric(replace(self.system, outputs=expressions))
-        return self._made[key]
-
-    def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem:
-        """Return the equations as a graph."""
-        system, signals = self.system, Signals(quantity.signal for quantity in outputs)
-        further = {quantity.signal.name: self.expression(quantity) for quantity in observed}
-        chosen = tuple(self.expression(quantity) for quantity in outputs)
-        further = {**system.extra_names, **further}
-        return replace(system, outputs=chosen, output_signals=signals, extra_names=further).in_graph()
-
-    def numeric(self, system: SymbolicSystem) -> Any:
-        """Return ``system``, which is this one with other outputs, as numbers: ``values`` and ``products``."""
-        return functions_of(system.in_graph())
 
 
 class SymbolicModel(NativeModel, HasFormulas):
     """A Model made of a :class:`~fmilin.model.equations.SymbolicSystem`; ``parameters`` are the values in use."""
 
-    engine: SymbolicEngine
+    engine: SystemEngine
 
     def __init__(self, system: SymbolicSystem) -> None:
-        super().__init__(SymbolicEngine(system))
+        super().__init__(SystemEngine(system))
 
     @property
     def system(self) -> SymbolicSystem:
@@ -261,7 +315,7 @@ class SymbolicModel(NativeModel, HasFormulas):
         if quantity is None:
             return None
         every = (system.time, *system.states, *system.inputs, *system.parameters)
-        expression = self.engine.expression(quantity)
+        expression = self.engine.formula(quantity)
         if expression.free_symbols - set(every):
             return None
         return Expression.from_sympy(expression, {s: str(s) for s in every})

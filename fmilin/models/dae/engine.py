@@ -1,6 +1,6 @@
 """Reduced DAEs as an engine: an implicit system with invariants, like every native form."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
@@ -20,24 +20,23 @@ from fmilin.models.dae.reduction import Reduced, reduce_graph
 from fmilin.models.dae.rows import EXACT, convert_to_numbers, reciprocal_condition
 from fmilin.models.dae.semi_explicit import column_of
 from fmilin.models.engine import Quantity, offered
-from fmilin.models.symbolic import EquationsEngine, functions_of
+from fmilin.models.symbolic import SymbolicEngine
 from fmilin.signals import FloatArray, Signal, Signals, rate_unit
 from fmilin.tolerances import SINGULAR
 
 SX = Any
 
 
-class DaeEngine(EquationsEngine):
+class DaeEngine(SymbolicEngine):
     """A :class:`DaeGraph`, reduced, with the values of its parameters."""
 
-    base: ImplicitSystem
     independent_by_default = whole_slopes = True
 
     def __init__(self, graph: DaeGraph) -> None:
         with explain_library_errors(f"the equations of '{graph.name}'"):
             self.reduced = reduce_graph(graph)
             self.constraints = tuple(_constraints(self.reduced))
-            self.base = _implicit(self.reduced)
+            self._base = _implicit(self.reduced)
         self.notes = (*graph.notes, *self.reduced.notes, *self.reduced.remarks)
         super().__init__(graph)
         self.independent = self._wished(graph) if graph.preferred and self.constraints else ()
@@ -50,12 +49,17 @@ class DaeEngine(EquationsEngine):
         self.states = graph.states
         self.inputs = Signals(graph.inputs[inputs[s.name]] if s.name in inputs else s for s in every)
         self.outputs = tuple(graph.outputs)
-        self.p = graph.values
+        self.parameter_signals, self.p = graph.parameters, graph.values
         self.parameters = dict(zip(graph.parameters.names, self.p.tolist(), strict=True))
+
+    @property
+    def base(self) -> ImplicitSystem:
+        """The reduced equations without outputs."""
+        return self._base
 
     def _wished(self, graph: DaeGraph) -> tuple[str, ...]:
         """Return as many states as are independent at the start, those that are preferred first."""
-        numeric = self._numeric_of([self.available[quantity_name(k)] for k in range(len(self.reduced.invariants))])
+        numeric = self.numeric([self.available[quantity_name(k)] for k in range(len(self.reduced.invariants))])
         x, u = graph.states.starts, self.inputs.starts
         moved = np.diag(graph.states.scales(x)), np.zeros((len(u), len(x)))
         H = numeric.products((0.0, x, u, graph.values), *moved)[1]
@@ -169,38 +173,6 @@ class DaeEngine(EquationsEngine):
         placed = ca.substitute([column], [self.graph.dx, self.graph.z], [form.f, form.z])[0]
         return list(placed.elements())
 
-    def made(self, key: tuple[str, ...], make: Callable[[], Any]) -> Any:
-        """Return what ``make`` made when it was first asked for under a ``key``, whatever the values of parameters."""
-        if key not in self._made:
-            self._made[key] = make()
-        return self._made[key]
-
-    def _numeric_of(self, quantities: Sequence[Quantity]) -> Any:
-        key = tuple(quantity.signal.name for quantity in quantities)
-        if key not in self._made:
-            self._made[key] = functions_of(replace(self.base, outputs=self._column(quantities)))
-        return self._made[key]
-
-    def _column(self, quantities: Sequence[Quantity]) -> SX:
-        return ca.densify(ca.vertcat(ca.SX(0, 1), *(self.expression(quantity) for quantity in quantities)))
-
-    def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem:
-        """Return the equations as a graph."""
-        form = self.reduced.form
-        return replace(
-            self.base,
-            outputs=self._column(outputs),
-            output_signals=Signals(quantity.signal for quantity in outputs),
-            state_signals=self.states,
-            input_signals=self.inputs,
-            parameter_signals=self.graph.parameters,
-            parameter_values=self.graph.values,
-            further={
-                **dict(zip(self.graph.algebraic.names, form.z.elements(), strict=True)),
-                **{quantity.signal.name: self.expression(quantity) for quantity in observed},
-            },
-        )
-
 
 def quantity_name(number: int) -> str:
     """Return the name under which the residual of an invariant can be observed."""
@@ -262,6 +234,7 @@ def _implicit(system: Reduced) -> ImplicitSystem:
         right_hand_side=ca.densify(r),
         derivatives=system.form.f,
         outputs=ca.SX(0, 1),
+        further=dict(zip(graph.algebraic.names, system.form.z.elements(), strict=True)),
         state_signals=graph.states,
         input_signals=system.inputs,
         output_signals=Signals(),

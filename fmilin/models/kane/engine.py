@@ -17,7 +17,7 @@ from fmilin.model.equations import SymbolicSystem
 from fmilin.models.declaration import Declaration, Given, assembled
 from fmilin.models.kane.form import KaneForm, constraints_of, solved_form
 from fmilin.models.kane.functions import KaneFunctions, Numerics, check_constraints
-from fmilin.models.symbolic import SymbolicEngine
+from fmilin.models.symbolic import SystemEngine
 from fmilin.numerics.factors import DenseFactors, Factors, require_regular
 from fmilin.signals import FloatArray
 
@@ -41,7 +41,7 @@ class KaneNumeric(SystemFunctions):
             raise
 
 
-class KaneEngine(SymbolicEngine):
+class KaneEngine(SystemEngine):
     """Kane's equations: their form as functions, shared by all choices of inputs and outputs, beside W w = r."""
 
     visit_seconds = 1e-4
@@ -49,7 +49,7 @@ class KaneEngine(SymbolicEngine):
 
     def __init__(self, system: SymbolicSystem, functions: KaneFunctions) -> None:
         super().__init__(system)
-        self.functions, self.form = functions, functions.form
+        self.form_functions, self.form = functions, functions.form
         form, n = functions.form, len(functions.form.q)
         self.freedoms_known = not system.constraints and n == len(form.u)
         given = [str(s) for s in (form.time, *form.states, *system.inputs, *system.parameters)]
@@ -67,9 +67,9 @@ class KaneEngine(SymbolicEngine):
         """Whether no function in the equations and outputs has a kink."""
         return are_smooth((*self.form.expressions, *self.system.outputs))
 
-    def numeric(self, system: SymbolicSystem) -> KaneNumeric:
-        """Return the functions with the outputs of ``system``."""
-        return KaneNumeric(system.in_graph(), [str(w) for w in self.form.q_dot])
+    def functions(self, system: ImplicitSystem) -> KaneNumeric:
+        """Return functions that say which equations are singular."""
+        return KaneNumeric(system, [str(w) for w in self.form.q_dot])
 
 
 def engine_of(declaration: Declaration, form: KaneForm, given: Given, numerics: Numerics | None) -> KaneEngine:

@@ -179,7 +179,7 @@ class KaneModel(SymbolicModel):
             some = points[first : first + AT_ONCE]
             t, x, u = ([getattr(point, part) for point in some] for part in ("time", "states", "inputs"))
             arguments = self.engine.arguments(np.array(t), np.array(x), self._full(np.array(u)))
-            matrices += self._eliminated(self.engine.functions.at(arguments), partition)
+            matrices += self._eliminated(self.engine.form_functions.at(arguments), partition)
         return matrices
 
     def partition(self, independent: Sequence[str]) -> Partition:

@@ -33,7 +33,7 @@ class Blocks(NamedTuple):
 
 def blocks(model: KaneModel, point: OperatingPoint) -> Blocks:
     """Return the table; rows q are kinematic equations, c acceleration constraints, d dynamic equations."""
-    form, functions, inputs = model.form, model.engine.functions, model._input_columns
+    form, functions, inputs = model.form, model.engine.form_functions, model._input_columns
     arguments = model.engine.arguments(point.time, point.states, point.inputs)
     expansion = functions.at(arguments[None])
     n, o, m = len(form.q), len(form.u), len(form.acceleration)

@@ -176,7 +176,7 @@ def test_the_form_for_code_is_the_same_system() -> None:
         general = SystemFunctions(model.system.in_graph())
         p = np.array(list(model.parameters.values()))
         form, engine = model.form, model.engine
-        expansion = engine.functions.at(engine.arguments(0.0, x, u)[None])
+        expansion = engine.form_functions.at(engine.arguments(0.0, x, u)[None])
         np.testing.assert_allclose(expansion.rates[0], general.values(0.0, x, u, p)[0], rtol=1e-12)
         dx, du = random.normal(size=(len(x), 5)), random.normal(size=(len(u), 5))
         n, o = len(form.q), len(form.u)
