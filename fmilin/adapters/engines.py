@@ -11,8 +11,8 @@ from fmilin.model.capabilities import (
 )
 from fmilin.model.interface import ExactSlopes, ModelInfo
 from fmilin.models.contacts import Contact, Foot, contact_signals, unknown_foot
-from fmilin.models.engine import AdjustableEngine, Engine, GivenSlopes, limit_remarks, side_of
-from fmilin.models.native_model import EngineModel, InterfaceChoice, NativeModel
+from fmilin.models.engine import AdjustableEngine, Engine, GivenSlopes, InterfaceChoice, limit_remarks, side_of
+from fmilin.models.native_model import EngineModel, NativeModel
 from fmilin.numerics.factors import DenseFactors, Factors, require_regular
 from fmilin.numerics.null_space import NullSpaceFactors
 from fmilin.tolerances import RANK

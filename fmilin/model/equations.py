@@ -7,7 +7,7 @@ included. Lagrange's have W = [[M, G'], [G, 0]], r = (F, -Gdot v), w = (v', lamb
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -191,6 +191,15 @@ class SecondOrderForm:
     bend: Callable[[FloatArray], FloatArray]  # a (n,) -> D^2 g [a, a], shape (m,)
     constraint_states: FloatArray  # (m, N), d(G v' + Gdot v)/dx, v' held
     constraint_inputs: FloatArray  # (m, nu), d(G v' + Gdot v)/du: not zero where inputs prescribe a motion
+
+    def with_inputs(self, chosen: Sequence[int]) -> SecondOrderForm:
+        """Return the form with the columns of chosen inputs."""
+        return replace(
+            self,
+            force_inputs=self.force_inputs[:, chosen],
+            output_inputs=self.output_inputs[:, chosen],
+            constraint_inputs=self.constraint_inputs[:, chosen],
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
@@ -165,6 +165,16 @@ class AdjustableEngine(NativeEngine[Selection]):
                 raise UsageError(
                     f"The parameter '{name}' of '{self.info.name}' cannot be {value}: give a finite number."
                 )
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceChoice:
+    """What was chosen after the equations had been given; None keeps what there is."""
+
+    inputs: tuple[int, ...] | None = None  # which inputs of the engine, in which order
+    outputs: tuple[str, ...] | None = None
+    constraints: tuple[Constraint, ...] | None = None
+    parameters: Mapping[str, float] = field(default_factory=dict)  # those that were changed
 
 
 class InputSelection:

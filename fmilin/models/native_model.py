@@ -1,10 +1,13 @@
-"""The models of engines: inputs and outputs to choose, constraints, copies, parameters, start values."""
+"""The models of engines: inputs and outputs to choose, constraints, copies, parameters, start values.
+
+The module is longer than others because one class has ten capabilities, each of a few lines.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -40,7 +43,15 @@ from fmilin.model.interface import (
 )
 from fmilin.models.compiled_visits import CompiledVisits
 from fmilin.models.contacts import contact_remarks, feet_from
-from fmilin.models.engine import AdjustableEngine, Engine, GivenSlopes, InputSelection, NativeEngine, Quantity
+from fmilin.models.engine import (
+    AdjustableEngine,
+    Engine,
+    GivenSlopes,
+    InputSelection,
+    InterfaceChoice,
+    NativeEngine,
+    Quantity,
+)
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
@@ -48,16 +59,6 @@ from fmilin.support.kinds import kinds_checked
 if TYPE_CHECKING:
     from fmilin.codegen.implicit import ImplicitSystem
     from fmilin.models.discrete import DiscreteModels
-
-
-@dataclass(frozen=True, slots=True)
-class InterfaceChoice:
-    """What was chosen after the equations had been given; None keeps what there is."""
-
-    inputs: tuple[int, ...] | None = None  # which inputs of the engine, in which order
-    outputs: tuple[str, ...] | None = None
-    constraints: tuple[Constraint, ...] | None = None
-    parameters: Mapping[str, float] = field(default_factory=dict)  # those that were changed
 
 
 class NativeModel(
@@ -91,7 +92,7 @@ class NativeModel(
         self.independent = tuple(engine.independent) if choice.constraints is None else ()
         self.independent_by_default |= engine.independent_by_default
         self._input_selection = InputSelection(engine.inputs, choice.inputs)
-        self._input_indices = self._input_selection.indices
+        self._input_indices, self._full = self._input_selection.indices, self._input_selection.complete
         self.inputs = engine.inputs.select(self._input_indices)
         names = engine.outputs if choice.outputs is None else choice.outputs
         self._chosen = [self._quantity(name) for name in names]
@@ -112,12 +113,11 @@ class NativeModel(
         return model
 
     def _changed(self, engine: NativeEngine[Any] | None = None, **choice: Any) -> Self:
-        return self._of(self.engine if engine is None else engine, replace(self._choice, **choice))
+        return self._of(engine or self.engine, replace(self._choice, **choice))
 
     def chosen_as(self, other: NativeModel) -> Self:
         """Return the same model with the inputs, outputs and changed parameters of another one of its equations."""
-        choice = other._choice
-        return self._changed(inputs=choice.inputs, outputs=choice.outputs, parameters=choice.parameters)
+        return self._of(self.engine, replace(other._choice, constraints=self._choice.constraints))
 
     @cached_property
     def _has_own_constraints(self) -> bool:
@@ -153,7 +153,7 @@ class NativeModel(
         """What the engine says of its own states."""
         return self.engine.freedoms_known
 
-    # What is made when first asked for: thousands of states have names that nobody may want.
+    # Made when needed: the names of thousands of states take time.
 
     @cached_property
     def states(self) -> Signals:  # type: ignore[override]
@@ -282,14 +282,7 @@ class NativeModel(
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Return the equations of motion taken apart, also where they are singular; None when they are not known."""
         form = self.engine.second_order_form(self._selection, t, x, self._full(u))
-        if form is None or self._input_selection.is_complete:
-            return form
-        return replace(
-            form,
-            force_inputs=form.force_inputs[:, self._input_indices],
-            output_inputs=form.output_inputs[:, self._input_indices],
-            constraint_inputs=form.constraint_inputs[:, self._input_indices],
-        )
+        return None if form is None else form.with_inputs(self._input_indices)
 
     def has_graph(self) -> bool:
         """Return whether the engine has a graph."""
@@ -326,8 +319,8 @@ class NativeModel(
         """Return the model with chosen inputs and outputs; inputs left out stay at their start values."""
         chosen: dict[str, Any] = {}
         if inputs is not None:
-            every = self.engine.inputs
-            chosen["inputs"] = tuple(every.index_of(name, f"an input of '{self.info.name}'") for name in inputs)
+            what = f"an input of '{self.info.name}'"
+            chosen["inputs"] = tuple(self.engine.inputs.index_of(name, what) for name in inputs)
         if outputs is not None:
             chosen["outputs"] = tuple(outputs)
         return self._changed(**chosen)
@@ -398,12 +391,7 @@ class NativeModel(
             raise UnknownNameError.among(name, names, f"an output or another quantity of '{self.info.name}'")
         return quantity
 
-    def _full(self, u: FloatArray) -> FloatArray:
-        """Return all inputs of the engine: the chosen ones, the others at their start values."""
-        return self._input_selection.complete(u)
-
     def _residuals(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
-        """Return the residuals of the declared constraints at a point, or at many."""
         return self.constraints.residuals(t, x, u, z)
 
     def _residual_slopes(

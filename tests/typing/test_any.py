@@ -39,8 +39,11 @@ REASONS: dict[str, dict[str, str]] = {
         "fmilin.models.SymbolicConstraint": "expression",
         "fmilin.models.der": "return state",
     },
+    "selected quantities are of a type of each engine's own": {
+        "fmilin.adapters.NativeModel": "engine",
+        "fmilin.adapters.NativeModel.__init__": "engine",
+    },
     "nodes of a graph of CasADi, SX or MX, and numbers in their places": {
-        "fmilin.adapters.DaeEngine": "base",
         "fmilin.adapters.DaeEngine.__init__": "equations",
         "fmilin.adapters.DaeEngine.expression": "return",
         "fmilin.adapters.DaeEngine.having": "equations",

@@ -14,10 +14,10 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.model.capabilities import HasSparseEquations, HasSparseForm
 from fmilin.model.equations import SecondOrderForm, SparseEquations
 from fmilin.model.interface import ModelInfo
-from fmilin.models.engine import NativeEngine, Quantity, Values, offered
+from fmilin.models.engine import InputSelection, NativeEngine, Quantity, Values, offered
 from fmilin.models.native_model import NativeModel
 from fmilin.models.sparse.equations import NumericEquations, Pattern
-from fmilin.models.sparse.pointwise import NumericSparseEquations
+from fmilin.models.sparse.manifold import SparseManifold
 from fmilin.numerics.factors import LARGEST_DENSE, regular_factors
 from fmilin.signals import FloatArray, Signal, Signals
 
@@ -70,7 +70,7 @@ class NumericModel(NativeModel, HasSparseForm, HasSparseEquations):
 
     @cached_property
     def _pointwise(self) -> NumericSparseEquations:
-        return NumericSparseEquations(self.equations, self.states, self._full, self._input_indices)
+        return NumericSparseEquations(self.engine, self._input_selection)
 
     # Its own constraints need no expressions.
 
@@ -113,7 +113,7 @@ class _SparseEngine(NativeEngine[SparseQuantities]):
     def __init__(self, equations: NumericEquations) -> None:
         self.equations = eq = equations
         n, m, G = eq.n, eq.m, eq.pattern_G
-        self._saddle = Pattern.joined([(eq.pattern_M, 0, 0), (G.T, 0, n), (G, n, 0)], (n + m, n + m))
+        self.saddle = Pattern.joined([(eq.pattern_M, 0, 0), (G.T, 0, n), (G, n, 0)], (n + m, n + m))
         self._single = np.flatnonzero(np.bincount(G.rows, minlength=m)[G.rows] == 1)
         self.info, self.inputs = ModelInfo(eq.name), Signals(eq.inputs)
         self.outputs, self.independent, self.parameters = tuple(eq.outputs), eq.independent, eq.parameters
@@ -148,7 +148,7 @@ class _SparseEngine(NativeEngine[SparseQuantities]):
         eq, n = self.equations, self.equations.n
         q, v = x[:n], x[n:]
         solve = self._solver(eq.mass(q), eq.jacobian(q))
-        w = solve(np.concatenate((eq.forces(q, v) + eq.input_matrix @ u, -eq.bend(q, v))))
+        w = solve(self.right_hand_side(x, u))
         if not np.isfinite(w).all():
             raise NumericalError(
                 "The accelerations are not finite at this point. Choose another: "
@@ -156,10 +156,19 @@ class _SparseEngine(NativeEngine[SparseQuantities]):
             )
         return SolvedPoint(q, v, w[:n], w[n:], solve)
 
+    def saddle_values(self, mass: FloatArray, jacobian: FloatArray) -> FloatArray:
+        """Return the values of [[M, G'], [G, 0]] on ``saddle``."""
+        return np.concatenate((mass, jacobian, jacobian))
+
+    def right_hand_side(self, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return (f, -b), shape (n + m,), with all inputs."""
+        eq, q, v = self.equations, x[: self.equations.n], x[self.equations.n :]
+        return np.concatenate((eq.forces(q, v) + eq.input_matrix @ u, -eq.bend(q, v)))
+
     def _solver(self, mass: FloatArray, jacobian: FloatArray) -> Callable[[FloatArray], FloatArray]:
         """Return what solves [[M, G'], [G, 0]] w = b; what a constraint determines alone gets a = 0, not 1e-17."""
-        values, is_small = np.concatenate((mass, jacobian, jacobian)), self._saddle.shape[0] <= LARGEST_DENSE
-        W = self._saddle.dense(values) if is_small else self._saddle.sparse(values)
+        values, is_small = self.saddle_values(mass, jacobian), self.saddle.shape[0] <= LARGEST_DENSE
+        W = self.saddle.dense(values) if is_small else self.saddle.sparse(values)
         factors = regular_factors(W, f"The equations of '{self.info.name}'", estimate=is_small)
         G, entries = self.equations.pattern_G, jacobian[self._single]
 
@@ -272,3 +281,47 @@ class _SparseEngine(NativeEngine[SparseQuantities]):
                     out = self.equations.output(name, s.q, s.v)
                     slopes[row, : 2 * n] = np.concatenate((out.by_q, out.by_v))
         return slopes.tocsr()
+
+
+class NumericSparseEquations(SparseManifold):
+    """:class:`~fmilin.model.equations.SparseEquations` of :class:`~fmilin.models.sparse.NumericEquations`."""
+
+    def __init__(self, engine: _SparseEngine, inputs: InputSelection) -> None:
+        super().__init__(engine.states)
+        self._engine, self._equations, self._inputs = engine, engine.equations, inputs
+
+    def matrix(self, t: float, x: FloatArray, u: FloatArray) -> tuple[Any, FloatArray]:
+        """Return W and r."""
+        q = x[: self.n]
+        W = self._engine.saddle.sparse(self._engine.saddle_values(self._equations.mass(q), self._equations.jacobian(q)))
+        return W, self._engine.right_hand_side(x, self._inputs.complete(u))
+
+    def solver(self, W: Any) -> Any:
+        """Return the factors of W."""
+        return regular_factors(W, f"The equations of '{self._equations.name}'")
+
+    def slopes(self, t: float, x: FloatArray, u: FloatArray, w: FloatArray) -> Any:
+        """Return the partial derivatives of r - W w."""
+        from scipy import sparse
+
+        equations, n, q, v, a = self._equations, self.n, x[: self.n], x[self.n :], w[: self.n]
+        values = equations.slopes(q, v, a, w[n:])
+        upper = [equations.pattern_e_q.sparse(values.e_q), equations.pattern_e_v.sparse(values.e_v)]
+        by_q = equations.rate_slopes(q, a) + equations.bend_slopes(q, v)
+        by_v = 2.0 * equations.rate_slopes(q, v)
+        lower = [equations.pattern_G.sparse(-by_q), equations.pattern_G.sparse(-by_v)]
+        forces = sparse.csc_array(equations.input_matrix[:, self._inputs.indices])
+        nothing = sparse.csc_array((equations.m, len(self._inputs.indices)))
+        return sparse.block_array([[*upper, forces], [*lower, nothing]], format="csc")
+
+    def turning(self, t: float, x: FloatArray, u: FloatArray) -> Any:
+        """Return d(G v)/dq."""
+        return self._equations.pattern_G.sparse(self._equations.rate_slopes(x[: self.n], x[self.n :]))
+
+    def residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return (g, G v)."""
+        q, v = x[: self.n], x[self.n :]
+        return np.concatenate((self._equations.residuals(q), self._gradient(t, x, u) @ v))
+
+    def _gradient(self, t: float, x: FloatArray, u: FloatArray) -> Any:
+        return self._equations.pattern_G.sparse(self._equations.jacobian(x[: self.n]))
