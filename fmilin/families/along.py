@@ -20,9 +20,9 @@ from fmilin.linearization.batch import linearize_batch
 from fmilin.linearization.linearize import add_parameter_derivatives, linearize_next
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
+from fmilin.manifold.batch_parametrization import PointBatch
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.selection import Selection
-from fmilin.manifold.stack import PointBatch
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import one_at_a_time
 from fmilin.options import Linearization, LinearizationOptions

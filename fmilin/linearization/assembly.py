@@ -19,9 +19,9 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.context import LinearizedPoint
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
+from fmilin.manifold.batch_parametrization import BatchParametrization, PointBatch
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.slopes import TangentSlopes
-from fmilin.manifold.stack import PointBatch, StackGeometry
 from fmilin.model.capabilities import can_be_described
 from fmilin.model.interface import Model, TangentBatch
 from fmilin.model.visits import CountedModel
@@ -91,7 +91,7 @@ def assemble_batch(
     reference: Reference,
     points: PointBatch,
     tangents: TangentBatch,
-    geometry: StackGeometry,
+    geometry: BatchParametrization,
     *,
     errors: FloatArray,
 ) -> None:

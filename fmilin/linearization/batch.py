@@ -19,10 +19,10 @@ from fmilin.linearization.checks import CHECKS
 from fmilin.linearization.checks.check import accept_batch, check_batch
 from fmilin.linearization.context import LinearizedBatch, Mask
 from fmilin.linearization.reference import Reference
+from fmilin.manifold.batch_parametrization import POINTS_AT_ONCE, BatchParametrization, PointBatch
 from fmilin.manifold.comparison import SMALL_STEP, compare_slopes, random_direction
 from fmilin.manifold.motion import MotionBatch, find_motions
 from fmilin.manifold.slopes import rounding_of, some_bits_further
-from fmilin.manifold.stack import AT_ONCE, PointBatch, StackGeometry, StackSurroundings
 from fmilin.model.interface import TangentBatch
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
@@ -67,25 +67,24 @@ def linearize_batch(
 def compute_batch(reference: Reference, points: PointBatch, arrays: Arrays, tangents: TangentBatch) -> LinearizedBatch:
     """Write the linear models at points into arrays, not checked, and return what they were computed from."""
     model = reference.model
-    geometry = StackGeometry(model, points, tangents, reference.rows)
-    nearby = StackSurroundings(model, reference.rows)
-    errors = estimate_row_errors(reference, points, tangents, geometry, nearby)
+    geometry = BatchParametrization(model, points, tangents, reference.rows)
+    errors = estimate_row_errors(reference, points, tangents, geometry)
     assemble_batch(arrays, reference, points, tangents, geometry, errors=errors)
     if reference.is_checked and reference.request.seek_steady:
-        motion = find_motions(model, points, tangents, geometry, nearby, errors[:, : len(model.states)])
+        motion = find_motions(model, tangents, geometry, errors[:, : len(model.states)])
     else:
         motion = MotionBatch.not_searched(np.full(len(points), -1), len(reference.kept))
-    return LinearizedBatch(reference, points, tangents, geometry, nearby, errors, motion, arrays)
+    return LinearizedBatch(reference, points, tangents, geometry, errors, motion, arrays)
 
 
 def _split(reference: Reference, count: int) -> list[slice]:
     derivatives = reference.tangents_at_point.derivatives[0].size + reference.tangents_at_point.outputs[0].size
-    size = max(AT_ONCE, DERIVATIVES_AT_ONCE // max(1, derivatives))
+    size = max(POINTS_AT_ONCE, DERIVATIVES_AT_ONCE // max(1, derivatives))
     return [slice(i, min(i + size, count)) for i in range(0, count, size)]
 
 
 def estimate_row_errors(
-    reference: Reference, points: PointBatch, tangents: TangentBatch, geometry: StackGeometry, nearby: StackSurroundings
+    reference: Reference, points: PointBatch, tangents: TangentBatch, geometry: BatchParametrization
 ) -> FloatArray:
     """Return estimated errors of the rows of derivatives, in sizes of y and u, shape (k, N + ny).
 
@@ -103,7 +102,7 @@ def estimate_row_errors(
         errors = np.fmax(errors, _spread_samples(rounding, count))
     if reference.request.derivatives == "auto" and not (tangents.smooth and facts.procedure):
         compared_points = samples if tangents.smooth else np.arange(count)  # a kink may lie at any point
-        gaps = compare_with_differences(reference, points, tangents, geometry, nearby, compared_points)
+        gaps = compare_with_differences(reference, points, tangents, geometry, compared_points)
         errors = np.maximum(errors, _spread_samples(gaps, count) if tangents.smooth else gaps)
     return errors
 
@@ -112,7 +111,7 @@ def measure_rounding(
     reference: Reference,
     points: PointBatch,
     tangents: TangentBatch,
-    geometry: StackGeometry,
+    geometry: BatchParametrization,
     samples: NDArray[np.intp],
 ) -> FloatArray:
     """Return what rounding changes in rows of derivatives at some points, computed again some bits further on."""
@@ -133,24 +132,21 @@ def compare_with_differences(
     reference: Reference,
     points: PointBatch,
     tangents: TangentBatch,
-    geometry: StackGeometry,
-    nearby: StackSurroundings,
+    geometry: BatchParametrization,
     samples: NDArray[np.intp],
 ) -> FloatArray:
     """Return gaps to a difference along one direction that are not noise, (k, N + ny), infinite where they count."""
     kept = reference.kept
     p, scales, points, T = len(kept), geometry.scales[samples], points[samples], tangents.T[samples]
-    direction, back = random_direction(scales.shape[1]) * scales, geometry.back
+    direction = random_direction(scales.shape[1]) * scales
     J = np.concatenate((tangents.derivatives[samples], tangents.outputs[samples]), axis=1)
     base = np.concatenate((tangents.rates[samples], tangents.values[samples]), axis=1)
     values, is_reached = [], np.ones(len(points), dtype=bool)
     for sign in (SMALL_STEP, -SMALL_STEP):
         guess = points.states + sign * (T @ direction[:, :p, None])[..., 0]
         guess[:, kept] = points.states[:, kept] + sign * direction[:, :p]
-        moved = replace(points, inputs=points.inputs + sign * direction[:, p:])
-        inverse = None if back is None else back[samples]
-        states, good = nearby.reached(moved, kept, guess, geometry.sizes[samples], inverse)
-        values.append(np.concatenate(nearby.visited(states, kept), axis=1))
+        moved, good = geometry.reach(guess, samples, points.inputs + sign * direction[:, p:])
+        values.append(np.concatenate(geometry.evaluate(moved), axis=1))
         is_reached &= good
     precision = EPS / SMALL_STEP if reference.facts.precision is None else reference.facts.precision
     agrees, gaps = compare_slopes(J, scales, (values[0], base, values[1]), precision)

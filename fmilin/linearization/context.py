@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
+from fmilin.manifold.batch_parametrization import BatchParametrization, PointBatch
 from fmilin.manifold.frame import ConstraintManifold, Frame
 from fmilin.manifold.motion import MotionBatch
 from fmilin.manifold.neighbourhood import Neighbourhood, Observations
 from fmilin.manifold.slopes import TangentSlopes
-from fmilin.manifold.stack import PointBatch, StackGeometry, StackSurroundings
 from fmilin.manifold.verification import (
     Invariance,
     VerifiedFacts,
@@ -104,8 +104,7 @@ class LinearizedBatch:
     reference: Reference
     points: PointBatch  # k of them
     tangents: TangentBatch  # rates, outputs and residuals, with their derivatives
-    geometry: StackGeometry  # distances, conditioning and sizes
-    nearby: StackSurroundings  # the model near the points
+    geometry: BatchParametrization  # distances, conditioning and sizes, and the model near the points
     row_errors: FloatArray  # (k, N + ny), of derivatives, in sizes of y and u
     motion: MotionBatch  # how the points move
     arrays: Mapping[str, FloatArray]  # the linear models, by name of the quantity

@@ -15,10 +15,10 @@ import numpy as np
 from fmilin.errors import NumericalError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.request import Request
+from fmilin.manifold.batch_parametrization import PointBatch
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import independent_rows, scaled
 from fmilin.manifold.selection import Selection
-from fmilin.manifold.stack import PointBatch
 from fmilin.manifold.verification import VerifiedFacts, recall_facts
 from fmilin.manifold.zeros import Pattern, find_structural_zeros
 from fmilin.model.capabilities import (

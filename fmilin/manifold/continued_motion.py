@@ -16,12 +16,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.errors import FmilinError, ModelError, NumericalError
+from fmilin.errors import ModelError, NumericalError
+from fmilin.manifold.batch_parametrization import BatchParametrization, PointBatch
 from fmilin.manifold.frame import Frame
-from fmilin.manifold.rank import independent_rows, scaled
-from fmilin.manifold.stack import PointBatch, StackSurroundings
-from fmilin.model.capabilities import has_graph, read_event_indicators, read_exact_slopes, read_tangents
-from fmilin.model.interface import Model, OperatingPoint
+from fmilin.manifold.rank import independent_rows
+from fmilin.manifold.slopes import TangentSlopes
+from fmilin.model.capabilities import has_graph, read_event_indicators, read_exact_slopes
+from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
 from fmilin.signals import FloatArray
 
 STEP = 2.0**-13  # of the difference that shows the second A, in sizes of the coordinates
@@ -107,31 +108,31 @@ class ContinuedBatch(ContinuedMotion):
     """The model further along the motions of a batch in kept states: all points are evaluated together."""
 
     model: Model
-    points: PointBatch
-    kept: list[int]
-    T: FloatArray  # (k, N, P)
-    sizes: FloatArray  # (k, N)
-    back: FloatArray | None  # (k, M, M), from residuals to steps of the dependent states; None where not available
-    surroundings: StackSurroundings
+    parametrization: BatchParametrization
+    numbers: NDArray[np.intp]  # (k,), of the points of the parametrization
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
         """Whether the equations of the model are available."""
         return has_graph(self.model)
 
+    @property
+    def points(self) -> PointBatch:
+        """The points."""
+        return self.parametrization.points[self.numbers]
+
     def select(self, some: Some) -> ContinuedBatch:
         """Return the same for some of the points."""
-        back = None if self.back is None else self.back[some]
-        return replace(self, points=self.points[some], T=self.T[some], sizes=self.sizes[some], back=back)
+        return replace(self, numbers=self.numbers[some])
 
     def advance(
         self, path: FloatArray, times: Times, curvature: Curvature = 0.0, offsets: Offsets = ZEROS
     ) -> list[PointsAhead]:
         """Continue in y, from the tangent."""
-        steps = []
+        steps, x = [], self.points.states
         for t, offset in zip(times, offsets, strict=False):
             dy = t[:, None] * path + t[:, None] ** 2 / 2 * curvature + offset
-            steps.append((self.points.states, dy, t))
+            steps.append((x, dy, t))
         return self._evaluate(steps)
 
     def displace(self, ahead: PointsAhead, displacements: Sequence[FloatArray]) -> list[PointsAhead]:
@@ -140,52 +141,58 @@ class ContinuedBatch(ContinuedMotion):
 
     def depends_on_time(self, later: FloatArray) -> Mask:
         """Compare the rates."""
-        y_sizes = self.sizes[:, self.kept, None]
-        near = replace(self.points, states=self.points.states + (self.T @ (STEP * y_sizes))[..., 0])
-        rates, _ = self.surroundings.visited(near, self.kept)
-        rates_later, _ = self.surroundings.visited(replace(near, time=near.time + later), self.kept)
+        parametrization, points = self.parametrization, self.points
+        T, y_sizes = parametrization.T[self.numbers], parametrization.y_sizes[self.numbers]
+        near = replace(points, states=points.states + (T @ (STEP * y_sizes[..., None]))[..., 0])
+        rates, _ = parametrization.evaluate(near)
+        rates_later, _ = parametrization.evaluate(replace(near, time=near.time + later))
         return np.asarray((rates != rates_later).any(axis=1))
 
     def compute_A(self, ahead: PointsAhead, sizes: FloatArray, some: Mask) -> FloatArray:
         """Return the model's own A; by differences where it has none."""
-        near, times = self.points[some], ahead.later[some] + self.points.time[some]
-        with suppress(FmilinError, np.linalg.LinAlgError):
-            tangents = read_tangents(self.model, times, ahead.x[some], near.inputs, self.kept, near.parameters)
-            if tangents is not None:
-                return tangents.A
-        return super().compute_A(ahead, sizes, some)
+        points = self.points[some]
+        further = replace(points, time=points.time + ahead.later[some], states=ahead.x[some])
+        A = self.parametrization.compute_A(further)
+        return super().compute_A(ahead, sizes, some) if A is None else A
 
     def _evaluate(self, steps: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> list[PointsAhead]:
         """Evaluate the model at coordinates dy (k, P) from states (k, N), so much later (k,)."""
+        parametrization, count = self.parametrization, len(self.numbers)
+        T, kept = parametrization.T[self.numbers], parametrization.kept
         near, dy, later = (np.concatenate(part) for part in zip(*steps, strict=True))
-        count = len(self.T)
-        guess = near + np.concatenate([(self.T @ step[..., None])[..., 0] for _, step, _ in steps])
-        guess[:, self.kept] = near[:, self.kept] + dy
-        repeated = np.tile(np.arange(count), len(steps))
-        back = None if self.back is None else self.back[repeated]
-        reached, good = self.surroundings.reached(self.points[repeated], self.kept, guess, self.sizes[repeated], back)
-        ahead = replace(reached, time=reached.time + later)
-        f, _ = self.surroundings.visited(ahead, self.kept)
-        rates, good = f[:, self.kept], good & np.isfinite(f).all(axis=1)
+        guess = near + np.concatenate([(T @ step[..., None])[..., 0] for _, step, _ in steps])
+        guess[:, kept] = near[:, kept] + dy
+        reached, good = parametrization.reach(guess, np.tile(self.numbers, len(steps)))
+        f, _ = parametrization.evaluate(replace(reached, time=reached.time + later))
+        rates, good = f[:, kept], good & np.isfinite(f).all(axis=1)
         slices = [slice(i, i + count) for i in range(0, len(near), count)]
         return [PointsAhead(later[s], reached.states[s], f[s], rates[s], good[s]) for s in slices]
 
 
-def continue_batch(model: Model, point: OperatingPoint, frame: Frame) -> ContinuedBatch | None:
+def continue_batch(
+    model: Model, point: OperatingPoint, base: Evaluation, frame: Frame, slopes: TangentSlopes
+) -> ContinuedBatch | None:
     """Return one point as a batch of one, where equations of the model answer for many points at once."""
     t, x, u, kept = point.time, point.states, point.inputs, frame.selection.kept
     if kept is None or not model.batches or frame.invariants.moving:
         return None
     if read_exact_slopes(model, t, x, u) is None or len(read_event_indicators(model, t, x, u)):
         return None
-    gradient, others = frame.invariants.gradient(t, x), sorted(set(range(len(x))).difference(kept))
-    sizes = frame.invariants.scales
-    Hs, _ = scaled(gradient.H, sizes, gradient.reference, gradient.error)
-    rows = independent_rows(Hs, len(others), len(model.constraints))
-    back = np.asarray(np.linalg.inv(gradient.H[np.ix_(rows, others)])[None], np.float64) if rows else None
+    gradient = frame.invariants.gradient(t, x)
+    rows = independent_rows(gradient.scaled, len(x) - len(kept), len(model.constraints))
+    tangents = TangentBatch(
+        tuple(kept),
+        base.derivatives[None],
+        base.outputs[None],
+        base.residuals[None],
+        gradient.H[None],
+        frame.T[None],
+        np.hstack((slopes.f_y, slopes.f_u))[None],
+        np.hstack((slopes.c_y, slopes.c_u))[None],
+    )
     points = PointBatch(np.array([t]), x[None], u[None])
-    surroundings = StackSurroundings(model, rows)
-    return ContinuedBatch(model, points, list(kept), frame.T[None], sizes[None], back, surroundings)
+    parametrization = BatchParametrization(model, points, tangents, rows)
+    return ContinuedBatch(model, parametrization, np.arange(1))
 
 
 class ContinuedPoint(ContinuedMotion):

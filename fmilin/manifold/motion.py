@@ -15,12 +15,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.manifold.batch_parametrization import BatchParametrization
 from fmilin.manifold.continued_motion import ContinuedBatch, ContinuedMotion, ContinuedPoint, Mask, Some, continue_batch
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.nonlinear import turns_of
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.slopes import TangentSlopes
-from fmilin.manifold.stack import PointBatch, StackGeometry, StackSurroundings
 from fmilin.manifold.steady_coordinates import FunctionsOfStates, SteadyCoordinates
 from fmilin.manifold.uniform import (
     COMPARISON_TIME,
@@ -161,7 +161,7 @@ def find_motion(
         at,
         in_use,
         motion,
-        together=continue_batch(model, point, frame) if moves else None,
+        together=continue_batch(model, point, base, frame, slopes) if moves else None,
         alone=ContinuedPoint(model, point, frame),
         spectra=spectra,
     )
@@ -181,10 +181,8 @@ def find_motion(
 
 def find_motions(
     model: Model,
-    points: PointBatch,
     tangents: TangentBatch,
-    geometry: StackGeometry,
-    surroundings: StackSurroundings,
+    parametrization: BatchParametrization,
     row_errors: FloatArray,
 ) -> MotionBatch:
     """Describe how the points of a batch move; points that may be steady in other coordinates remain open.
@@ -193,11 +191,11 @@ def find_motions(
     """
     kept, rates = list(tangents.kept), tangents.rates
     errors = np.broadcast_to(row_errors[..., None], tangents.derivatives.shape)
-    terms, order = geometry.slopes.terms, len(kept)
+    terms, order = parametrization.slopes.terms, len(kept)
     fastest = find_fastest_states(
-        rates, geometry.sizes, terms, tangents.derivatives, geometry.scales, errors, order=order
+        rates, parametrization.sizes, terms, tangents.derivatives, parametrization.scales, errors, order=order
     )
-    motion = MotionBatch.not_searched(fastest, order, has_choice=bool(geometry.others and kept))
+    motion = MotionBatch.not_searched(fastest, order, has_choice=bool(parametrization.others and kept))
     if not order or (model.autonomous and not (fastest >= 0).any()):
         return motion
     at = MovingBatch(
@@ -205,18 +203,26 @@ def find_motions(
         rates[:, kept],
         tangents.derivatives[..., :order],
         row_errors[..., None],
-        geometry.sizes,
-        geometry.y_sizes,
+        parametrization.sizes,
+        parametrization.y_sizes,
         np.abs(rates) / model.states.scales(),
     )
-    continued = ContinuedBatch(model, points, kept, tangents.T, geometry.sizes, geometry.back, surroundings)
+    continued = ContinuedBatch(model, parametrization, np.arange(len(fastest)))
     search = _MotionSearch(
-        model, points.states, tangents.gradient, tangents.T, tangents.A, at, KeptStates(kept), motion, continued
+        model,
+        parametrization.points.states,
+        tangents.gradient,
+        tangents.T,
+        tangents.A,
+        at,
+        KeptStates(kept),
+        motion,
+        continued,
     )
     if not model.autonomous:
         motion.open[...] |= search.find_time_dependent()
     if (fastest >= 0).any():
-        if geometry.others:
+        if parametrization.others:
             search.find_steady()
             motion.open[...] |= search.find_open()
         search.compare()

@@ -92,7 +92,7 @@ class ModelRepeatsItself(LinearizationCheck):
         if at.reference.has_exact_procedure:
             return None
         tangents, pairs = at.tangents, at.reference.facts.pairs or {}
-        again = at.nearby.visited(at.points, at.reference.kept)
+        again = at.geometry.evaluate(at.points)
         first = tangents.rates, tangents.values
         same = [(a == b) & (np.abs(a) < HUGE) for a, b in zip(again, first, strict=True)]
         same.append(tangents.rates[:, list(pairs)] == at.points.states[:, list(pairs.values())])

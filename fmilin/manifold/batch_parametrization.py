@@ -1,10 +1,10 @@
-"""A batch of points on the manifold in the same coordinates: its geometry, and points displaced from it."""
+"""The local parametrization x = Psi(y) of the manifold at many points, y being the same states at all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -19,14 +19,15 @@ from fmilin.model.interface import Model, TangentBatch
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
 
-NOTHING = 1e-12  # rows of the gradient below this part of the largest are rounding of terms that cancel
-NEWTON = 12
-"""Steps of Newton's iteration back to the manifold. The gradient is kept, corrected by what each step tells of it, as
-long as it leaves at most :data:`LEAST_GAIN` of the step before; the last step is below :data:`SQUARED` with the
-gradient of its own point, which squares what is left, and below :data:`ROUNDED` with another."""
+VANISHING_ROW = 1e-12  # rows of the gradient below this part of the largest are rounding of terms that cancel
+POINTS_AT_ONCE = 128  # that are evaluated together: what fits into the processor's cache
+MAX_NEWTON_ITERATIONS = 12
+"""Steps of Newton's iteration back to the manifold. The gradient is kept, corrected by the change of the residuals over
+each step, as long as a step is at most :data:`LEAST_CONTRACTION` of the one before; the last step is below
+:data:`LAST_STEP` with the gradient of its own point, which squares the error, and below :data:`LAST_CHORD_STEP` with
+another."""
 
-AT_ONCE = 128  # points that are visited together: what fits into the processor's cache
-LEAST_GAIN, SQUARED, ROUNDED = 0.1, 1e-9, 1e-12
+LEAST_CONTRACTION, LAST_STEP, LAST_CHORD_STEP = 0.1, 1e-9, 1e-12
 
 Mask = NDArray[np.bool_]
 
@@ -64,15 +65,24 @@ class SlopeSizes(NamedTuple):
         return cls(entries.max(axis=2, initial=0.0), entries.sum(axis=2), largest)
 
 
-class StackGeometry:
-    """Sizes, distances and conditioning of a stack in kept states, from ``rows`` of h that are independent."""
+class BatchParametrization:
+    """x = Psi(y) near k points in kept states y: sizes, distances, conditioning, errors of T, and points nearby.
+
+    The dependent states follow from ``rows`` of h that are independent, by Newton's iteration.
+    """
 
     def __init__(self, model: Model, points: PointBatch, tangents: TangentBatch, rows: Sequence[int]) -> None:
-        self._tangents, self._rows = tangents, list(rows)
+        self._model, self._tangents, self._rows = model, tangents, list(rows)
+        self.points = points
+        self.kept = list(tangents.kept)
+        self.T = tangents.T
         self.sizes = model.states.scales(points.states)  # of the states, shape (k, N)
-        self.y_sizes = self.sizes[:, list(tangents.kept)]
+        self.y_sizes = self.sizes[:, self.kept]
         self.u_sizes = model.inputs.scales(points.inputs)
-        self.others = sorted(set(range(self.sizes.shape[1])).difference(tangents.kept))
+        self.others = sorted(set(range(self.sizes.shape[1])).difference(self.kept))
+
+    def __len__(self) -> int:
+        return len(self.points)
 
     @cached_property
     def _scaled(self) -> FloatArray:
@@ -83,7 +93,7 @@ class StackGeometry:
         """Of the rows of the scaled gradient, shape (k, m); of rows that are rounding, of the largest."""
         norms = np.sqrt(np.einsum("kmn,kmn->km", self._scaled, self._scaled))
         largest = norms.max(axis=1, initial=0.0, keepdims=True)
-        return np.where(norms > NOTHING * largest, norms, np.where(largest > 0, largest, 1.0))
+        return np.where(norms > VANISHING_ROW * largest, norms, np.where(largest > 0, largest, 1.0))
 
     @cached_property
     def distance(self) -> FloatArray:
@@ -99,8 +109,8 @@ class StackGeometry:
         inverse = self._inverse
         if inverse is None:
             return np.full(len(self.sizes), np.inf)
-        bend = self._tangents.T[:, self.others] * self.y_sizes[:, None] / self.sizes[:, self.others, None]
-        size = 1 + np.einsum("kij,kij->k", inverse, inverse) + np.einsum("kij,kij->k", bend, bend)
+        scaled_T = self.T[:, self.others] * self.y_sizes[:, None] / self.sizes[:, self.others, None]
+        size = 1 + np.einsum("kij,kij->k", inverse, inverse) + np.einsum("kij,kij->k", scaled_T, scaled_T)
         bound = np.sqrt((1 + len(self._rows)) * size)
         return np.where(np.isfinite(bound), bound, np.inf)
 
@@ -123,7 +133,7 @@ class StackGeometry:
     @cached_property
     def slopes(self) -> SlopeSizes:
         """Of the rates."""
-        rows = list(self._tangents.kept) if self.others else None
+        rows = self.kept if self.others else None
         return SlopeSizes.of(self._tangents.derivatives, self.scales, rows)
 
     @cached_property
@@ -139,12 +149,12 @@ class StackGeometry:
     @cached_property
     def _dependent(self) -> FloatArray:
         """The size of the rows of T that are not those of kept states, which are rows of the unit matrix."""
-        return np.abs(self._tangents.T[:, self.others])
+        return np.abs(self.T[:, self.others])
 
     @cached_property
     def largest_of_T(self) -> FloatArray:
         """The largest entry of T, shape (k,)."""
-        return np.asarray(self._dependent.max(axis=(1, 2), initial=1.0 if self._tangents.kept else 0.0))
+        return np.asarray(self._dependent.max(axis=(1, 2), initial=1.0 if self.kept else 0.0))
 
     @cached_property
     def row_errors_of_T(self) -> FloatArray:
@@ -157,7 +167,7 @@ class StackGeometry:
     @property
     def relative_error_of_T(self) -> FloatArray:
         """The largest estimated error of an entry of T over its largest entry, both in sizes of x and y, shape (k,)."""
-        if not self._tangents.kept:
+        if not self.kept:
             return np.zeros(len(self.sizes))
         errors = (self.row_errors_of_T / self.sizes).max(axis=1)
         turned = self._dependent * self.y_sizes[:, None] / self.sizes[:, self.others, None]
@@ -166,88 +176,101 @@ class StackGeometry:
     @property
     def is_finite(self) -> Mask:
         """Say where all slopes of the kept states and of the outputs, T and the rates of y are finite numbers."""
-        kept = list(self._tangents.kept)
-        sizes = self.slopes.sizes[:, kept], self.output_slopes.sizes, self._tangents.rates[:, kept]
+        rates = self._tangents.rates[:, self.kept]
+        sizes = self.slopes.sizes[:, self.kept], self.output_slopes.sizes, rates
         finite = np.concatenate((*sizes, self.largest_of_T[:, None]), axis=1)
         return np.asarray(np.isfinite(finite).all(axis=1))
 
-
-def corrected(chord: FloatArray, chord_before: FloatArray, step: FloatArray) -> FloatArray:
-    """Return steps (k, M) by a gradient kept from elsewhere and by what the step before told of it: Broyden's rule."""
-    change = chord_before - chord
-    along, square = (step * change).sum(axis=1), (step * step).sum(axis=1)
-    told = along > square / 2  # steps that are rounding tell nothing
-    part = np.where(told, (step * chord).sum(axis=1) / np.where(told, along, 1.0), 0.0)
-    return np.asarray(chord + part[:, None] * (step - change))
-
-
-class StackSurroundings:
-    """The model beside a stack of points, at other kept states and inputs; others follow from ``rows`` of h."""
-
-    def __init__(self, model: Model, rows: Sequence[int]) -> None:
-        self._model, self._rows = model, list(rows)
-
-    def reached(
-        self, points: PointBatch, kept: Sequence[int], x0: FloatArray, sizes: FloatArray, back: FloatArray | None = None
+    def reach(
+        self, guess: FloatArray, numbers: NDArray[np.intp], inputs: FloatArray | None = None
     ) -> tuple[PointBatch, Mask]:
-        """Return points with the kept states of a x0 (k, N), where they were reached; ``back``: H_z^-1 nearby."""
-        others = sorted(set(range(x0.shape[1])).difference(kept))
-        x, size, largest = x0.copy(), np.full(len(x0), np.inf if others else 0.0), np.inf
-        before: tuple[FloatArray, FloatArray] | None = None
-        reached, limit = PointBatch(points.time, x, points.inputs, points.parameters), SQUARED
-        for _ in range(NEWTON if others else 0):
+        """Return points of the manifold with the kept states of a guess (j, N), and where they were reached.
+
+        ``numbers`` (j,) are those of the points near which they are; ``inputs`` (j, nu) those of the points by default.
+        """
+        near = self.points[numbers]
+        x, sizes, others = guess.copy(), self.sizes[numbers][:, self.others], self.others
+        reached = replace(near, states=x, inputs=near.inputs if inputs is None else inputs)
+        if not others:
+            return reached, np.ones(len(x), dtype=bool)
+        back = None if self.back is None else self.back[numbers]
+        last_step: tuple[FloatArray, FloatArray] | None = None
+        size, largest, limit = np.full(len(x), np.inf), np.inf, LAST_STEP
+        for _ in range(MAX_NEWTON_ITERATIONS):
             try:
-                if back is not None and (h := self._residuals(reached)) is not None:
-                    limit = ROUNDED
+                if back is not None and (h := self._compute_residuals(reached)) is not None:
+                    limit = LAST_CHORD_STEP
                 else:
-                    h, H = self._constraints(reached, kept)
-                    back, limit = np.asarray(np.linalg.inv(H[:, self._rows][:, :, others]), np.float64), SQUARED
-                    before = None
+                    h, H = self._compute_gradient(reached)
+                    back = np.asarray(np.linalg.inv(H[:, self._rows][:, :, others]), np.float64)
+                    last_step, limit = None, LAST_STEP
             except (FmilinError, np.linalg.LinAlgError):
                 return reached, np.zeros(len(x), dtype=bool)
-            chord = (back @ h[:, self._rows, None])[..., 0] / sizes[:, others]
-            step = chord if before is None else corrected(chord, *before)
-            x[:, others] -= step * sizes[:, others]
-            before, last, size = (chord, step), largest, np.abs(step).max(axis=1, initial=0.0)
+            chord = (back @ h[:, self._rows, None])[..., 0] / sizes
+            step = chord if last_step is None else correct_chord(chord, *last_step)
+            x[:, others] -= step * sizes
+            last_step, last_size = (chord, step), largest
+            size = np.abs(step).max(axis=1, initial=0.0)
             largest = float(size.max(initial=0.0))
             if largest <= limit:
                 break
-            if not largest <= LEAST_GAIN * last:
+            if not largest <= LEAST_CONTRACTION * last_size:
                 back = None
         return reached, np.asarray(size <= limit)
 
-    def _residuals(self, points: PointBatch) -> FloatArray | None:
-        """Return the residuals (k, m) alone; None where they cost as much as their gradient."""
+    def evaluate(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
+        """Return rates (j, N) and outputs (j, ny) at points; NaN where the model cannot be evaluated."""
+        model = self._model
+        same_time = (model.autonomous or len(set(points.time.tolist())) <= 1) and not points.parameters
+        with suppress(FmilinError, np.linalg.LinAlgError):
+            if same_time and model.batches:
+                parts = [points[i : i + POINTS_AT_ONCE] for i in range(0, len(points), POINTS_AT_ONCE)]
+                answers = [model.evaluate(float(part.time[0]), part.states, part.inputs) for part in parts]
+                rates = np.concatenate([answer.derivatives for answer in answers])
+                return rates, np.concatenate([answer.outputs for answer in answers])
+            if model.batches and not has_graph(model) and not points.parameters:
+                answer = evaluations(model, points.time, points.states, points.inputs)
+                return answer.derivatives, answer.outputs
+            tangents = self._differentiate(points)
+            if tangents is not None:
+                return tangents.rates, tangents.values
+        nothing = np.full((len(points), len(model.states)), np.nan)
+        return nothing, np.full((len(points), len(model.outputs)), np.nan)
+
+    def compute_A(self, points: PointBatch) -> FloatArray | None:
+        """Return the model's own A (j, P, P) at points; None where it has none."""
+        with suppress(FmilinError, np.linalg.LinAlgError):
+            tangents = self._differentiate(points)
+            return None if tangents is None else tangents.A
+        return None
+
+    def _differentiate(self, points: PointBatch) -> TangentBatch | None:
+        return read_tangents(self._model, points.time, points.states, points.inputs, self.kept, points.parameters)
+
+    def _compute_residuals(self, points: PointBatch) -> FloatArray | None:
+        """Return the residuals (j, m) alone; None where they cost as much as their gradient."""
         constraints = self._model.constraints
         if points.parameters or constraints.time_dependent or constraints.hidden or not self._model.batches:
             return None
         return read_constraint_residuals(self._model, float(points.time[0]), points.states, points.inputs)
 
-    def _constraints(self, points: PointBatch, kept: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    def _compute_gradient(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
+        """Return the residuals (j, m) and their gradient (j, m, N)."""
         model = self._model
-        shared = not (points.parameters or model.constraints.time_dependent)
-        answer = constraints_at(model, float(points.time[0]), points.states, points.inputs) if shared else None
-        if answer is not None:
-            return answer
-        tangents = read_tangents(model, points.time, points.states, points.inputs, kept, points.parameters)
+        if not (points.parameters or model.constraints.time_dependent):
+            answer = constraints_at(model, float(points.time[0]), points.states, points.inputs)
+            if answer is not None:
+                return answer
+        tangents = self._differentiate(points)
         if tangents is None:
             raise NumericalError("The model does not answer at one of many points.")
         return tangents.residuals, tangents.gradient
 
-    def visited(self, points: PointBatch, kept: Sequence[int]) -> tuple[FloatArray, FloatArray]:
-        """Return rates (k, N) and outputs (k, ny); NaN where the model cannot be evaluated."""
-        model = self._model
-        single = (model.autonomous or len(set(points.time.tolist())) <= 1) and not points.parameters
-        with suppress(FmilinError, np.linalg.LinAlgError):
-            if single and model.batches:
-                parts = [points[i : i + AT_ONCE] for i in range(0, len(points), AT_ONCE)]
-                visits = [model.evaluate(float(part.time[0]), part.states, part.inputs) for part in parts]
-                return np.concatenate([v.derivatives for v in visits]), np.concatenate([v.outputs for v in visits])
-            if model.batches and not has_graph(model) and not points.parameters:
-                visited = evaluations(model, points.time, points.states, points.inputs)
-                return visited.derivatives, visited.outputs
-            tangents = read_tangents(model, points.time, points.states, points.inputs, kept, points.parameters)
-            if tangents is not None:
-                return tangents.rates, tangents.values
-        nothing = np.full((len(points), len(model.states)), np.nan)
-        return nothing, np.full((len(points), len(model.outputs)), np.nan)
+
+def correct_chord(chord: FloatArray, last_chord: FloatArray, last_step: FloatArray) -> FloatArray:
+    """Return steps (k, M) by a gradient of another point, corrected by the last step: Broyden's rule."""
+    change = last_chord - chord
+    along, square = (last_step * change).sum(axis=1), (last_step * last_step).sum(axis=1)
+    significant = along > square / 2  # steps that are rounding correct nothing
+    part = np.where(significant, (last_step * chord).sum(axis=1) / np.where(significant, along, 1.0), 0.0)
+    return np.asarray(chord + part[:, None] * (last_step - change))
