@@ -1,30 +1,4 @@
-"""The formulations with dense matrices: every eigenvalue, and the state-space of the true ones (González et al.).
-
-**MCS.** With dq = R dz, dv = R dz' + L dz and Phi_q R = 0 the multipliers drop out of R' (...):
-
-    Mr z'' + Cr z' + Kr z = R' B u,   Mr = R' M R
-    Cr = R' (C - M G gamma_v) R,   Kr = R' (K - M G gamma_q) R + R' (C - M G gamma_v) L
-
-The curvature of the constraints enters through lambda in K, not through slopes of R.
-
-**RCS.** E z' = A z + B u with z = (dq, dv, dlambda). With the constraints moved to E (impulses in place of the
-multipliers, Phi'' = 0 in place of Phi = 0) the 3m infinite eigenvalues are zeros:
-
-    E = diag(I, M, 0),                            A = [N P, I, 0; -(K + M N Q), -(C + M N W), -Phi_q'; -Phi_q, 0, 0]
-    E = [I, 0, 0; 0, M, Phi_q'; 0, Phi_q, 0],     A = [N P, I, 0; -(K + M N Q), -(C + M N W), 0; -H N P, -H, 0]
-
-with H = Phi_q_dot. Constraints that depend on others would leave their multipliers undetermined and the pencil
-singular: as many combinations of the rows of Phi_q are taken as are independent.
-
-**UCS** (Bayo et al.). With lambda* = alpha (Phi'' + 2 xi omega Phi' + omega^2 Phi) in place of the multipliers,
-
-    M_p a + C_p dv + K_p dq = B u,   M_p = M + alpha Phi_q' Phi_q,   C_p = C + alpha Phi_q' (gamma_v + 2 xi omega Phi_q)
-    K_p = K + alpha Phi_q' (gamma_q + 2 xi omega Phi_q_dot + omega^2 Phi_q)
-
-has 2m spurious eigenvalues, whose eigenvectors violate Phi_q v = 0. K takes lambda* at the point: alpha omega^2 Phi
-where the penalized system itself rests, lambda at a point of the constrained one. What carries the tangent space
-along, and Phi_q_dot and the gammas, vanish at an equilibrium (:mod:`fmilin.formulations.form`).
-"""
+"""The formulations with dense matrices: every eigenvalue, and the state-space of the true ones (González et al.)."""
 
 from dataclasses import replace
 
@@ -34,15 +8,22 @@ from scipy import linalg
 
 from fmilin.diagnostics import Remark, swamping_penalty
 from fmilin.errors import NumericalError
-from fmilin.formulations.form import Basis, ConstrainedForm, MotionTerms, combinations_of_rows, motion_terms
+from fmilin.formulations.equations import (
+    MotionTerms,
+    compute_motion_terms,
+    follow_positions,
+    penalize_equations,
+    project_equations,
+)
+from fmilin.formulations.form import Basis, ConstrainedForm, combinations_of_rows
 from fmilin.formulations.formulation import (
     RCS,
     UCS,
     ComplexArray,
     ReducedSystem,
     Spectrum,
+    require_tangent_mass,
     seen_vectors,
-    tangent_mass,
     violations,
 )
 from fmilin.formulations.pencil import Eigenpairs, Pencil, eigenpairs, labelled, solution
@@ -53,9 +34,11 @@ from fmilin.tolerances import EPS
 def solve_minimal(form: ConstrainedForm, basis: Basis) -> tuple[Spectrum, ReducedSystem]:
     """Return the 2(n - m) eigenvalues of the constrained system; none of them is spurious."""
     p, n, k = basis.R.shape[1], form.n, form.B.shape[1]
-    terms = motion_terms(form, basis)
-    Mr, Cr, Kr = projected(form, basis, terms)
-    T = np.block([[basis.R, np.zeros((n, p))], [terms.L, basis.R]])
+    lift = basis.lift(form.Phi_q)
+    require_tangent_mass(form, basis)
+    L = follow_positions(form, basis.R, lift)
+    Mr, Cr, Kr = project_equations(form, basis.R, L, lift)
+    T = np.block([[basis.R, np.zeros((n, p))], [L, basis.R]])
     zero, eye = np.zeros((p, p)), np.eye(p)
     upper, B = np.hstack((zero, eye)), np.vstack((np.zeros((p, k)), basis.R.T @ form.B))
     pencil = Pencil(np.block([[eye, zero], [zero, Mr]]), np.vstack((upper, -np.hstack((Kr, Cr)))), B, p)
@@ -63,21 +46,10 @@ def solve_minimal(form: ConstrainedForm, basis: Basis) -> tuple[Spectrum, Reduce
     vectors, every = seen_vectors(T @ pairs.right, n), np.ones(2 * p, dtype=bool)
     spectrum = labelled(form, basis, pairs, every, ("mcs", _WORDS[basis.method]), vectors=vectors)
     if not p:
-        return spectrum, ReducedSystem(zero, np.zeros((0, k)), T, basis, 0.0, terms)
+        return spectrum, ReducedSystem(zero, np.zeros((0, k)), T, basis, 0.0, lift)
     solved = linalg.solve(Mr, np.hstack((-Kr, -Cr, B[p:])), assume_a="pos")
     A, B = np.vstack((upper, solved[:, : 2 * p])), np.vstack((B[:p], solved[:, 2 * p :]))
-    return spectrum, ReducedSystem(A, B, T, basis, 16 * EPS * float(np.linalg.cond(Mr)), terms)
-
-
-def projected(form: ConstrainedForm, basis: Basis, terms: MotionTerms) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return Mr, Cr and Kr, each of shape (p, p), of a dense form."""
-    R, Mr = basis.R, tangent_mass(form, basis)
-    if form.motion is None:
-        return Mr, R.T @ form.C @ R, R.T @ form.K @ R
-    MG = form.M @ terms.G
-    C = form.C - MG @ form.motion.gamma_v
-    K = form.K - MG @ form.motion.gamma_q
-    return Mr, R.T @ C @ R, R.T @ (K @ R + C @ terms.L)
+    return spectrum, ReducedSystem(A, B, T, basis, 16 * EPS * float(np.linalg.cond(Mr)), lift)
 
 
 _WORDS = {
@@ -94,8 +66,9 @@ APART = 10.0  # true and spurious eigenvalues nearer to each other than this rat
 
 def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> tuple[Spectrum, ReducedSystem | None]:
     """Return the 2n + m eigenvalues of the descriptor pencil, labelled, and its proper state-space."""
-    tangent_mass(form, basis)
-    terms = motion_terms(form, basis)
+    require_tangent_mass(form, basis)
+    lift = basis.lift(form.Phi_q)
+    terms = compute_motion_terms(form, lift)
     pencil = descriptor_pencil(form, terms, spurious=options.spurious)
     pairs = eigenpairs(pencil)
     order = 2 * basis.R.shape[1]
@@ -109,7 +82,7 @@ def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> tuple[
             "the constraints leave free."
         )
     return solution(
-        (form, basis, terms, pencil),
+        (form, basis, lift, pencil),
         pairs,
         is_true,
         ("rcs", f"QZ, spurious eigenvalues {options.spurious}"),
@@ -120,7 +93,7 @@ def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> tuple[
 
 
 def descriptor_pencil(form: ConstrainedForm, terms: MotionTerms, *, spurious: str = "infinite") -> Pencil:
-    """Return E, A and B of a dense form; see the text of this module."""
+    """Return E, A and B of a dense form; see :mod:`fmilin.formulations.equations`."""
     n = form.n
     U = combinations_of_rows(form.Phi_q)
     Phi_q = U.T @ form.Phi_q
@@ -177,8 +150,9 @@ def solve_unconstrained(
     ``form`` is at the equilibrium of the penalized system or at any consistent point, ``origin`` at that of the
     constrained one, for the estimate of what the displacement does.
     """
-    tangent_mass(form, basis)
-    terms = motion_terms(form, basis)
+    require_tangent_mass(form, basis)
+    lift = basis.lift(form.Phi_q)
+    terms = compute_motion_terms(form, lift)
     pencil = penalized(form, terms, options)
     pairs = eigenpairs(pencil)
     order = 2 * basis.R.shape[1]
@@ -189,7 +163,7 @@ def solve_unconstrained(
     if origin is not None:
         bias = bias + np.abs(_moved(pencil, penalized(origin, terms, options), pairs))[is_true]
     return solution(
-        (form, basis, terms, pencil),
+        (form, basis, lift, pencil),
         pairs,
         is_true,
         ("ucs", f"penalty, alpha = {options.alpha:g}, xi = {options.xi:g}, omega = {options.omega:g}"),
@@ -199,16 +173,9 @@ def solve_unconstrained(
 
 
 def penalized(form: ConstrainedForm, terms: MotionTerms, options: UCS) -> Pencil:
-    """Return E = diag(I, M_p), A and B of a dense form; see the text of this module."""
-    n, Phi_q = form.n, form.Phi_q
-    alpha, damping, stiffness = options.alpha, 2 * options.xi * options.omega, options.omega**2
-    by_q, by_v = stiffness * Phi_q, damping * Phi_q
-    if form.motion is not None:
-        by_q = by_q + form.motion.gamma_q + damping * form.motion.Phi_q_dot
-        by_v = by_v + form.motion.gamma_v
-    Mp = form.M + alpha * (Phi_q.T @ Phi_q)
-    Cp = form.C + alpha * (Phi_q.T @ by_v)
-    Kp = form.K + alpha * (Phi_q.T @ by_q)
+    """Return E = diag(I, M_p), A and B of a dense form; see :mod:`fmilin.formulations.equations`."""
+    n = form.n
+    Mp, Cp, Kp = penalize_equations(form, options)
     E = np.zeros((2 * n, 2 * n))
     E[:n, :n], E[n:, n:] = np.eye(n), Mp
     A = np.block([[terms.NP, np.eye(n)], [-(Kp + Mp @ terms.NQ), -(Cp + Mp @ terms.NW)]])

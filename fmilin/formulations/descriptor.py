@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError, UsageError
 from fmilin.formulations.dense import descriptor_pencil
-from fmilin.formulations.form import Basis, ConstrainedForm, MotionTerms, basis_of, combinations_of_rows, motion_terms
+from fmilin.formulations.equations import MotionTerms, compute_motion_terms
+from fmilin.formulations.form import Basis, ConstrainedForm, basis_of, combinations_of_rows
 from fmilin.formulations.of_model import form_of, second_order
 from fmilin.linear_model.descriptor import Descriptor, LazyDescriptor
 from fmilin.linear_model.model import LinearModel
@@ -117,7 +118,7 @@ def descriptor_of(model: Model, point: OperatingPoint, *, coordinates: FloatArra
     basis = basis_of(form.Phi_q, sizes=sizes, names=form.names)
     if form.motion is not None and coordinates is not None:
         basis = _basis(form, taken, coordinates, sizes)
-    terms = motion_terms(form, basis)
+    terms = compute_motion_terms(form, basis.lift(form.Phi_q))
     pencil = descriptor_pencil(form, terms)
     U = combinations_of_rows(form.Phi_q)
     n, r = form.n, U.shape[1]

@@ -43,6 +43,11 @@ from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RANK, REFUSED
 
+Matrix = Any  # A dense array of float, or a scipy.sparse array of the same shape
+
+Lift = Callable[[Matrix], Matrix]
+"""Returns the X (n, k) with Phi_q X = right (m, k) that no independent coordinate sees, S X = 0."""
+
 
 @dataclass(frozen=True, eq=False)
 class Basis:
@@ -53,6 +58,13 @@ class Basis:
     S: FloatArray  # (p, n), S R = I
     N: FloatArray  # (n, n - p), S N = 0, and Phi_q N has full column rank
     chosen: tuple[int, ...] = ()  # the independent coordinates where S selects some; else empty
+
+    def lift(self, Phi_q: FloatArray) -> Lift:
+        """Return the function that solves Phi_q X = right for X = N (...), by least squares where rows depend."""
+        G = np.zeros((len(self.N), len(Phi_q)))
+        if self.N.size:
+            G = self.N @ np.linalg.pinv(Phi_q @ self.N)
+        return lambda right: G @ right
 
 
 def basis_of(
@@ -169,9 +181,6 @@ METHODS: dict[str, Callable[[FloatArray], FloatArray]] = {
 }
 
 
-Matrix = Any  # A dense array of float, or a scipy.sparse array of the same shape
-
-
 @dataclass(frozen=True, eq=False)
 class ConstraintMotion:
     """What the constraints add where the point moves or accelerates: Phi'' = Phi_q q'' + gamma = 0."""
@@ -224,6 +233,10 @@ class ConstrainedForm:
         """Return the same form with sparse matrices."""
         return self if self.is_sparse else self._with(sparse.csc_array)
 
+    def zeros(self, rows: int, columns: int) -> Matrix:
+        """Return a matrix of zeros, dense or sparse as those of the form are."""
+        return sparse.csc_array((rows, columns)) if self.is_sparse else np.zeros((rows, columns))
+
     def _with(self, kind: Callable[[Matrix], Matrix]) -> ConstrainedForm:
         M, C, K, Phi_q, B = (kind(a) for a in (self.M, self.C, self.K, self.Phi_q, self.B))
         motion = self.motion
@@ -240,28 +253,3 @@ class ConstrainedForm:
 
 def _dense(matrix: Matrix) -> FloatArray:
     return np.asarray(matrix if isinstance(matrix, np.ndarray) else matrix.toarray(), dtype=np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class MotionTerms:
-    """N P, N Q, N W and N (Phi_q N)^+, all zero at an equilibrium but the last."""
-
-    NP: FloatArray  # shape (n, n)
-    NQ: FloatArray  # shape (n, n)
-    NW: FloatArray  # shape (n, n)
-    G: FloatArray  # (n, m), N (Phi_q N)^+
-    L: FloatArray  # (n, p), dv = R dz' + L dz: how the velocities follow the positions
-
-
-def motion_terms(form: ConstrainedForm, basis: Basis) -> MotionTerms:
-    """Return the terms of a dense ``form`` in the coordinates of ``basis``."""
-    n, p = form.n, basis.R.shape[1]
-    G = basis.N @ np.linalg.pinv(form.Phi_q @ basis.N) if basis.N.size else np.zeros((n, form.m))
-    if form.motion is None:
-        zero = np.zeros((n, n))
-        return MotionTerms(zero, zero, zero, G, np.zeros((n, p)))
-    motion = form.motion
-    NP: FloatArray = G @ motion.Phi_q_dot
-    NW: FloatArray = G @ (motion.Phi_q_dot - motion.gamma_v)
-    NQ: FloatArray = G @ (motion.Phi_q_dot @ NP - motion.gamma_q)
-    return MotionTerms(NP, NQ, NW, G, -NP @ basis.R)

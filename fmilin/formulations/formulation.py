@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError, join_first
-from fmilin.formulations.form import Basis, ConstrainedForm, MotionTerms, require_method
+from fmilin.formulations.form import Basis, ConstrainedForm, Lift, require_method
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 from fmilin.support.implemented_in import implemented_in
@@ -140,7 +140,7 @@ class ReducedSystem:
     T: FloatArray  # shape (2n, 2p)
     basis: Basis
     error: float  # estimated relative error of A
-    terms: MotionTerms  # how the tangent space turns; trivial at an equilibrium
+    lift: Lift  # solves for the coordinates that z does not see
 
 
 def without_inertia(inertia: float, largest: float, movers: str = "") -> NumericalError:
@@ -153,8 +153,8 @@ def without_inertia(inertia: float, largest: float, movers: str = "") -> Numeric
     )
 
 
-def tangent_mass(form: ConstrainedForm, basis: Basis) -> FloatArray:
-    """Return Mr = R' M R, shape (p, p), after making sure that it is a mass matrix."""
+def require_tangent_mass(form: ConstrainedForm, basis: Basis) -> None:
+    """Raise NumericalError where R' M R is not a mass matrix."""
     M = form.M
     if not np.isfinite(M).all():
         raise NumericalError("The mass matrix holds values that are no numbers: choose another point.")
@@ -167,7 +167,7 @@ def tangent_mass(form: ConstrainedForm, basis: Basis) -> FloatArray:
         )
     Mr: FloatArray = basis.R.T @ M @ basis.R
     if not len(Mr):
-        return Mr
+        return
     # Scaled to a diagonal of ones: the inertias of a long beam and of a small angle may differ by 1e13.
     own = np.diagonal(Mr)
     scale = 1.0 / np.sqrt(np.where(own > 0, own, 1.0))
@@ -175,7 +175,6 @@ def tangent_mass(form: ConstrainedForm, basis: Basis) -> FloatArray:
     if np.min(own) <= 0 or values[0] <= NO_INERTIA * values[-1]:
         z = np.eye(len(Mr))[int(np.argmin(own))] if np.min(own) <= 0 else scale * vectors[:, 0]
         raise without_inertia(float(z @ Mr @ z), np.max(own), _movers(basis.R @ z, form.names))
-    return Mr
 
 
 def seen_vectors(vectors: ComplexArray, n: int) -> ComplexArray:

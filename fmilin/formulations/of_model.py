@@ -195,7 +195,7 @@ def _outputs(source: ModelAtPoint, reduced: ReducedSystem, T: FloatArray) -> tup
     dq, dv = reduced.T[:n], reduced.T[n:]
     a, a_u = basis.R @ reduced.A[p:], basis.R @ reduced.B[p:]
     if form.motion is not None:
-        a = a - reduced.terms.G @ (form.motion.gamma_q @ dq + form.motion.gamma_v @ dv)
+        a = a - reduced.lift(form.motion.gamma_q @ dq + form.motion.gamma_v @ dv)
     to_multipliers = np.linalg.pinv(form.Phi_q.T, rcond=RANK)
     change = to_multipliers @ -(form.M @ a + form.C @ dv + form.K @ dq)
     change_u = to_multipliers @ (form.B - form.M @ a_u)

@@ -16,7 +16,7 @@ from scipy import linalg
 
 from fmilin.diagnostics import Remark, no_linear_model
 from fmilin.errors import NumericalError
-from fmilin.formulations.form import Basis, ConstrainedForm, MotionTerms
+from fmilin.formulations.form import Basis, ConstrainedForm, Lift
 from fmilin.formulations.formulation import ComplexArray, ReducedSystem, Spectrum, seen_vectors, violations
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
@@ -137,7 +137,7 @@ def labelled(
 
 
 def solution(
-    problem: tuple[ConstrainedForm, Basis, MotionTerms, Pencil],
+    problem: tuple[ConstrainedForm, Basis, Lift, Pencil],
     pairs: Eigenpairs,
     is_true: NDArray[np.bool_],
     words: tuple[str, str],
@@ -147,11 +147,11 @@ def solution(
     advice: str = "",
 ) -> tuple[Spectrum, ReducedSystem | None]:
     """Return the spectrum, and the state-space of the true eigenvalues where one can be made; else a remark."""
-    form, basis, terms, pencil = problem
+    form, basis, lift, pencil = problem
     reduced = None
     try:
         S = linalg.block_diag(basis.S, basis.S)
-        reduced = ReducedSystem(*state_space(pencil, pairs, is_true, S), basis, error, terms)
+        reduced = ReducedSystem(*state_space(pencil, pairs, is_true, S), basis, error, lift)
     except (NumericalError, linalg.LinAlgError) as singular:
         remarks = [*remarks, no_linear_model(singular, advice)]
     vectors = seen_vectors(pairs.right, form.n)

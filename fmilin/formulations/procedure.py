@@ -12,6 +12,7 @@ needs Phi = lambda/(alpha omega^2) to carry lambda: its equilibrium is displaced
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from scipy import linalg
@@ -215,18 +216,35 @@ def spectrum(
     return replace(bare, linear=linear)
 
 
-def linearized(
-    model: Model,
-    point: OperatingPoint,
-    formulation: str | Formulation,
-    *,
-    independent: Sequence[str] = (),
-    at_singularity: bool = False,
-    descriptor: bool = False,
-) -> LinearModel:
-    """Return the linear model of one formulation; the arguments are those of :func:`spectrum`."""
+class FormulationOptions(Protocol):
+    """The options of a linearization that a formulation takes."""
+
+    @property
+    def formulation(self) -> str | Formulation | None:
+        """One of the formulations, or its name; MCS by default."""
+
+    @property
+    def independent(self) -> Sequence[str] | None:
+        """Names of independent positions."""
+
+    @property
+    def at_singularity(self) -> bool:
+        """Whether MCS takes the enlarged set of velocities at a singular configuration."""
+
+    @property
+    def descriptor(self) -> bool:
+        """Whether the descriptor system comes along."""
+
+
+def linearize_by_formulation(model: Model, point: OperatingPoint, options: FormulationOptions) -> LinearModel:
+    """Return the linear model of one formulation, in place of the general algorithm."""
     result = spectrum(
-        model, point, formulation, independent=independent, at_singularity=at_singularity, descriptor=descriptor
+        model,
+        point,
+        options.formulation or "mcs",
+        independent=options.independent or (),
+        at_singularity=options.at_singularity,
+        descriptor=options.descriptor,
     )
     if result.linear is None:
         raise NumericalError(" ".join(str(remark) for remark in result.remarks))

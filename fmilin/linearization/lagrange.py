@@ -84,7 +84,7 @@ def _linearized(
     null = _null_space(W[n:, :n], independent, model)
     independent = null.independent.tolist()
     states, p = [*independent, *(n + i for i in independent)], 2 * len(independent)
-    K, K_dot = null.R, null.lifted(-(equations.turning(t, x, u) @ null.R))
+    K, K_dot = null.R, null.lift(-(equations.turning(t, x, u) @ null.R))
     T = sparse.block_array([[K, None], [K_dot, K]]).toarray()
     directions = np.hstack((T, np.zeros((2 * n, len(u))))), np.eye(len(u), p + len(u), p)
     slopes = read_products(counted, t, x, u, *directions)

@@ -32,7 +32,9 @@ def linearize_by_method(
 ) -> Linearized:
     """Return the linear model at a point, by the method that the request and the kind of model call for."""
     if request.formulation is not None:
-        return _linearize_by_formulation(model, point, request), None
+        from fmilin.formulations.procedure import linearize_by_formulation
+
+        return linearize_by_formulation(model, point, request), None
     if isinstance(model, Stepped) or (request.stepping is not None and request.stepping.lifted):
         return _linearize_by_steps(model, point, request, previous)
     if request.at_singularity:
@@ -46,22 +48,6 @@ def linearize_by_method(
         if linear is not None:
             return linear, None
     return linearize_point(model, point, request, previous)
-
-
-def _linearize_by_formulation(model: Model, point: OperatingPoint, request: Request) -> LinearModel:
-    """Linearize Lagrange's equations by a formulation of González et al."""
-    from fmilin.formulations.procedure import linearized
-
-    formulation = request.formulation
-    assert formulation is not None  # noqa: S101 - the caller looked
-    return linearized(
-        model,
-        point,
-        formulation,
-        independent=request.independent or (),
-        at_singularity=request.at_singularity,
-        descriptor=request.descriptor,
-    )
 
 
 def _linearize_by_steps(

@@ -41,7 +41,7 @@ class SparseNullSpace:
         """LU of the dependent columns."""
         return linalg.splu(self.Phi_q.tocsr()[self.rows].tocsc()[:, self.dependent].tocsc())
 
-    def lifted(self, right: Any) -> Any:
+    def lift(self, right: Any) -> Any:
         """Return X, sparse (n, k), with Phi_q X = right, sparse (m, k), and zero rows for independent coordinates."""
         right = sparse.csc_array(right)[self.rows]
         full = sparse.csc_array((self.R.shape[0], right.shape[1]))

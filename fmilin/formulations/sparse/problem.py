@@ -22,7 +22,13 @@ import numpy as np
 from scipy import sparse
 
 from fmilin.errors import NumericalError
-from fmilin.formulations.form import ConstrainedForm
+from fmilin.formulations.equations import (
+    compute_motion_terms,
+    follow_positions,
+    penalize_equations,
+    project_equations,
+)
+from fmilin.formulations.form import ConstrainedForm, ConstraintMotion
 from fmilin.formulations.formulation import UCS, ComplexArray
 from fmilin.formulations.sparse.elimination import SparseNullSpace, sparse_null_space
 from fmilin.numerics.factors import SparseFactors
@@ -136,20 +142,15 @@ class LinearPencil:
 def minimal(form: ConstrainedForm, independent: Sequence[int] | None) -> tuple[QuadraticProblem, SparseNullSpace]:
     """Return the problem in independent coordinates (MCS)."""
     Z = sparse_null_space(form.Phi_q, independent)
-    R, C, K, n = Z.R, form.C, form.K, form.n
-    empty = sparse.csc_array((n, R.shape[1]))
-    L = empty
-    if form.motion is not None:
-        # dv = R dz' + L dz; M q'' moves with the dependent accelerations
-        L = -Z.lifted(form.motion.Phi_q_dot @ R)
-        C = C - form.M @ Z.lifted(form.motion.gamma_v)
-        K = K - form.M @ Z.lifted(form.motion.gamma_q)
+    R = Z.R
+    L = follow_positions(form, R, Z.lift)
+    M, C, K = project_equations(form, R, L, Z.lift)
     problem = QuadraticProblem(
-        M=(R.T @ form.M @ R).tocsc(),
-        C=(R.T @ C @ R).tocsc(),
-        K=(R.T @ (K @ R + C @ L)).tocsc(),
+        M=M.tocsc(),
+        C=C.tocsc(),
+        K=K.tocsc(),
         lift_x=sparse.vstack((R, L), format="csc"),
-        lift_sx=sparse.vstack((empty, R), format="csc"),
+        lift_sx=sparse.vstack((form.zeros(*R.shape), R), format="csc"),
     )
     return problem, Z
 
@@ -200,34 +201,26 @@ def motion_pencil(form: ConstrainedForm, independent: Sequence[int] | None) -> L
 
 def unconstrained(form: ConstrainedForm, options: UCS, independent: Sequence[int] | None) -> QuadraticProblem:
     """Return the penalized problem (UCS)."""
-    G = sparse.csr_array(form.Phi_q)
-    alpha, damping, stiffness = options.alpha, 2 * options.xi * options.omega, options.omega**2
-    GG = G.T @ G
-    M = (form.M + alpha * GG).tocsc()
+    M, C, K = (matrix.tocsc() for matrix in penalize_equations(form, options))
+    penalized = QuadraticProblem(M, C, K, is_approximate=True)
     if form.motion is None:
-        C, K = form.C + alpha * damping * GG, form.K + alpha * stiffness * GG
-        return QuadraticProblem(M, C, K, is_approximate=True)
-    motion = form.motion
-    C = form.C + alpha * (G.T @ (motion.gamma_v + damping * G))
-    K = form.K + alpha * (G.T @ (motion.gamma_q + damping * motion.Phi_q_dot + stiffness * G))
-    return _carried(form, QuadraticProblem(M, C, K), sparse_null_space(form.Phi_q, independent))
+        return penalized
+    return _carried(form, form.motion, penalized, sparse_null_space(form.Phi_q, independent))
 
 
-def _carried(form: ConstrainedForm, still: QuadraticProblem, Z: SparseNullSpace) -> QuadraticProblem:
+def _carried(
+    form: ConstrainedForm, motion: ConstraintMotion, penalized: QuadraticProblem, Z: SparseNullSpace
+) -> QuadraticProblem:
     """Return the problem with the terms N P, N Q, N W of a moving point: dv = (s - N P) dq."""
-    motion = form.motion
-    if motion is None:
-        return still
     filled = len(Z.dependent) * len(np.unique(sparse.csc_array(motion.gamma_v).nonzero()[1]))
     if filled > LARGEST_FILL:
         raise NumericalError(
             f"The penalty formulation of this moving point would need a matrix of about {filled:,} entries: how each "
             "dependent coordinate follows the others. Use the formulation mcs or rcs, or a point of rest."
         )
-    NP = Z.lifted(motion.Phi_q_dot)
-    NW = Z.lifted(motion.Phi_q_dot - motion.gamma_v)
-    NQ = Z.lifted(motion.Phi_q_dot @ NP - motion.gamma_q)
-    M, C, K = still.M, still.C + still.M @ NW, still.K + still.M @ NQ
+    terms = compute_motion_terms(form, Z.lift)
+    NP = terms.NP
+    M, C, K = penalized.M, penalized.C + penalized.M @ terms.NW, penalized.K + penalized.M @ terms.NQ
     eye = sparse.eye_array(form.n, format="csc")
     # s dv = a - NQ dq - NW dv with dv = (s - NP) dq
     return QuadraticProblem(
@@ -235,6 +228,6 @@ def _carried(form: ConstrainedForm, still: QuadraticProblem, Z: SparseNullSpace)
         C=(C - M @ NP).tocsc(),
         K=(K - C @ NP).tocsc(),
         lift_x=sparse.vstack((eye, -NP), format="csc"),
-        lift_sx=sparse.vstack((sparse.csc_array(eye.shape), eye), format="csc"),
+        lift_sx=sparse.vstack((form.zeros(*eye.shape), eye), format="csc"),
         is_approximate=True,
     )

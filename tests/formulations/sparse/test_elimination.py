@@ -60,7 +60,7 @@ def test_any_velocity_is_lifted_to_a_change_of_the_constraints() -> None:
     Phi_q = sparse.csr_array(random.standard_normal((7, 12)))
     found = sparse_null_space(Phi_q)
     right = sparse.csc_array(random.standard_normal((7, 90)) * (random.random((7, 90)) < 0.2))
-    X = found.lifted(right)
+    X = found.lift(right)
     np.testing.assert_allclose((Phi_q @ X - right).toarray(), 0.0, atol=1e-11)
     assert abs(X[found.independent]).max() == 0.0
 
