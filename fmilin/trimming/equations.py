@@ -9,8 +9,10 @@ row a pendulum that swings through its lowest point at any speed would pass for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, replace
 
@@ -23,7 +25,6 @@ from fmilin.model.capabilities import read_products
 from fmilin.numerics.differences.differences import slopes
 from fmilin.numerics.steps import runge_kutta_step
 from fmilin.signals import FloatArray
-from fmilin.trimming.effort import require_time
 from fmilin.trimming.unknowns import Candidate, Reading, Unknowns, change_of_rates, reading_slopes, reading_values
 
 FOLLOWING = 32  # steps in which a steady motion is followed
@@ -33,6 +34,31 @@ SEEN = 1e-3  # change of a rate, beside the largest one that there is, at which 
 LARGER_STEPS = 6  # how often the step of an input is made a thousand times larger until it is seen
 ALONG = 1e-5  # how far along a motion exact slopes are compared, in sizes of the fastest state
 NEGLIGIBLE = 1e-7  # entries of such a Jacobian below this fraction of their row are noise
+
+
+WAITING = 5.0  # times the limit that may pass altogether: other processes compute, too, and models may run in others
+_deadlines: ContextVar[tuple[float, float]] = ContextVar("deadlines", default=(float("inf"), float("inf")))
+
+
+class OutOfTimeError(Exception):
+    """The time for an explanation is over. Not an error of fmilin: searches that go on after those must end here."""
+
+
+@contextmanager
+def limit_time(seconds: float) -> Iterator[None]:
+    """End with :class:`OutOfTimeError` at the first evaluation after so many seconds of computing in this thread."""
+    token = _deadlines.set((time.thread_time() + seconds, time.monotonic() + WAITING * seconds))
+    try:
+        yield
+    finally:
+        _deadlines.reset(token)
+
+
+def require_time() -> None:
+    """Raise :class:`OutOfTimeError` where the time is over."""
+    computing, waiting = _deadlines.get()
+    if time.thread_time() > computing or time.monotonic() > waiting:
+        raise OutOfTimeError
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,8 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import RememberingModel, one_at_a_time
 from fmilin.signals import FloatArray, RealArray, Signals
 from fmilin.support.implemented_in import implemented_in
-from fmilin.trimming.deflation import search_elsewhere
 from fmilin.trimming.equations import Equations
-from fmilin.trimming.newton import corrected
+from fmilin.trimming.newton import corrected, search_elsewhere
 from fmilin.trimming.procedure import point_at, start_of
 from fmilin.trimming.report import TrimmedPoint
 from fmilin.trimming.request import TrimRequest

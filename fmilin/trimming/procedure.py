@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from fmilin.diagnostics import Remark
-from fmilin.errors import ConstraintError, NumericalError, UsageError
+from fmilin.errors import REFUSALS, ConstraintError, NumericalError, UsageError, join_first
 from fmilin.linearization.linearize import along_motion
 from fmilin.manifold.operating_points import assembled_from, model_at, operating_point
 from fmilin.manifold.projection import project
@@ -19,18 +19,17 @@ from fmilin.model.visits import RememberingModel, one_at_a_time
 from fmilin.numerics.certificate import Certificate
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, EQUILIBRIUM
-from fmilin.trimming.assessment import TrimError, free_directions, remarks_on
-from fmilin.trimming.contact_forces import least_contact_forces
 from fmilin.trimming.equations import Equations
-from fmilin.trimming.keeping import keep_totals
+from fmilin.trimming.failures import SHOWN, TrimError, with_obstacles
+from fmilin.trimming.family import free_directions, least_contact_forces, move_to_nearest
 from fmilin.trimming.large import answers, search_sparse
-from fmilin.trimming.nearest import move_to_nearest
 from fmilin.trimming.optimum import Optimum, OutOfBoundsError
 from fmilin.trimming.report import TrimmedPoint, TrimReport
 from fmilin.trimming.request import PointRequest, TrimRequest, names_minimized, quantity, read_name
 from fmilin.trimming.resting import BLURRED, growing, instability
 from fmilin.trimming.solver import Solution
-from fmilin.trimming.solving import equations_of, preferred, read_at, require_staying, solved, with_obstacles
+from fmilin.trimming.solving import equations_of, preferred, read_at, require_staying, solved
+from fmilin.trimming.totals import keep_totals
 from fmilin.trimming.unknowns import Candidate, invariants_at, model_that_shows, recommended
 
 FOLLOWED = 1e-6
@@ -249,6 +248,59 @@ def _projected(candidate: Candidate, held: Sequence[int]) -> FloatArray:
         return project(invariants_at(candidate, pairs), candidate.time, candidate.states, held)
     except (ConstraintError, NumericalError):
         return candidate.states
+
+
+def remarks_on(
+    equations: Equations, candidate: Candidate, report: TrimReport, restless: Sequence[str]
+) -> Iterator[Remark]:
+    """Yield what the user should know; ``restless`` states should rest, and moved when the motion was followed."""
+    if restless:
+        yield Remark(
+            "unsteady",
+            f"Followed for a while, the motion does not stay steady: {', '.join(restless)} should rest and "
+            f"{'does' if len(restless) == 1 else 'do'} not. This is a steady motion at this instant only.",
+        )
+    elif report.moving and not equations.moving:
+        yield Remark(
+            "unsteady", "What should rest starts to move, if slowly: this is a steady motion at this instant only."
+        )
+    if not report.exact:
+        yield Remark(
+            "rounding",
+            f"The largest residual is {report.residual:.2g} instead of 1e-10 (in sizes of the states per second): "
+            "the model's own noise or rounding allows no better.",
+        )
+    if report.multiple:
+        listed = join_first((f"{name} (+-{report.distance[name]:.2g})" for name in report.multiple), SHOWN)
+        yield Remark("multiple", f"Several solutions meet here, or nearly: slopes do not determine {listed}.")
+    if report.free_directions:
+        leaders = ", ".join(d.name for d in report.free_directions)
+        choice = (
+            "Those nearest to the guess were taken; fix them to choose"
+            if report.is_nearest
+            else "The search ended at these, and others may be nearer to the guess: fix them to choose"
+        )
+        yield Remark(
+            "family",
+            f"The solution is one of a family: {leaders} may have other values. {choice}: fixed={{'NAME': VALUE}}.",
+        )
+    later = _later(equations, candidate)
+    if later is not None and not report.moving and later > max(100 * report.residual, 1e-7):
+        yield Remark(
+            "time",
+            f"The model depends on time: this is an equilibrium at t = {candidate.time:g} s only; rates are "
+            f"back at {later:.2g} of the states' sizes per second soon after.",
+        )
+
+
+def _later(equations: Equations, candidate: Candidate) -> float | None:
+    """Return the largest rate at the same states a little later; None where the model cannot be asked."""
+    try:
+        f = candidate.model.evaluate(candidate.time + 1e-2, candidate.states, candidate.inputs).derivatives
+    except REFUSALS:
+        return None
+    largest = float(np.max(np.abs(f) / equations.state_scales, initial=0.0))
+    return largest if np.isfinite(largest) else None
 
 
 def point_at(

@@ -1,29 +1,23 @@
-"""From equations to the point that is wanted: their zero, the rest that stays, the best within bounds; obstacles."""
+"""From equations to the requested point: their zero, a stable equilibrium, the best point within bounds."""
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from fmilin.errors import FmilinError, NumericalError
+from fmilin.errors import NumericalError
 from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.interface import Model
-from fmilin.numerics.balanced import balanced
-from fmilin.signals import FloatArray
-from fmilin.tolerances import RANK_MEASURED
-from fmilin.trimming.assessment import no_solution, too_far
-from fmilin.trimming.effort import OutOfTimeError, limit_time
 from fmilin.trimming.equations import Equations
+from fmilin.trimming.failures import freedoms_of_targets, no_solution, too_far
 from fmilin.trimming.newton import corrected, released
-from fmilin.trimming.optimum import Optimum, OutOfBoundsError, optimum
+from fmilin.trimming.optimum import Optimum, optimum
 from fmilin.trimming.optimum_problem import Limit, as_near_as_possible, expression_preference
-from fmilin.trimming.report import TrimmedPoint, TrimReport
+from fmilin.trimming.report import TrimReport
 from fmilin.trimming.request import TrimRequest, read_name
 from fmilin.trimming.resting import instability, resting
 from fmilin.trimming.solver import Solution, assessed, compromise, solve
-from fmilin.trimming.unknowns import Candidate, Reading, Unknowns, independent_states, reading, reading_values
+from fmilin.trimming.unknowns import Candidate, Reading, Unknowns, independent_states, reading
 
 GOES_ON = 1e-9  # change of rates, in sizes of the states per second squared, of a motion that is steady later, too
 
@@ -164,117 +158,3 @@ def require_staying(report: TrimReport) -> None:
             f"At the point that is preferred the motion does not stay: {report.unstable} eigenvalues have positive "
             "real parts. Leave the preference out, or give bounds (bounds=)."
         )
-
-
-MOST = 8  # targets that are left out in turn
-STANDS = 1e-9  # slope of a target, beside its terms, that is rounding
-FARTHER = 0.05  # sizes of the unknowns
-HALVINGS = 16  # of the way to a target
-EXPLAINED_WITHIN = 4.0  # seconds of computing for what is learnt by leaving out one quantity after the other
-LAST_FAILURES = 4  # failed searches after which the way is halved no more: each may take a second
-
-Search = Callable[[TrimRequest], TrimmedPoint]
-
-
-def with_obstacles(error: NumericalError, model: Model, request: TrimRequest, search: Search) -> NumericalError:
-    """Return the error with what was learnt by leaving out one target, held state or bound after the other."""
-    names = [*request.targets, *(name for name in request.fixed if model.states.has(name))]
-    bound = error.bound if isinstance(error, OutOfBoundsError) else None
-    names += [] if bound is None else [bound.name]
-    if not names or len(names) > MOST:
-        return error
-    sentences: list[str] = []
-    is_complete = True
-    for name in names:
-        try:
-            with limit_time(EXPLAINED_WITHIN / len(names)):
-                sentences += _without(name, model, request, search, bound)
-        except OutOfTimeError:
-            is_complete = False
-    if not sentences and is_complete and len(names) > 1:
-        sentences = [f"No single one of {', '.join(names)} is in the way: none of them left out lets the others hold."]
-    error.args = (" ".join([str(error), *sentences]),)
-    return error
-
-
-def _without(name: str, model: Model, request: TrimRequest, search: Search, bound: Reading | None) -> Iterator[str]:
-    """Yield how near one comes to what ``name`` should be when it need not be."""
-    held = request.targets.get(name, request.fixed.get(name))
-    wanted = held if bound is None or bound.name != name else bound.value
-    assert wanted is not None  # noqa: S101 - it is a target, held, or the bound
-    fewer = replace(
-        request,
-        fixed=_but(request.fixed, name),
-        targets=_but(request.targets, name),
-        bounds=_but(request.bounds, name),
-        near={name: wanted},
-        minimize=None,
-    )
-    try:
-        closest = search(fewer).report.targets[name]
-    except FmilinError:
-        limit = _approached(name, wanted, fewer, search, model)
-        if limit is None:
-            return
-        closest = limit
-    unit = f" {reading(model, name).unit}".rstrip()
-    what = "bound" if held is None else "target"
-    yield (
-        f"The {what} '{name}' = {wanted:g}{unit} is in the way: without it the rest holds, and the closest is "
-        f"{closest:.6g}{unit}."
-    )
-
-
-def _approached(name: str, wanted: float, fewer: TrimRequest, search: Search, model: Model) -> float | None:
-    """Return how near one comes where points end on the way: it is halved, to as many digits as that tells."""
-    start, closest, done = model.start, None, 0.0
-    answer = model.evaluate(start.time, start.states, start.inputs)
-    here = float(reading_values([reading(model, name)], start.states, start.inputs, start.parameters, answer)[0])
-    failures, part = 0, 1.0
-    for _ in range(HALVINGS):
-        part *= 0.5
-        near = {name: here + (done + part) * (wanted - here)}
-        try:
-            closest = search(replace(fewer, near=near)).report.targets[name]
-        except FmilinError:
-            failures += 1
-            if failures == LAST_FAILURES:
-                break
-        else:
-            done += part
-    step = abs(wanted - here) * part
-    return None if closest is None else round(closest, -math.ceil(math.log10(step)) - 1)
-
-
-def _but(values: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {n: v for n, v in values.items() if n != name}
-
-
-def freedoms_of_targets(equations: Equations, without: Solution) -> str:
-    """Return what slopes say at a solution ``without`` targets: that nothing moves some, or few freedoms many."""
-    count, others = len(equations.targets), equations.with_targets(())
-    Z = _open(others, without.z)
-    if not Z.shape[1]:
-        return " Nothing is left free to meet targets with."
-    # By chance the slopes of targets may depend on each other at one point: look beside it, too.
-    elsewhere = corrected(others, without.z + FARTHER * Z @ np.cos(np.arange(Z.shape[1]) + 1.0)).z
-
-    def slopes_on_freedoms(z: FloatArray) -> FloatArray:
-        J = np.nan_to_num(equations.jacobian(z, quick=True)[0])[equations.kinds("target")]
-        Z = _open(others, z)
-        return np.where(np.abs(J @ Z) > STANDS * (np.abs(J) @ np.abs(Z)), J @ Z, 0.0)
-
-    slopes = [slopes_on_freedoms(z) for z in (without.z, elsewhere)]
-    still = [t.name for i, t in enumerate(equations.targets) if not any(np.any(S[i] != 0.0) for S in slopes)]
-    if still:
-        return f" Nothing that is free moves {', '.join(map(repr, still))}, to first order."
-    freedoms = max(balanced(S).rank(RANK_MEASURED) for S in slopes)
-    if freedoms < count:
-        return f" {count} targets have {freedoms} freedom{'s' * (freedoms != 1)} to be met with."
-    return ""
-
-
-def _open(others: Equations, z: FloatArray) -> FloatArray:
-    """Return a basis (n, f) of what the equations leave open."""
-    form = balanced(np.nan_to_num(others.jacobian(z, quick=True)[0]))
-    return form.columns[:, None] * form.null_space(RANK_MEASURED)

@@ -17,11 +17,14 @@ from fmilin.manifold.projection import project
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DISCOVERED, DISCOVERED_GAP
 from fmilin.trimming.equations import Equations
+from fmilin.trimming.newton import corrected
+from fmilin.trimming.solver import Solution, assessed, solve
 from fmilin.trimming.unknowns import Candidate, invariants_at
 
 SPREADS = (0.3, 0.1, 0.03, 0.01)  # of the samples, in sizes of the states: the widest at which the model is defined
 MORE_SAMPLES = 8  # than states
 ROUNDS = 3
+MAX_STATES = 400  # more would take as many evaluations
 ZERO = 1e-9  # of the largest coefficient of a total; of a total beside its terms
 SHOWN = 6  # terms of a total that a remark lists
 
@@ -53,6 +56,27 @@ class Totals:
             return None
         listed = "; ".join(f"{self.names[i]} = {reached[i]:.6g} instead of {self.values[i]:.6g}" for i in changed)
         return Remark("conserved", f"No motion from the start leads here, since it would change a total: {listed}.")
+
+
+def keep_totals(equations: Equations, solution: Solution) -> tuple[Equations, Solution, tuple[Remark, ...]]:
+    """Return the equations with the totals that the start has, their solution, and what is to be said of them.
+
+    Where no equilibrium has these totals (two bodies that drift have their momentum for ever) the solution stays.
+    """
+    if len(equations.state_scales) > MAX_STATES:
+        return equations, solution, ()
+    totals = find_totals(equations)
+    if totals is None:
+        return equations, solution, ()
+    fuller = equations.with_totals(totals.coefficients, totals.values, totals.names)
+    exact = solution.is_exact
+    reached = assessed(fuller, corrected(fuller, solution.z, exact=exact), exact=exact)
+    if not reached.is_zero:
+        reached = solve(fuller, equations.unknowns.z0)
+    if reached.is_zero:
+        return fuller, reached, (totals.describe(),)
+    remark = totals.describe_change(equations.unknowns.at(solution.z).states)
+    return equations, solution, () if remark is None else (remark,)
 
 
 def find_totals(equations: Equations) -> Totals | None:

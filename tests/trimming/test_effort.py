@@ -2,7 +2,7 @@
 
 import pytest
 
-from fmilin.trimming.effort import OutOfTimeError, limit_time, require_time
+from fmilin.trimming.equations import OutOfTimeError, limit_time, require_time
 
 
 def test_a_limit_ends_what_is_inside_and_nothing_after_it() -> None:

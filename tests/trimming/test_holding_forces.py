@@ -15,8 +15,8 @@ from fmilin.models.ode import OdeModel
 from fmilin.numerics.balanced import balanced
 from fmilin.signals import FloatArray
 from fmilin.systems import slider_crank
-from fmilin.trimming.assessment import TrimError
-from fmilin.trimming.contact_forces import _smallest
+from fmilin.trimming.failures import TrimError
+from fmilin.trimming.family import _smallest
 from fmilin.trimming.procedure import search, trim
 from fmilin.trimming.request import TrimRequest
 from tests.by_hand import FunctionModel, pendulum

@@ -10,7 +10,7 @@ import pytest
 import fmilin as fl
 from fmilin.models.ode import OdeModel
 from fmilin.systems import cartesian_pendulum, four_bar
-from fmilin.trimming.assessment import TrimError
+from fmilin.trimming.failures import TrimError
 from fmilin.trimming.procedure import trim, trim_each
 from tests.by_hand import FunctionModel, Parts, pendulum
 

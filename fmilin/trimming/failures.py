@@ -1,79 +1,25 @@
-"""What a solution is worth: remarks on it, and whether it stands alone or is one of a family.
+"""Why no operating point was found: what was tried, which residuals remain, what might be freed, what is in the way."""
 
-Where there is none: what was tried, the residuals that remain, and what might be freed.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from scipy import linalg
 
-from fmilin.diagnostics import Remark
-from fmilin.errors import REFUSALS, NumericalError, join_first
+from fmilin.errors import FmilinError, NumericalError
 from fmilin.manifold.angles import TURNS_OF_UNITS
+from fmilin.model.interface import Model
 from fmilin.numerics.balanced import balanced
 from fmilin.signals import FloatArray, rate_unit
-from fmilin.tolerances import RANK, RANK_MEASURED, STAYS
-from fmilin.trimming.equations import Equations, Row
-from fmilin.trimming.report import FreeDirection, TrimReport
+from fmilin.tolerances import RANK_MEASURED
+from fmilin.trimming.equations import Equations, OutOfTimeError, Row, limit_time
+from fmilin.trimming.newton import corrected
+from fmilin.trimming.optimum import OutOfBoundsError
+from fmilin.trimming.report import TrimmedPoint
 from fmilin.trimming.request import TrimRequest, quantity
 from fmilin.trimming.solver import Solution
-from fmilin.trimming.unknowns import Candidate, Reading
-
-
-def remarks_on(
-    equations: Equations, candidate: Candidate, report: TrimReport, restless: Sequence[str]
-) -> Iterator[Remark]:
-    """Yield what the user should know; ``restless`` states should rest, and moved when the motion was followed."""
-    if restless:
-        yield Remark(
-            "unsteady",
-            f"Followed for a while, the motion does not stay steady: {', '.join(restless)} should rest and "
-            f"{'does' if len(restless) == 1 else 'do'} not. This is a steady motion at this instant only.",
-        )
-    elif report.moving and not equations.moving:
-        yield Remark(
-            "unsteady", "What should rest starts to move, if slowly: this is a steady motion at this instant only."
-        )
-    if not report.exact:
-        yield Remark(
-            "rounding",
-            f"The largest residual is {report.residual:.2g} instead of 1e-10 (in sizes of the states per second): "
-            "the model's own noise or rounding allows no better.",
-        )
-    if report.multiple:
-        listed = join_first((f"{name} (+-{report.distance[name]:.2g})" for name in report.multiple), SHOWN)
-        yield Remark("multiple", f"Several solutions meet here, or nearly: slopes do not determine {listed}.")
-    if report.free_directions:
-        leaders = ", ".join(d.name for d in report.free_directions)
-        choice = (
-            "Those nearest to the guess were taken; fix them to choose"
-            if report.is_nearest
-            else "The search ended at these, and others may be nearer to the guess: fix them to choose"
-        )
-        yield Remark(
-            "family",
-            f"The solution is one of a family: {leaders} may have other values. {choice}: fixed={{'NAME': VALUE}}.",
-        )
-    later = _later(equations, candidate)
-    if later is not None and not report.moving and later > max(100 * report.residual, 1e-7):
-        yield Remark(
-            "time",
-            f"The model depends on time: this is an equilibrium at t = {candidate.time:g} s only; rates are "
-            f"back at {later:.2g} of the states' sizes per second soon after.",
-        )
-
-
-def _later(equations: Equations, candidate: Candidate) -> float | None:
-    """Return the largest rate at the same states a little later; None where the model cannot be asked."""
-    try:
-        f = candidate.model.evaluate(candidate.time + 1e-2, candidate.states, candidate.inputs).derivatives
-    except REFUSALS:
-        return None
-    largest = float(np.max(np.abs(f) / equations.state_scales, initial=0.0))
-    return largest if np.isfinite(largest) else None
-
+from fmilin.trimming.unknowns import Candidate, Reading, reading, reading_values
 
 SHOWN = 4
 VANISHES = 1e-4  # part of what is left that a quantity leaves over, to first order, when freeing it helps
@@ -238,61 +184,115 @@ def _left(best: Solution, column: FloatArray) -> float:
     return float(np.linalg.norm(balanced(np.column_stack((best.J, column))).left(best.residual, RANK_MEASURED)))
 
 
-STEP = 1e-4  # how far along a free direction the residual is looked at, in sizes of the unknowns
+MAX_NAMES = 8  # targets that are left out in turn
+SLOPE_ROUNDING = 1e-9  # slope of a target, beside its terms, that is rounding
+FARTHER = 0.05  # sizes of the unknowns
+HALVINGS = 16  # of the way to a target
+EXPLAINED_WITHIN = 4.0  # seconds of computing for what is learnt by leaving out one quantity after the other
+LAST_FAILURES = 4  # failed searches after which the way is halved no more: each may take a second
+
+Search = Callable[[TrimRequest], TrimmedPoint]
 
 
-def free_directions(
-    equations: Equations, solution: Solution, preferred: Sequence[str]
-) -> tuple[tuple[FreeDirection, ...], float]:
-    """Return the Jacobian's null space, a leading unknown (if it can, ``preferred``) in each, and how regular it is."""
-    unknowns = equations.unknowns
-    certificate = solution.certificate
-    assert certificate is not None  # noqa: S101 - a solution has one
-    free = (solution.z > unknowns.low) & (solution.z < unknowns.high)
-    free[list(certificate.multiple)] = False
-    inside = np.flatnonzero(free)
-    if not len(inside):
-        return (), 1.0
-    seen = np.fmax(np.abs(solution.J), certificate.seen if solution.seen is None else solution.seen)
-    if certificate.empty_rows is not None:
-        seen[certificate.empty_rows] = 0.0
-    J = balanced(solution.J[:, inside], seen[:, inside])
-    if certificate.is_isolated:
-        return (), J.regularity
-    limit = RANK if solution.is_exact and not equations.moving else RANK_MEASURED
-    V = _confirmed(equations, solution, inside, J.columns[:, None] * J.null_space(limit), seen)
-    if not V.shape[1]:
-        return (), J.regularity
-    weights = np.array([1.0 if unknowns.names[i] in preferred else 0.3 for i in inside])
-    leaders = linalg.qr((V * weights[:, None]).T, mode="r", pivoting=True)[1][: V.shape[1]]
-    basis = V @ np.linalg.inv(V[leaders])
-    scales = unknowns.scales[inside]
-    directions = []
-    for k in np.argsort(leaders):
-        leader = int(leaders[k])
-        direction = basis[:, k] * scales / scales[leader]
-        others = [i for i in range(len(inside)) if i != leader and abs(basis[i, k]) > 1e-6]
-        along = {unknowns.names[inside[i]]: float(direction[i]) for i in others}
-        directions.append(FreeDirection(unknowns.names[inside[leader]], along))
-    return tuple(directions), J.regularity
+def with_obstacles(error: NumericalError, model: Model, request: TrimRequest, search: Search) -> NumericalError:
+    """Return the error with what was learnt by leaving out one target, held state or bound after the other."""
+    names = [*request.targets, *(name for name in request.fixed if model.states.has(name))]
+    bound = error.bound if isinstance(error, OutOfBoundsError) else None
+    names += [] if bound is None else [bound.name]
+    if not names or len(names) > MAX_NAMES:
+        return error
+    sentences: list[str] = []
+    is_complete = True
+    for name in names:
+        try:
+            with limit_time(EXPLAINED_WITHIN / len(names)):
+                sentences += _without(name, model, request, search, bound)
+        except OutOfTimeError:
+            is_complete = False
+    if not sentences and is_complete and len(names) > 1:
+        sentences = [f"No single one of {', '.join(names)} is in the way: none of them left out lets the others hold."]
+    error.args = (" ".join([str(error), *sentences]),)
+    return error
 
 
-def _confirmed(
-    equations: Equations, solution: Solution, inside: np.ndarray, V: FloatArray, seen: FloatArray
-) -> FloatArray:
-    """Return the directions along which the residual really stays: exact products may have claimed too much."""
-    first = equations.first_order
-    rows = balanced(solution.J, seen).rows
-    # A row's change is compared with what its other unknowns do, those moved in sizes that the Jacobian tells.
-    size = np.where(rows > 0, 1.0 / np.where(rows > 0, rows, 1.0), 0.0)
+def _without(name: str, model: Model, request: TrimRequest, search: Search, bound: Reading | None) -> Iterator[str]:
+    """Yield how near one comes to what ``name`` should be when it need not be."""
+    held = request.targets.get(name, request.fixed.get(name))
+    wanted = held if bound is None or bound.name != name else bound.value
+    assert wanted is not None  # noqa: S101 - it is a target, held, or the bound
+    fewer = replace(
+        request,
+        fixed=_but(request.fixed, name),
+        targets=_but(request.targets, name),
+        bounds=_but(request.bounds, name),
+        near={name: wanted},
+        minimize=None,
+    )
+    try:
+        closest = search(fewer).report.targets[name]
+    except FmilinError:
+        limit = _approached(name, wanted, fewer, search, model)
+        if limit is None:
+            return
+        closest = limit
+    unit = f" {reading(model, name).unit}".rstrip()
+    what = "bound" if held is None else "target"
+    yield (
+        f"The {what} '{name}' = {wanted:g}{unit} is in the way: without it the rest holds, and the closest is "
+        f"{closest:.6g}{unit}."
+    )
 
-    def stays(v: FloatArray) -> bool:
-        step = np.zeros_like(solution.z)
-        step[inside] = STEP * v / np.max(np.abs(v))
-        change = np.abs(equations.balance(solution.z + step) - equations.balance(solution.z - step)) / (2 * STEP)
-        return bool((change <= (STAYS * size + solution.allowed / STEP)[first]).all())  # NaN does not
 
-    if V.shape[1] > 1 and stays(V @ np.cos(np.arange(V.shape[1]) + 1.0)):
-        return V  # where a sum of all of them leads nowhere, none does
-    confirmed = [v for v in V.T if stays(v)]
-    return np.array(confirmed).T if confirmed else np.empty((len(inside), 0))
+def _approached(name: str, wanted: float, fewer: TrimRequest, search: Search, model: Model) -> float | None:
+    """Return how near one comes where points end on the way: it is halved, to as many digits as that tells."""
+    start, closest, done = model.start, None, 0.0
+    answer = model.evaluate(start.time, start.states, start.inputs)
+    here = float(reading_values([reading(model, name)], start.states, start.inputs, start.parameters, answer)[0])
+    failures, part = 0, 1.0
+    for _ in range(HALVINGS):
+        part *= 0.5
+        near = {name: here + (done + part) * (wanted - here)}
+        try:
+            closest = search(replace(fewer, near=near)).report.targets[name]
+        except FmilinError:
+            failures += 1
+            if failures == LAST_FAILURES:
+                break
+        else:
+            done += part
+    step = abs(wanted - here) * part
+    return None if closest is None else round(closest, -math.ceil(math.log10(step)) - 1)
+
+
+def _but(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {n: v for n, v in values.items() if n != name}
+
+
+def freedoms_of_targets(equations: Equations, without: Solution) -> str:
+    """Return what slopes say at a solution ``without`` targets: that nothing moves some, or few freedoms many."""
+    count, others = len(equations.targets), equations.with_targets(())
+    Z = _open(others, without.z)
+    if not Z.shape[1]:
+        return " Nothing is left free to meet targets with."
+    # By chance the slopes of targets may depend on each other at one point: look beside it, too.
+    elsewhere = corrected(others, without.z + FARTHER * Z @ np.cos(np.arange(Z.shape[1]) + 1.0)).z
+
+    def slopes_on_freedoms(z: FloatArray) -> FloatArray:
+        J = np.nan_to_num(equations.jacobian(z, quick=True)[0])[equations.kinds("target")]
+        Z = _open(others, z)
+        return np.where(np.abs(J @ Z) > SLOPE_ROUNDING * (np.abs(J) @ np.abs(Z)), J @ Z, 0.0)
+
+    slopes = [slopes_on_freedoms(z) for z in (without.z, elsewhere)]
+    still = [t.name for i, t in enumerate(equations.targets) if not any(np.any(S[i] != 0.0) for S in slopes)]
+    if still:
+        return f" Nothing that is free moves {', '.join(map(repr, still))}, to first order."
+    freedoms = max(balanced(S).rank(RANK_MEASURED) for S in slopes)
+    if freedoms < count:
+        return f" {count} targets have {freedoms} freedom{'s' * (freedoms != 1)} to be met with."
+    return ""
+
+
+def _open(others: Equations, z: FloatArray) -> FloatArray:
+    """Return a basis (n, f) of what the equations leave open."""
+    form = balanced(np.nan_to_num(others.jacobian(z, quick=True)[0]))
+    return form.columns[:, None] * form.null_space(RANK_MEASURED)

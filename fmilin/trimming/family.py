@@ -1,0 +1,214 @@
+"""Families of solutions: the directions along which one can move, and which member of a family is taken.
+
+The member nearest to the guess minimizes |(z - z0) / s|^2 subject to r(z) = 0. Each step is the shortest one from z0 to
+the tangent of the family, z = z0 - J^+ (r + J (z0 - z)), and Newton's method leads back to the family. Free inputs and
+parameters have large sizes s: a guess is about where the states are.
+
+Where feet can be pressed against each other, of many torques those with the smallest contact forces are taken. Inputs
+enter affinely: least squares, of contact forces first, then of contact torques, then of the inputs.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from fmilin.diagnostics import Remark
+from fmilin.errors import REFUSALS
+from fmilin.model.capabilities import HasContacts
+from fmilin.numerics.balanced import balanced
+from fmilin.signals import FloatArray
+from fmilin.tolerances import RANK, RANK_MEASURED, STAYS
+from fmilin.trimming.equations import Equations
+from fmilin.trimming.newton import corrected
+from fmilin.trimming.report import FreeDirection
+from fmilin.trimming.solver import Solution, assessed
+from fmilin.trimming.unknowns import Candidate
+
+PROBED_STEP = 1e-4  # how far along a free direction the residual is looked at, in sizes of the unknowns
+
+
+def free_directions(
+    equations: Equations, solution: Solution, preferred: Sequence[str]
+) -> tuple[tuple[FreeDirection, ...], float]:
+    """Return the Jacobian's null space, a leading unknown (if it can, ``preferred``) in each, and how regular it is."""
+    unknowns = equations.unknowns
+    certificate = solution.certificate
+    assert certificate is not None  # noqa: S101 - a solution has one
+    free = (solution.z > unknowns.low) & (solution.z < unknowns.high)
+    free[list(certificate.multiple)] = False
+    inside = np.flatnonzero(free)
+    if not len(inside):
+        return (), 1.0
+    seen = np.fmax(np.abs(solution.J), certificate.seen if solution.seen is None else solution.seen)
+    if certificate.empty_rows is not None:
+        seen[certificate.empty_rows] = 0.0
+    J = balanced(solution.J[:, inside], seen[:, inside])
+    if certificate.is_isolated:
+        return (), J.regularity
+    limit = RANK if solution.is_exact and not equations.moving else RANK_MEASURED
+    V = _confirmed(equations, solution, inside, J.columns[:, None] * J.null_space(limit), seen)
+    if not V.shape[1]:
+        return (), J.regularity
+    weights = np.array([1.0 if unknowns.names[i] in preferred else 0.3 for i in inside])
+    leaders = linalg.qr((V * weights[:, None]).T, mode="r", pivoting=True)[1][: V.shape[1]]
+    basis = V @ np.linalg.inv(V[leaders])
+    scales = unknowns.scales[inside]
+    directions = []
+    for k in np.argsort(leaders):
+        leader = int(leaders[k])
+        direction = basis[:, k] * scales / scales[leader]
+        others = [i for i in range(len(inside)) if i != leader and abs(basis[i, k]) > 1e-6]
+        along = {unknowns.names[inside[i]]: float(direction[i]) for i in others}
+        directions.append(FreeDirection(unknowns.names[inside[leader]], along))
+    return tuple(directions), J.regularity
+
+
+def _confirmed(
+    equations: Equations, solution: Solution, inside: np.ndarray, V: FloatArray, seen: FloatArray
+) -> FloatArray:
+    """Return the directions along which the residual really stays: exact products may have claimed too much."""
+    first = equations.first_order
+    rows = balanced(solution.J, seen).rows
+    # A row's change is compared with what its other unknowns do, those moved in sizes that the Jacobian tells.
+    size = np.where(rows > 0, 1.0 / np.where(rows > 0, rows, 1.0), 0.0)
+
+    def stays(v: FloatArray) -> bool:
+        step = np.zeros_like(solution.z)
+        step[inside] = PROBED_STEP * v / np.max(np.abs(v))
+        change = np.abs(equations.balance(solution.z + step) - equations.balance(solution.z - step)) / (2 * PROBED_STEP)
+        return bool((change <= (STAYS * size + solution.allowed / PROBED_STEP)[first]).all())  # NaN does not
+
+    if V.shape[1] > 1 and stays(V @ np.cos(np.arange(V.shape[1]) + 1.0)):
+        return V  # where a sum of all of them leads nowhere, none does
+    confirmed = [v for v in V.T if stays(v)]
+    return np.array(confirmed).T if confirmed else np.empty((len(inside), 0))
+
+
+MAX_STEPS = 30
+STEP_FRACTIONS = (1.0, 0.5, 0.25, 0.1)  # parts of a step that are tried until the distance falls
+LEAST_SHORTENING = 1e-9  # part of the distance by which a step must still shorten it
+ACROSS_FAMILY = 1e-4  # part of the way to the guess that lies along the family where a point is the nearest
+SIZE_OF_INPUTS = 1e6  # how much cheaper it is to move a free input or parameter than a state
+
+
+def move_to_nearest(equations: Equations, solution: Solution) -> tuple[Solution, bool]:
+    """Return the solution of a family nearest to the guess, and whether it is: no small move along the family helps."""
+    unknowns, z0 = equations.unknowns, equations.unknowns.z0
+    weights = np.full(len(unknowns), SIZE_OF_INPUTS)
+    weights[unknowns.state_columns] = unknowns.sizes(z0)[unknowns.state_columns]
+    z, exact = solution.z, solution.is_exact
+
+    def distance(z: FloatArray) -> float:
+        return float(np.linalg.norm((z - z0) / weights))
+
+    for _ in range(MAX_STEPS):
+        away = _way_along(equations, z, z0, weights, exact=exact)
+        if np.linalg.norm(away / weights) <= 0.1 * ACROSS_FAMILY * distance(z):
+            break
+        for part in STEP_FRACTIONS:
+            ahead = corrected(equations, z + part * away, exact=exact)
+            is_shorter = distance(ahead.z) < (1.0 - LEAST_SHORTENING) * distance(z)
+            if is_shorter and (np.abs(ahead.r) <= np.maximum(solution.allowed, 1e-8)).all():
+                z = ahead.z
+                break
+        else:
+            break
+    if not np.array_equal(z, solution.z):
+        moved = assessed(equations, z, exact=exact)
+        if moved.is_zero:
+            solution = replace(moved, tried=solution.tried)
+    remaining = _way_along(equations, solution.z, z0, weights, exact=exact)
+    small = max(ACROSS_FAMILY * distance(solution.z), 1e-9)
+    return solution, bool(np.linalg.norm(remaining / weights) <= small)
+
+
+def _way_along(equations: Equations, z: FloatArray, z0: FloatArray, weights: FloatArray, *, exact: bool) -> FloatArray:
+    """Return the part of the way from z to z0 that lies along the family, (n,); nothing where bounds stop it."""
+    unknowns = equations.unknowns
+    J = np.nan_to_num(equations.jacobian(z, exact=exact)[0])
+    form = balanced(J)
+    limit = RANK if exact and not equations.moving else RANK_MEASURED
+    along = form.columns[:, None] * form.null_space(limit) / weights[:, None]
+    stopped = ((z <= unknowns.low) & (z0 < z)) | ((z >= unknowns.high) & (z0 > z))
+    along = along[:, ~(np.abs(along[stopped]) > 1e-12).any(axis=0)]
+    if not along.shape[1]:
+        return np.zeros(len(z))
+    basis = np.linalg.qr(along)[0]
+    way: FloatArray = weights * (basis @ (basis.T @ ((z0 - z) / weights)))
+    return way
+
+
+INPUT_STEP = 1e-3  # of the inputs: rates are affine in them up to limits, which are further away
+
+Balance = Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
+"""From free inputs z to the rates of all states, the forces and the torques on all feet."""
+
+
+def _balance(candidate: Candidate, model: HasContacts, free: NDArray[np.intp], sizes: FloatArray) -> Balance:
+    """Return the balance of a configuration as a function of the free inputs, u = sizes z."""
+
+    def at(z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        u = candidate.inputs.copy()
+        u[free] = z * sizes
+        rates = candidate.model.evaluate(candidate.time, candidate.states, u).derivatives
+        wrenches = model.contact_forces(candidate.time, candidate.states, u).values()
+        forces, torques = (np.concatenate([wrench[part] for wrench in wrenches]) for part in (slice(3), slice(3, 6)))
+        return rates, forces[np.isfinite(forces)], torques[np.isfinite(torques)]
+
+    return at
+
+
+def least_contact_forces(equations: Equations, solution: Solution) -> tuple[Solution, tuple[Remark, ...]]:
+    """Return the solution of the smallest contact forces, and what is to be said of it; itself where none is better."""
+    unknowns = equations.unknowns
+    candidate, columns = unknowns.at(solution.z), unknowns.input_columns
+    model = candidate.model
+    if not len(columns) or equations.targets or not isinstance(model, HasContacts):
+        return solution, ()
+    if not model.contact_forces(candidate.time, candidate.states, candidate.inputs):
+        return solution, ()
+    balance = _balance(candidate, model, unknowns.inputs, unknowns.scales[columns])
+    try:
+        z, choices = _smallest(balance, solution.z[columns])
+    except REFUSALS:
+        return solution, ()
+    if not choices:
+        return solution, ()
+    text = f"The feet can be pressed against each other: {choices} of {len(columns)} free inputs are redundant. "
+    new = solution.z.copy()
+    new[columns] = z
+    residual = equations.values(new)
+    allowed = np.maximum(solution.allowed, 1e-13 * (np.abs(solution.J) @ np.abs(new)))
+    inside = ((new >= unknowns.low) & (new <= unknowns.high)).all()
+    if not inside or not (np.abs(residual) <= allowed).all():
+        text += "Those nearest to the guess were taken: a bound or limit is in the way of the smallest contact forces."
+        return solution, (Remark("least-squares", text),)
+    text += "Those with the smallest contact forces were taken (least squares), and of these the smallest ones."
+    J, is_exact = equations.jacobian(new, exact=solution.is_exact)
+    moved = replace(solution, z=new, residual=residual, allowed=allowed, J=np.nan_to_num(J), is_exact=is_exact)
+    return moved, (Remark("least-squares", text),)
+
+
+def _smallest(balance: Balance, z0: FloatArray) -> tuple[FloatArray, int]:
+    """Return the inputs, and in how many directions they may change."""
+    base = balance(z0)
+    h = INPUT_STEP * max(1.0, float(np.abs(z0).max(initial=0.0)))
+    displaced = [balance(z0 + h * e) for e in np.eye(len(z0))]
+    slopes = [np.stack([(at[k] - base[k]) / h for at in displaced], axis=1) for k in range(3)]
+    open_ = linalg.null_space(slopes[0], rcond=RANK)
+    z, choices = z0, open_.shape[1]
+    firm = linalg.null_space(open_.T) if choices else np.empty((len(z0), 0))
+    for L, wrench in ((slopes[1], base[1]), (slopes[2], base[2]), (np.eye(len(z0)), z0)):
+        if not open_.shape[1] or not len(L):
+            continue
+        U, s, Vh = linalg.svd(L @ open_)
+        rank = int((s > RANK * max(float(np.abs(L).max()), 1e-300)).sum())
+        now = wrench + L @ (z - z0)
+        z = z - open_ @ (Vh[:rank].T @ ((U[:, :rank].T @ now) / s[:rank]))
+        open_ = open_ @ Vh[rank:].T
+    for _ in range(2 if firm.size else 0):  # what rounding of the slopes has moved
+        z = z - firm @ linalg.lstsq(slopes[0] @ firm, balance(z)[0] - base[0])[0]
+    return z, choices
