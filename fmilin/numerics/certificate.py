@@ -7,14 +7,38 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fmilin.numerics.certified_zero import CertifiedZero
 from fmilin.signals import FloatArray
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
+from fmilin.tolerances import DETERMINED
 
 NOTICEABLE_DISTANCE = 1e-8
 """Distance of the solution, in sizes of an unknown, from which tables show it."""
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedZero:
+    """What is known of the solution near a point with a small residual."""
+
+    z: FloatArray  # (n,), the point, a few steps nearer
+    distance: FloatArray  # (n,), how far the solution may be; infinite where nothing says that there is one
+    step: FloatArray  # (n,), the last Newton step
+    seen: FloatArray  # (m, n), how large the entries of the Jacobian are here or a little beside
+    multiple: tuple[int, ...] = ()  # unknowns that a multiple root leaves in doubt
+    runs_away: bool = False
+    is_isolated: bool = False  # whether there is exactly one solution within ``distance``
+    empty_rows: NDArray[np.bool_] | None = None  # (m,), rows that no unknown changes by more than rounding
+
+    @classmethod
+    def unknown(cls, z: FloatArray, J: FloatArray) -> CertifiedZero:
+        """Return what is known of a point with a residual that is not small: nothing."""
+        return cls(z, np.full(len(z), np.inf), np.full(len(z), np.inf), np.abs(J))
+
+    def is_near(self, sizes: FloatArray) -> bool:
+        """Whether the solution is near beside the ``sizes`` (n,) of the unknowns."""
+        return bool((self.distance <= DETERMINED * sizes).all())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -22,7 +46,7 @@ class Certificate(TableRepr):
     """How well a solution is determined, for every unknown by name.
 
     The residual alone does not tell: where two solutions have just vanished it is small, and there is none.
-    :mod:`fmilin.numerics.certified_zero` explains the bounds.
+    :mod:`fmilin.numerics.certification` explains the bounds.
 
     >>> import fmilin as fl
     >>> point = fl.trim(fl.systems.cartesian_pendulum())

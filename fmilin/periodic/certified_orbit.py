@@ -2,7 +2,7 @@
 
 A small gap proves nothing: where two cycles have met and vanished, or where an oscillation decays slowly, the motion
 comes back to its start within rounding, and there is no cycle. The equations of shooting, with a phase condition where
-the period is found, are judged as those of an equilibrium are (:mod:`fmilin.numerics.certified_zero`).
+the period is found, are judged as those of an equilibrium are (:mod:`fmilin.numerics.certification`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 
 from fmilin.errors import REFUSALS, NumericalError
 from fmilin.numerics.balanced import TERMS_ROUNDED, balanced
-from fmilin.numerics.certificate import Certificate
-from fmilin.numerics.certified_zero import CLEARLY, CertifiedZero, certify_zero
+from fmilin.numerics.certificate import Certificate, CertifiedZero
+from fmilin.numerics.certification import CLEARLY, UnboundedUnknowns, certify_zero
 from fmilin.periodic.orbit import OrbitProblem
 from fmilin.periodic.shooting import Arc, Shooting, Shot
 from fmilin.signals import FloatArray
@@ -47,16 +47,6 @@ class CertifiedOrbit:
     resolution: float = 0.0  # of a family: the change over a period, in sizes of the states, that passes for none
 
 
-class _Displacements:
-    """The unknowns, as displacements from the shot in their sizes."""
-
-    def __init__(self, count: int) -> None:
-        self.low, self.high = np.full(count, -np.inf), np.full(count, np.inf)
-
-    def sizes(self, z: FloatArray) -> FloatArray:
-        return np.maximum(np.abs(z), 1.0)
-
-
 class ShootingEquations:
     """The gaps of an orbit and its phase condition as functions of displacements from a shot, all in sizes."""
 
@@ -72,7 +62,7 @@ class ShootingEquations:
         self.arcs = self._resolved_arcs()
         self.column_sizes, self.row_sizes = shooting.sizes(shot, self.arcs)
         self.conditions = self._conditions()
-        self.unknowns = _Displacements(len(self.column_sizes))
+        self.unknowns = UnboundedUnknowns(len(self.column_sizes))
         ends, following = shooting.terms(shot, self.arcs, self.arcs)
         self.J = self._in_sizes(ends - following)
         # Where a deviation comes back almost as it was, what is left of the entries is a difference of these.

@@ -14,7 +14,7 @@ from fmilin.numerics.balanced import balanced
 from fmilin.signals import FloatArray, rate_unit
 from fmilin.tolerances import RANK_MEASURED
 from fmilin.trimming.equations import Equations, OutOfTimeError, Row, limit_time
-from fmilin.trimming.newton import corrected
+from fmilin.trimming.newton import newton_correct
 from fmilin.trimming.optimum import OutOfBoundsError
 from fmilin.trimming.report import TrimmedPoint
 from fmilin.trimming.request import TrimRequest, quantity
@@ -34,7 +34,7 @@ class TrimError(NumericalError):
         self.point = dict(point)
 
 
-def no_solution(equations: Equations, best: Solution, request: TrimRequest) -> TrimError:
+def explain_no_solution(equations: Equations, best: Solution, request: TrimRequest) -> TrimError:
     """Return the error that says what remains at the best compromise, largest first."""
     unknowns = equations.unknowns
     candidate = unknowns.at(best.z)
@@ -48,8 +48,8 @@ def no_solution(equations: Equations, best: Solution, request: TrimRequest) -> T
     more = f" (and {len(left) - SHOWN} more)" if len(left) > SHOWN else ""
     what = "steady motion" if equations.moving else "equilibrium"
     moving = f" in which only {', '.join(request.steady)} may move" if equations.moving else ""
-    limits = _limits(equations, best)
-    helpers = _what_would_help(equations, best, request)
+    limits = _list_reached_bounds(equations, best)
+    helpers = _list_helpers(equations, best, request)
     hint = f"Freeing {' or '.join(helpers)} would let it vanish, to first order. " if helpers else ""
     hint += _suggest_turns([row for row, _ in left if row.kind == "target"], targets)
     tried = f" Tried: {', '.join(best.tried)}." if best.tried else ""
@@ -60,20 +60,19 @@ def no_solution(equations: Equations, best: Solution, request: TrimRequest) -> T
     return TrimError(message, residuals=residuals, point=_values_at(candidate))
 
 
-def too_far(equations: Equations, best: Solution) -> TrimError:
+def explain_too_far(equations: Equations, best: Solution) -> TrimError:
     """Return the error of a small residual with no solution near: what runs away, or how little is determined."""
-    unknowns, certificate = equations.unknowns, best.certificate
-    assert certificate is not None  # noqa: S101 - what balances has one
+    unknowns, certified = equations.unknowns, best.certified
     candidate, sizes = unknowns.at(best.z), unknowns.sizes(best.z)
-    worst = int(np.argmax(np.abs(certificate.step if certificate.runs_away else certificate.distance) / sizes))
+    worst = int(np.argmax(np.abs(certified.step if certified.runs_away else certified.distance) / sizes))
     name, unit, scale = unknowns.names[worst], unknowns.units[worst], float(unknowns.scales[worst])
-    value, step = (f"{v * scale:.6g} {unit}".rstrip() for v in (best.z[worst], certificate.step[worst]))
+    value, step = (f"{v * scale:.6g} {unit}".rstrip() for v in (best.z[worst], certified.step[worst]))
     what = "steady motion" if equations.moving else "equilibrium"
     tried = f" Tried: {', '.join(best.tried)}." if best.tried else ""
-    if certificate.runs_away:
+    if certified.runs_away:
         reason = f"'{name}' runs away: what does not balance only fades with distance"
-    elif np.isfinite(certificate.distance[worst]):
-        reason = f"'{name}' is known to +-{certificate.distance[worst] * scale:.2g} {unit}".rstrip() + " only"
+    elif np.isfinite(certified.distance[worst]):
+        reason = f"'{name}' is known to +-{certified.distance[worst] * scale:.2g} {unit}".rstrip() + " only"
     else:
         reason = f"near '{name}' the rates are small, but do not vanish"
     message = (
@@ -126,7 +125,7 @@ def _with_unit(value: float, unit: str) -> str:
     return f"{value:.6g} {unit}".rstrip()
 
 
-def _limits(equations: Equations, best: Solution) -> str:
+def _list_reached_bounds(equations: Equations, best: Solution) -> str:
     """Return which quantities the bounds stop."""
     unknowns, z = equations.unknowns, best.z
     margin = 1e-3 * np.maximum(np.abs(z), 1.0)
@@ -135,30 +134,30 @@ def _limits(equations: Equations, best: Solution) -> str:
     return f", with {', '.join(listed[:SHOWN])} at a bound" if listed else ""
 
 
-def _what_would_help(equations: Equations, best: Solution, request: TrimRequest) -> list[str]:
+def _list_helpers(equations: Equations, best: Solution, request: TrimRequest) -> list[str]:
     """Return the held quantities each of which could make all residuals vanish, to first order."""
     candidate = equations.unknowns.at(best.z)
     model = candidate.model
-    left = _left(best, np.zeros(len(best.residual)))
+    left = _remaining_residual(best, np.zeros(len(best.residual)))
     if not left:
         return []
     held = [name for name in (*model.inputs.names, *request.fixed) if name not in equations.unknowns.names]
     helpers = []
     for name in dict.fromkeys(held):
-        column = _column(equations, candidate, name)
-        if column is not None and _left(best, column) <= VANISHES * left:
+        column = _residual_slopes(equations, candidate, name)
+        if column is not None and _remaining_residual(best, column) <= VANISHES * left:
             helpers.append(f"'{name}'")
     return helpers[:SHOWN]
 
 
-def _column(equations: Equations, candidate: Candidate, name: str) -> FloatArray | None:
+def _residual_slopes(equations: Equations, candidate: Candidate, name: str) -> FloatArray | None:
     """Return how the residuals change with a quantity that is held, over a step that shows; None where none does."""
     kind, i = quantity(candidate.model, name)
     value = candidate.parameters[name] if kind == "parameter" else getattr(candidate, f"{kind}s")[i]
     step = 1e-5 * max(abs(float(value)), 1.0)
     for _ in range(5 if kind == "input" else 1):
-        ahead = equations.values_at(_moved(candidate, name, step))
-        column = (ahead - equations.values_at(_moved(candidate, name, -step))) / 2
+        ahead = equations.values_at(_displace(candidate, name, step))
+        column = (ahead - equations.values_at(_displace(candidate, name, -step))) / 2
         if not np.isfinite(column).all():
             return None
         if np.max(np.abs(column), initial=0.0) > 1e-6:
@@ -167,7 +166,7 @@ def _column(equations: Equations, candidate: Candidate, name: str) -> FloatArray
     return None
 
 
-def _moved(candidate: Candidate, name: str, step: float) -> Candidate:
+def _displace(candidate: Candidate, name: str, step: float) -> Candidate:
     kind, i = quantity(candidate.model, name)
     if kind == "parameter":
         changed = {name: candidate.parameters[name] + step}
@@ -179,7 +178,7 @@ def _moved(candidate: Candidate, name: str, step: float) -> Candidate:
     return replace(candidate, states=x, inputs=u)
 
 
-def _left(best: Solution, column: FloatArray) -> float:
+def _remaining_residual(best: Solution, column: FloatArray) -> float:
     """Return what a step along the unknowns and one more column cannot remove, rows in sizes of the Jacobian."""
     return float(np.linalg.norm(balanced(np.column_stack((best.J, column))).left(best.residual, RANK_MEASURED)))
 
@@ -194,7 +193,7 @@ LAST_FAILURES = 4  # failed searches after which the way is halved no more: each
 Search = Callable[[TrimRequest], TrimmedPoint]
 
 
-def with_obstacles(error: NumericalError, model: Model, request: TrimRequest, search: Search) -> NumericalError:
+def explain_obstacles(error: NumericalError, model: Model, request: TrimRequest, search: Search) -> NumericalError:
     """Return the error with what was learnt by leaving out one target, held state or bound after the other."""
     names = [*request.targets, *(name for name in request.fixed if model.states.has(name))]
     bound = error.bound if isinstance(error, OutOfBoundsError) else None
@@ -206,7 +205,7 @@ def with_obstacles(error: NumericalError, model: Model, request: TrimRequest, se
     for name in names:
         try:
             with limit_time(EXPLAINED_WITHIN / len(names)):
-                sentences += _without(name, model, request, search, bound)
+                sentences += _explain_without(name, model, request, search, bound)
         except OutOfTimeError:
             is_complete = False
     if not sentences and is_complete and len(names) > 1:
@@ -215,23 +214,25 @@ def with_obstacles(error: NumericalError, model: Model, request: TrimRequest, se
     return error
 
 
-def _without(name: str, model: Model, request: TrimRequest, search: Search, bound: Reading | None) -> Iterator[str]:
+def _explain_without(
+    name: str, model: Model, request: TrimRequest, search: Search, bound: Reading | None
+) -> Iterator[str]:
     """Yield how near one comes to what ``name`` should be when it need not be."""
     held = request.targets.get(name, request.fixed.get(name))
     wanted = held if bound is None or bound.name != name else bound.value
     assert wanted is not None  # noqa: S101 - it is a target, held, or the bound
     fewer = replace(
         request,
-        fixed=_but(request.fixed, name),
-        targets=_but(request.targets, name),
-        bounds=_but(request.bounds, name),
+        fixed=_drop(request.fixed, name),
+        targets=_drop(request.targets, name),
+        bounds=_drop(request.bounds, name),
         near={name: wanted},
         minimize=None,
     )
     try:
         closest = search(fewer).report.targets[name]
     except FmilinError:
-        limit = _approached(name, wanted, fewer, search, model)
+        limit = _approach(name, wanted, fewer, search, model)
         if limit is None:
             return
         closest = limit
@@ -243,7 +244,7 @@ def _without(name: str, model: Model, request: TrimRequest, search: Search, boun
     )
 
 
-def _approached(name: str, wanted: float, fewer: TrimRequest, search: Search, model: Model) -> float | None:
+def _approach(name: str, wanted: float, fewer: TrimRequest, search: Search, model: Model) -> float | None:
     """Return how near one comes where points end on the way: it is halved, to as many digits as that tells."""
     start, closest, done = model.start, None, 0.0
     answer = model.evaluate(start.time, start.states, start.inputs)
@@ -264,22 +265,22 @@ def _approached(name: str, wanted: float, fewer: TrimRequest, search: Search, mo
     return None if closest is None else round(closest, -math.ceil(math.log10(step)) - 1)
 
 
-def _but(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _drop(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {n: v for n, v in values.items() if n != name}
 
 
-def freedoms_of_targets(equations: Equations, without: Solution) -> str:
+def explain_targets(equations: Equations, without: Solution) -> str:
     """Return what slopes say at a solution ``without`` targets: that nothing moves some, or few freedoms many."""
     count, others = len(equations.targets), equations.with_targets(())
-    Z = _open(others, without.z)
+    Z = _open_directions(others, without.z)
     if not Z.shape[1]:
         return " Nothing is left free to meet targets with."
     # By chance the slopes of targets may depend on each other at one point: look beside it, too.
-    elsewhere = corrected(others, without.z + FARTHER * Z @ np.cos(np.arange(Z.shape[1]) + 1.0)).z
+    elsewhere = newton_correct(others, without.z + FARTHER * Z @ np.cos(np.arange(Z.shape[1]) + 1.0)).z
 
     def slopes_on_freedoms(z: FloatArray) -> FloatArray:
         J = np.nan_to_num(equations.jacobian(z, quick=True)[0])[equations.kinds("target")]
-        Z = _open(others, z)
+        Z = _open_directions(others, z)
         return np.where(np.abs(J @ Z) > SLOPE_ROUNDING * (np.abs(J) @ np.abs(Z)), J @ Z, 0.0)
 
     slopes = [slopes_on_freedoms(z) for z in (without.z, elsewhere)]
@@ -292,7 +293,7 @@ def freedoms_of_targets(equations: Equations, without: Solution) -> str:
     return ""
 
 
-def _open(others: Equations, z: FloatArray) -> FloatArray:
+def _open_directions(others: Equations, z: FloatArray) -> FloatArray:
     """Return a basis (n, f) of what the equations leave open."""
     form = balanced(np.nan_to_num(others.jacobian(z, quick=True)[0]))
     return form.columns[:, None] * form.null_space(RANK_MEASURED)

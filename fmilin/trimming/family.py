@@ -22,9 +22,9 @@ from fmilin.numerics.balanced import balanced
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RANK, RANK_MEASURED, STAYS
 from fmilin.trimming.equations import Equations
-from fmilin.trimming.newton import corrected
+from fmilin.trimming.newton import newton_correct
 from fmilin.trimming.report import FreeDirection
-from fmilin.trimming.solver import Solution, assessed
+from fmilin.trimming.solver import Solution, assess_point
 from fmilin.trimming.unknowns import Candidate
 
 PROBED_STEP = 1e-4  # how far along a free direction the residual is looked at, in sizes of the unknowns
@@ -35,21 +35,20 @@ def free_directions(
 ) -> tuple[tuple[FreeDirection, ...], float]:
     """Return the Jacobian's null space, a leading unknown (if it can, ``preferred``) in each, and how regular it is."""
     unknowns = equations.unknowns
-    certificate = solution.certificate
-    assert certificate is not None  # noqa: S101 - a solution has one
+    certified = solution.certified
     free = (solution.z > unknowns.low) & (solution.z < unknowns.high)
-    free[list(certificate.multiple)] = False
+    free[list(certified.multiple)] = False
     inside = np.flatnonzero(free)
     if not len(inside):
         return (), 1.0
-    seen = np.fmax(np.abs(solution.J), certificate.seen if solution.seen is None else solution.seen)
-    if certificate.empty_rows is not None:
-        seen[certificate.empty_rows] = 0.0
+    seen = np.fmax(np.abs(solution.J), certified.seen if solution.seen is None else solution.seen)
+    if certified.empty_rows is not None:
+        seen[certified.empty_rows] = 0.0
     J = balanced(solution.J[:, inside], seen[:, inside])
-    if certificate.is_isolated:
+    if certified.is_isolated:
         return (), J.regularity
     limit = RANK if solution.is_exact and not equations.moving else RANK_MEASURED
-    V = _confirmed(equations, solution, inside, J.columns[:, None] * J.null_space(limit), seen)
+    V = _confirm_directions(equations, solution, inside, J.columns[:, None] * J.null_space(limit), seen)
     if not V.shape[1]:
         return (), J.regularity
     weights = np.array([1.0 if unknowns.names[i] in preferred else 0.3 for i in inside])
@@ -66,7 +65,7 @@ def free_directions(
     return tuple(directions), J.regularity
 
 
-def _confirmed(
+def _confirm_directions(
     equations: Equations, solution: Solution, inside: np.ndarray, V: FloatArray, seen: FloatArray
 ) -> FloatArray:
     """Return the directions along which the residual really stays: exact products may have claimed too much."""
@@ -105,11 +104,11 @@ def move_to_nearest(equations: Equations, solution: Solution) -> tuple[Solution,
         return float(np.linalg.norm((z - z0) / weights))
 
     for _ in range(MAX_STEPS):
-        away = _way_along(equations, z, z0, weights, exact=exact)
+        away = _project_on_family(equations, z, z0, weights, exact=exact)
         if np.linalg.norm(away / weights) <= 0.1 * ACROSS_FAMILY * distance(z):
             break
         for part in STEP_FRACTIONS:
-            ahead = corrected(equations, z + part * away, exact=exact)
+            ahead = newton_correct(equations, z + part * away, exact=exact)
             is_shorter = distance(ahead.z) < (1.0 - LEAST_SHORTENING) * distance(z)
             if is_shorter and (np.abs(ahead.r) <= np.maximum(solution.allowed, 1e-8)).all():
                 z = ahead.z
@@ -117,15 +116,17 @@ def move_to_nearest(equations: Equations, solution: Solution) -> tuple[Solution,
         else:
             break
     if not np.array_equal(z, solution.z):
-        moved = assessed(equations, z, exact=exact)
+        moved = assess_point(equations, z, exact=exact)
         if moved.is_zero:
             solution = replace(moved, tried=solution.tried)
-    remaining = _way_along(equations, solution.z, z0, weights, exact=exact)
+    remaining = _project_on_family(equations, solution.z, z0, weights, exact=exact)
     small = max(ACROSS_FAMILY * distance(solution.z), 1e-9)
     return solution, bool(np.linalg.norm(remaining / weights) <= small)
 
 
-def _way_along(equations: Equations, z: FloatArray, z0: FloatArray, weights: FloatArray, *, exact: bool) -> FloatArray:
+def _project_on_family(
+    equations: Equations, z: FloatArray, z0: FloatArray, weights: FloatArray, *, exact: bool
+) -> FloatArray:
     """Return the part of the way from z to z0 that lies along the family, (n,); nothing where bounds stop it."""
     unknowns = equations.unknowns
     J = np.nan_to_num(equations.jacobian(z, exact=exact)[0])
@@ -147,7 +148,7 @@ Balance = Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
 """From free inputs z to the rates of all states, the forces and the torques on all feet."""
 
 
-def _balance(candidate: Candidate, model: HasContacts, free: NDArray[np.intp], sizes: FloatArray) -> Balance:
+def _make_balance(candidate: Candidate, model: HasContacts, free: NDArray[np.intp], sizes: FloatArray) -> Balance:
     """Return the balance of a configuration as a function of the free inputs, u = sizes z."""
 
     def at(z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -170,9 +171,9 @@ def least_contact_forces(equations: Equations, solution: Solution) -> tuple[Solu
         return solution, ()
     if not model.contact_forces(candidate.time, candidate.states, candidate.inputs):
         return solution, ()
-    balance = _balance(candidate, model, unknowns.inputs, unknowns.scales[columns])
+    balance = _make_balance(candidate, model, unknowns.inputs, unknowns.scales[columns])
     try:
-        z, choices = _smallest(balance, solution.z[columns])
+        z, choices = _smallest_wrenches(balance, solution.z[columns])
     except REFUSALS:
         return solution, ()
     if not choices:
@@ -192,7 +193,7 @@ def least_contact_forces(equations: Equations, solution: Solution) -> tuple[Solu
     return moved, (Remark("least-squares", text),)
 
 
-def _smallest(balance: Balance, z0: FloatArray) -> tuple[FloatArray, int]:
+def _smallest_wrenches(balance: Balance, z0: FloatArray) -> tuple[FloatArray, int]:
     """Return the inputs, and in how many directions they may change."""
     base = balance(z0)
     h = INPUT_STEP * max(1.0, float(np.abs(z0).max(initial=0.0)))

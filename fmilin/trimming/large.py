@@ -20,7 +20,7 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, DETERMINED, EQUILIBRIUM
 from fmilin.trimming.report import TrimmedPoint, TrimReport
 from fmilin.trimming.request import TrimRequest
-from fmilin.trimming.resting import BLURRED, MOST_STATES, growing
+from fmilin.trimming.resting import BLURRED, MOST_STATES, judge_growth
 
 ITERATIONS = 60
 ROUNDED = 1e-9  # steps, in sizes of the coordinates, that may be rounding
@@ -85,7 +85,7 @@ def _with_stability(model: Model, equations: SparseEquations, point: TrimmedPoin
     linear = by_sparse_equations(model, equations, point, Request())
     if linear is None:
         return point
-    return replace(point, report=growing(linear.A, BLURRED[True]).told_in(point.report))
+    return replace(point, report=judge_growth(linear.A, BLURRED[True]).told_in(point.report))
 
 
 def _balanced(
@@ -121,7 +121,7 @@ def _balanced(
         if last <= 1e-14 or (last < 1e-9 and last >= 0.5 * previous):
             following = J.solve(-_left(equations, t, x, u, multipliers))[:n]
             # It is a quarter of the last step, up to rounding, where K |d| <= 1/2: see
-            # :mod:`fmilin.numerics.certified_zero`.
+            # :mod:`fmilin.numerics.certification`.
             ratio = float(np.max(np.abs(following) / sizes[:n], initial=0.0)) / max(last, 1e-300)
             if ratio <= 0.25 or ratio * last <= ROUNDED:
                 further = np.abs(following) / (1 - min(ratio, 0.9))

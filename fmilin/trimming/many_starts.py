@@ -14,13 +14,13 @@ from fmilin.model.visits import RememberingModel, one_at_a_time
 from fmilin.signals import FloatArray, RealArray, Signals
 from fmilin.support.implemented_in import implemented_in
 from fmilin.trimming.equations import Equations
-from fmilin.trimming.newton import corrected, search_elsewhere
-from fmilin.trimming.procedure import point_at, start_of
+from fmilin.trimming.newton import newton_correct, search_elsewhere
+from fmilin.trimming.procedure import assemble_guess, make_point
 from fmilin.trimming.report import TrimmedPoint
 from fmilin.trimming.request import TrimRequest
-from fmilin.trimming.resting import placed, resting
-from fmilin.trimming.solver import Solution, assessed
-from fmilin.trimming.solving import equations_of
+from fmilin.trimming.resting import find_resting_point, place_at_rest
+from fmilin.trimming.solver import Solution, assess_point
+from fmilin.trimming.solving import make_equations
 from fmilin.trimming.unknowns import model_that_shows
 
 if TYPE_CHECKING:
@@ -163,27 +163,27 @@ def operating_points(
         raise UsageError(f"The seed of the random starts is {seed}, and must not be negative.")
     request = TrimRequest(fixed or {}, (), free or (), bounds or {}, time).checked(model)
     model = RememberingModel(model_that_shows(model, [*request.targets, *request.bounds]))
-    candidate, _ = start_of(model, request, {}, anywhere=True)
-    equations = equations_of(candidate, request)
+    candidate, _ = assemble_guess(model, request, {}, anywhere=True)
+    equations = make_equations(candidate, request)
     random = np.random.default_rng(seed)
     points: list[TrimmedPoint] = []
     solutions: list[FloatArray] = []
     drawn: list[FloatArray] = []
     origins: list[FloatArray] = []
     for k in range(starts):
-        z = placed(equations, _drawn(equations, random, SPREADS[k // 2 % len(SPREADS)]))
+        z = place_at_rest(equations, _draw_start(equations, random, SPREADS[k // 2 % len(SPREADS)]))
         progress(k + 1)
         if not np.isfinite(z).all():
             continue
         drawn.append(z)
         origins.append(equations.unknowns.at(z).states)
-        solution = _rest(equations, z, falls=bool(k % 2))
+        solution = _find_rest(equations, z, falls=bool(k % 2))
         if solution is not None:
             _add_new(points, solutions, solution, equations, request)
     for z in [equations.unknowns.z0, *drawn][:DEFLATED] if points else ():
         # Of three solutions the middle one may attract few starts: known ones are left out of the search.
         elsewhere = search_elsewhere(equations, z, solutions)
-        solution = None if elsewhere is None else _rest(equations, elsewhere, falls=False)
+        solution = None if elsewhere is None else _find_rest(equations, elsewhere, falls=False)
         if solution is not None:
             _add_new(points, solutions, solution, equations, request)
     if not points:
@@ -208,13 +208,13 @@ def _add_new(
     request: TrimRequest,
 ) -> None:
     """Add the point at a solution unless it is among ``points``, and where it is to ``known``."""
-    point = point_at(equations, solution, request)
+    point = make_point(equations, solution, request)
     if not any(_is_same(point, other) for other in points):
         points.append(point)
         solutions.append(solution.z)
 
 
-def _drawn(equations: Equations, random: np.random.Generator, spread: float) -> FloatArray:
+def _draw_start(equations: Equations, random: np.random.Generator, spread: float) -> FloatArray:
     """Return where a search starts (n,): within bounds where there are two, angles anywhere, the rest around z0."""
     unknowns = equations.unknowns
     low, high = unknowns.low, unknowns.high
@@ -230,10 +230,14 @@ def _drawn(equations: Equations, random: np.random.Generator, spread: float) -> 
     return np.asarray(np.where(bounded, within, np.clip(unknowns.z0 + around, low, high)))
 
 
-def _rest(equations: Equations, z: FloatArray, *, falls: bool) -> Solution | None:
+def _find_rest(equations: Equations, z: FloatArray, *, falls: bool) -> Solution | None:
     """Return the rest that a start leads to, None without one."""
     try:
-        solution = resting(equations, z) if falls else assessed(equations, corrected(equations, z), exact=True)
+        solution = (
+            find_resting_point(equations, z)
+            if falls
+            else assess_point(equations, newton_correct(equations, z), exact=True)
+        )
     except REFUSALS:
         return None
     return solution if solution is not None and solution.is_zero else None

@@ -29,7 +29,7 @@ BARELY = 2.0**-14  # a step of an input, in its size, that shows nothing inside 
 BEYOND = (1.0, 4.0, 16.0, 64.0)  # how far it may reach
 
 
-def rounding_of(J: FloatArray, z: FloatArray, equations: Equations | None = None) -> FloatArray:
+def compute_rounding(J: FloatArray, z: FloatArray, equations: Equations | None = None) -> FloatArray:
     """Return what counts as zero where the model has no noise, shape (m,): a limit, and the rounding of the terms."""
     rounding = TERMS_ROUNDED * np.abs(J) @ np.maximum(np.abs(z), 1.0)
     if equations is not None and len(equations.targets):
@@ -39,7 +39,7 @@ def rounding_of(J: FloatArray, z: FloatArray, equations: Equations | None = None
     return np.maximum(BALANCED_EXACTLY, rounding)
 
 
-def affine(equations: Equations, z0: FloatArray, *, exact: bool) -> FloatArray | None:
+def balance_inputs(equations: Equations, z0: FloatArray, *, exact: bool) -> FloatArray | None:
     """Return the guess with the free inputs that balance it best (most enter affinely); None where no input is free."""
     columns = equations.unknowns.input_columns
     if not len(columns):
@@ -53,7 +53,7 @@ def affine(equations: Equations, z0: FloatArray, *, exact: bool) -> FloatArray |
     return np.clip(z, unknowns.low, unknowns.high)
 
 
-def awakened(equations: Equations, z0: FloatArray) -> FloatArray | None:
+def wake_inputs(equations: Equations, z0: FloatArray) -> FloatArray | None:
     """Return the guess with the free inputs that do nothing there set to where they do; None where all do something."""
     z, moved = z0.copy(), False
     base = float(np.linalg.norm(equations.values(z0)))
@@ -70,7 +70,7 @@ def awakened(equations: Equations, z0: FloatArray) -> FloatArray | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Corrected:
+class Correction:
     """Where Newton's method ended."""
 
     z: FloatArray  # shape (n,)
@@ -79,7 +79,9 @@ class Corrected:
     distance: float  # how far it was, in sizes of the unknowns
 
 
-def corrected(equations: Equations, z0: FloatArray, *, exact: bool = True, iterations: int = ITERATIONS) -> Corrected:
+def newton_correct(
+    equations: Equations, z0: FloatArray, *, exact: bool = True, iterations: int = ITERATIONS
+) -> Correction:
     """Return where Newton's method from z0 (n,) ends; the corrector of a continuation, too."""
     unknowns, z, radius, last = equations.unknowns, z0, LONGEST, LAST
     r, J = equations.values(z), equations.jacobian(z, exact=exact, quick=True)[0]
@@ -87,22 +89,26 @@ def corrected(equations: Equations, z0: FloatArray, *, exact: bool = True, itera
     for _ in range(iterations if J.size else 0):
         if not (np.isfinite(J).all() and np.isfinite(r).all()):
             break
-        is_zero = bool((np.abs(r) <= rounding_of(J, z, equations)).all())
+        is_zero = bool((np.abs(r) <= compute_rounding(J, z, equations)).all())
         last -= is_zero
-        step = _step(equations, z, r, balanced(_inside(equations, z, J, r), seen), radius) if last >= 0 else None
+        step = (
+            _take_step(equations, z, r, balanced(_drop_blocked_columns(equations, z, J, r), seen), radius)
+            if last >= 0
+            else None
+        )
         if step is None:
             break
         z, r, radius = step
         if not (
-            np.abs(r) <= rounding_of(J, z, equations)
+            np.abs(r) <= compute_rounding(J, z, equations)
         ).all():  # else these slopes are good enough for the last digits
             J = equations.jacobian(z, exact=exact, quick=True)[0]
             seen = np.fmax(seen, np.abs(J))
     z = np.clip(z, unknowns.low, unknowns.high)
-    return Corrected(z, r, np.nan_to_num(seen), float(np.max(np.abs(z - z0), initial=0.0)))
+    return Correction(z, r, np.nan_to_num(seen), float(np.max(np.abs(z - z0), initial=0.0)))
 
 
-def _inside(equations: Equations, z: FloatArray, J: FloatArray, r: FloatArray) -> FloatArray:
+def _drop_blocked_columns(equations: Equations, z: FloatArray, J: FloatArray, r: FloatArray) -> FloatArray:
     """Return J without the columns of unknowns that would leave their bounds."""
     unknowns = equations.unknowns
     low, high = z <= unknowns.low, z >= unknowns.high
@@ -114,7 +120,7 @@ def _inside(equations: Equations, z: FloatArray, J: FloatArray, r: FloatArray) -
     return np.where(blocked, 0.0, J)
 
 
-def _step(
+def _take_step(
     equations: Equations, z: FloatArray, r: FloatArray, J: Balanced, radius: float
 ) -> tuple[FloatArray, FloatArray, float] | None:
     """Return z and r after the first step that makes the weighted residual smaller, and a radius; None without one."""
@@ -136,7 +142,7 @@ def _step(
         norm = float(np.linalg.norm(J.rows * value))
         if norm < falls * before:
             if norm > SLOWLY * before:
-                natural = _natural_step(equations, z, r, J, radius)
+                natural = _take_natural_step(equations, z, r, J, radius)
                 if natural is not None:
                     return natural
             new = radius * 4 if fraction < 1.0 and norm < before * (1 - 0.3 * fraction) else max(radius, longest)
@@ -148,7 +154,7 @@ def _step(
     return None
 
 
-def _natural_step(
+def _take_natural_step(
     equations: Equations, z: FloatArray, r: FloatArray, J: Balanced, radius: float
 ) -> tuple[FloatArray, FloatArray, float] | None:
     """Return z, r and a radius after a step that makes the next one with the same J shorter; None without one.
@@ -244,54 +250,54 @@ class _Path:
         return np.hstack((self.start.rows[self.rows, None] * J * self.start.columns, self.held[:, None]))
 
 
-def released(equations: Equations, z0: FloatArray, *, exact: bool) -> FloatArray | None:
+def release_guess(equations: Equations, z0: FloatArray, *, exact: bool) -> FloatArray | None:
     """Return z where the path from z0 (n,), near the manifold, ends, to be corrected; None when it does not end."""
     r = equations.values(z0)
     J = equations.jacobian(z0, exact=exact, quick=True)[0]
     if not J.size or not (np.isfinite(J).all() and np.isfinite(r).all()):
         return None
     start = balanced(J)
-    rows = independent_rows(equations.kinds("constraint"), start)
+    rows = find_independent_rows(equations.kinds("constraint"), start)
     held = np.where(equations.kinds("constraint"), 0.0, start.rows * r)[rows]
     if not len(rows) or not held.any():
         return None
     path = _Path(equations, rows, start, held, exact)
     w = np.append(z0 / start.columns, 0.0)
     for direction in (1.0, -1.0):
-        end = _followed(path, w, direction)
+        end = _follow_path(path, w, direction)
         if end is not None:
             return np.clip(end[:-1] * start.columns, equations.unknowns.low, equations.unknowns.high)
     return None
 
 
-def independent_rows(constraints: NDArray[np.bool_], start: Balanced) -> NDArray[np.intp]:
+def find_independent_rows(constraints: NDArray[np.bool_], start: Balanced) -> NDArray[np.intp]:
     """Return the ``constraints`` (m,) that are independent, and then the other rows that are so beside them."""
     first, others = np.flatnonzero(constraints), np.flatnonzero(~constraints)
-    some = first[_pivots(start.E[first])]
+    some = first[_find_pivots(start.E[first])]
     span = linalg.orth(start.E[some].T) if len(some) else np.zeros((start.E.shape[1], 0))
     rest = start.E[others] - (start.E[others] @ span) @ span.T
-    return np.concatenate((some, others[_pivots(rest)]))
+    return np.concatenate((some, others[_find_pivots(rest)]))
 
 
-def _pivots(rows: FloatArray) -> NDArray[np.intp]:
+def _find_pivots(rows: FloatArray) -> NDArray[np.intp]:
     if not rows.size:
         return np.empty(0, dtype=np.intp)
     diagonal, order = pivoted_qr(rows.T)
     return order[: int(np.count_nonzero(diagonal > RANK))]
 
 
-def _followed(path: _Path, w: FloatArray, direction: float) -> FloatArray | None:
+def _follow_path(path: _Path, w: FloatArray, direction: float) -> FloatArray | None:
     """Return w at lambda = 1, or None."""
     towards, length = np.append(np.zeros(len(w) - 1), direction), FIRST
     slope, left = path.slope(w), JACOBIANS
     while left > 0 and length > SHORTEST and abs(w[-1]) < FAR:
-        tangent = _tangent(slope, towards)
+        tangent = _compute_tangent(slope, towards)
         if tangent is None:
             return None
         if w[-1] + length * tangent[-1] >= 1.0:
             w_end = w + (1.0 - w[-1]) / tangent[-1] * tangent
             return w_end if np.isfinite(path.value(w_end)).all() else None
-        corrected_point = _corrected(path, w + length * tangent)
+        corrected_point = _correct_to_path(path, w + length * tangent)
         left -= CORRECTIONS if corrected_point is None else corrected_point[2]
         if corrected_point is None or (corrected_point[0] - w) @ tangent < 0.5 * length:
             length /= 2
@@ -301,7 +307,7 @@ def _followed(path: _Path, w: FloatArray, direction: float) -> FloatArray | None
     return None
 
 
-def _tangent(slope: FloatArray, towards: FloatArray) -> FloatArray | None:
+def _compute_tangent(slope: FloatArray, towards: FloatArray) -> FloatArray | None:
     """Return the direction of the path nearest to another, of length one; None where there is none."""
     if not np.isfinite(slope).all():
         return None
@@ -312,7 +318,7 @@ def _tangent(slope: FloatArray, towards: FloatArray) -> FloatArray | None:
     return along / size if size > 1e-8 else None
 
 
-def _corrected(path: _Path, w: FloatArray) -> tuple[FloatArray, FloatArray, int] | None:
+def _correct_to_path(path: _Path, w: FloatArray) -> tuple[FloatArray, FloatArray, int] | None:
     """Return the point of the path nearest to w, the slope there, and the number of slopes that this took."""
     for count in range(1, CORRECTIONS + 1):
         value, slope = path.value(w), path.slope(w)

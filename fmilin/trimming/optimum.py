@@ -15,9 +15,9 @@ from fmilin.numerics.balanced import balanced
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RANK, RANK_MEASURED
 from fmilin.trimming.equations import Equations
-from fmilin.trimming.newton import corrected, independent_rows
+from fmilin.trimming.newton import find_independent_rows, newton_correct
 from fmilin.trimming.optimum_problem import Limit, Preference, Problem, prefer_inside
-from fmilin.trimming.solver import Solution, assessed
+from fmilin.trimming.solver import Solution, assess_point
 from fmilin.trimming.unknowns import Reading, reading
 
 ITERATIONS = 200  # of SLSQP
@@ -45,7 +45,7 @@ class Optimum:
     open: int = 0  # directions along which the preference does not change either
 
 
-def optimum(equations: Equations, start: Solution, preference: Preference, limits: Sequence[Limit]) -> Optimum:
+def find_optimum(equations: Equations, start: Solution, preference: Preference, limits: Sequence[Limit]) -> Optimum:
     """Return the best point near a solution; refuse bounds that leave none, and what has no least value there."""
     problem = Problem(equations, preference, limits, exact=start.is_exact)
     best, failure = _find_best_point(problem, equations, start.z)
@@ -65,10 +65,10 @@ def _find_best_point(
     """Return the best point that a search from z0 (n,) finds, or None and what ended the search."""
     failure: NumericalError | None = None
     try:
-        z = _least(problem, z0)
+        z = _minimize(problem, z0)
         if any(abs(b) > BINDS for b in problem.beyond(z)):
             inside = Problem(equations, prefer_inside(problem.limits), (), exact=problem.exact)
-            z = _least(problem, _least(inside, z0))
+            z = _minimize(problem, _minimize(inside, z0))
         best = _finish(problem, equations, z)
         if best is not None:
             return best, None
@@ -93,7 +93,7 @@ def _search_displaced(problem: Problem, equations: Equations, z0: FloatArray) ->
         for direction in np.hstack((open_directions[:, :MOST_DIRECTIONS], mixed)).T:
             longest = float(np.max(np.abs(direction) / sizes, initial=0.0))
             for sign in (1.0, -1.0) if longest > 0 else ():
-                z = corrected(equations, z0 + sign * distance / longest * direction, exact=problem.exact).z
+                z = newton_correct(equations, z0 + sign * distance / longest * direction, exact=problem.exact).z
                 best = _search_inside(problem, inside, equations, z)
                 optima += [best] if best is not None else []
         if optima:
@@ -104,10 +104,10 @@ def _search_displaced(problem: Problem, equations: Equations, z0: FloatArray) ->
 def _search_inside(problem: Problem, inside: Problem, equations: Equations, z0: FloatArray) -> Optimum | None:
     """Return the best point inside the bounds near z0 (n,); None where there is none near."""
     try:
-        feasible = _least(inside, z0)
+        feasible = _minimize(inside, z0)
         if any(abs(b) > BINDS for b in problem.beyond(feasible)):
             return None
-        z = _least(problem, feasible)
+        z = _minimize(problem, feasible)
         is_inside = not any(abs(b) > BINDS for b in problem.beyond(z))
         return (_finish(problem, equations, z) if is_inside else None) or _finish(problem, equations, feasible)
     except NumericalError:
@@ -129,7 +129,7 @@ def _move_bounds(problem: Problem, equations: Equations, z: FloatArray) -> Float
         part = min(part, 1.0 - done)
         ahead = [replace(r, value=value + (done + part) * (bound - value)) for r, value, bound in crossed]
         moved = equations.with_targets([*equations.targets, *ahead])
-        end = corrected(moved, z, exact=problem.exact)
+        end = newton_correct(moved, z, exact=problem.exact)
         if np.isfinite(end.r).all() and float(np.max(np.abs(end.r), initial=0.0)) <= FOLLOWED:
             z, done, part = end.z, done + part, 2 * part
         else:
@@ -152,14 +152,16 @@ def _list_crossed_bounds(problem: Problem, z: FloatArray) -> list[Reading]:
 def _finish(problem: Problem, equations: Equations, z: FloatArray) -> Optimum | None:
     """Return the best point near z, where it balances; None where it does not."""
     exact = problem.exact
-    binding = _binding(problem, equations, z)
+    binding = _list_binding_bounds(problem, equations, z)
     added: set[str] = set()
     while True:
         final = equations.with_targets([*equations.targets, *binding])
         z, last, unresolved = _sharpen(problem, final, z)
-        multipliers = _multipliers(problem, final, z)
+        multipliers = _compute_multipliers(problem, final, z)
         crossed = [r for r in _list_crossed_bounds(problem, z) if r.name not in added]
-        wrong = [r for r in binding if r.name not in added and not _holds(problem, equations, r, multipliers[r.name])]
+        wrong = [
+            r for r in binding if r.name not in added and not _is_binding(problem, equations, r, multipliers[r.name])
+        ]
         if crossed:  # the search had stopped before this bound, and the best point without it lies beyond
             binding = [*binding, crossed[0]]
             added.add(crossed[0].name)
@@ -169,28 +171,25 @@ def _finish(problem: Problem, equations: Equations, z: FloatArray) -> Optimum | 
             break
     if _list_crossed_bounds(problem, z):
         return None
-    solution = assessed(final, z, exact=exact)
-    if solution.certificate is not None:
-        names = {r.name for r in binding}
-        stopped = np.array([name in names for name in equations.unknowns.names], dtype=bool)
-        distance = np.where(stopped, 0.0, solution.certificate.distance + 2 * np.abs(last))
-        multiple = tuple(i for i in solution.certificate.multiple if not stopped[i])
-        certificate = replace(solution.certificate, distance=distance, multiple=multiple)
-        near = certificate.is_near(equations.unknowns.sizes(solution.z))
-        solution = replace(solution, certificate=certificate, is_near=near)
+    solution = assess_point(final, z, exact=exact)
+    names = {r.name for r in binding}
+    stopped = np.array([name in names for name in equations.unknowns.names], dtype=bool)
+    distance = np.where(stopped, 0.0, solution.certified.distance + 2 * np.abs(last))
+    multiple = tuple(i for i in solution.certified.multiple if not stopped[i])
+    solution = replace(solution, certified=replace(solution.certified, distance=distance, multiple=multiple))
     if not solution.is_zero:
         return None
     return Optimum(final, solution, problem.value(solution.z), multipliers, unresolved)
 
 
-def _least(problem: Problem, z0: FloatArray) -> FloatArray:
+def _minimize(problem: Problem, z0: FloatArray) -> FloatArray:
     """Return where SLSQP ends."""
     from scipy.optimize import minimize
 
     equations, unknowns = problem.equations, problem.equations.unknowns
     J = problem.slopes(z0)[: problem.m]
     form = balanced(J)
-    rows = independent_rows(equations.kinds("constraint")[: problem.m], form)
+    rows = find_independent_rows(equations.kinds("constraint")[: problem.m], form)
     weights = form.rows[rows]
     scale = max(abs(problem.value(z0)), float(np.linalg.norm(problem.gradient(z0))), 1e-12)
     constraints: list[Any] = [
@@ -225,7 +224,7 @@ def _least(problem: Problem, z0: FloatArray) -> FloatArray:
     return z
 
 
-def _binding(problem: Problem, equations: Equations, z: FloatArray) -> list[Reading]:
+def _list_binding_bounds(problem: Problem, equations: Equations, z: FloatArray) -> list[Reading]:
     """Return what is at a bound, with the bound as its value; refuse what is beyond one."""
     binding: list[Reading] = []
     unknowns, candidate = equations.unknowns, equations.unknowns.at(z)
@@ -255,7 +254,7 @@ class OutOfBoundsError(NumericalError):
         self.bound = bound
 
 
-def _holds(problem: Problem, equations: Equations, bound: Reading, multiplier: float) -> bool:
+def _is_binding(problem: Problem, equations: Equations, bound: Reading, multiplier: float) -> bool:
     """Whether a bound binds: the preference would be better beyond it."""
     for limit in problem.limits:
         if limit.reading.name == bound.name:
@@ -266,7 +265,7 @@ def _holds(problem: Problem, equations: Equations, bound: Reading, multiplier: f
     return multiplier >= 0 if at_low else multiplier <= 0
 
 
-def _multipliers(problem: Problem, final: Equations, z: FloatArray) -> dict[str, float]:
+def _compute_multipliers(problem: Problem, final: Equations, z: FloatArray) -> dict[str, float]:
     """Return how the preference changes per unit of each target and each binding bound."""
     J = np.nan_to_num(final.jacobian(z, exact=problem.exact)[0])
     form = balanced(J)
@@ -278,7 +277,7 @@ def _multipliers(problem: Problem, final: Equations, z: FloatArray) -> dict[str,
 def _sharpen(problem: Problem, final: Equations, z: FloatArray) -> tuple[FloatArray, FloatArray, int]:
     """Return the point by Newton's method on what the equations leave open, its last step, and what stays open."""
     exact = problem.exact
-    z = corrected(final, z, exact=exact).z
+    z = newton_correct(final, z, exact=exact).z
     previous = np.inf
     last = np.zeros(len(z))
     unresolved = 0
@@ -310,13 +309,13 @@ def _sharpen(problem: Problem, final: Equations, z: FloatArray) -> tuple[FloatAr
         step = -Z @ (V[:, stiff] @ ((V[:, stiff].T @ (Z.T @ g)) / curvatures[stiff]))
         length = float(np.max(np.abs(step), initial=0.0))
         if length > LONGEST_STEP:  # far from the best point: it is approached, and the curvature looked at again
-            z = corrected(final, z + LONGEST_STEP / length * step, exact=exact).z
+            z = newton_correct(final, z + LONGEST_STEP / length * step, exact=exact).z
             last = step
             continue
         if length > 0.5 * previous:
             last = step
             break
-        z, previous, last = corrected(final, z + step, exact=exact).z, length, step
+        z, previous, last = newton_correct(final, z + step, exact=exact).z, length, step
         if length < 1e-14:
             break
     return z, last, unresolved

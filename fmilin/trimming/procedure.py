@@ -20,15 +20,15 @@ from fmilin.numerics.certificate import Certificate
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, EQUILIBRIUM
 from fmilin.trimming.equations import Equations
-from fmilin.trimming.failures import SHOWN, TrimError, with_obstacles
+from fmilin.trimming.failures import SHOWN, TrimError, explain_obstacles
 from fmilin.trimming.family import free_directions, least_contact_forces, move_to_nearest
 from fmilin.trimming.large import answers, search_sparse
 from fmilin.trimming.optimum import Optimum, OutOfBoundsError
 from fmilin.trimming.report import TrimmedPoint, TrimReport
 from fmilin.trimming.request import PointRequest, TrimRequest, names_minimized, quantity, read_name
-from fmilin.trimming.resting import BLURRED, growing, instability
+from fmilin.trimming.resting import BLURRED, judge_equilibrium, judge_growth
 from fmilin.trimming.solver import Solution
-from fmilin.trimming.solving import equations_of, preferred, read_at, require_staying, solved
+from fmilin.trimming.solving import find_preferred, make_equations, read_values, require_stable, solve_request
 from fmilin.trimming.totals import keep_totals
 from fmilin.trimming.unknowns import Candidate, invariants_at, model_that_shows, recommended
 
@@ -104,7 +104,7 @@ def trim(
     request = TrimRequest(
         fixed or {}, steady or (), free or (), bounds or {}, time, minimize=minimize, near=near or {}, stable=stable
     )
-    return _with_word_on_motion(model, search(model, request, guess or {}))
+    return _assess_motion(model, search(model, request, guess or {}))
 
 
 @one_at_a_time
@@ -152,17 +152,17 @@ def search_each(
             solutions.append(point)
     if not solutions and failure is not None:
         raise failure
-    return tuple(_with_word_on_motion(model, point) for point in solutions)
+    return tuple(_assess_motion(model, point) for point in solutions)
 
 
-def _with_word_on_motion(model: Model, point: TrimmedPoint) -> TrimmedPoint:
+def _assess_motion(model: Model, point: TrimmedPoint) -> TrimmedPoint:
     """Return the point with what is to be said of A along its motion, and of stability where A stays."""
     if not point.report.moving or isinstance(model, HasSparseForm):
         return point
     remarks, linear = along_motion(model_at(model, point), point)
     report = replace(point.report, remarks=(*point.report.remarks, *remarks))
     if linear is not None:
-        report = growing(linear.A, BLURRED[linear.method.derivatives == "exact"]).told_in(report)
+        report = judge_growth(linear.A, BLURRED[linear.method.derivatives == "exact"]).told_in(report)
     return replace(point, report=report)
 
 
@@ -183,10 +183,10 @@ def search(
             return balanced
 
     def search_for(request: TrimRequest) -> TrimmedPoint:
-        start, remarks = start_of(model, request, guess, anywhere=anywhere)
+        start, remarks = assemble_guess(model, request, guess, anywhere=anywhere)
         is_nearest = False
-        balance, solution = solved(equations_of(start, request), request)
-        best = preferred(balance, solution, request)
+        balance, solution = solve_request(make_equations(start, request), request)
+        best = find_preferred(balance, solution, request)
         if best is None:
             solution, choice_remarks = least_contact_forces(balance, solution)
             remarks = (*remarks, *choice_remarks)
@@ -197,20 +197,20 @@ def search(
                     solution, is_nearest = move_to_nearest(balance, solution)
         else:
             balance, solution = best.equations, best.solution
-        point = point_at(balance, solution, request, remarks, best, is_nearest=is_nearest)
+        point = make_point(balance, solution, request, remarks, best, is_nearest=is_nearest)
         if request.stable:
-            require_staying(point.report)
+            require_stable(point.report)
         return point
 
     try:
         return search_for(request)
     except (TrimError, OutOfBoundsError) as error:
         if explain:
-            raise with_obstacles(error, model, request, search_for) from None
+            raise explain_obstacles(error, model, request, search_for) from None
         raise
 
 
-def start_of(
+def assemble_guess(
     model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool
 ) -> tuple[Candidate, tuple[Remark, ...]]:
     """Return the guess, on the manifold where it can be brought there, and what is to be said of that."""
@@ -238,10 +238,10 @@ def start_of(
         except (ConstraintError, NumericalError):
             pass  # a guess need not be kept
     firm = [model.states.positions[n] for n in held if n in request.fixed]
-    return replace(candidate, states=_projected(candidate, firm)), ()
+    return replace(candidate, states=_project_guess(candidate, firm)), ()
 
 
-def _projected(candidate: Candidate, held: Sequence[int]) -> FloatArray:
+def _project_guess(candidate: Candidate, held: Sequence[int]) -> FloatArray:
     """Return the nearest point of the manifold with these states held, or else the candidate's own."""
     pairs = kinematic_pairs(candidate.model, candidate.model.start)
     try:
@@ -284,7 +284,7 @@ def remarks_on(
             "family",
             f"The solution is one of a family: {leaders} may have other values. {choice}: fixed={{'NAME': VALUE}}.",
         )
-    later = _later(equations, candidate)
+    later = _rates_later(equations, candidate)
     if later is not None and not report.moving and later > max(100 * report.residual, 1e-7):
         yield Remark(
             "time",
@@ -293,7 +293,7 @@ def remarks_on(
         )
 
 
-def _later(equations: Equations, candidate: Candidate) -> float | None:
+def _rates_later(equations: Equations, candidate: Candidate) -> float | None:
     """Return the largest rate at the same states a little later; None where the model cannot be asked."""
     try:
         f = candidate.model.evaluate(candidate.time + 1e-2, candidate.states, candidate.inputs).derivatives
@@ -303,7 +303,7 @@ def _later(equations: Equations, candidate: Candidate) -> float | None:
     return largest if np.isfinite(largest) else None
 
 
-def point_at(
+def make_point(
     equations: Equations,
     solution: Solution,
     request: TrimRequest,
@@ -327,16 +327,14 @@ def point_at(
     at_bounds = (solution.z <= unknowns.low) | (solution.z >= unknowns.high)
     residual = float(np.max(np.abs(solution.residual[equations.first_order]), initial=0.0))
     moving = tuple(n for n, m in zip(names, moves, strict=True) if m)
-    read = read_at(equations, solution, [*request.targets, *request.near])
+    read = read_values(equations, solution, [*request.targets, *request.near])
     directions, regularity = free_directions(equations, solution, leaders) if best is None else ((), np.nan)
-    zero = solution.certificate
-    assert zero is not None  # noqa: S101 - a solution has one
     states, inputs = candidate.model.states, candidate.model.inputs
     nominal = dict.fromkeys(request.free, 1.0)  # parameters have none
     nominal |= zip(states.names, states.scales().tolist(), strict=True)
     nominal |= zip(inputs.names, inputs.scales().tolist(), strict=True)
     certificate = Certificate.from_zero(
-        zero, unknowns.names, unknowns.scales, {name: nominal[name] for name in unknowns.names},
+        solution.certified, unknowns.names, unknowns.scales, {name: nominal[name] for name in unknowns.names},
         residual=residual, regularity=regularity,
     )  # fmt: skip
     report = TrimReport(
@@ -362,7 +360,7 @@ def point_at(
     )
     own = read_remarks_at(candidate.model, point)
     report = replace(report, remarks=(*remarks, *remarks_on(equations, candidate, report, restless), *own))
-    unstable = None if request.steady or report.moving else instability(equations, solution)
+    unstable = None if request.steady or report.moving else judge_equilibrium(equations, solution)
     if unstable is None:
         return replace(point, report=report)
     return replace(point, report=unstable.told_in(report), slope_changes=unstable.slope_changes)

@@ -63,14 +63,14 @@ class Instability:
         )
 
 
-def instability(equations: Equations, solution: Solution) -> Instability | None:
+def judge_equilibrium(equations: Equations, solution: Solution) -> Instability | None:
     """Return how unstable an equilibrium is; None where that is not cheap to say."""
     candidate = equations.unknowns.at(solution.z)
     n = len(candidate.states)
     if not 0 < n <= MOST_STATES:
         return None
     try:
-        H, F = _slopes(equations, solution, candidate)
+        H, F = _compute_slopes(equations, solution, candidate)
     except REFUSALS:
         return None
     if not (np.isfinite(H).all() and np.isfinite(F).all()):
@@ -81,21 +81,17 @@ def instability(equations: Equations, solution: Solution) -> Instability | None:
     A = V.T @ (F * S / S[:, None]) @ V
     changes = _changes_within_distance(equations, solution, F)
     if not changes:
-        return growing(A, BLURRED[solution.is_exact])
+        return judge_growth(A, BLURRED[solution.is_exact])
     change = np.max([np.abs(V.T @ (each * S / S[:, None]) @ V) for each in changes], axis=0)
-    verdict = growing(A, BLURRED[solution.is_exact], change)
-    certificate = solution.certificate
-    is_multiple = certificate is not None and bool(certificate.multiple)
-    if is_multiple or _relative_distance(equations, solution) > KNOWN_TO_ROUNDING:
+    verdict = judge_growth(A, BLURRED[solution.is_exact], change)
+    if solution.certified.multiple or _relative_distance(equations, solution) > KNOWN_TO_ROUNDING:
         return replace(verdict, slope_changes=np.max(np.abs(changes), axis=0))
     return verdict
 
 
 def _relative_distance(equations: Equations, solution: Solution) -> float:
     """Return how far the solution may be, in sizes of the unknowns; infinite where nothing is known of it."""
-    if solution.certificate is None:
-        return np.inf
-    return float(np.max(solution.certificate.distance / equations.unknowns.sizes(solution.z), initial=0.0))
+    return float(np.max(solution.certified.distance / equations.unknowns.sizes(solution.z), initial=0.0))
 
 
 def _changes_within_distance(equations: Equations, solution: Solution, F: FloatArray) -> list[FloatArray]:
@@ -103,17 +99,16 @@ def _changes_within_distance(equations: Equations, solution: Solution, F: FloatA
 
     Where several solutions meet A vanishes at the solution alone; near it rounding of the point has a sign.
     """
-    certificate = solution.certificate
-    if certificate is None or not solution.is_exact:
+    if not solution.is_exact:
         return []
     if not KNOWN_WELL < _relative_distance(equations, solution) < np.inf:
         return []
     unknowns, changes = equations.unknowns, []
     for sign in (1.0, -1.0):
-        moved = solution.z + sign * certificate.distance
+        moved = solution.z + sign * solution.certified.distance
         try:
             moved_solution = replace(solution, z=moved, J=equations.jacobian(moved)[0])
-            nearby = _slopes(equations, moved_solution, unknowns.at(moved))[1]
+            nearby = _compute_slopes(equations, moved_solution, unknowns.at(moved))[1]
         except REFUSALS:
             continue
         if np.isfinite(nearby).all():
@@ -121,7 +116,7 @@ def _changes_within_distance(equations: Equations, solution: Solution, F: FloatA
     return changes
 
 
-def _slopes(equations: Equations, solution: Solution, candidate: Candidate) -> tuple[FloatArray, FloatArray]:
+def _compute_slopes(equations: Equations, solution: Solution, candidate: Candidate) -> tuple[FloatArray, FloatArray]:
     """Return the slopes of invariants (m, N) and rates (N, N) along all states."""
     n, J = len(candidate.states), solution.J
     if len(equations.unknowns.states) != n or len(equations.at_rest) != n:
@@ -132,7 +127,7 @@ def _slopes(equations: Equations, solution: Solution, candidate: Candidate) -> t
     return slopes[equations.kinds("constraint")], slopes[equations.kinds("rate")]
 
 
-def growing(A: FloatArray, blurred: float, change: FloatArray | float = 0.0) -> Instability:
+def judge_growth(A: FloatArray, blurred: float, change: FloatArray | float = 0.0) -> Instability:
     """Return whether deviations of y' = A y grow.
 
     Rows of A are known to ``blurred`` of their largest entry, and entries to ``change``.
@@ -172,10 +167,10 @@ class _Motion:
         return np.asarray(self.V @ linalg.solve(np.eye(len(A)) / h - A, self.V.T @ self.f))
 
 
-def resting(equations: Equations, z0: FloatArray) -> Solution | None:
+def find_resting_point(equations: Equations, z0: FloatArray) -> Solution | None:
     """Return the rest at which the damped motion from z0 (n,) ends, and stays; None where it does not."""
     exact = equations.jacobian(z0)[1]
-    keep = _not_velocities(equations, z0)
+    keep = _mark_positions(equations, z0)
     z = z0
     for slow in SLOW:
         end = _towards_rest(equations, z, keep, slow, exact=exact)
@@ -184,51 +179,51 @@ def resting(equations: Equations, z0: FloatArray) -> Solution | None:
         solution = solve(equations, end)
         if not solution.is_zero:
             return None
-        unstable = instability(equations, solution)
+        unstable = judge_equilibrium(equations, solution)
         if unstable is None or not unstable.count:
             return solution
-        z = _pushed(equations, solution.z, keep, exact=exact)
+        z = _push(equations, solution.z, keep, exact=exact)
     return None
 
 
-def placed(equations: Equations, z: FloatArray) -> FloatArray:
+def place_at_rest(equations: Equations, z: FloatArray) -> FloatArray:
     """Return the nearest point of the manifold with velocities zero, (n,); NaN where there is none near."""
-    return _still(equations, z, _not_velocities(equations, z))
+    return _project_at_rest(equations, z, _mark_positions(equations, z))
 
 
 def _towards_rest(
     equations: Equations, z0: FloatArray, keep: FloatArray, slow: float, *, exact: bool
 ) -> FloatArray | None:
     """Return where the damped motion comes to rest, nearly; None where it does not."""
-    z, h, size = _still(equations, z0, keep), FIRST, np.inf
+    z, h, size = _project_at_rest(equations, z0, keep), FIRST, np.inf
     for _ in range(STEPS):
-        motion = _motion(equations, z, exact=exact)
+        motion = _linearize_motion(equations, z, exact=exact)
         if motion is None:
             return None
         growth, _ = motion.growth(slow)
         before, size = size, float(np.max(np.abs(motion.f), initial=0.0))
         if size <= ARRIVED and growth:
-            z = _pushed(equations, z, keep, exact=exact)
+            z = _push(equations, z, keep, exact=exact)
             continue
         if size <= ARRIVED and (size <= BALANCED_EXACTLY or size > 0.1 * before):
             return z
-        z, h = _ahead(equations, z, motion, keep, min(h, GROWTH / growth) if growth else h)
+        z, h = _step_ahead(equations, z, motion, keep, min(h, GROWTH / growth) if growth else h)
         if h < SHORTEST:
             return None
     return None
 
 
-def _pushed(equations: Equations, z: FloatArray, keep: FloatArray, *, exact: bool) -> FloatArray:
+def _push(equations: Equations, z: FloatArray, keep: FloatArray, *, exact: bool) -> FloatArray:
     """Return a point a little along what grows most."""
-    motion = _motion(equations, z, exact=exact)
+    motion = _linearize_motion(equations, z, exact=exact)
     if motion is None:
         return z
     z = z.copy()
     z[equations.unknowns.state_columns] += PUSH * motion.growth(0.0)[1]
-    return _still(equations, z, keep)
+    return _project_at_rest(equations, z, keep)
 
 
-def _ahead(
+def _step_ahead(
     equations: Equations, z: FloatArray, motion: _Motion, keep: FloatArray, h: float
 ) -> tuple[FloatArray, float]:
     """Return where a step ends, and how long the next one may be; 0 where even the shortest one does not hold."""
@@ -241,8 +236,8 @@ def _ahead(
             continue
         ahead = z.copy()
         ahead[columns] += dx
-        ahead = _still(equations, ahead, keep)
-        rates = _rates(equations, ahead)
+        ahead = _project_at_rest(equations, ahead, keep)
+        rates = _compute_rates(equations, ahead)
         missed = float(np.max(np.abs(rates - motion.f - motion.J @ dx)))
         if missed <= MISSED * max(np.max(np.abs(motion.f)), np.max(np.abs(rates))):  # NaN is not
             return ahead, 3 * h
@@ -250,9 +245,9 @@ def _ahead(
     return z, 0.0
 
 
-def _motion(equations: Equations, z: FloatArray, *, exact: bool) -> _Motion | None:
+def _linearize_motion(equations: Equations, z: FloatArray, *, exact: bool) -> _Motion | None:
     J = equations.jacobian(z, exact=exact, quick=True)[0]
-    f = _rates(equations, z)
+    f = _compute_rates(equations, z)
     if not (np.isfinite(J).all() and np.isfinite(f).all()):
         return None
     columns, n = equations.unknowns.state_columns, len(f)
@@ -261,12 +256,12 @@ def _motion(equations: Equations, z: FloatArray, *, exact: bool) -> _Motion | No
     return _Motion(V, J[equations.kinds("rate")][np.ix_(equations.unknowns.states, columns)], f)
 
 
-def _rates(equations: Equations, z: FloatArray) -> FloatArray:
+def _compute_rates(equations: Equations, z: FloatArray) -> FloatArray:
     """Return the rates of the free states, in sizes."""
     return equations.values(z)[equations.kinds("rate")][equations.unknowns.states]
 
 
-def _still(equations: Equations, z: FloatArray, keep: FloatArray) -> FloatArray:
+def _project_at_rest(equations: Equations, z: FloatArray, keep: FloatArray) -> FloatArray:
     """Return the nearest point of the manifold, velocities zero; NaN where there is none near."""
     unknowns = equations.unknowns
     z = z.copy()
@@ -281,7 +276,7 @@ def _still(equations: Equations, z: FloatArray, keep: FloatArray) -> FloatArray:
     return z
 
 
-def _not_velocities(equations: Equations, z: FloatArray) -> FloatArray:
+def _mark_positions(equations: Equations, z: FloatArray) -> FloatArray:
     """Return 0 for velocities and 1 for all other free states; 1 for all where no set is seen to be the velocities."""
     # Paired states and those in units per second are tried: without them no other state may move, wherever it is.
     unknowns = equations.unknowns

@@ -38,7 +38,7 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.report import TrimmedPoint
-from fmilin.trimming.solving import equations_of
+from fmilin.trimming.solving import make_equations
 from fmilin.trimming.unknowns import Candidate
 
 STEP = 2.0**-9  # of differences, in sizes of the parameter
@@ -246,7 +246,7 @@ class _Branch:
         assert isinstance(point, TrimmedPoint)  # noqa: S101 - shift() has looked
         assert point.request is not None  # noqa: S101
         start = Candidate(model, point.time, point.states, point.inputs, point.parameters)
-        return equations_of(start, replace(point.request, targets={}))
+        return make_equations(start, replace(point.request, targets={}))
 
     @cached_property
     def pairs(self) -> dict[int, int]:

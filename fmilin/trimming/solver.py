@@ -10,12 +10,19 @@ from typing import Protocol
 import numpy as np
 
 from fmilin.numerics.balanced import balanced
-from fmilin.numerics.certified_zero import CertifiedZero, certify_zero
-from fmilin.numerics.differences.sweep import POINTS, noise_from_table
+from fmilin.numerics.certificate import CertifiedZero
+from fmilin.numerics.certification import CLEARLY, certify_zero, measure_noise
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, RANK, STEADY
 from fmilin.trimming.equations import Equations
-from fmilin.trimming.newton import Corrected, affine, awakened, corrected, released, rounding_of
+from fmilin.trimming.newton import (
+    Correction,
+    balance_inputs,
+    compute_rounding,
+    newton_correct,
+    release_guess,
+    wake_inputs,
+)
 
 NOISIEST = 1e-6  # no noise of a model excuses a larger residual
 SPREADS = (0.03, 0.1, 0.3, 1.0, 2.0)
@@ -46,17 +53,26 @@ class Solution:
     allowed: FloatArray  # (m,), what counts as zero: rounding and the model's own noise included
     J: FloatArray  # (m, n), without weights
     is_exact: bool  # whether J is, rather than differenced
+    certified: CertifiedZero  # unknown where the residual does not pass for zero
+    sizes: FloatArray  # (n,), of the unknowns at z
     # (m, n), how large the entries of the Jacobian were on the way here; None where there was hardly any
     seen: FloatArray | None = None
     tried: tuple[str, ...] = field(default=())  # what led nowhere before
-    certificate: CertifiedZero | None = None  # of a residual that passes for zero
-    is_near: bool = False  # whether there is a solution, and near
 
     @classmethod
     def nowhere(cls, equations: Equations, z: FloatArray) -> Solution:
         """Return a point of which nothing but the residual is known."""
         r = equations.values(z)
-        return cls(z, r, np.zeros_like(r), np.zeros((len(r), len(z))), is_exact=False)
+        J = np.zeros((len(r), len(z)))
+        return cls(
+            z,
+            r,
+            np.zeros_like(r),
+            J,
+            is_exact=False,
+            certified=CertifiedZero.unknown(z, J),
+            sizes=equations.unknowns.sizes(z),
+        )
 
     @property
     def is_balanced(self) -> bool:
@@ -69,6 +85,11 @@ class Solution:
         return self.is_balanced and self.is_near
 
     @property
+    def is_near(self) -> bool:
+        """Whether there is a solution, and near beside the sizes of the unknowns."""
+        return self.certified.is_near(self.sizes)
+
+    @property
     def cost(self) -> float:
         """The Euclidean norm of what is left."""
         norm = float(np.linalg.norm(self.residual))
@@ -79,59 +100,59 @@ def solve(equations: Equations, z0: FloatArray) -> Solution:
     """Return the zero of r nearest to the guess, or the best point of several attempts."""
     best = Solution.nowhere(equations, z0)
     if (np.abs(best.residual) <= NOISIEST).all():
-        best = assessed(equations, z0, exact=True)
+        best = assess_point(equations, z0, exact=True)
     if best.is_zero:
         return best
     tried: list[str] = []
     exact = True
-    for name, search in _attempts(equations, z0):
+    for name, search in _list_attempts(equations, z0):
         end = search(exact=exact)
         if end is None:
             continue
         tried.append(name)
-        reached = assessed(equations, end, exact=exact)
-        best = _better(best, reached)
+        reached = assess_point(equations, end, exact=exact)
+        best = _choose_better(best, reached)
         own_slopes = exact and len(tried) == 1 and reached.is_exact and not best.is_zero
         if (
             own_slopes and z0.size and not _products_agree(equations, reached.z)
         ):  # the model's own derivatives may be wrong
             exact = False
             tried.append(f"{name} with measured slopes")
-            best = _better(best, assessed(equations, search(exact=exact) or end, exact=exact))
+            best = _choose_better(best, assess_point(equations, search(exact=exact) or end, exact=exact))
         if best.is_zero:
-            return _tidied(equations, best)
-    best, starts = _searched_nearby(equations, z0, best, exact=exact)
+            return _remove_rounding(equations, best)
+    best, starts = _search_nearby(equations, z0, best, exact=exact)
     tried += starts
-    return _tidied(equations, best) if best.is_zero else replace(best, tried=tuple(tried))
+    return _remove_rounding(equations, best) if best.is_zero else replace(best, tried=tuple(tried))
 
 
 class _Attempt(Protocol):
     """A way from the guess, with the model's own products or without."""
 
-    def __call__(self, *, exact: bool) -> Corrected | None: ...
+    def __call__(self, *, exact: bool) -> Correction | None: ...
 
 
-def _attempts(equations: Equations, z0: FloatArray) -> Iterator[tuple[str, _Attempt]]:
+def _list_attempts(equations: Equations, z0: FloatArray) -> Iterator[tuple[str, _Attempt]]:
     """Return the ways from the guess, with their names."""
 
     def newton_from(start: Callable[..., FloatArray | None]) -> _Attempt:
-        def attempt(*, exact: bool) -> Corrected | None:
+        def attempt(*, exact: bool) -> Correction | None:
             z = start(exact=exact)
-            return None if z is None else corrected(equations, z, exact=exact)
+            return None if z is None else newton_correct(equations, z, exact=exact)
 
         return attempt
 
     def released_from_guess(*, exact: bool) -> FloatArray | None:
-        start = affine(equations, z0, exact=exact)
-        return released(equations, z0 if start is None else start, exact=exact)
+        start = balance_inputs(equations, z0, exact=exact)
+        return release_guess(equations, z0 if start is None else start, exact=exact)
 
-    def least_squares_too(*, exact: bool) -> Corrected:
-        return _least_squares_rounds(equations, z0, _row_weights(equations, z0), exact=exact)
+    def least_squares_too(*, exact: bool) -> Correction:
+        return _repeat_least_squares(equations, z0, _compute_row_weights(equations, z0), exact=exact)
 
     if len(equations.unknowns.inputs):
-        balanced_best = newton_from(partial(affine, equations, z0))
+        balanced_best = newton_from(partial(balance_inputs, equations, z0))
         yield "the free inputs that balance the guess best, by one linear solve", balanced_best
-        yield "the free inputs beyond what does nothing", newton_from(lambda **_: awakened(equations, z0))
+        yield "the free inputs beyond what does nothing", newton_from(lambda **_: wake_inputs(equations, z0))
     yield "Newton's method from the guess", newton_from(lambda **_: z0)
     yield "least squares from the guess", least_squares_too
     yield ("the guess held by forces that were then taken away step by step", newton_from(released_from_guess))
@@ -143,7 +164,7 @@ BACK = (0.25, 0.5, 0.625, 0.75, 0.875, 0.95)
 RAN = 1.0  # how far the search went, in sizes of the unknowns, where the way back is tried
 
 
-def _starts(equations: Equations, z0: FloatArray, best: Solution) -> Iterator[tuple[float, FloatArray]]:
+def _list_starts(equations: Equations, z0: FloatArray, best: Solution) -> Iterator[tuple[float, FloatArray]]:
     """Yield where else a search may start, with how far from the guess that is."""
     sizes, random = equations.unknowns.sizes(z0), np.random.default_rng(1959)
     way = best.z - z0
@@ -155,24 +176,22 @@ def _starts(equations: Equations, z0: FloatArray, best: Solution) -> Iterator[tu
         yield spread, z0 + spread * random.uniform(-1.0, 1.0, len(z0)) * np.maximum(np.abs(z0), 1.0)
 
 
-def _searched_nearby(
-    equations: Equations, z0: FloatArray, best: Solution, *, exact: bool
-) -> tuple[Solution, list[str]]:
+def _search_nearby(equations: Equations, z0: FloatArray, best: Solution, *, exact: bool) -> tuple[Solution, list[str]]:
     """Return the best of searches from points beside the guess."""
     unknowns = equations.unknowns
-    weights, count = _row_weights(equations, z0), 0
+    weights, count = _compute_row_weights(equations, z0), 0
     enough = equations.columns_computed + MOST_COLUMNS
-    for spread, displaced in _starts(equations, z0, best):
+    for spread, displaced in _list_starts(equations, z0, best):
         if count and equations.columns_computed > enough:
             break
         start = np.clip(displaced, unknowns.low, unknowns.high)
         count += 1
-        reached = assessed(equations, corrected(equations, start, exact=exact), exact=exact)
+        reached = assess_point(equations, newton_correct(equations, start, exact=exact), exact=exact)
         if not reached.is_balanced:
-            end = _least_squares_rounds(equations, reached.z, weights, exact=exact)
-            reached = assessed(equations, end, exact=exact)
+            end = _repeat_least_squares(equations, reached.z, weights, exact=exact)
+            reached = assess_point(equations, end, exact=exact)
         same = abs(reached.cost - best.cost) <= 1e-3 * best.cost and not reached.is_balanced
-        best = _better(best, reached)
+        best = _choose_better(best, reached)
         # A bound may have stopped the search: there may be a solution at another one.
         at_bound = ((best.z - unknowns.low <= 1e-3) | (unknowns.high - best.z <= 1e-3)).any()
         if best.is_zero or (same and spread >= FAR and not at_bound):
@@ -180,7 +199,7 @@ def _searched_nearby(
     return best, [f"{count} start{'s' * (count > 1)} beside the guess"]
 
 
-def _better(one: Solution, other: Solution) -> Solution:
+def _choose_better(one: Solution, other: Solution) -> Solution:
     if one.is_zero:
         return one
     return other if other.is_zero or other.cost < one.cost else one
@@ -194,28 +213,28 @@ def _products_agree(equations: Equations, z: FloatArray) -> bool:
     return bool((np.linalg.norm(exact - measured, axis=1) <= 1e-4 * np.maximum(size, floor)).all())
 
 
-def compromise(equations: Equations, starts: Sequence[FloatArray]) -> Solution:
+def find_compromise(equations: Equations, starts: Sequence[FloatArray]) -> Solution:
     """Return the point of the manifold with the smallest rates, positions at rest if they can be."""
     names = equations.unknowns.start.model.states.names
     positions = {names[i] for i in equations.pairs}
     paired = np.array([row.kind == "rate" and row.name in positions for row in equations.rows], dtype=bool)
-    smallest = _smallest(equations, starts, np.ones(len(paired)))
+    smallest = _find_smallest(equations, starts, np.ones(len(paired)))
     # Positions rest if they can: what remains are accelerations, which no damping of a motion hides.
-    at_rest = _smallest(equations, starts, np.where(paired, 1e3, 1.0))
+    at_rest = _find_smallest(equations, starts, np.where(paired, 1e3, 1.0))
     rests = (np.abs(at_rest.residual[paired]) <= AT_REST).all() and at_rest.cost <= 10 * smallest.cost
     return at_rest if rests else smallest
 
 
-def _smallest(equations: Equations, starts: Sequence[FloatArray], weights: FloatArray) -> Solution:
+def _find_smallest(equations: Equations, starts: Sequence[FloatArray], weights: FloatArray) -> Solution:
     weights = np.where(equations.kinds("constraint"), 1e4, weights)
     compromises = []
     for start in starts:
-        best = _least_squares(equations, start, weights, exact=True)
-        compromises.append(assessed(equations, _on_manifold(equations, best), exact=True))
+        best = _solve_least_squares(equations, start, weights, exact=True)
+        compromises.append(assess_point(equations, _project_on_constraints(equations, best), exact=True))
     return min(compromises, key=lambda solution: solution.cost)
 
 
-def _on_manifold(equations: Equations, z: FloatArray) -> FloatArray:
+def _project_on_constraints(equations: Equations, z: FloatArray) -> FloatArray:
     """Return z after a few shortest Gauss-Newton steps on the constraints alone."""
     unknowns, constraints = equations.unknowns, equations.kinds("constraint")
     for _ in range(6 if constraints.any() else 0):
@@ -227,16 +246,16 @@ def _on_manifold(equations: Equations, z: FloatArray) -> FloatArray:
     return z
 
 
-def _least_squares_rounds(equations: Equations, z0: FloatArray, weights: FloatArray, *, exact: bool) -> Corrected:
+def _repeat_least_squares(equations: Equations, z0: FloatArray, weights: FloatArray, *, exact: bool) -> Correction:
     """Return where least squares and Newton's method end in turn, as long as that helps."""
-    best = Corrected(z0, equations.values(z0), np.zeros((len(weights), len(z0))), 0.0)
+    best = Correction(z0, equations.values(z0), np.zeros((len(weights), len(z0))), 0.0)
     enough = equations.columns_computed + MOST_COLUMNS
     for count in range(ROUNDS):
         if count and equations.columns_computed > enough:
             break
         before = float(np.linalg.norm(weights * best.r))
-        z = _least_squares(equations, best.z, weights, exact=exact)
-        candidates = [best, replace(best, z=z, r=equations.values(z)), corrected(equations, z, exact=exact)]
+        z = _solve_least_squares(equations, best.z, weights, exact=exact)
+        candidates = [best, replace(best, z=z, r=equations.values(z)), newton_correct(equations, z, exact=exact)]
         best = min(candidates, key=lambda c: float(np.nan_to_num(np.linalg.norm(weights * c.r), nan=np.inf)))
         cost = float(np.linalg.norm(weights * best.r))
         if not cost <= 0.5 * before or (np.abs(best.r) <= BALANCED_EXACTLY).all():
@@ -244,7 +263,7 @@ def _least_squares_rounds(equations: Equations, z0: FloatArray, weights: FloatAr
     return best
 
 
-def _tidied(equations: Equations, solution: Solution) -> Solution:
+def _remove_rounding(equations: Equations, solution: Solution) -> Solution:
     """Return the solution with 0 for what is only rounding, if it is still one."""
     z = np.where(np.abs(solution.z) < TINY, 0.0, solution.z)
     z = np.clip(z, equations.unknowns.low, equations.unknowns.high)
@@ -254,7 +273,7 @@ def _tidied(equations: Equations, solution: Solution) -> Solution:
     return replace(solution, z=z, residual=residual) if (np.abs(residual) <= solution.allowed).all() else solution
 
 
-def _row_weights(equations: Equations, z0: FloatArray) -> FloatArray:
+def _compute_row_weights(equations: Equations, z0: FloatArray) -> FloatArray:
     """Return weights (m,) that make the Jacobian's rows about equally long, as seen from several points."""
     size = np.zeros(len(equations.rows))
     wave = np.cos(np.arange(len(z0)) + 1.0)
@@ -264,7 +283,7 @@ def _row_weights(equations: Equations, z0: FloatArray) -> FloatArray:
     return 1.0 / np.maximum(size, 1e-14 * max(float(np.max(size, initial=0.0)), 1e-14))
 
 
-def _least_squares(equations: Equations, z0: FloatArray, weights: FloatArray, *, exact: bool) -> FloatArray:
+def _solve_least_squares(equations: Equations, z0: FloatArray, weights: FloatArray, *, exact: bool) -> FloatArray:
     """Return the nearest local minimum of |W r|, inside the bounds, up to a small pull towards the guess."""
     unknowns = equations.unknowns
     if not len(z0) or not np.isfinite(equations.values(z0)).all():
@@ -287,38 +306,36 @@ def _least_squares(equations: Equations, z0: FloatArray, weights: FloatArray, *,
     return np.asarray(result.x, dtype=np.float64)
 
 
-def assessed(equations: Equations, end: FloatArray | Corrected, *, exact: bool) -> Solution:
+def assess_point(equations: Equations, end: FloatArray | Correction, *, exact: bool) -> Solution:
     """Return what a point is worth: its residual, what counts as zero there, and its certificate where it is zero."""
-    z, seen, distance = (end.z, end.seen, end.distance) if isinstance(end, Corrected) else (end, None, 0.0)
+    z, seen, distance = (end.z, end.seen, end.distance) if isinstance(end, Correction) else (end, None, 0.0)
     J, is_exact = equations.jacobian(z, exact=exact)
     residual = equations.values(z)
     J = np.nan_to_num(J)
-    allowed = rounding_of(J, z, equations)
+    allowed = compute_rounding(J, z, equations)
     first = equations.first_order
-    if not (np.abs(residual[first]) <= allowed[first]).all():
-        allowed = np.maximum(allowed, np.minimum(10 * _noise(equations, z), NOISIEST))
+    beyond_rounding = not (np.abs(residual[first]) <= allowed[first]).all()
+    noise = measure_noise(equations, z) if beyond_rounding else None
+    if noise is not None:
+        allowed = np.maximum(allowed, np.minimum(CLEARLY * noise, NOISIEST))
     second = ~first
     if second.any() and np.isfinite(residual).all():
         rates = equations.described(equations.unknowns.at(z))[0]
         speed = float(np.max(np.abs(rates) / equations.state_scales, initial=0.0))  # its square: of terms in d/dt f
         allowed[second] = np.maximum(allowed[second], STEADY * max(1.0, speed**2))
-    solution = Solution(z, residual, allowed, J, is_exact, seen if distance > LOOKED_AROUND else None)
-    return _certified(equations, solution) if solution.is_balanced else solution
+    seen = seen if distance > LOOKED_AROUND else None
+    solution = Solution(
+        z, residual, allowed, J, is_exact, CertifiedZero.unknown(z, J), equations.unknowns.sizes(z), seen
+    )
+    return _certify(equations, solution) if solution.is_balanced else solution
 
 
-def _certified(equations: Equations, solution: Solution) -> Solution:
+def _certify(equations: Equations, solution: Solution) -> Solution:
     """Return a solution with a residual that passes for zero, nearer where it can be, and what is known of it."""
-    certificate = certify_zero(equations, solution.z, solution.J, solution.allowed, exact=solution.is_exact)
-    is_near = certificate.is_near(equations.unknowns.sizes(certificate.z))
-    if not np.array_equal(certificate.z, solution.z):
-        J, is_exact = equations.jacobian(certificate.z, exact=solution.is_exact)
-        residual = equations.values(certificate.z)
-        solution = replace(solution, z=certificate.z, residual=residual, J=np.nan_to_num(J), is_exact=is_exact)
-    return replace(solution, certificate=certificate, is_near=is_near)
-
-
-def _noise(equations: Equations, z: FloatArray) -> FloatArray:
-    """Return the noise of r at z, shape (m,); 0 where it cannot be measured."""
-    line = np.cos(np.arange(len(z)) + 1.0)
-    values = np.array([equations.values(z + 1e-8 * s * line) for s in range(POINTS)])
-    return noise_from_table(values) if np.isfinite(values).all() else np.zeros(len(equations.rows))
+    certified = certify_zero(equations, solution.z, solution.J, solution.allowed, exact=solution.is_exact)
+    z = certified.z
+    if not np.array_equal(z, solution.z):
+        J, is_exact = equations.jacobian(z, exact=solution.is_exact)
+        residual = equations.values(z)
+        solution = replace(solution, z=z, residual=residual, J=np.nan_to_num(J), is_exact=is_exact)
+    return replace(solution, certified=certified, sizes=equations.unknowns.sizes(z))

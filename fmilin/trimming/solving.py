@@ -9,20 +9,20 @@ from fmilin.errors import NumericalError
 from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.interface import Model
 from fmilin.trimming.equations import Equations
-from fmilin.trimming.failures import freedoms_of_targets, no_solution, too_far
-from fmilin.trimming.newton import corrected, released
-from fmilin.trimming.optimum import Optimum, optimum
+from fmilin.trimming.failures import explain_no_solution, explain_targets, explain_too_far
+from fmilin.trimming.newton import newton_correct, release_guess
+from fmilin.trimming.optimum import Optimum, find_optimum
 from fmilin.trimming.optimum_problem import Limit, as_near_as_possible, expression_preference
 from fmilin.trimming.report import TrimReport
 from fmilin.trimming.request import TrimRequest, read_name
-from fmilin.trimming.resting import instability, resting
-from fmilin.trimming.solver import Solution, assessed, compromise, solve
+from fmilin.trimming.resting import find_resting_point, judge_equilibrium
+from fmilin.trimming.solver import Solution, assess_point, find_compromise, solve
 from fmilin.trimming.unknowns import Candidate, Reading, Unknowns, independent_states, reading
 
 GOES_ON = 1e-9  # change of rates, in sizes of the states per second squared, of a motion that is steady later, too
 
 
-def equations_of(start: Candidate, request: TrimRequest) -> Equations:
+def make_equations(start: Candidate, request: TrimRequest) -> Equations:
     """Return what must vanish near a guess."""
     model = start.model
     pairs = kinematic_pairs(model, model.start)
@@ -30,29 +30,29 @@ def equations_of(start: Candidate, request: TrimRequest) -> Equations:
     at_rest = list(range(len(model.states)))
     if listed:
         at_rest = [i for i in independent_states(start, pairs, listed) if i not in listed]
-    targets = [_target(model, name, value) for name, value in request.targets.items()]
+    targets = [_make_target(model, name, value) for name, value in request.targets.items()]
     return Equations(Unknowns(start, request), at_rest, pairs, moving=bool(listed), targets=targets)
 
 
-def _target(model: Model, name: str, value: float) -> Reading:
+def _make_target(model: Model, name: str, value: float) -> Reading:
     """Return what should come out, in a size in which its value is not rounding: 4e-24 is not zero."""
     target = reading(model, name, value)
     return replace(target, size=min(target.size, abs(value))) if value != 0.0 else target
 
 
-def solved(balance: Equations, request: TrimRequest) -> tuple[Equations, Solution]:
+def solve_request(balance: Equations, request: TrimRequest) -> tuple[Equations, Solution]:
     """Return the zero that a request asks for, and the equations that it satisfies; raise what is in the way."""
     if request.stable:
-        return balance, _staying(balance, request)
+        return balance, _find_stable(balance, request)
     if not (balance.targets and balance.moving):
-        return balance, _solved(balance, request)
+        return balance, _solve_equations(balance, request)
     # A pull-up, or a climb through thinner air, is steady at no later instant: what holds at an instant comes first.
     at_rest: list[int] = balance.at_rest.tolist()
     instant = Equations(balance.unknowns, at_rest, balance.pairs, moving=False, targets=balance.targets)
-    solution = _solved(instant, request)
+    solution = _solve_equations(instant, request)
     for start in (solution.z, balance.unknowns.z0):
         exact = solution.is_exact
-        steady = assessed(balance, corrected(balance, start, exact=exact), exact=exact)
+        steady = assess_point(balance, newton_correct(balance, start, exact=exact), exact=exact)
         if steady.is_zero:
             return balance, steady
     # Slopes of changes of rates are measured, and may not tell how near a point is that they leave as it is.
@@ -61,13 +61,13 @@ def solved(balance: Equations, request: TrimRequest) -> tuple[Equations, Solutio
     return instant, solution
 
 
-def _staying(balance: Equations, request: TrimRequest) -> Solution:
+def _find_stable(balance: Equations, request: TrimRequest) -> Solution:
     """Return the rest near the guess at which the motion stays; raise what is in the way."""
-    solution = resting(balance, balance.unknowns.z0)
+    solution = find_resting_point(balance, balance.unknowns.z0)
     if solution is not None:
         return solution
-    nearest = _solved(balance, request)
-    unstable = instability(balance, nearest)
+    nearest = _solve_equations(balance, request)
+    unstable = judge_equilibrium(balance, nearest)
     if unstable is not None and unstable.stability.stable is True:
         return nearest  # the damped motion need not arrive there: it may be slow, or pass by
     raise NumericalError(
@@ -77,7 +77,7 @@ def _staying(balance: Equations, request: TrimRequest) -> Solution:
     )
 
 
-def _solved(balance: Equations, request: TrimRequest) -> Solution:
+def _solve_equations(balance: Equations, request: TrimRequest) -> Solution:
     """Return the zero of the equations near the guess; raise what is in the way."""
     unknowns = balance.unknowns
     solution = solve(balance, unknowns.z0)
@@ -93,36 +93,36 @@ def _solved(balance: Equations, request: TrimRequest) -> Solution:
             variable=names[0],
         )
     if solution.is_balanced and not solution.is_near:
-        raise too_far(balance, solution)
+        raise explain_too_far(balance, solution)
     freedoms = ""
     if not solution.is_zero and balance.targets:
         coarse = solve(balance.with_targets(()), unknowns.z0)
         if coarse.is_zero:
-            solution = _target_by_target(balance, solution, coarse)
-            freedoms = "" if solution.is_zero else freedoms_of_targets(balance, coarse)
+            solution = _follow_to_targets(balance, solution, coarse)
+            freedoms = "" if solution.is_zero else explain_targets(balance, coarse)
     if not solution.is_zero:
         tried = solution.tried
-        solution = replace(compromise(balance, [unknowns.z0, solution.z]), tried=tried)
+        solution = replace(find_compromise(balance, [unknowns.z0, solution.z]), tried=tried)
     if not solution.is_zero:
         if solution.is_balanced:
-            raise too_far(balance, solution)
-        error = no_solution(balance, solution, request)
+            raise explain_too_far(balance, solution)
+        error = explain_no_solution(balance, solution, request)
         error.args = (f"{error}{freedoms}",)
         raise error
     return solution
 
 
-def _target_by_target(balance: Equations, failed: Solution, coarse: Solution) -> Solution:
+def _follow_to_targets(balance: Equations, failed: Solution, coarse: Solution) -> Solution:
     """Return the zero on a path from a point without targets, ``coarse``, to these; else what ``failed``."""
-    end = released(balance, coarse.z, exact=coarse.is_exact)
+    end = release_guess(balance, coarse.z, exact=coarse.is_exact)
     if end is not None:
-        reached = assessed(balance, corrected(balance, end, exact=coarse.is_exact), exact=coarse.is_exact)
+        reached = assess_point(balance, newton_correct(balance, end, exact=coarse.is_exact), exact=coarse.is_exact)
         if reached.is_zero:
             return reached
     return replace(failed, tried=(*failed.tried, "the targets, step by step, from a point without them"))
 
 
-def preferred(balance: Equations, solution: Solution, request: TrimRequest) -> Optimum | None:
+def find_preferred(balance: Equations, solution: Solution, request: TrimRequest) -> Optimum | None:
     """Return the best point near a solution where something is preferred, or a bound of what comes out is crossed."""
     unknowns, model = balance.unknowns, balance.unknowns.start.model
     pairs = {name: pair for name, pair in request.bounds.items() if name not in unknowns.names}
@@ -134,15 +134,15 @@ def preferred(balance: Equations, solution: Solution, request: TrimRequest) -> O
     elif request.near:
         preference = as_near_as_possible([reading(model, name, value) for name, value in request.near.items()])
     else:
-        read = read_at(balance, solution, [limit.reading.name for limit in limits])
+        read = read_values(balance, solution, [limit.reading.name for limit in limits])
         if not any(limit.beyond(read[limit.reading.name]) for limit in limits):
             return None
         here = zip(unknowns.names, (solution.z * unknowns.scales).tolist(), strict=True)
         preference = as_near_as_possible([reading(model, name, value) for name, value in here])
-    return optimum(balance, solution, preference, limits)
+    return find_optimum(balance, solution, preference, limits)
 
 
-def read_at(balance: Equations, solution: Solution, names: Sequence[str]) -> dict[str, float]:
+def read_values(balance: Equations, solution: Solution, names: Sequence[str]) -> dict[str, float]:
     """Return what comes out at a solution, by name."""
     readings = [reading(balance.unknowns.start.model, name) for name in names]
     if not readings:
@@ -151,7 +151,7 @@ def read_at(balance: Equations, solution: Solution, names: Sequence[str]) -> dic
     return {r.name: float(value * r.size) for r, value in zip(readings, values, strict=True)}
 
 
-def require_staying(report: TrimReport) -> None:
+def require_stable(report: TrimReport) -> None:
     """Refuse a preferred point at which the motion does not stay."""
     if report.unstable:
         raise NumericalError(

@@ -17,8 +17,8 @@ from fmilin.manifold.projection import project
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DISCOVERED, DISCOVERED_GAP
 from fmilin.trimming.equations import Equations
-from fmilin.trimming.newton import corrected
-from fmilin.trimming.solver import Solution, assessed, solve
+from fmilin.trimming.newton import newton_correct
+from fmilin.trimming.solver import Solution, assess_point, solve
 from fmilin.trimming.unknowns import Candidate, invariants_at
 
 SPREADS = (0.3, 0.1, 0.03, 0.01)  # of the samples, in sizes of the states: the widest at which the model is defined
@@ -70,7 +70,7 @@ def keep_totals(equations: Equations, solution: Solution) -> tuple[Equations, So
         return equations, solution, ()
     fuller = equations.with_totals(totals.coefficients, totals.values, totals.names)
     exact = solution.is_exact
-    reached = assessed(fuller, corrected(fuller, solution.z, exact=exact), exact=exact)
+    reached = assess_point(fuller, newton_correct(fuller, solution.z, exact=exact), exact=exact)
     if not reached.is_zero:
         reached = solve(fuller, equations.unknowns.z0)
     if reached.is_zero:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin import TrimRequest
 from fmilin.families.continuation import Balance, ContinuationPoint, corrected
 from fmilin.manifold.frame import frame_at
 from fmilin.model.visits import CountedModel
 from fmilin.models import Labels, OdeModel
-from fmilin.trimming.request import TrimRequest
 
 
 @pytest.mark.parametrize("size", [1e-4, 1.0, 1e5])

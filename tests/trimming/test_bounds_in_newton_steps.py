@@ -11,7 +11,7 @@ import pytest
 
 from fmilin.signals import FloatArray
 from fmilin.trimming.equations import Equations
-from fmilin.trimming.newton import corrected
+from fmilin.trimming.newton import newton_correct
 
 Function = Callable[[FloatArray], FloatArray]
 
@@ -35,7 +35,9 @@ def test_what_saturated_thrusters_cannot_give_comes_from_the_one_that_can(sign: 
         lambda z: np.array([z.sum() - sign * total]), lambda z: np.ones((1, len(z))), [*-limits], [*limits]
     )
     start = sign * np.array([*[1.0] * 9, 0.0])
-    np.testing.assert_allclose(corrected(equations, start).z, sign * np.array([*[1.0] * 9, total - 9.0]), rtol=1e-14)
+    np.testing.assert_allclose(
+        newton_correct(equations, start).z, sign * np.array([*[1.0] * 9, total - 9.0]), rtol=1e-14
+    )
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -45,7 +47,7 @@ def test_an_unknown_that_starts_at_its_bound_comes_back_from_it(sign: float) -> 
     )
     roots = np.roots([1.0, 0.0, 1.0, -0.2])
     root = float(roots[np.abs(roots.imag) < 1e-12][0].real)
-    assert corrected(equations, np.array([sign])).z[0] == pytest.approx(sign * root, rel=1e-14)
+    assert newton_correct(equations, np.array([sign])).z[0] == pytest.approx(sign * root, rel=1e-14)
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -57,4 +59,6 @@ def test_one_at_its_bound_does_not_hold_those_between_theirs(sign: float, at_bou
         [-1.0, -100.0],
         [1.0, 100.0],
     )
-    np.testing.assert_allclose(corrected(equations, np.array([at_bound, 0.0])).z, [at_bound, 2.0 * sign], rtol=1e-14)
+    np.testing.assert_allclose(
+        newton_correct(equations, np.array([at_bound, 0.0])).z, [at_bound, 2.0 * sign], rtol=1e-14
+    )

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin import TrimRequest, trim
 from fmilin.errors import NumericalError
 from fmilin.model.interface import Evaluation
 from fmilin.models.ode import OdeModel
@@ -16,9 +17,8 @@ from fmilin.numerics.balanced import balanced
 from fmilin.signals import FloatArray
 from fmilin.systems import slider_crank
 from fmilin.trimming.failures import TrimError
-from fmilin.trimming.family import _smallest
-from fmilin.trimming.procedure import search, trim
-from fmilin.trimming.request import TrimRequest
+from fmilin.trimming.family import _smallest_wrenches
+from fmilin.trimming.procedure import search
 from tests.by_hand import FunctionModel, pendulum
 from tests.trimming.machines import boom_and_cylinder, boom_force, excavator, excavator_forces
 
@@ -89,13 +89,13 @@ def test_a_search_that_stalls_is_started_again() -> None:
 def test_a_homotopy_passes_folds() -> None:
     """What holds the guess is taken away along a path that turns back twice."""
     from fmilin.trimming.equations import Equations
-    from fmilin.trimming.newton import released
+    from fmilin.trimming.newton import release_guess
     from fmilin.trimming.unknowns import Candidate, Unknowns
 
     model = OdeModel("fold", {"x": "x^3 - 2*x + 2"}, start={"x": 0.7})
     start = model.start
     unknowns = Unknowns(Candidate(model, 0.0, start.states, start.inputs, {}), TrimRequest())
-    end = released(Equations(unknowns, [0], {}, moving=False), unknowns.z0, exact=True)
+    end = release_guess(Equations(unknowns, [0], {}, moving=False), unknowns.z0, exact=True)
     assert end is not None
     assert end[0] == pytest.approx(-1.769, abs=0.3)
 
@@ -112,18 +112,18 @@ class Narrow(FunctionModel):
 @pytest.mark.parametrize("angle", [-0.4, 0.2, 0.3])
 def test_a_homotopy_holds_by_forces_and_never_by_leaving_the_manifold(angle: float) -> None:
     from fmilin.trimming.equations import Equations
-    from fmilin.trimming.newton import released
+    from fmilin.trimming.newton import release_guess
     from fmilin.trimming.unknowns import Candidate, Unknowns
 
     model = Narrow(pendulum(angle=angle).parts)
     unknowns = Unknowns(Candidate(model, 0.0, model.start.states, model.start.inputs, {}), TrimRequest())
     equations = Equations(unknowns, list(range(4)), {0: 2, 1: 3}, moving=False)
-    end = released(equations, unknowns.z0, exact=False)
+    end = release_guess(equations, unknowns.z0, exact=False)
     assert end is not None
     assert abs(end[0]) < 0.02  # it hangs
 
 
-def test_redundant_inputs_are_those_with_the_smallest_forces_then_the_smallest() -> None:
+def test_redundant_inputs_are_those_with_the_smallest_forces_then_the_smallest_wrenches() -> None:
     """z1 + z2 + 2 z3 stays what it is, z1 = z2 presses least, and z = (1, 1, 2) is the smallest then."""
 
     def pressed(z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -131,7 +131,7 @@ def test_redundant_inputs_are_those_with_the_smallest_forces_then_the_smallest()
         return np.array([bent - 5.999]), np.array([z[0] - z[1]]), np.empty(0)
 
     for start in ([0.0, 0.0, 3.0], [3.0, -3.0, 3.0]):
-        z, choices = _smallest(pressed, np.array(start))
+        z, choices = _smallest_wrenches(pressed, np.array(start))
         assert choices == 2
         np.testing.assert_allclose(pressed(z)[0], pressed(np.array(start))[0], rtol=1e-6)
         np.testing.assert_allclose(z, [1.0, 1.0, 2.0], atol=1e-3)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin import trim
 from fmilin.models.ode import OdeModel
 from fmilin.signals import FloatArray
-from fmilin.trimming.procedure import trim
 from tests.by_hand import FunctionModel, Parts, pendulum
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin import trim, trim_each
 from fmilin.models.ode import OdeModel
 from fmilin.systems import cartesian_pendulum, four_bar
 from fmilin.trimming.failures import TrimError
-from fmilin.trimming.procedure import trim, trim_each
 from tests.by_hand import FunctionModel, Parts, pendulum
 
 G = 9.81

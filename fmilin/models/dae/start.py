@@ -8,23 +8,12 @@ from fmilin.models.dae.reduction import Reduced
 from fmilin.models.dae.rows import Rows
 from fmilin.numerics.balanced import TERMS_ROUNDED, balanced
 from fmilin.numerics.certificate import Certificate
-from fmilin.numerics.certified_zero import certify_zero
+from fmilin.numerics.certification import UnboundedUnknowns, certify_zero
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY
 
 MAX_CERTIFIED_UNKNOWNS = 400
 """The certificate needs a dense singular value decomposition, which takes longer than reducing a larger model."""
-
-
-class _Unbounded:
-    """Unknowns in their sizes, without bounds."""
-
-    def __init__(self, count: int) -> None:
-        self.low = np.full(count, -np.inf)
-        self.high = np.full(count, np.inf)
-
-    def sizes(self, z: FloatArray) -> FloatArray:
-        return np.maximum(np.abs(z), 1.0)
 
 
 class StartEquations:
@@ -38,7 +27,7 @@ class StartEquations:
         self.states, self.column_sizes = states, reduced.sizes
         lengths = np.linalg.norm(np.nan_to_num(self.rows.gradients(states, w)[1]) * reduced.sizes, axis=1)
         self.row_sizes = np.where(lengths > 0, lengths, 1.0)
-        self.unknowns = _Unbounded(len(w))
+        self.unknowns = UnboundedUnknowns(len(w))
         self.first_order = np.ones(len(w), dtype=bool)
 
     def values(self, z: FloatArray) -> FloatArray:

@@ -4,13 +4,16 @@ With d = -J^+ r and K from one more Jacobian there is one solution within 2 |d| 
 Kantorovich). Where that cannot be said the residual is followed along the direction in doubt until it leaves its noise.
 """
 
-from dataclasses import dataclass, replace
+from __future__ import annotations
+
+from dataclasses import replace
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.numerics.balanced import TERMS_ROUNDED, balanced
+from fmilin.numerics.certificate import CertifiedZero
 from fmilin.numerics.differences.sweep import POINTS, noise_from_table
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DETERMINED, EPS, RANK, RANK_MEASURED
@@ -32,24 +35,6 @@ NARROW = 1e-20  # an interval for a root, in sizes of the unknowns
 CORRECTIONS = 8  # of a point along a direction, as long as each takes a tenth of the residual
 LINEAR_OVER, LINEAR_WITHIN = 10.0, 0.25  # times where a residual leaves its noise; part by which it may bend there
 LEAST_ROUNDING = 4 * EPS  # of the terms of a residual, where its noise was measured
-
-
-@dataclass(frozen=True, eq=False)
-class CertifiedZero:
-    """What is known of the solution near a point with a small residual."""
-
-    z: FloatArray  # (n,), the point, a few steps nearer
-    distance: FloatArray  # (n,), how far the solution may be; infinite where nothing says that there is one
-    step: FloatArray  # (n,), the last Newton step
-    seen: FloatArray  # (m, n), how large the entries of the Jacobian are here or a little beside
-    multiple: tuple[int, ...] = ()  # unknowns that a multiple root leaves in doubt
-    runs_away: bool = False
-    is_isolated: bool = False  # whether there is exactly one solution within ``distance``
-    empty_rows: NDArray[np.bool_] | None = None  # (m,), rows that no unknown changes by more than rounding
-
-    def is_near(self, sizes: FloatArray) -> bool:
-        """Whether the solution is near beside the ``sizes`` (n,) of the unknowns."""
-        return bool((self.distance <= DETERMINED * sizes).all())
 
 
 def _fade(ratios: list[float]) -> bool:
@@ -87,6 +72,18 @@ class Sized(Protocol):
         """Return how large the unknowns are at z, in units of z."""
 
 
+class UnboundedUnknowns:
+    """Unknowns that are measured in their sizes, without bounds."""
+
+    def __init__(self, count: int) -> None:
+        self.low = np.full(count, -np.inf)
+        self.high = np.full(count, np.inf)
+
+    def sizes(self, z: FloatArray) -> FloatArray:
+        """Return one, or the value where that is larger."""
+        return np.maximum(np.abs(z), 1.0)
+
+
 class ZeroProblem(Protocol):
     """Equations r(z) = 0 in sizes, with what their certification needs: of trims, orbits, DAE starts."""
 
@@ -115,6 +112,13 @@ def certify_zero(
     if not len(z):
         return CertifiedZero(z, np.zeros(0), np.zeros(0), np.abs(J))
     return _ZeroSearch(equations, z, J, allowed, exact=exact).certify()
+
+
+def measure_noise(equations: ZeroProblem, z: FloatArray) -> FloatArray | None:
+    """Return the noise of r (m,) near z (n,), measured along a short line; None where r is not defined there."""
+    line = np.cos(np.arange(len(z)) + 1.0)
+    values = np.array([equations.values(z + 1e-8 * s * line) for s in range(POINTS)])
+    return noise_from_table(values) if np.isfinite(values).all() else None
 
 
 class _ZeroSearch:
@@ -244,12 +248,11 @@ class _ZeroSearch:
         )
 
     def _measure_noise(self) -> FloatArray | None:
-        """Return ten times the noise of r (m,), measured along a short line; None where it is not measured."""
+        """Return ten times the noise of r (m,); None where it is not measured."""
         if not self.equations.measures_noise:
             return None
-        line = np.cos(np.arange(len(self.z)) + 1.0)
-        values = np.array([self.equations.values(self.z + 1e-8 * s * line) for s in range(POINTS)])
-        return np.asarray(CLEARLY * noise_from_table(values)) if np.isfinite(values).all() else None
+        noise = measure_noise(self.equations, self.z)
+        return None if noise is None else CLEARLY * noise
 
     def _bound(self, d: FloatArray, noise: FloatArray) -> FloatArray | None:
         """Return 2 |d|, rounding included, where K |d| <= 1/2; None where it is not."""
