@@ -123,7 +123,7 @@ def test_a_homotopy_holds_by_forces_and_never_by_leaving_the_manifold(angle: flo
     assert abs(end[0]) < 0.02  # it hangs
 
 
-def test_redundant_inputs_are_those_with_the_smallest_forces_then_the_smallest_wrenches() -> None:
+def test_redundant_inputs_are_those_with_the_smallest_forces_then_the_smallest() -> None:
     """z1 + z2 + 2 z3 stays what it is, z1 = z2 presses least, and z = (1, 1, 2) is the smallest then."""
 
     def pressed(z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
