@@ -18,7 +18,7 @@ from fmilin.tolerances import EPS
 from fmilin.trimming.request import TrimRequest
 
 FIRST_BLOCK = 4
-LARGEST_BLOCK = 256
+LARGEST_BLOCK = 512
 GROWTH = 4  # of a block, as long as all its points are good
 ROUNDS = 10  # steps of Newton's iteration; one more is taken when it has arrived, which squares what is left
 ARRIVED = 1e-9  # the step that would follow the last one, scaled

@@ -27,8 +27,18 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.frame import kept_states, row_terms
 from fmilin.manifold.operating_points import require_sizes
 from fmilin.manifold.rank import independent_rows, row_sizes
+from fmilin.manifold.slopes import rounding_of
 from fmilin.model.capabilities import has_graph, read_graph, read_sparse_equations
-from fmilin.model.interface import UNCHANGED, Changes, Evaluation, Model, OperatingPoint, TangentBatch
+from fmilin.model.interface import (
+    UNCHANGED,
+    Changes,
+    Evaluation,
+    ExactSlopes,
+    Model,
+    OperatingPoint,
+    Tangent,
+    TangentBatch,
+)
 from fmilin.signals import FloatArray
 
 SX = Any  # casadi.SX: casadi ships no types
@@ -126,6 +136,33 @@ class BatchGraph:
             return None
         z, good = answer
         return Evaluation(*(z[:, part] for part in self._parts)) if good.all() else None
+
+
+class CompiledSlopes(ExactSlopes):
+    """Slopes of equations whose states are all independent, at a point and some bits beside it, from one call."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._by_states_and_inputs = stack.f_z, stack.c_z
+        n = stack.f.shape[1]
+        self.values = Evaluation(stack.f[0], stack.c[0], stack.h[0])
+        self.constraint_gradient = stack.h_z[0, :, :n]
+        self.points = len(stack.f)
+
+    def along(self, independent: Sequence[int]) -> Tangent:
+        """Return the slopes in this order of the states."""
+        columns = self._list_columns(independent)
+        rates, outputs = (slopes[0][:, columns] for slopes in self._by_states_and_inputs)
+        n = len(independent)
+        return Tangent(np.eye(n)[:, list(independent)], np.zeros((n, len(columns) - n)), rates, outputs)
+
+    def rounding(self, independent: Sequence[int]) -> FloatArray:
+        """Return how much the slopes differ some bits beside the point."""
+        change = np.concatenate([rounding_of(slopes) for slopes in self._by_states_and_inputs])
+        return change[:, self._list_columns(independent)]
+
+    def _list_columns(self, independent: Sequence[int]) -> list[int]:
+        """Return the columns of these states, then those of the inputs."""
+        return [*independent, *range(len(independent), self._by_states_and_inputs[0].shape[-1])]
 
 
 @dataclass(frozen=True)

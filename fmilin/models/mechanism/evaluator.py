@@ -27,7 +27,7 @@ from fmilin.codegen.scalars import column_of, matrix_of, scalars
 from fmilin.errors import NumericalError, UsageError
 from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import Evaluation, Model, TangentBatch
-from fmilin.models.batch_graph import FAR, BatchGraph, batch_graph, partition_slopes
+from fmilin.models.batch_graph import FAR, BatchGraph, CompiledSlopes, batch_graph, partition_slopes
 from fmilin.models.engine import Quantity, Values
 from fmilin.models.mechanism.elements import Sensor
 from fmilin.models.mechanism.independence import Independence
@@ -263,6 +263,18 @@ class ManyPoints:
             return None
         stack = graph.compute_values(0.0, x, u, graph.parameters(len(x), {}))
         return None if stack is None or not np.isfinite(stack.derivatives).all() else stack
+
+    def slopes(self, x: FloatArray, u: FloatArray) -> CompiledSlopes | None:
+        """Return the slopes at the first of some points (k, N), (k, nu) that lie some bits apart, by compiled code.
+
+        None where there is none yet, where states depend on each other, and where it is not good: as for values.
+        """
+        graph = self._compiled_graph
+        if graph is None or len(self._model.constraints):
+            return None
+        stack = graph(0.0, x, u, graph.parameters(len(x), {}))
+        is_good = np.isfinite(stack.f).all() and np.isfinite(stack.f_z).all() and np.isfinite(stack.c_z).all()
+        return CompiledSlopes(stack) if is_good else None
 
     def _pays(self, points: int) -> bool:
         """Count points; return whether compiled code is to be taken, for which is done what pays."""

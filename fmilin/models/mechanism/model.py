@@ -12,7 +12,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import ModelError, NumericalError, UsageError
 from fmilin.manifold.slopes import some_bits_further
 from fmilin.model.capabilities import HasGivenStates
-from fmilin.model.interface import UNCHANGED, Changes, Evaluation, OperatingPoint, TangentBatch
+from fmilin.model.interface import UNCHANGED, Changes, Evaluation, ExactSlopes, OperatingPoint, TangentBatch
 from fmilin.models.batch_graph import arrays_of, checked_threads, states_to_keep
 from fmilin.models.mechanism.assembly import closed
 from fmilin.models.mechanism.description import MechanismDescription
@@ -129,13 +129,22 @@ class Mechanism(NativeModel, HasGivenStates):
                 return compiled
         return super().evaluate(t, x, u)
 
-    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> MechanismSlopes | None:
-        """Return the recursive procedure of Spencer (thesis), section 4.2; None with other constraints than its own."""
+    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
+        """Return the recursive procedure of Spencer (thesis), section 4.2; None with other constraints than its own.
+
+        Of a mechanism without constraints and kinks the same comes from compiled code as soon as there is some.
+        """
         quantities: MechanismQuantities = self._selection
         closure = quantities.closure
         if not self._has_own_constraints or closure is None:
             return None
-        solution = self._here_and_nearby(x, u)
+        states, inputs = self._here_and_nearby(x, u)
+        if self._is_smooth and (compiled := self._many_points.slopes(states, inputs)) is not None:
+            return compiled
+        try:
+            solution = self.solution(states, inputs)
+        except NumericalError:  # the point alone says what is singular
+            solution = self.solution(x[None], u[None])
         rates, outputs, observed = (part[0] for part in quantities.values(solution))
         values = Evaluation(rates, outputs, self._residuals(t, x, u, observed))
 
@@ -146,13 +155,10 @@ class Mechanism(NativeModel, HasGivenStates):
         slopes.smooth = self._is_smooth
         return slopes
 
-    def _here_and_nearby(self, x: FloatArray, u: FloatArray) -> ForwardDynamics:
-        """Return the solution at a point and some bits beside it, which costs hardly more than that of the point."""
+    def _here_and_nearby(self, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return a point and some bits beside it, which cost hardly more than the point."""
         bits = some_bits_further(x, self.states.scales(x)) - x
-        try:
-            return self.solution(np.stack((x, x + bits, x - bits)), np.stack((u, u, u)))
-        except NumericalError:  # the point alone says what is singular
-            return self.solution(x[None], u[None])
+        return np.stack((x, x + bits, x - bits)), np.stack((u, u, u))
 
     def matrices_along(
         self,

@@ -106,6 +106,26 @@ def test_many_points_are_evaluated_by_compiled_code_as_soon_as_there_is_some(mon
     assert compiled.derivatives.tobytes() == slopes.rates.tobytes()
 
 
+def test_a_point_of_a_compiled_chain_has_the_linear_model_of_the_recursion(monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = Mechanism(chain_of(4))
+    (point,) = at_random(chain, 1)
+    order = chain.states.names[::-1]
+    recursion, reordered = fl.linearize(chain, point), fl.linearize(chain, point, independent=order)
+    monkeypatch.setattr(CompilationBudget, "is_spent_by", lambda *_, **__: True)
+    chain.matrices_along([point])
+    assert chain.is_compiled_for_many_points
+    for expected, found in (
+        (recursion, fl.linearize(chain, point)),
+        (reordered, fl.linearize(chain, point, independent=order)),
+    ):
+        assert found.states.names == expected.states.names
+        assert found.warnings == expected.warnings
+        for name in "ABCDT":
+            mine, theirs = getattr(found, name), getattr(expected, name)
+            np.testing.assert_allclose(mine, theirs, rtol=1e-11, atol=1e-11 * np.abs(theirs).max(initial=1e-3))
+        assert found.accuracy.A <= 1e-8
+
+
 def test_named_coordinates_and_a_choice_of_inputs_and_outputs() -> None:
     crank = slider_crank()
     some = crank.with_interface([], ["energy", "der(slider.v)"])
