@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
     from fmilin.linear_model.model import LinearModel
     from fmilin.linear_model.modes import EigenvalueCluster
+    from fmilin.model.interface import ModelInfo
     from fmilin.signals import Signals
 
 SIGNIFICANT = 8  # digits shown of an eigenvalue
@@ -111,6 +112,21 @@ def hide_rounding(values: Mapping[str, float], signals: Signals) -> dict[str, fl
         if signal.name in shown and abs(value) < least:
             shown[signal.name] = 0.0
     return shown
+
+
+def values_text(values: Mapping[str, float]) -> str:
+    """Return values by name as ``x = 0.5, y = 1``."""
+    return ", ".join(f"{name} = {value:g}" for name, value in values.items())
+
+
+def grid_text(family: LinearFamily) -> str:
+    """Return the size of a grid as ``grid 3 x 2``."""
+    return f"grid {' x '.join(map(str, family.shape)) or 'of one point'}"
+
+
+def interface_text(info: ModelInfo) -> str:
+    """Return the standard that a model follows, or that it is native."""
+    return f"FMI {info.fmi_version}" if info.fmi_version else "native"
 
 
 def matrices_of(result: LinearModel | LinearFamily) -> Iterator[tuple[str, Signals, Signals]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,12 +12,11 @@ import numpy as np
 from fmilin.discovery.result import Discovery
 from fmilin.linear_model.measured_angles import describe_wrapped
 from fmilin.linear_model.model import LinearizationPoint
-from fmilin.linear_model.modes import cluster_modes
 from fmilin.model.interface import OperatingPoint
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.report.family_pictures import mode_numbers
 from fmilin.report.figures import COLORS, QUIET, gridded, labelled, titled_figure
-from fmilin.report.numbers import cluster_text, hide_rounding, rough, shortened, value_with_unit
+from fmilin.report.numbers import grid_text, hide_rounding, rough, shortened, value_with_unit, values_text
 from fmilin.report.table import (
     Fact,
     certificate_facts,
@@ -25,6 +25,7 @@ from fmilin.report.table import (
     print_names,
     print_remarks,
     print_rows,
+    rightmost_eigenvalue,
 )
 from fmilin.signals import FloatArray, Signals, rate_unit
 from fmilin.support.table_repr import Sheet
@@ -234,7 +235,7 @@ def failures_of(family: LinearFamily) -> str:
         reason = str(family.reasons.flat[k])
         alike.setdefault(_NUMBER.sub("#", reason), []).append(reason)
     shown = sorted(alike.values(), key=len, reverse=True)[:REASONS]
-    at = ", ".join(f"{name} = {value:g}" for name, value in family.grid.values(failed[0]).items())
+    at = values_text(family.grid.values(failed[0]))
     return f"{len(failed)} of {len(family)} points failed, the first at {at}. " + " ".join(
         f"{len(reasons)} of them{', such as' if len(set(reasons)) > 1 else ''}: {reasons[0]}" for reasons in shown
     )
@@ -243,26 +244,26 @@ def failures_of(family: LinearFamily) -> str:
 def show_family(family: LinearFamily, page: Sheet, *, events: bool = False) -> None:
     """Print a family of any size in few lines; with ``events``, where modes meet, for which they are followed."""
     print_fact(page, "Family", [shortened(family.template.model.name) or "sweep"])
-    grid = " x ".join(map(str, family.shape)) or "of one point"
     good = f"{int(family.ok.sum())} of {len(family)} linear models"
-    print_fact(page, "Points", [good, f"order {family.template.order}", f"grid {grid}"])
+    print_fact(page, "Points", [good, f"order {family.template.order}", grid_text(family)])
     print_names(page, family)
     if family.switches:
         print_fact(page, "", ["the coordinates are not the same at all points"])
     if any(remark.kind == "loop" for remarks in family.remarks.values() for remark in remarks):
         _show_margins(family, page)
         return
-    first = range(min(len(family), ROWS))
-    rows = [_line(family, k) for k in first]
-    if len(family) > ROWS:
-        rows.append([f"and {len(family) - ROWS} more", *[""] * (len(family.axes) + 1)])
-    print_rows(page, (*family.axes, "Rightmost eigenvalue [1/s]", "Accuracy of A"), rows)
+    table = table_of(
+        (*family.axes, "Rightmost eigenvalue [1/s]", "Accuracy of A"),
+        (_line(family, k) for k in range(min(len(family), ROWS))),
+    )
+    page.print()
+    page.print(replace(table, omitted=max(len(family) - ROWS, 0)))
     met = family.mode_events if events else ()
     if met:
         page.print()
         numbers = mode_numbers(family.eigenvalues.reshape(len(family), -1))
     for event in met[:EVENTS]:
-        a, b = (", ".join(f"{n} = {v:g}" for n, v in family.grid.values(k).items()) for k in event.between)
+        a, b = (values_text(family.grid.values(k)) for k in event.between)
         one, other = sorted(numbers[m] + 1 for m in event.modes)
         page.print(f"{event.kind} of modes {one} and {other} between {a} and {b}")
     if len(met) > EVENTS:
@@ -286,9 +287,11 @@ def _line(family: LinearFamily, number: int) -> list[str]:
     if not family.ok.flat[number]:
         return [*values, "failed", ""]
     linear = family[tuple(int(i) for i in np.unravel_index(number, family.shape))]
-    clusters = cluster_modes(linear.modes())
-    text = cluster_text(max(clusters, key=lambda cluster: cluster.real)) if clusters else "none"
-    return [*values, text, rough(float(family.layout.part(family.rows, "accuracy")[number, 0]))]
+    return [
+        *values,
+        rightmost_eigenvalue(linear).text,
+        rough(float(family.layout.part(family.rows, "accuracy")[number, 0])),
+    ]
 
 
 def show_mechanism(mechanism: MechanismDescription, page: Sheet) -> None:

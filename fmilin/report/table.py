@@ -16,6 +16,7 @@ from fmilin.report.numbers import (
     cluster_text,
     count_known_digits,
     hide_rounding,
+    interface_text,
     rough,
     round_to_error,
     rounded,
@@ -23,7 +24,7 @@ from fmilin.report.numbers import (
     value_with_unit,
 )
 from fmilin.signals import Signals, rate_unit
-from fmilin.support.tables import LabelledFact, ResultTable, table_of
+from fmilin.support.tables import Cell, LabelledFact, ResultTable, table_of
 from fmilin.tolerances import EPS, EQUILIBRIUM, TOO_INACCURATE
 
 if TYPE_CHECKING:
@@ -168,14 +169,56 @@ def _oscillation(cluster: EigenvalueCluster) -> tuple[str, str, str]:
     return f"{frequency:.{digits}g}", f"{frequency / (2 * np.pi):.{digits}g}", f"{damping:.{damping_digits}g}"
 
 
+def rightmost_eigenvalue(linear: LinearModel) -> Cell:
+    """Return the rightmost eigenvalue with its error, or its cluster; "none" where nothing can move."""
+    clusters = cluster_modes(linear.modes())
+    if not clusters:
+        return Cell("none")
+    rightmost = max(clusters, key=lambda cluster: cluster.real)
+    return Cell(cluster_text(rightmost), rightmost.real)
+
+
+CHOICES = {
+    "named": ("name", "They were named: by the user, or as the coordinates that the model recommends."),
+    "partition": (
+        "partition (QR)",
+        "They were chosen among the states: the columns of the constraints' Jacobian were pivoted (QR) so that the "
+        "remaining, dependent states follow from them as well conditioned as possible.",
+    ),
+    "tangent": (
+        "tangent space (SVD)",
+        "They are orthonormal directions in the tangent space of the manifold (SVD), and no states.",
+    ),
+    "turning": (
+        "axes that do not turn with bodies",
+        "They are functions of the states that do not turn with bodies: A stays the same in them.",
+    ),
+    "identified": (
+        "the order of the responses",
+        "They are the order of the responses from which the model was identified.",
+    ),
+    "enlarged": (
+        "pivoted QR, enlarged set of velocities",
+        "They were chosen by pivoted QR over the enlarged set of velocities at a singular configuration.",
+    ),
+}
+"""How coordinates were chosen, in few words and in a sentence."""
+
+
+def describe_choice(linear: LinearModel) -> tuple[str, str]:
+    """Return how coordinates were chosen, in few words and in a sentence."""
+    choice = linear.method.coordinates
+    return CHOICES.get(choice, (choice, f"They were chosen by {choice}."))
+
+
 def facts_of(linear: LinearModel, adjusted: float | None = None) -> Iterator[Fact]:
     """Yield words, empty where the one before goes on, with what is said about the model."""
     point, accuracy, model = linear.point, linear.accuracy, linear.model
-    kind = f"FMI {model.fmi_version}" if model.fmi_version else "native"
-    yield "Model", [f"{shortened(model.name)} ({kind})", *([f"made by {model.tool}"] if model.tool else [])]
+    maker = [f"made by {model.tool}"] if model.tool else []
+    yield "Model", [f"{shortened(model.name)} ({interface_text(model)})", *maker]
     yield "Order", [order_text(linear)]
     yield "Coordinates", _names(linear.states)
-    yield "", [f"chosen by {_choice(linear)}", f"condition number {accuracy.conditioning:.3g}"]
+    yield "", [f"chosen by {describe_choice(linear)[0]}", f"condition number {accuracy.conditioning:.3g}"]
     yield "Inputs", _names(linear.inputs) if linear.inputs or not linear.states else ["none: a free response"]
     yield "Outputs", _names(linear.outputs)
     yield "Point", [f"t = {point.time:.8g} s", *([] if adjusted is None else [_moved(adjusted)])]
@@ -224,18 +267,6 @@ def cut_list(pieces: list[str], most: int = MOST_SIGNALS) -> list[str]:
     """Return a list of names or values, a long one cut with a count."""
     more = len(pieces) - most
     return pieces if more <= 0 else [*pieces[:most], f"and {more} more"]
-
-
-def _choice(linear: LinearModel) -> str:
-    words = {
-        "named": "name",
-        "partition": "partition (QR)",
-        "tangent": "tangent space (SVD)",
-        "turning": "axes that do not turn with bodies",
-        "identified": "the order of the responses",
-        "enlarged": "pivoted QR, enlarged set of velocities",
-    }
-    return words.get(linear.method.coordinates, linear.method.coordinates)
 
 
 def _moved(adjusted: float) -> str:

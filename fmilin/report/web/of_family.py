@@ -2,16 +2,16 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from fmilin.families.family import LinearFamily
 from fmilin.linear_model.modal import ModalAnalysis, modal_analysis
-from fmilin.linear_model.modes import cluster_modes
 from fmilin.report.family_pictures import GROWING, known_eigenvalues, known_errors, mode_numbers
-from fmilin.report.numbers import cluster_text, matrices_of, rough, shortened
+from fmilin.report.numbers import grid_text, interface_text, matrices_of, rough, shortened, values_text
+from fmilin.report.table import rightmost_eigenvalue
 from fmilin.report.web.blocks import Block, Section, html_of, number, picture, table, text
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.tables import Cell
@@ -88,7 +88,7 @@ def _least(values: np.ndarray) -> float:
 
 
 def _at(family: LinearFamily, point: int) -> str:
-    return ", ".join(f"{name} = {value:.6g}" for name, value in family.grid.values(point).items())
+    return values_text(family.grid.values(point))
 
 
 def _events(family: LinearFamily, numbers: Sequence[int]) -> list[Block]:
@@ -182,13 +182,10 @@ def _overview(family: LinearFamily) -> list[Block]:
     t, good = family.template, int(family.ok.sum())
     model = t.model
     rows = [
-        ["Model", f"{model.name} ({f'FMI {model.fmi_version}' if model.fmi_version else 'native'})"],
+        ["Model", f"{model.name} ({interface_text(model)})"],
         *([["Made by", model.tool]] if model.tool else []),
         *([["Identity", model.guid]] if model.guid else []),
-        [
-            "Points",
-            f"{good} of {len(family)} have a linear model; grid {' x '.join(map(str, family.shape)) or 'of one point'}",
-        ],
+        ["Points", f"{good} of {len(family)} have a linear model; {grid_text(family)}"],
         ["Sampling", f"every {t.sample_time:g} s" if t.sample_time > 0 else "continuous"],
         ["Inputs", ", ".join(map(shortened, t.inputs.names)) or "none"],
         ["Outputs", ", ".join(map(shortened, t.outputs.names)) or "none"],
@@ -306,7 +303,7 @@ def _points(family: LinearFamily) -> list[Block]:
         rows.append(
             [
                 *at,
-                _rightmost(family, k, grows=bool(grows[k])),
+                replace(rightmost_eigenvalue(family.linear_model(k)), alarm=bool(grows[k])),
                 *_figures(w),
                 number(accuracy[k, 0], digits=2),
                 number(accuracy[k, -2], digits=2),
@@ -314,15 +311,6 @@ def _points(family: LinearFamily) -> list[Block]:
             ]
         )
     return [table("Every point of the grid", heads, rows, most=20_000)]
-
-
-def _rightmost(family: LinearFamily, k: int, *, grows: bool) -> Cell:
-    """Return the rightmost eigenvalue of a point with its error, or its cluster."""
-    clusters = cluster_modes(family.linear_model(k).modes())
-    if not clusters:
-        return Cell("none")
-    rightmost = max(clusters, key=lambda cluster: cluster.real)
-    return Cell(cluster_text(rightmost), rightmost.real, grows)
 
 
 def _figures(w: np.ndarray) -> list[Cell]:

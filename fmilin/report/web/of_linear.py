@@ -13,7 +13,7 @@ from fmilin.model.interface import Model
 from fmilin.reduction import hankel_singular_values
 from fmilin.report.mechanism_picture import mechanism_figure
 from fmilin.report.numbers import cluster_text, hide_rounding, matrices_of, shortened
-from fmilin.report.table import facts_of
+from fmilin.report.table import describe_choice, facts_of
 from fmilin.report.verification import limit_text, verification_figure
 from fmilin.report.web.blocks import Block, Section, html_of, number, picture, table, text
 from fmilin.signals import FloatArray
@@ -184,16 +184,6 @@ def verification_section(verification: Verification) -> Section:
 
 MOST_CELLS = 30  # columns of a matrix that is printed
 
-CHOICES = {
-    "named": "They were named: by the user, or as the coordinates that the model recommends.",
-    "partition": "They were chosen among the states: the columns of the constraints' Jacobian were pivoted (QR) so "
-    "that the remaining, dependent states follow from them as well conditioned as possible.",
-    "tangent": "They are orthonormal directions in the tangent space of the manifold (SVD), and no states.",
-    "turning": "They are functions of the states that do not turn with bodies: A stays the same in them.",
-    "identified": "They are the order of the responses from which the model was identified.",
-    "enlarged": "They were chosen by pivoted QR over the enlarged set of velocities at a singular configuration.",
-}
-
 
 def linear_report(linear: LinearModel, verification: Verification | None = None, model: Model | None = None) -> str:
     """Return the report as one HTML file, with the constraints or the mechanism of ``model``, the nonlinear one."""
@@ -263,7 +253,7 @@ def _coordinates(linear: LinearModel, model: Model | None) -> list[Block]:
     if model is not None and len(model.constraints):
         rows = ([c.name, Cell(shortened(c.expression.text, 200) + " = 0"), c.level] for c in model.constraints.declared)
         blocks.append(table("Constraints of the model", ["Name", "Equation", "Level"], rows))
-    why = CHOICES.get(linear.method.coordinates, f"They were chosen by {linear.method.coordinates}.")
+    why = describe_choice(linear)[1]
     blocks.append(text(
         f"Independent coordinates: {', '.join(map(shortened, linear.states.names)) or 'none'}. {why}",
         f"The condition number of the choice is {accuracy.conditioning:.3g}: 1 is best, and what is near 1/eps means "
