@@ -11,6 +11,7 @@ from fmilin.auditing.result import Audit, AuditRow, compare, keep_worst, select_
 from fmilin.families.family import LinearFamily
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model
+from fmilin.report.numbers import values_text
 
 
 def audit_family(family: LinearFamily, model: Model | None = None) -> Audit:
@@ -22,7 +23,7 @@ def audit_family(family: LinearFamily, model: Model | None = None) -> Audit:
             *audit_linear_model(linear, _at_point(model, linear)).rows,
             *_compare_tracked(eigenvalues[number], linear.eigenvalues()),
         ]
-        location = ", ".join(f"{name} = {value:g}" for name, value in family.grid.values(number).items())
+        location = values_text(family.grid.values(number))
         for row in comparisons:
             named = AuditRow(
                 f"{row.quantity} at {location}",

@@ -9,6 +9,7 @@ import numpy as np
 
 from fmilin.auditing.result import Audit, AuditRow, compare, keep_worst
 from fmilin.errors import NumericalError
+from fmilin.report.numbers import values_text
 from fmilin.signals import FloatArray
 from fmilin.tolerances import AUDITED_GAIN
 
@@ -50,7 +51,7 @@ def _compare_designs(schedule: Schedule) -> Iterator[AuditRow]:
     step = -(-len(numbers) // MOST_POINTS)
     for number in numbers[::step].tolist():
         values = table.grid.values(number)
-        location = ", ".join(f"{name} = {value:g}" for name, value in values.items())
+        location = values_text(values)
         designed = schedule.redesign(number)
         if isinstance(designed, str):
             raise NumericalError(f"The rule gives nothing at {location} any more: {designed}")
@@ -79,7 +80,7 @@ def _compare_decays(schedule: Schedule, report: ScheduleReport) -> Iterator[Audi
     step = -(-len(report.points) // MOST_POINTS)
     comparisons = []
     for at, verdict in list(zip(report.points, report.verdicts, strict=True))[::step]:
-        location = ", ".join(f"{name} = {value:g}" for name, value in zip(report.over, at.tolist(), strict=True))
+        location = values_text(dict(zip(report.over, at.tolist(), strict=True)))
         second, fastest = _compute_decay(schedule, at)
         quantity = f"verdicts.decay at {location}"
         way = "regulator of the point around the plant"

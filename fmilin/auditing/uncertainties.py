@@ -10,6 +10,7 @@ import numpy as np
 
 from fmilin.auditing.linear import audit_linear_model
 from fmilin.auditing.result import Audit, AuditRow, compare, keep_worst
+from fmilin.report.numbers import values_text
 from fmilin.signals import FloatArray
 from fmilin.tolerances import AUDITED_GAIN
 
@@ -48,7 +49,7 @@ def _compare_blocks(uncertain: Uncertain) -> Iterator[AuditRow]:
         values = {name: (high if side > 0 else low) for (name, (low, high)), side in limits}
         linear = uncertain.at(values)
         sides = dict(zip(uncertain.box, corner, strict=True))
-        location = ", ".join(f"{name} = {value:g}" for name, value in values.items())
+        location = values_text(values)
         for part, matrix in zip("ABCD", _close_blocks(uncertain, sides), strict=True):
             second = getattr(linear, part)
             size = max(float(np.abs(second).max(initial=0.0)), 1e-300)
