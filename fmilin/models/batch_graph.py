@@ -157,7 +157,7 @@ class CompiledSlopes(ExactSlopes):
 
     def rounding(self, independent: Sequence[int]) -> FloatArray:
         """Return how much the slopes differ some bits beside the point."""
-        change = np.concatenate([rounding_of(slopes) for slopes in self._by_states_and_inputs])
+        change = np.concatenate([rounding_of(list(slopes)) for slopes in self._by_states_and_inputs])
         return change[:, self._list_columns(independent)]
 
     def _list_columns(self, independent: Sequence[int]) -> list[int]:

@@ -122,11 +122,18 @@ class Mechanism(NativeModel, HasGivenStates):
         return mechanism_from(cls, Path(path), extra, floating_base=floating_base, fixed_joints=fixed_joints)
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-        """Return derivatives, outputs and residuals, at many points by compiled code as soon as there is some."""
-        if x.ndim == 2 and self._answers_for_many_points:
-            compiled = self._many_points.values(x, np.broadcast_to(u, (len(x), u.shape[-1])))
+        """Return derivatives, outputs and residuals, by compiled code as soon as there is some.
+
+        One point of a mechanism with constraints is left to the recursion, which tells singular configurations.
+        """
+        is_batch = x.ndim == 2
+        if self._answers_for_many_points and (is_batch or (x.ndim == 1 and not len(self.constraints))):
+            states = x if is_batch else x[None]
+            compiled = self._many_points.values(states, np.broadcast_to(u, (len(states), u.shape[-1])))
             if compiled is not None:
-                return compiled
+                if is_batch:
+                    return compiled
+                return Evaluation(compiled.derivatives[0], compiled.outputs[0], compiled.residuals[0])
         return super().evaluate(t, x, u)
 
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:

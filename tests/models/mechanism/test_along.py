@@ -112,8 +112,10 @@ def test_a_point_of_a_compiled_chain_has_the_linear_model_of_the_recursion(monke
     order = chain.states.names[::-1]
     recursion, reordered = fl.linearize(chain, point), fl.linearize(chain, point, independent=order)
     monkeypatch.setattr(CompilationBudget, "is_spent_by", lambda *_, **__: True)
-    chain.matrices_along([point])
+    slopes = chain.matrices_along([point])
     assert chain.is_compiled_for_many_points
+    alone = chain.evaluate(0.0, point.states, point.inputs)
+    assert alone.derivatives.tobytes() == slopes.rates[0].tobytes()
     for expected, found in (
         (recursion, fl.linearize(chain, point)),
         (reordered, fl.linearize(chain, point, independent=order)),
