@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 
 from fmilin.errors import NumericalError
@@ -72,6 +73,14 @@ class Continuous:
         inverse = np.linalg.inv(S)
         A, B, C, T = S @ self.A @ inverse, S @ self.B, self.C @ inverse, self.T @ inverse
         return replace(self, A=A, B=B, C=C, T=T, f0=S @ self.f0)
+
+    def evaluate_transfer(self, s: complex) -> NDArray[np.complex128]:
+        """Return the transfer function at s; infinite at an eigenvalue."""
+        try:
+            states = np.linalg.solve(s * np.eye(len(self.A)) - self.A, self.B.astype(np.complex128))
+        except np.linalg.LinAlgError:
+            return np.full(self.D.shape, np.inf, dtype=np.complex128)
+        return np.asarray(self.C @ states + self.D, dtype=np.complex128)
 
 
 _ENDLESS = "The model grows beyond all numbers within a few steps, so there is no linear one. Take a smaller step=."

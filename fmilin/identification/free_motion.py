@@ -11,9 +11,8 @@ import numpy as np
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.identification.discrete_models import Sampled, apart, continuous_of, sampled_from
-from fmilin.identification.markov import Markov, before_growth
 from fmilin.identification.pulse_responses import LONG, SHORT
-from fmilin.identification.realization import Realized, realize
+from fmilin.identification.realization import Markov, Realized, before_growth, realize
 from fmilin.identification.step_size import fitting_step, given_step, has_halves
 from fmilin.identification.way import MeasuredWay
 from fmilin.linear_model.model import LinearModel

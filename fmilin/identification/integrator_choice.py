@@ -13,12 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.identification.discrete_models import Continuous, OutputRows, Sampled, find_observed_rows, sine_between
-from fmilin.identification.integrators import EXACT, INTEGRATORS, OneStepMethod, continuous_by
-from fmilin.identification.semi_implicit import find_semi_implicit
+from fmilin.identification.integrators import EXACT, INTEGRATORS, OneStepMethod, continuous_by, find_semi_implicit
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RELATION_HOLDS, RELATION_MISSED
 
@@ -197,19 +195,11 @@ def _eigenvalue_distance(stated: FloatArray, true: FloatArray) -> float:
 def _transfer_difference(stated: Continuous, true: Continuous, fastest: float) -> float:
     worst = 0.0
     for point in COMPARED_FREQUENCIES:
-        one, other = (_evaluate_transfer(plant, fastest * point) for plant in (stated, true))
+        one, other = (plant.evaluate_transfer(fastest * point) for plant in (stated, true))
         largest = float(np.max(np.abs(other), initial=0.0))
         if largest and np.isfinite(one).all():
             worst = max(worst, float(np.max(np.abs(one - other))) / largest)
     return worst
-
-
-def _evaluate_transfer(plant: Continuous, s: complex) -> NDArray[np.complex128]:
-    try:
-        states = np.linalg.solve(s * np.eye(len(plant.A)) - plant.A, plant.B.astype(np.complex128))
-    except np.linalg.LinAlgError:  # an eigenvalue of the plant
-        return np.full(plant.D.shape, np.inf, dtype=np.complex128)
-    return np.asarray(plant.C @ states + plant.D, dtype=np.complex128)
 
 
 def _relations(plant: Continuous, rows: OutputRows) -> FloatArray:

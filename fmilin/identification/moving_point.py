@@ -20,8 +20,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.identification.discrete_models import Continuous, continuous_of, sampled_from
 from fmilin.identification.experiments import Experiments
-from fmilin.identification.markov import find_reading, measure_pulses
-from fmilin.identification.realization import Realized, count_significant, realize
+from fmilin.identification.realization import Realized, count_significant, find_reading, measure_pulses, realize
 from fmilin.identification.repeatability import SMALL_PULSE, find_change
 from fmilin.identification.time_varying import (
     ModelAtPoint,

@@ -14,9 +14,8 @@ import numpy as np
 
 from fmilin.errors import NumericalError
 from fmilin.identification.discrete_models import Sampled
-from fmilin.identification.markov import find_reading
 from fmilin.identification.pulse_responses import RealizedWay
-from fmilin.identification.realization import MAX_ORDER, Realized, align_realization
+from fmilin.identification.realization import MAX_ORDER, Realized, align_realization, find_reading
 from fmilin.identification.step_size import given_step
 from fmilin.identification.validation import held_out
 from fmilin.linear_model.model import LinearModel

@@ -10,8 +10,14 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.identification.discrete_models import Continuous, Sampled, apart
 from fmilin.identification.experiments import relative_change
-from fmilin.identification.markov import MIN_STEPS, before_growth, is_out_of_proportion, measure_pulses
-from fmilin.identification.realization import Realized, realize
+from fmilin.identification.realization import (
+    MIN_STEPS,
+    Realized,
+    before_growth,
+    is_out_of_proportion,
+    measure_pulses,
+    realize,
+)
 from fmilin.identification.repeatability import require_equal_steps
 from fmilin.identification.step_size import fitting_step, given_step
 from fmilin.identification.validation import HeldOut, held_out

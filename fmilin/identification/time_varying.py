@@ -15,7 +15,7 @@ from scipy import linalg
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.identification.discrete_models import Continuous, Sampled, apart, continuous_of
 from fmilin.identification.experiments import Experiments
-from fmilin.identification.markov import measure_pulses
+from fmilin.identification.realization import measure_pulses
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RANK_MEASURED
 
@@ -248,12 +248,8 @@ _POINTS: Sequence[complex] = (0.1 + 0.1j, 0.3 + 1j, 0.3 + 3j)
 
 
 def _compare_transfer(one: Continuous, other: Continuous, s: complex) -> float:
-    try:
-        values = [
-            model.C @ np.linalg.solve(s * np.eye(len(model.A)) - model.A, model.B.astype(np.complex128)) + model.D
-            for model in (one, other)
-        ]
-    except np.linalg.LinAlgError:
+    value, reference = one.evaluate_transfer(s), other.evaluate_transfer(s)
+    largest = float(np.max(np.abs(reference), initial=0.0))
+    if not np.isfinite(largest) or not np.isfinite(value).all():
         return float("inf")
-    largest = float(np.max(np.abs(values[1]), initial=0.0))
-    return float(np.max(np.abs(values[0] - values[1]))) / largest if largest else 0.0
+    return float(np.max(np.abs(value - reference))) / largest if largest else 0.0
