@@ -1,4 +1,7 @@
-"""Second ways of the numbers of a linear model: another eigenvalue algorithm, another realization."""
+"""Second ways of the numbers of a linear model: another eigenvalue algorithm, another realization.
+
+The finite eigenvalues of descriptor systems are compared with those by shifting and inverting.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from fmilin.auditing.differences import compare_with_differences
 from fmilin.auditing.loops import compare_margins
 from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, compare_entries, keep_worst
 from fmilin.design.margins import margins
+from fmilin.linear_model.descriptor import Descriptor
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model
 from fmilin.signals import FloatArray, Signals
@@ -304,3 +308,39 @@ def _compare_static_gain(linear: LinearModel) -> Iterator[AuditRow]:
         for i, j in np.ndindex(stated.shape)
     ]
     yield from keep_worst(comparisons)
+
+
+UNCHECKED_OF_DESCRIPTORS = (
+    "E, A, B, C, D, f0 and difference: audit its linear model, which is compared with their transfer matrix"
+)
+DIGITS = 1e-6  # relative: QZ loses digits of finite eigenvalues beside infinite ones
+SHIFT = 0.37 + 0.71j  # of the size of the eigenvalues: near none of them, mostly
+
+
+def audit_descriptor(descriptor: Descriptor) -> Audit:
+    """Return the audit of a descriptor system: its finite eigenvalues and their number."""
+    rows: list[AuditRow] = []
+    E, A = descriptor.E, descriptor.A
+    stated = descriptor.eigenvalues()
+    if len(A):
+        shift = SHIFT * max(float(np.abs(stated).max(initial=0.0)), 1.0)
+        inverse = np.linalg.eigvals(np.linalg.solve(A - shift * E, E.astype(np.complex128)))
+        largest = inverse[np.argsort(-np.abs(inverse), kind="stable")]
+        finite = shift + 1 / largest[: descriptor.order]
+        rows += _compare_finite_eigenvalues(stated, finite)
+        rest = np.abs(largest[descriptor.order :]).max(initial=0.0)
+        least = np.abs(largest[: descriptor.order]).min(initial=np.inf)
+        way = "eigenvalues of the shifted inverse"
+        rows.append(compare_claim("order, which separates finite from infinite", way, holds=bool(rest < 0.1 * least)))
+    return Audit("descriptor system", "", tuple(rows), (UNCHECKED_OF_DESCRIPTORS,))
+
+
+def _compare_finite_eigenvalues(stated: np.ndarray, second: np.ndarray) -> list[AuditRow]:
+    from scipy.optimize import linear_sum_assignment
+
+    size = float(np.abs(second).max(initial=0.0)) or 1.0
+    pairs = linear_sum_assignment(np.abs(stated[:, None] - second))
+    return keep_worst(
+        compare(f"eigenvalue {i + 1}", stated[i], second[j], "eigenvalues of the shifted inverse", DIGITS * size)
+        for i, j in zip(*pairs, strict=True)
+    )

@@ -53,7 +53,6 @@ TrimmedPoint, Trajectory or another result
 @cache
 def _load_audits() -> Callable[[Any, Model | None], Audit]:  # noqa: PLR0915 - a line for each kind of result
     """Return the function of a result and its model that chooses the audit; the kinds are imported here, once."""
-    from fmilin.auditing.charts import audit_chart
     from fmilin.auditing.courses import (
         audit_exponents,
         audit_filtered,
@@ -61,24 +60,22 @@ def _load_audits() -> Callable[[Any, Model | None], Audit]:  # noqa: PLR0915 - a
         audit_monte_carlo,
         audit_trajectory,
     )
-    from fmilin.auditing.descriptors import audit_descriptor
     from fmilin.auditing.designs import audit_identified_parameters, audit_placed_modes, audit_tuned
-    from fmilin.auditing.estimators import audit_estimator
-    from fmilin.auditing.filters import audit_kalman_filter
-    from fmilin.auditing.linear import audit_linear_model
+    from fmilin.auditing.estimators import audit_estimator, audit_kalman_filter
+    from fmilin.auditing.families import audit_family, audit_uncertain
+    from fmilin.auditing.linear import audit_descriptor, audit_linear_model
     from fmilin.auditing.loops import audit_margins
-    from fmilin.auditing.many import audit_family
-    from fmilin.auditing.motions import audit_floquet, audit_orbit, audit_periodic_model
-    from fmilin.auditing.periodic_gains import audit_periodic_gain
+    from fmilin.auditing.motions import audit_chart, audit_floquet, audit_orbit, audit_periodic_model
     from fmilin.auditing.points import audit_point
     from fmilin.auditing.regulators import (
         audit_estimator_regulator,
         audit_function_regulator,
         audit_kalman_regulator,
+        audit_periodic_gain,
+        audit_schedule,
+        audit_schedule_report,
         audit_state_feedback,
     )
-    from fmilin.auditing.schedules import audit_schedule, audit_schedule_report
-    from fmilin.auditing.uncertainties import audit_uncertain
     from fmilin.design.estimation.consistency import Filtered
     from fmilin.design.estimation.estimator import Estimator
     from fmilin.design.frequency_response import FrequencyResponse

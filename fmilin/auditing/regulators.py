@@ -1,20 +1,31 @@
-"""Second ways of regulators: the loop closed by their linear model, and run from sample to sample."""
+"""Second ways of regulators: the loop closed by their linear model, and run from sample to sample.
+
+Schedules are designed once more at points of their grid; gains along periodic motions by another integrator.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.auditing.estimators import audit_estimator
-from fmilin.auditing.filters import audit_kalman_filter
-from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, keep_worst
-from fmilin.auditing.schedules import audit_schedule
+from fmilin.auditing.estimators import audit_estimator, audit_kalman_filter
+from fmilin.auditing.motions import audit_periodic_model
+from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, compare_covariances, keep_worst
 from fmilin.design.regulators import EstimatorRegulator, FunctionRegulator, KalmanRegulator, StateFeedback
 from fmilin.design.schedule import Along, Schedule
+from fmilin.errors import NumericalError
+from fmilin.periodic.fourier import Interpolant
 from fmilin.reduction.transformation import discretize
+from fmilin.report.numbers import values_text
 from fmilin.signals import FloatArray
-from fmilin.tolerances import AUDITED_LOOP
+from fmilin.tolerances import AUDITED_GAIN, AUDITED_LOOP, AUDITED_RICCATI
+
+if TYPE_CHECKING:
+    from fmilin.design.periodic_gains import PeriodicGain
+    from fmilin.design.schedule import Schedule
+    from fmilin.design.schedule_check import ScheduleReport
 
 SAMPLES = 60  # that a regulator runs
 GIVEN_GAIN = "gain: it was given; neither the weights nor the poles that it was designed for are known"
@@ -128,3 +139,151 @@ def _compare_courses(answered: FloatArray, second: FloatArray, names: tuple[str,
         for k, j in np.ndindex(answered.shape)
     ]
     yield from keep_worst(comparisons)
+
+
+MOST_POINTS = 20  # of the grid, and of the report, that are compared: designs may be slow
+DECAY = 1e-5  # relative to the fastest motion: multiple eigenvalues scatter by a root of rounding
+UNCHECKED = "verdicts.uncertainty and verdicts.measured_decay: estimates from neighbouring points of the grid"
+
+
+def audit_schedule(schedule: Schedule) -> Audit:
+    """Return the audit of a schedule: its values at points of the grid, and the decay of its loops."""
+    rows = [*_compare_designs(schedule), *_compare_decays(schedule, schedule.report)]
+    unchecked = [UNCHECKED]
+    if schedule.redesign is None:
+        unchecked.insert(
+            0,
+            "gains against their design: this schedule has lost its rule (a file or a copy)",
+        )
+    name = schedule.family.template.model.name
+    return Audit("schedule", name, tuple(rows), tuple(unchecked))
+
+
+def audit_schedule_report(report: ScheduleReport) -> Audit:
+    """Return the audit of a report, whose numbers are compared with those of its schedule."""
+    text = "points and verdicts: a report does not hold its schedule, whose audit compares them"
+    return Audit("report of a schedule", ", ".join(report.over), (), (text,))
+
+
+def _compare_designs(schedule: Schedule) -> Iterator[AuditRow]:
+    """Compare what the schedule looks up at points of its grid with the design of that point, made again."""
+    if schedule.redesign is None:
+        return
+    table = schedule.table
+    rows: dict[str, list[AuditRow]] = {}
+    numbers = np.flatnonzero(table.good)
+    step = -(-len(numbers) // MOST_POINTS)
+    for number in numbers[::step].tolist():
+        values = table.grid.values(number)
+        location = values_text(values)
+        designed = schedule.redesign(number)
+        if isinstance(designed, str):
+            raise NumericalError(f"The rule gives nothing at {location} any more: {designed}")
+        stated = schedule.parts.of(table.row(np.array([values[name] for name in schedule.over])))
+        for name, second in schedule.parts.of(designed).items():
+            if name == ("m0" if schedule.estimates else "y0"):
+                second = _move_by_turns(second, stated[name], schedule.measured.turns)  # noqa: PLW2901
+            size = AUDITED_GAIN * max(float(np.abs(second).max(initial=0.0)), 1e-12)
+            rows.setdefault(name, []).extend(
+                compare(f"{name}{list(index)} at {location}", float(stated[name][index]), float(second[index]),
+                        "the design of that point made again", size)
+                for index in np.ndindex(second.shape)
+            )  # fmt: skip
+    for comparisons in rows.values():
+        yield from keep_worst(comparisons)
+
+
+def _move_by_turns(values: FloatArray, near: FloatArray, turns: FloatArray) -> FloatArray:
+    """Return values of angles by whole turns nearest to others: the schedule goes on beyond half a turn."""
+    whole = np.where(turns > 0, turns, 1.0)
+    return np.asarray(values + np.where(turns > 0, np.round((near - values) / whole) * turns, 0.0))
+
+
+def _compare_decays(schedule: Schedule, report: ScheduleReport) -> Iterator[AuditRow]:
+    """Compare stated decays with the loop that the linear model of the regulator closes around the plant."""
+    step = -(-len(report.points) // MOST_POINTS)
+    comparisons = []
+    for at, verdict in list(zip(report.points, report.verdicts, strict=True))[::step]:
+        location = values_text(dict(zip(report.over, at.tolist(), strict=True)))
+        second, fastest = _compute_decay(schedule, at)
+        quantity = f"verdicts.decay at {location}"
+        way = "regulator of the point around the plant"
+        comparisons.append(compare(quantity, verdict.decay, second, way, DECAY * fastest))
+    yield from keep_worst(comparisons)
+
+
+def _compute_decay(schedule: Schedule, at: FloatArray) -> tuple[float, float]:
+    """Return the decay of the slowest motion of the loop at a point, and the rate of the fastest one, in 1/s."""
+    part = schedule.parts.of(schedule.table.row(at))
+    law = schedule.linear_model(at)
+    A, B = part["A"], part["B"]
+    C = part["C"] if schedule.estimates else np.eye(len(A))
+    closed = np.block([[A + B @ law.D @ C, B @ law.C], [law.B @ C, law.A]])
+    values = np.linalg.eigvals(closed).astype(np.complex128)
+    if not schedule.sample_time:
+        return float(-values.real.max()), float(np.abs(values).max())
+    with np.errstate(divide="ignore"):
+        decays = -np.log(np.abs(values)) / schedule.sample_time
+    return float(decays.min()), 1 / schedule.sample_time
+
+
+def audit_periodic_gain(gain: PeriodicGain) -> Audit:
+    """Return the audit of a regulator or a filter along a periodic motion: of its equation, gain and closed loop."""
+    closed = audit_periodic_model(gain.closed)
+    floquet = gain.closed.floquet()
+    stable = compare_claim("closed loop is stable", "multipliers of the closed loop", holds=floquet.margin < 0)
+    rows = [stable, *_compare_riccati(gain), *_compare_gain(gain), *_compare_loop(gain), *closed.rows]
+    return Audit("gain along a periodic motion", closed.name, tuple(rows), closed.unchecked)
+
+
+def _compare_riccati(gain: PeriodicGain) -> Iterator[AuditRow]:
+    """Integrate Riccati's equation from one sample to the next, in the direction in which errors die out."""
+    from scipy.integrate import solve_ivp
+
+    equation, S = gain.equation, gain.riccati
+    m, P = S.shape[:2]
+    A, G, Q = (Interpolant(matrix) for matrix in (equation.A, equation.G, equation.Q))
+
+    def rate(phase: float, y: np.ndarray) -> np.ndarray:
+        at = np.array(phase % 1.0)
+        X = y.reshape(P, P)
+        A_at = A(at) if equation.is_filter else A(at).T
+        change = A_at @ X + X @ A_at.T - X @ G(at) @ X + Q(at)
+        return np.asarray((change if equation.is_filter else -change) * equation.period).ravel()
+
+    way = "Riccati's equation over a period by DOP853"
+    ends = (0.0, 1.0) if equation.is_filter else (1.0, 0.0)
+    solution = solve_ivp(
+        rate, ends, S[0].ravel(), method="DOP853", t_eval=np.linspace(*ends, m + 1), rtol=1e-9, atol=1e-14
+    )
+    order = range(m + 1) if equation.is_filter else range(m, -1, -1)
+    for k, column in zip(order, solution.y.T, strict=False):
+        name = f"{'covariance' if equation.is_filter else 'cost'} at phase {k % m}/{m}"
+        matrices = S[k % m], column.reshape(P, P)
+        yield from compare_covariances(name, matrices, way, AUDITED_RICCATI, gain.closed.states.names)
+    residual = equation.compute_residual(S)
+    yield compare("residual", gain.residual, residual, "harmonics of the samples", 1e-6 * residual)
+
+
+def _compare_gain(gain: PeriodicGain) -> list[AuditRow]:
+    """Compare the gain with the one that belongs to the solution."""
+    second = gain.equation.compute_gain(gain.riccati)
+    size = AUDITED_GAIN * float(np.abs(second).max(initial=0.0))
+    return keep_worst(
+        compare(f"gain[{i}, {j}] at phase {k}/{len(second)}", float(gain.gain[k, i, j]), float(second[k, i, j]),
+                "product with the solution", size)
+        for k, i, j in np.ndindex(second.shape)
+    )  # fmt: skip
+
+
+def _compare_loop(gain: PeriodicGain) -> list[AuditRow]:
+    """Compare the closed loop's A with A - G S, or A - P G, which needs neither the gain nor B and C."""
+    equation = gain.equation
+    back = gain.riccati @ equation.G if equation.is_filter else equation.G @ gain.riccati
+    second = equation.A - back
+    size = AUDITED_GAIN * float((np.abs(equation.A) + np.abs(back)).max(initial=0.0))
+    return keep_worst(
+        compare(f"closed A[{i}, {j}] at phase {k}/{len(second)}", float(gain.closed.A[k, i, j]), float(second[k, i, j]),
+                "product with the solution", size)
+        for k, i, j in np.ndindex(second.shape)
+    )  # fmt: skip
