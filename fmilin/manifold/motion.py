@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,51 +68,32 @@ class MotionBatch:
         return tuple(name for name, carried in zip(names, self.carried[k].tolist(), strict=True) if carried)
 
 
-class CoordinatesInUse(Protocol):
-    """What the search needs to know of the coordinates in use, with a leading axis over the points."""
-
-    def compute_accelerations(self, at: MovingBatch) -> FloatArray:
-        """Return y'' (k, P), zero where it is rounding."""
-
-    def compute_errors(self, at: MovingBatch) -> FloatArray:
-        """Return the errors of the derivatives of y' along y, times the sizes of y, (k, P, P) or (k, P, 1)."""
-
-    def find_free_states(self, at: MovingBatch, tied: Mask) -> Mask:
-        """Return which states, of those that are not tied (k, N), have no effect on any rate, to first order."""
-
-    def find_leading(self, free: Mask) -> Mask:
-        """Return which coordinates must be steady, (k, P): all except free states (k, N)."""
-
-    def find_turning(self, at: MovingBatch, leading: Mask, units: Sequence[str]) -> Mask:
-        """Return where A may turn with the motion without a change of its eigenvalues, (k,)."""
-
-
 @dataclass(frozen=True)
 class KeptStates:
-    """Coordinates that are states."""
+    """Coordinates that are states, at k points: the same questions as :class:`FunctionsOfStates` answers at one."""
 
     positions: list[int]
 
     def compute_accelerations(self, at: MovingBatch) -> FloatArray:
-        """Return those of the states."""
+        """Return y'' (k, P), zero where it is rounding: that of the states."""
         return at.accelerations[:, self.positions]
 
     def compute_errors(self, at: MovingBatch) -> FloatArray:
-        """Return those of the states' rates."""
+        """Return the errors of the derivatives of y' along y, times the sizes of y, (k, P, P) or (k, P, 1)."""
         return at.f_y_error[:, self.positions]
 
     def find_free_states(self, at: MovingBatch, tied: Mask) -> Mask:
-        """Look at the columns of the coordinates; other states have none."""
-        free = ~tied
+        """Return which states, of those that are not tied (k, N), have no effect on any rate, to first order."""
+        free = ~tied  # states that are not coordinates have no columns
         free[:, self.positions] &= find_uninfluential(at.f_y, at.f_y_error, at.y_sizes)
         return free
 
     def find_leading(self, free: Mask) -> Mask:
-        """Return the coordinates that are not free."""
+        """Return which coordinates must be steady, (k, P): those that are not free."""
         return ~free[:, self.positions]
 
     def find_turning(self, at: MovingBatch, leading: Mask, units: Sequence[str]) -> Mask:
-        """Return where the speed in each unit stays the same."""
+        """Return where A may turn with the motion without a change of its eigenvalues, (k,)."""
         return may_turn(at, self.positions, leading, units)
 
 
@@ -151,7 +131,7 @@ def find_motion(
     )
     kept, x = frame.selection.kept, point.states
     functions = FunctionsOfStates(coordinates, frame.selection.signals.names, model.states, x)
-    in_use: CoordinatesInUse = functions if kept is None else KeptStates(list(kept))
+    in_use = functions if kept is None else KeptStates(list(kept))
     search = _MotionSearch(
         model,
         x[None],
@@ -240,7 +220,7 @@ class _MotionSearch:
     T: FloatArray  # (k, N, P)
     A: FloatArray  # (k, P, P)
     at: MovingBatch
-    coordinates: CoordinatesInUse
+    coordinates: KeptStates | FunctionsOfStates
     motion: MotionBatch
     together: ContinuedBatch | None  # the model further on, for all points
     alone: ContinuedPoint | None = None  # the same for a batch of one, where the first does not answer

@@ -315,3 +315,14 @@ def test_nothing_is_confirmed_beyond_an_event(threshold: float, kind: str) -> No
     model = Switching(drifting(0.0).parts)
     model.threshold = threshold
     assert kinds(fl.linearize(model)) == [kind]
+
+
+@pytest.mark.parametrize(("threshold", "expected"), [(1e9, ["steady"]), (0.01, [])])
+def test_a_trimmed_motion_that_could_not_be_followed_is_not_said_to_go_on(
+    threshold: float, expected: list[str]
+) -> None:
+    model = Switching(drifting(1.0).parts)
+    model.threshold = threshold
+    point = fl.trim(model, fixed={"x": 0.0, "s": 0.0}, steady=["x", "s"])
+    assert point.report.moving
+    assert [remark.kind for remark in point.report.remarks] == expected
