@@ -71,8 +71,8 @@ class HasExactJacobian(Protocol, metaclass=_CapabilityType):
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
         """Return the procedure at a point, with the model's own constraints.
 
-        Returns None if other constraints were declared, or inputs prescribe a motion. NumericalError if the rates are
-        undetermined.
+        Returns None if other constraints were declared, or the equations are not differentiated so. NumericalError if
+        the rates are undetermined.
         """
 
 

@@ -223,9 +223,11 @@ class SystemEngine(SymbolicEngine):
     @property
     def _graph(self) -> tuple[Graph, ImplicitSystem]:
         """The graph of the equations, and the equations in it without outputs."""
-        without = replace(self.system, outputs=(), output_signals=Signals())
-        graph: tuple[Graph, ImplicitSystem] = self.made(("graph",), without.graph)
+        graph: tuple[Graph, ImplicitSystem] = self.made(("graph",), self._write_graph)
         return graph
+
+    def _write_graph(self) -> tuple[Graph, ImplicitSystem]:
+        return replace(self.system, outputs=(), output_signals=Signals()).graph()
 
     @property
     def base(self) -> ImplicitSystem:
