@@ -12,6 +12,7 @@ from benchmarks.structure import (
     find_calls_by_string,
     find_circle,
     find_computed_imports,
+    find_repeated_classes,
     find_repeated_options,
     find_upward_imports,
     imports_internals,
@@ -38,6 +39,17 @@ def test_imports_upward_and_circles_are_found() -> None:
     assert find_upward_imports(imports) == ["fmilin.signals -> fmilin.model.interface"]
     assert len(find_circle(imports)) == 1
     assert find_circle({"fmilin.model": {"fmilin.signals"}, "fmilin.signals": set()}) == []
+
+
+def test_every_class_of_the_package_has_a_name_of_its_own() -> None:
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py")}
+    assert find_repeated_classes(trees) == []
+
+
+def test_a_class_name_in_two_modules_is_found() -> None:
+    first, second = ast.parse("class Motion: ...\nclass Path: ..."), ast.parse("class Motion: ...\nclass Point: ...")
+    trees = {PACKAGE / "first.py": first, PACKAGE / "second.py": second}
+    assert find_repeated_classes(trees) == ["Motion"]
 
 
 def test_no_option_of_a_command_has_a_description_of_its_own() -> None:

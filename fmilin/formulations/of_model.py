@@ -131,7 +131,7 @@ def require_consistent(model: Model, point: OperatingPoint, form: SecondOrderFor
 
 
 @dataclass(frozen=True, eq=False)
-class ModelAtPoint:
+class FormulationPoint:
     """A model at a point, with its equations taken apart and as numbers."""
 
     model: Model
@@ -154,7 +154,7 @@ class ModelAtPoint:
 
 
 def linear_model(
-    source: ModelAtPoint, reduced: ReducedSystem, formulation: str, warnings: tuple[Remark, ...]
+    source: FormulationPoint, reduced: ReducedSystem, formulation: str, warnings: tuple[Remark, ...]
 ) -> LinearModel:
     """Return the linear model of a formulation, whose name, such as ``"rcs, QZ"``, is for the record."""
     model, point = source.model, source.point
@@ -188,7 +188,7 @@ def linear_model(
     )
 
 
-def _outputs(source: ModelAtPoint, reduced: ReducedSystem, T: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _outputs(source: FormulationPoint, reduced: ReducedSystem, T: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return C and D, with a = R z'' - G (gamma_q dq + gamma_v dv) and M a + C dv + K dq + Phi_q' dlambda = B du."""
     form, taken, basis = source.form, source.second_order, reduced.basis
     p, n = basis.R.shape[1], form.n
@@ -204,7 +204,7 @@ def _outputs(source: ModelAtPoint, reduced: ReducedSystem, T: FloatArray) -> tup
     return C, D
 
 
-def _signals(source: ModelAtPoint, basis: Basis) -> Signals:
+def _signals(source: FormulationPoint, basis: Basis) -> Signals:
     states, x = source.model.states, source.point.states
     if basis.chosen:
         indices = [int(i) for i in source.second_order.positions[list(basis.chosen)]]
@@ -214,7 +214,7 @@ def _signals(source: ModelAtPoint, basis: Basis) -> Signals:
     return Signals([*names, *(f"der({name})" for name in names)])
 
 
-def _kind(source: ModelAtPoint, basis: Basis) -> str:
+def _kind(source: FormulationPoint, basis: Basis) -> str:
     if source.singular:
         return "enlarged"
     return "partition" if basis.chosen else basis.method

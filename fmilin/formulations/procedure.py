@@ -24,7 +24,7 @@ from fmilin.formulations.descriptor import with_descriptor
 from fmilin.formulations.form import Basis, ConstrainedForm, basis_of, rank_of
 from fmilin.formulations.formulation import MCS, UCS, Formulation, ReducedSystem, Spectrum, formulation_named
 from fmilin.formulations.of_model import (
-    ModelAtPoint,
+    FormulationPoint,
     constraint_values,
     is_at_rest,
     linear_model,
@@ -292,16 +292,16 @@ def _solve(form: ConstrainedForm, basis: Basis, options: Formulation) -> tuple[S
     return solve_redundant(form, basis, options)
 
 
-def _source(model: Model, point: OperatingPoint) -> ModelAtPoint:
+def _source(model: Model, point: OperatingPoint) -> FormulationPoint:
     taken = second_order(model, point)
     require_consistent(model, point, taken)
     form = numeric_form(model, point, taken)
     sizes = model.states.scales(point.states)[taken.positions]
     dependent = rank_of(form.Phi_q * sizes) < form.m
-    return ModelAtPoint(model, point, taken, form, singular=dependent and bool(singularity_of(model, point)))
+    return FormulationPoint(model, point, taken, form, singular=dependent and bool(singularity_of(model, point)))
 
 
-def _require_choice(source: ModelAtPoint, options: Formulation, *, at_singularity: bool) -> None:
+def _require_choice(source: FormulationPoint, options: Formulation, *, at_singularity: bool) -> None:
     """Refuse plain MCS at a singular configuration, and any formulation there in motion."""
     text = singularity_of(source.model, source.point)
     if not source.form.is_equilibrium:
@@ -317,7 +317,7 @@ def _require_choice(source: ModelAtPoint, options: Formulation, *, at_singularit
         )
 
 
-def _basis(source: ModelAtPoint, options: Formulation, independent: Sequence[str]) -> Basis:
+def _basis(source: FormulationPoint, options: Formulation, independent: Sequence[str]) -> Basis:
     taken, form = source.second_order, source.form
     sizes = source.model.states.scales(source.point.states)[taken.positions]
     method = options.basis if isinstance(options, MCS) else "coordinates"
@@ -333,7 +333,7 @@ def _basis(source: ModelAtPoint, options: Formulation, independent: Sequence[str
     return basis_of(form.Phi_q, method, sizes=sizes, names=names, independent=positions)
 
 
-def _positions(source: ModelAtPoint, independent: Sequence[str]) -> list[str]:
+def _positions(source: FormulationPoint, independent: Sequence[str]) -> list[str]:
     """Return the positions among the named coordinates; velocities may be named if they belong to these."""
     states, taken = source.model.states.names, source.second_order
     position_of = {states[int(v)]: states[int(q)] for q, v in zip(taken.positions, taken.velocities, strict=True)}
@@ -347,13 +347,15 @@ def _positions(source: ModelAtPoint, independent: Sequence[str]) -> list[str]:
     return positions
 
 
-def _settled(source: ModelAtPoint, options: UCS) -> ConstrainedForm:
+def _settled(source: FormulationPoint, options: UCS) -> ConstrainedForm:
     """Return the equations at the equilibrium of the penalized system."""
     point = penalized_equilibrium(source.model, source.point, options)
     return numeric_form(source.model, point, second_order(source.model, point))
 
 
-def _remarks(source: ModelAtPoint, bare: Spectrum, reduced: ReducedSystem | None, options: Formulation) -> list[Remark]:
+def _remarks(
+    source: FormulationPoint, bare: Spectrum, reduced: ReducedSystem | None, options: Formulation
+) -> list[Remark]:
     remarks = []
     fastest = is_at_rest(source.model, source.point, source.second_order)
     if not fastest:

@@ -64,7 +64,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Correction:
+class MeasurementUpdate:
     """What a measurement has made of an estimate."""
 
     belief: Belief
@@ -90,7 +90,7 @@ class Filter(ABC):
         return Belief(at.time + sample_time, *motion.predicted(at.time, x, u, S, sample_time))
 
     @abstractmethod
-    def corrected(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> Correction:
+    def corrected(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> MeasurementUpdate:
         """Return the estimate with the measurement."""
 
 
@@ -100,7 +100,7 @@ class Linearized(Filter):
     def __init__(self, iterations: int = 1) -> None:
         self.iterations = iterations
 
-    def corrected(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> Correction:
+    def corrected(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> MeasurementUpdate:
         """Return the estimate with the measurement."""
         t, x, kept, rows = at.time, at.x, motion.chart.kept, measured.rows
         m, P = len(rows), len(kept)
@@ -122,7 +122,7 @@ class Linearized(Filter):
             if k and (np.abs(e - before) <= SETTLED * np.linalg.norm(at.S, axis=1)).all():
                 break
         assert first is not None  # noqa: S101 - there is one iteration at least
-        return Correction(Belief(t, x, motion.moved(t, x, u, S)), *first)
+        return MeasurementUpdate(Belief(t, x, motion.moved(t, x, u, S)), *first)
 
 
 class SigmaPoints(Filter):
@@ -156,7 +156,7 @@ class SigmaPoints(Filter):
         S = triangular(np.concatenate((np.sqrt(weights)[:, None] * (later[:, kept] - y), noise.T)))
         return Belief(t, x, motion.moved(t, x, u, S))
 
-    def corrected(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> Correction:
+    def corrected(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> MeasurementUpdate:
         """Return the estimate with the measurement, its covariances with the outputs from points."""
         points, weights = self._points(motion, at, u)
         kept, t, m = motion.chart.kept, at.time, len(measured.rows)
@@ -177,7 +177,7 @@ class SigmaPoints(Filter):
         x[kept] = at.x[kept] + e
         x = motion.on_manifold(t, x, u)
         size = 2 * float(np.log(np.abs(np.diag(E))).sum())
-        return Correction(Belief(t, x, motion.moved(t, x, u, S)), residuals, whitened, size)
+        return MeasurementUpdate(Belief(t, x, motion.moved(t, x, u, S)), residuals, whitened, size)
 
 
 def _solved(lower: FloatArray, right: FloatArray, t: float) -> FloatArray:
@@ -252,7 +252,7 @@ class MovingHorizon(Filter):
         self._sample_time = sample_time
         return later
 
-    def corrected(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> Correction:
+    def corrected(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> MeasurementUpdate:
         """Return the estimate with the measurement: innovations and covariance as an extended filter has them."""
         linear = self._ekf.corrected(motion, at, u, measured)
         if not self._window:  # before the first prediction
@@ -263,7 +263,7 @@ class MovingHorizon(Filter):
             self._window[k] = _MeasuredSample(self._window[k].u, self._window[k].measured, x)
         x = motion.on_manifold(at.time, states[-1], u)
         belief = Belief(at.time, x, linear.belief.S)
-        return Correction(belief, linear.innovations, linear.whitened, linear.log_determinant)
+        return MeasurementUpdate(belief, linear.innovations, linear.whitened, linear.log_determinant)
 
     def _arrival_weight(self, motion: ManifoldStepper, arrival: Belief, u: FloatArray) -> FloatArray:
         """Return the inverse factor (P, P) of the arrival's covariance for an error in the present coordinates.

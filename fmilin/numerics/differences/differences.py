@@ -17,9 +17,9 @@ from fmilin.numerics.differences.richardson import (
     SHORT,
     Column,
     Differences,
+    DifferenceSetting,
     EventCrossingError,
     Line,
-    Setting,
     Slopes,
     Terms,
     first_difference,
@@ -63,7 +63,7 @@ def slopes(
     if around is not None:
         noise = np.maximum(noise, around.repeat_error)
     start = options.relative_step or _first_step(noise, base, options)
-    setting = Setting(line, base, scales, noise, np.ones_like(base), options)
+    setting = DifferenceSetting(line, base, scales, noise, np.ones_like(base), options)
     columns = [first_difference(setting, j, start * scales[j]) for j in range(k)]
     if around is not None and (lengths := natural_lengths(setting, columns, around)) is not None:
         return slopes(line, base, lengths, options, terms, within(around, lengths))
@@ -160,7 +160,7 @@ BEYOND_DOMAIN = 2.0**-10  # part of a size beyond which values are missing by ch
 FAR = 2.0**-3  # in the new sizes, as far as the point's surroundings were looked at in the old ones
 
 
-def natural_lengths(setting: Setting, columns: Sequence[Column], around: Surroundings) -> FloatArray | None:
+def natural_lengths(setting: DifferenceSetting, columns: Sequence[Column], around: Surroundings) -> FloatArray | None:
     """Return smaller sizes (k,) where some are too large for the model, from the sweeps; None where all will do."""
     if not _grows_beyond_powers(setting, columns, around):
         return None
@@ -182,7 +182,7 @@ def within(around: Surroundings, lengths: FloatArray) -> Surroundings:
     return replace(around, far=far)
 
 
-def _grows_beyond_powers(setting: Setting, columns: Sequence[Column], around: Surroundings) -> bool:
+def _grows_beyond_powers(setting: DifferenceSetting, columns: Sequence[Column], around: Surroundings) -> bool:
     parts = np.array([column.h for column in columns]) / setting.scales
     if parts.min() < BEYOND_DOMAIN * parts.max() or not all(are_numbers(values) for values in around.far.values()):
         return True

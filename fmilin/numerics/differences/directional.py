@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from fmilin.numerics.differences.plateau import LEFT, LITTLE, plateau_slope
-from fmilin.numerics.differences.richardson import Column, Line, Setting, Slopes, Terms, is_rough, is_rounding
+from fmilin.numerics.differences.richardson import Column, DifferenceSetting, Line, Slopes, Terms, is_rough, is_rounding
 from fmilin.numerics.differences.sweep import finite_values, power_of_two, step_sweep
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, INACCURATE, INDISTINCT, KINK
@@ -207,14 +207,14 @@ def contradicting_columns(
 
 
 def corrected_by_sweeps(
-    setting: Setting,
+    setting: DifferenceSetting,
     measured: list[Column],
     slopes: Slopes,
     around: Surroundings,
     terms: Terms | None,
     nearby: list[FloatArray],
     *,
-    close: tuple[Setting, Surroundings, list[FloatArray]] | None = None,
+    close: tuple[DifferenceSetting, Surroundings, list[FloatArray]] | None = None,
 ) -> None:
     """Compare with smaller steps and with F where the noise was measured; sweep the columns that differ, in place.
 
@@ -263,7 +263,9 @@ def corrected_by_sweeps(
     _add_doubt(slopes, before, check, scales)
 
 
-def _compared(setting: Setting, slopes: Slopes, around: Surroundings, nearby: list[FloatArray]) -> Contradiction:
+def _compared(
+    setting: DifferenceSetting, slopes: Slopes, around: Surroundings, nearby: list[FloatArray]
+) -> Contradiction:
     return directional_check(around, setting.base, slopes.J, slopes.error, setting.noise, setting.scales, nearby)
 
 
@@ -272,7 +274,7 @@ def _rough(measured: list[Column], slopes: Slopes, scales: FloatArray) -> set[in
     return set(np.flatnonzero(slopes.jump.any(axis=0) | np.array(rough)).tolist())
 
 
-def _narrow(setting: Setting, lengths: FloatArray, slopes: Slopes, noise: FloatArray) -> list[int]:
+def _narrow(setting: DifferenceSetting, lengths: FloatArray, slopes: Slopes, noise: FloatArray) -> list[int]:
     """Return the columns whose slopes do not hold over :data:`NARROW` of the variables' sizes."""
     narrow = []
     for j in np.flatnonzero(lengths < STRAIGHT_PART * NARROW * setting.scales).tolist():
@@ -297,7 +299,9 @@ def _add_doubt(slopes: Slopes, before: FloatArray, check: Contradiction, scales:
     slopes.jump[jumps] = 0.0
 
 
-def _sweep_column(setting: Setting, j: int, slopes: Slopes, around: Surroundings, terms: Terms | None) -> None:
+def _sweep_column(
+    setting: DifferenceSetting, j: int, slopes: Slopes, around: Surroundings, terms: Terms | None
+) -> None:
     """Replace a column by what a sweep says of it, in place; a jump as high as rounding of terms is none."""
     # Rows that are searched for jumps halve the same intervals: each point is evaluated once for all of them.
     line = cache(partial(setting.line, j))

@@ -104,7 +104,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class DifferenceSetting:
     """What all columns share; ``noise`` (r,) is that of F, ``weights`` (r,) make rows comparable, 0 leaves one out."""
 
     line: Line
@@ -115,7 +115,7 @@ class Setting:
     options: Differences
 
 
-def first_difference(setting: Setting, j: int, h: float) -> Column:
+def first_difference(setting: DifferenceSetting, j: int, h: float) -> Column:
     """Measure a column, with a smaller step where the model cannot be evaluated."""
     event = None
     while h >= SMALLEST * setting.scales[j]:
@@ -137,7 +137,7 @@ def first_difference(setting: Setting, j: int, h: float) -> Column:
     )
 
 
-def with_weights(setting: Setting, columns: Sequence[Column], terms: Terms | None) -> Setting:
+def with_weights(setting: DifferenceSetting, columns: Sequence[Column], terms: Terms | None) -> DifferenceSetting:
     """Make rows comparable: each by its largest slope; rows that are nothing but noise do not choose steps."""
     slope = np.max([np.abs(c.D) * scale for c, scale in zip(columns, setting.scales, strict=True)], axis=0)
     # What comes out as zero here is not exact elsewhere: rounding follows the size of what varies.
@@ -161,7 +161,7 @@ def is_rounding(slope: FloatArray, terms: FloatArray, noise: FloatArray) -> NDAr
     return (slope < ROUNDING * terms) & (slope < SMOOTH * noise)
 
 
-def with_best_step(setting: Setting, j: int, column: Column) -> Column:
+def with_best_step(setting: DifferenceSetting, j: int, column: Column) -> Column:
     """Measure a column again, changing the step while that promises a clearly smaller error."""
     options, scale = setting.options, setting.scales[j]
     if options.relative_step is not None:
@@ -202,7 +202,7 @@ def is_rough(column: Column, scale: float) -> bool:
     return bool((np.abs(column.S2 - 4 * column.S1) > ROUGH * smooth).any())
 
 
-def _contradict(one: Column, other: Column, setting: Setting, scale: float) -> bool:
+def _contradict(one: Column, other: Column, setting: DifferenceSetting, scale: float) -> bool:
     """Whether the slopes at two steps differ by more than their errors, or what extrapolation leaves, explain."""
     errors = one.rounding + other.rounding + np.abs(one.curvature) + np.abs(other.curvature)
     gap = np.abs(one.D - other.D)
@@ -225,12 +225,12 @@ def _is_noisier(tried: list[Column]) -> bool:
     return is_noisier
 
 
-def _at_step(setting: Setting, j: int, h: float) -> Column:
+def _at_step(setting: DifferenceSetting, j: int, h: float) -> Column:
     h = power_of_two(h)
     return one_sided_difference(setting, j, h) if setting.options.side else central_difference(setting, j, h)
 
 
-def central_difference(setting: Setting, j: int, h: float) -> Column:
+def central_difference(setting: DifferenceSetting, j: int, h: float) -> Column:
     """Return (F(h) - F(-h)) / 2h, of order 2; of order 4 extrapolated with the same at 2h."""
     line, base = setting.line, setting.base
     ahead, behind = _finite(line(j, h)), _finite(line(j, -h))
@@ -243,7 +243,7 @@ def central_difference(setting: Setting, j: int, h: float) -> Column:
     return Column(h, near + curvature, curvature, S1, far_ahead + far_behind - 2 * base, noise, 1.5 / h)
 
 
-def one_sided_difference(setting: Setting, j: int, h: float) -> Column:
+def one_sided_difference(setting: DifferenceSetting, j: int, h: float) -> Column:
     """(-3 F(0) + 4 F(h) - F(2h)) / 2h at h and 2h, extrapolated; h is negative on the left."""
     s, base = -h if setting.options.side == "left" else h, setting.base
     F1, F2, F4 = (_finite(setting.line(j, factor * s)) for factor in (1, 2, 4))
@@ -259,7 +259,7 @@ def _finite(values: FloatArray) -> FloatArray:
     return values
 
 
-def _parts(column: Column, setting: Setting, scale: float) -> tuple[float, float, float]:
+def _parts(column: Column, setting: DifferenceSetting, scale: float) -> tuple[float, float, float]:
     """Return truncation and rounding of a column, relative to its largest slope, rows made comparable, and that."""
     options, weights, noise = setting.options, setting.weights, column.rounding
     size = max(float((weights * np.abs(column.D)).max()) * scale, WEAK) / scale
