@@ -233,11 +233,10 @@ def _draw_start(equations: Equations, random: np.random.Generator, spread: float
 def _find_rest(equations: Equations, z: FloatArray, *, falls: bool) -> Solution | None:
     """Return the rest that a start leads to, None without one."""
     try:
-        solution = (
-            find_resting_point(equations, z)
-            if falls
-            else assess_point(equations, newton_correct(equations, z), exact=True)
-        )
+        if falls:
+            solution = find_resting_point(equations, z)
+        else:
+            solution = assess_point(equations, newton_correct(equations, z), exact=True)
     except REFUSALS:
         return None
     return solution if solution is not None and solution.is_zero else None

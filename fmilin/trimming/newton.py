@@ -83,25 +83,28 @@ def newton_correct(
     equations: Equations, z0: FloatArray, *, exact: bool = True, iterations: int = ITERATIONS
 ) -> Correction:
     """Return where Newton's method from z0 (n,) ends; the corrector of a continuation, too."""
-    unknowns, z, radius, last = equations.unknowns, z0, LONGEST, LAST
-    r, J = equations.values(z), equations.jacobian(z, exact=exact, quick=True)[0]
+    unknowns, z, radius = equations.unknowns, z0, LONGEST
+    steps_at_zero = 0
+    r = equations.values(z)
+    J = equations.jacobian(z, exact=exact, quick=True)[0]
     seen = np.abs(J)
+
+    def is_zero() -> bool:
+        return bool((np.abs(r) <= compute_rounding(J, z, equations)).all())
+
     for _ in range(iterations if J.size else 0):
         if not (np.isfinite(J).all() and np.isfinite(r).all()):
             break
-        is_zero = bool((np.abs(r) <= compute_rounding(J, z, equations)).all())
-        last -= is_zero
-        step = (
-            _take_step(equations, z, r, balanced(_drop_blocked_columns(equations, z, J, r), seen), radius)
-            if last >= 0
-            else None
-        )
+        if is_zero():
+            steps_at_zero += 1
+            if steps_at_zero > LAST:
+                break
+        form = balanced(_drop_blocked_columns(equations, z, J, r), seen)
+        step = _take_step(equations, z, r, form, radius)
         if step is None:
             break
         z, r, radius = step
-        if not (
-            np.abs(r) <= compute_rounding(J, z, equations)
-        ).all():  # else these slopes are good enough for the last digits
+        if not is_zero():  # else these slopes are good enough for the last digits
             J = equations.jacobian(z, exact=exact, quick=True)[0]
             seen = np.fmax(seen, np.abs(J))
     z = np.clip(z, unknowns.low, unknowns.high)
@@ -190,7 +193,7 @@ DEFLATED_CLOSE = 1e-6  # length of a step at which Newton's method without defla
 
 
 def search_elsewhere(equations: Equations, z0: FloatArray, solutions: Sequence[FloatArray]) -> FloatArray | None:
-    """Return where Newton's method from z0 (n,) goes when solutions are ``known``; None where it ends nowhere."""
+    """Return where Newton's method from z0 (n,) ends beside known ``solutions``; None where it ends at no point."""
     unknowns, z = equations.unknowns, z0
     if any(np.array_equal(z, each) for each in solutions):
         return None
