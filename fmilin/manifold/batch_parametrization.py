@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.manifold.many_points import constraints_at
-from fmilin.manifold.point_by_point import evaluations
+from fmilin.manifold.point_by_point import evaluate_each
 from fmilin.model.capabilities import has_graph, read_constraint_residuals, read_tangents
 from fmilin.model.interface import Model, TangentBatch
 from fmilin.signals import FloatArray
@@ -229,7 +229,7 @@ class BatchParametrization:
                 rates = np.concatenate([answer.derivatives for answer in answers])
                 return rates, np.concatenate([answer.outputs for answer in answers])
             if model.batches and not has_graph(model) and not points.parameters:
-                answer = evaluations(model, points.time, points.states, points.inputs)
+                answer = evaluate_each(model, points.time, points.states, points.inputs)
                 return answer.derivatives, answer.outputs
             tangents = self._differentiate(points)
             if tangents is not None:

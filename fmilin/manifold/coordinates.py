@@ -165,10 +165,10 @@ def _solve(factors: Factors, right: FloatArray) -> FloatArray:
     return np.zeros_like(right) if factors[0].size == 0 or right.size == 0 else lu_solved(*factors, right)
 
 
-ITERATIONS = 30
-SQUARED = 1e-9  # A step of Newton's method, in sizes of the states, whose square is rounding
-SLOW = 0.25  # contraction rate above which the matrix of the iteration is renewed
-FAR = 1e3  # A step of this many sizes of the states has left every neighbourhood
+MAX_NEWTON_ITERATIONS = 30
+LAST_STEP = 1e-9  # of Newton's method, in sizes of the states: its square is rounding
+SLOW_CONTRACTION = 0.25  # contraction rate above which the matrix of the iteration is renewed
+FARTHEST_STEP = 1e3  # in sizes of the states: it has left every neighbourhood of the point
 
 
 class LocalParametrization:
@@ -242,7 +242,7 @@ class LocalParametrization:
         x, solver, rho, previous = start.copy(), self._solver, 0.0, np.inf
         limit = 4 * EPS * max(1.0, float((np.abs(x) / self.scales).max(initial=0.0)))
         none = np.zeros(len(y))
-        for iteration in range(ITERATIONS):
+        for iteration in range(MAX_NEWTON_ITERATIONS):
             # Whether the model gives residuals and their gradient in one visit: Newton's own steps are fewer then.
             u = self.invariants.inputs if inputs is None else inputs
             cheap = read_constraint_gradient(self.invariants.model, t, x, u) is not None
@@ -258,13 +258,13 @@ class LocalParametrization:
             rho = size / previous if previous < np.inf else 0.0
             # Section 2.3.1: |x_{j+1} - x| <= rho / (1 - rho) |x_{j+1} - x_j|
             near = rho < 0.5 and size * rho / (1 - rho) <= limit and iteration > 0
-            if size <= limit or (cheap and size <= SQUARED) or near:
+            if size <= limit or (cheap and size <= LAST_STEP) or near:
                 return x
             if rho >= 0.5 and previous <= 1e3 * limit:
                 return x  # rounding keeps it from getting any better
-            if size > FAR or (iteration > 5 and rho > 1.0):
+            if size > FARTHEST_STEP or (iteration > 5 and rho > 1.0):
                 raise self._failure(x, t, "Newton's iteration left the neighbourhood of the point")
-            if rho > SLOW and not cheap:
+            if rho > SLOW_CONTRACTION and not cheap:
                 solver = self._factored(self.invariants.gradient(t, x, inputs).H, x)
             previous = size
         raise self._failure(x, t, "Newton's iteration converges too slowly")

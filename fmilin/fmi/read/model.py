@@ -188,7 +188,7 @@ class FmuModel(
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """See :meth:`fmilin.Model.evaluate`; outputs and constraints that are states are what the model made of x."""
         if x.ndim > 1:
-            return point_by_point.evaluations(self, np.full(len(x), t), x, u)
+            return point_by_point.evaluate_each(self, np.full(len(x), t), x, u)
         buffers = self._aim(t, x, u)
         self._session.visit(buffers)
         return Evaluation(buffers.rates.copy(), self._outputs(buffers.values), self._residuals.values())
@@ -241,7 +241,7 @@ class FmuModel(
         """Return the residuals and their gradient at many points; None at one alone: it has products."""
         if x.ndim == 1 or self.constraints.hidden or not self._session.directional:
             return None
-        slopes = point_by_point.slopes(self, np.full(len(x), t), x, u)
+        slopes = point_by_point.differentiate_each(self, np.full(len(x), t), x, u)
         exact = slopes is not None and np.isfinite(slopes.residuals).all()
         return (self.evaluate(t, x, u).residuals, slopes.residuals[..., : x.shape[1]]) if slopes and exact else None
 
@@ -252,7 +252,7 @@ class FmuModel(
         """Return slopes along the kept states at one point after the other; see ``HasBatchDerivatives``."""
         if parameters or self.constraints.hidden or self.constraints.prescribing or not self._session.directional:
             return None
-        return point_by_point.tangents(self, t, x, u, kept)
+        return point_by_point.compute_tangents(self, t, x, u, kept)
 
     @_in_turn
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
