@@ -23,7 +23,7 @@ class DescriptorSystemAgrees(LinearizationCheck):
     def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
         if not can_be_described(at.source) or at.linear.descriptor is None:
             return ()
-        from fmilin.formulations.descriptor_check import check_descriptor
+        from fmilin.formulations.descriptor import check_descriptor
 
         return check_descriptor(at.linear, at.source, at.point, at.base.derivatives)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import fmilin as fl
 from fmilin.codegen.rounding import matrix_without_rounding
-from fmilin.formulations.descriptor_check import compare_with_descriptor, explain_lost_invariants
+from fmilin.formulations.descriptor import compare_with_descriptor, explain_lost_invariants
 from fmilin.models import DaeModel
 from tests.models.dae.mixed_pencils import MixedPencil, mixed_pencil
 
