@@ -13,10 +13,10 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError
-from fmilin.identification.discrete_models import Continuous, sampled_from
+from fmilin.identification.discrete_models import Continuous, sample_model
 from fmilin.identification.experiments import Experiments, relative_change
-from fmilin.identification.step_size import IDEAL, rounded
-from fmilin.identification.validation import PART, STEPS, held_out, solver_noise
+from fmilin.identification.step_size import IDEAL, round_step
+from fmilin.identification.validation import PART, STEPS, measure_solver_noise, run_held_out
 from fmilin.identification.way import Way, inputs_that_may_jump
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.capabilities import read_products
@@ -57,28 +57,28 @@ class ReadDerivatives(Way):
         fastest = float(np.max(np.abs(np.linalg.eigvals(linear.A)), initial=0.0)) if len(linear.A) else 0.0
         step = self.stepping.step
         if step is None:
-            step = begin if cadence.step or not fastest else max(rounded(IDEAL / fastest, cadence), begin)
+            step = begin if cadence.step or not fastest else max(round_step(IDEAL / fastest, cadence), begin)
         self._compare_in_steps(model, step)
         # A point that moves leaves the neighbourhood in which it is linear: compare for a shorter time.
         rate = float(np.max(np.abs(linear.f0) / linear.states.scales(linear.y0), initial=0.0))
         if self.findings.error > CONFIRMED and rate * step * STEPS > FAR_OFF and not cadence.sampled:
-            self._compare_in_steps(model, rounded(FAR_OFF / (rate * STEPS), cadence))
+            self._compare_in_steps(model, round_step(FAR_OFF / (rate * STEPS), cadence))
 
     def _compare_in_steps(self, model: Continuous, step: float) -> None:
         findings = self.findings
         if not self.experiments.affords("responses", *self.experiments.attempt, step):
             findings.unmeasured = "that takes too long"
             return
-        held = held_out(self.experiments, step)
+        held = run_held_out(self.experiments, step)
         if held is None:
             return
-        errors = [held.errors(sampled_from(model, step, reading)) for reading in ("at once", "end of step")]
+        errors = [held.errors(sample_model(model, step, reading)) for reading in ("at once", "end of step")]
         worst = [float(np.max(e, initial=0.0)) for e in errors]
         best = int(worst[0] > PREDICTED and worst[0] > 10 * worst[1])
         findings.note_fit(errors[best], step, held.noise)
         findings.reading = ("at once", "end of step")[best]
         if findings.error > CONFIRMED:
-            noise = solver_noise(self.experiments, held)
+            noise = measure_solver_noise(self.experiments, held)
             if findings.error <= COARSE_SOLVER * noise:
                 findings.coarse_solver = f"its responses change by {100 * noise:.2g}% when a step is taken as two"
 

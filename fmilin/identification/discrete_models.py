@@ -88,12 +88,12 @@ _ENDLESS = "The model grows beyond all numbers within a few steps, so there is n
 Model = TypeVar("Model", Sampled, Continuous)
 
 
-def apart(one: Model, other: Model) -> Model:
+def compute_entry_differences(one: Model, other: Model) -> Model:
     """Return how far the matrices of two models are from each other, entry by entry, as such a model."""
     return replace(one, **{name: np.abs(getattr(one, name) - getattr(other, name)) for name in "ABCDT"})
 
 
-def continuous_of(model: Sampled) -> Continuous:
+def find_continuous_model(model: Sampled) -> Continuous:
     """Return the continuous model whose inputs are held over each step."""
     n, k = model.order, model.B.shape[1]
     if not np.isfinite(model.A).all():
@@ -115,7 +115,7 @@ def continuous_of(model: Sampled) -> Continuous:
         )
     M = np.eye(n + k + 1)
     M[:n, :n], M[:n, n : n + k], M[:n, -1] = model.A, model.B, model.drift
-    L = matrix_logarithm(M) / model.step
+    L = take_logarithm(M) / model.step
     C, D = model.C, model.D
     if model.reading == "end of step":  # y[k] = Cc x[k+1] + Dc u[k]
         C = np.asarray(np.linalg.solve(model.A.T, model.C.T).T, dtype=np.float64) if n else model.C
@@ -123,7 +123,7 @@ def continuous_of(model: Sampled) -> Continuous:
     return Continuous(L[:n, :n], L[:n, n : n + k], C, D, L[:n, -1], model.T, angle)
 
 
-def sampled_from(model: Continuous, step: float, reading: str) -> Sampled:
+def sample_model(model: Continuous, step: float, reading: str) -> Sampled:
     """Return the discrete model over another step: the exact one for inputs that are held."""
     n, k = model.B.shape
     M = np.zeros((n + k + 1, n + k + 1))
@@ -139,7 +139,7 @@ def sampled_from(model: Continuous, step: float, reading: str) -> Sampled:
     return Sampled(A, B, C, D, step, reading, model.T, E[:n, -1])
 
 
-def matrix_logarithm(M: FloatArray) -> FloatArray:
+def take_logarithm(M: FloatArray) -> FloatArray:
     """Return the real logarithm, confirmed by its exponential."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scipy's own doubts: the exponential below is the test

@@ -13,11 +13,11 @@ import numpy as np
 from fmilin.constraints.declared import Constraint
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, NumericalError, UsageError
-from fmilin.identification.discrete_models import Continuous, Sampled, apart, continuous_of
+from fmilin.identification.discrete_models import Continuous, Sampled, compute_entry_differences, find_continuous_model
 from fmilin.identification.integrator_choice import IntegratorCandidate
-from fmilin.identification.integrators import EXACT, step_matrix_of, stepped_by
-from fmilin.identification.step_size import explain_by_integrator, fitting_step, given_step, has_halves
-from fmilin.identification.validation import held_out
+from fmilin.identification.integrators import EXACT, join_step_matrix, step_plant
+from fmilin.identification.step_size import explain_by_integrator, find_fitting_step, has_halves, read_given_step
+from fmilin.identification.validation import run_held_out
 from fmilin.identification.way import MeasuredWay
 from fmilin.linear_model.builder import IndependentCoordinates
 from fmilin.linear_model.model import LinearModel
@@ -84,7 +84,7 @@ class DisplacedStates(MeasuredWay):
         runs = RUNS_PER_DIRECTION * (len(frame.selection.signals) + len(self.experiments.scales))
         step = self._choose_step(frame, runs)
         sampled, errors = self._difference_step(frame, step)
-        held = held_out(self.experiments, step)
+        held = run_held_out(self.experiments, step)
         findings = self.findings
         findings.step, findings.reading = sampled.step, sampled.reading
         if held is not None:
@@ -153,12 +153,12 @@ class DisplacedStates(MeasuredWay):
         except NumericalError:  # it takes no such steps
             return model
         sizes = np.concatenate((frame.y_scales, self.experiments.scales, np.ones(1)))
-        miss = _compare_steps(stepped_by(self.findings.integrator, model, half_step, sampled.reading), half, sizes)
+        miss = _compare_steps(step_plant(self.findings.integrator, model, half_step, sampled.reading), half, sizes)
         if miss <= PREDICTED:
             return model
 
         def measure_miss(candidate: IntegratorCandidate) -> float:
-            predicted = stepped_by(candidate.integrator, candidate.plant, half_step, sampled.reading)
+            predicted = step_plant(candidate.integrator, candidate.plant, half_step, sampled.reading)
             return _compare_steps(predicted, half, sizes)
 
         if explained := explain_by_integrator(sampled, model, miss, measure_miss):
@@ -182,12 +182,12 @@ class DisplacedStates(MeasuredWay):
         def attempt(step: float) -> tuple[Sampled, float]:
             sampled, _ = self._difference_step(frame, step)
             if not self.stepping.lifted:
-                self._confirm_by_half_step(frame, sampled, continuous_of(sampled), runs)
+                self._confirm_by_half_step(frame, sampled, find_continuous_model(sampled), runs)
                 self.findings.integrator = EXACT
-            held = held_out(self.experiments, step)
+            held = run_held_out(self.experiments, step)
             return sampled, float("nan") if held is None else held.error(sampled)
 
-        return fitting_step(attempt, self.experiments, given_step(self.stepping, self.experiments), runs)
+        return find_fitting_step(attempt, self.experiments, read_given_step(self.stepping, self.experiments), runs)
 
     def _estimate_errors(self, model: Continuous, errors: Sampled, frame: Frame, step: float, runs: int) -> Continuous:
         """Return the errors of the differences or the change with another step, whichever is larger."""
@@ -197,7 +197,7 @@ class DisplacedStates(MeasuredWay):
                 other = self.continuous_like(self._difference_step(frame, step / 2)[0])
             except FmilinError:
                 other = model
-        off = apart(model, other)
+        off = compute_entry_differences(model, other)
         A, B = np.maximum(off.A, errors.A / step), np.maximum(off.B, errors.B / step)
         C, D = np.maximum(off.C, errors.C), np.maximum(off.D, errors.D)
         return Continuous(A, B, C, D, np.zeros_like(model.f0), errors.T, 0.0)
@@ -205,7 +205,7 @@ class DisplacedStates(MeasuredWay):
 
 def _compare_steps(predicted: Sampled, measured: Sampled, sizes: FloatArray) -> float:
     """Return how far the motion over a step is from the measured one, relative to the largest part of each row."""
-    P, measured_P = step_matrix_of(predicted), step_matrix_of(measured)
+    P, measured_P = join_step_matrix(predicted), join_step_matrix(measured)
     n = measured.order
     difference = np.abs(P - measured_P)[:n] * sizes / sizes[:n, None]
     motion = np.abs(measured_P - np.eye(len(measured_P)))[:n] * sizes / sizes[:n, None]

@@ -10,10 +10,15 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, NumericalError
-from fmilin.identification.discrete_models import Sampled, apart, continuous_of, sampled_from
+from fmilin.identification.discrete_models import (
+    Sampled,
+    compute_entry_differences,
+    find_continuous_model,
+    sample_model,
+)
 from fmilin.identification.pulse_responses import LONG, SHORT
 from fmilin.identification.realization import Markov, Realized, before_growth, realize
-from fmilin.identification.step_size import fitting_step, given_step, has_halves
+from fmilin.identification.step_size import find_fitting_step, has_halves, read_given_step
 from fmilin.identification.way import MeasuredWay
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
@@ -43,7 +48,7 @@ class FreeMotion(MeasuredWay):
         def attempt(step: float) -> tuple[Sampled, float]:
             return self._without_input(self._realize(step, SHORT).model), float("nan")
 
-        step = fitting_step(attempt, self.experiments, given_step(self.stepping, self.experiments))
+        step = find_fitting_step(attempt, self.experiments, read_given_step(self.stepping, self.experiments))
         realized = self._choose_order(step)
         order = realized.model.order
         findings = self.findings
@@ -54,9 +59,11 @@ class FreeMotion(MeasuredWay):
         sampled = self._without_input(realized.model.in_coordinates(S))
         half = self._without_input(realized.half.in_coordinates(S_half))
         if self.stepping.lifted:
-            return self.name_model(sampled, apart(sampled, half), coordinates, "free motion", step)
-        model = continuous_of(sampled)
-        return self.name_model(model, apart(model, continuous_of(half)), coordinates, "free motion", step)
+            return self.name_model(sampled, compute_entry_differences(sampled, half), coordinates, "free motion", step)
+        model = find_continuous_model(sampled)
+        return self.name_model(
+            model, compute_entry_differences(model, find_continuous_model(half)), coordinates, "free motion", step
+        )
 
     def _realize(self, step: float, count: int, order: int | None = None) -> Realized:
         """Realize the differences of a run."""
@@ -118,7 +125,7 @@ class FreeMotion(MeasuredWay):
         """Return how far the predicted changes in steps of ``step`` are from the measured ones, relative."""
         try:
             free = self._without_input(model)
-            half = free if self.stepping.lifted else sampled_from(continuous_of(free), step, "at once")
+            half = free if self.stepping.lifted else sample_model(find_continuous_model(free), step, "at once")
         except NumericalError:
             return float("inf")
         C = np.vstack((half.C, half.T))

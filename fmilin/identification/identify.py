@@ -21,8 +21,8 @@ from fmilin.identification.moving_point import MovingPoint
 from fmilin.identification.pulse_responses import PulseResponses
 from fmilin.identification.repeatability import leave_out_unrepeatable
 from fmilin.identification.solver_step import find_solver_step, find_whole_step, with_integrator, with_solver_step
-from fmilin.identification.step_size import usable_step
-from fmilin.identification.validation import solver_error, with_accuracy_required, with_solver_error
+from fmilin.identification.step_size import find_usable_step
+from fmilin.identification.validation import measure_solver_error, with_accuracy_required, with_solver_error
 from fmilin.identification.way import IdentificationOptions, Setting, Way, inputs_that_may_jump
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import dead_zone_error, dead_zone_text, has_no_response, with_remark_on_response
@@ -84,10 +84,10 @@ def _prepare_setting(
     model: Model, point: OperatingPoint, options: IdentificationOptions, experiments: Experiments
 ) -> Setting:
     """Find a step that the model takes, what makes its runs equal, and the steps of its own solver."""
-    begin = options.stepping.step or usable_step(experiments)
+    begin = options.stepping.step or find_usable_step(experiments)
     repetition = experiments.stepped.make_repeatable(experiments.point, begin)
     experiments.cadence, between_steps = _find_cadence(experiments, begin)
-    begin = options.stepping.step or usable_step(experiments)
+    begin = options.stepping.step or find_usable_step(experiments)
     return Setting(model, point, options, experiments, begin, repetition, between_steps)
 
 
@@ -274,7 +274,7 @@ def _with_solver(way: Way, linear: LinearModel) -> LinearModel:
     if not is_sampled and findings.integrator is not EXACT:
         linear = with_integrator(linear, experiments, findings)
     elif not is_sampled and not findings.is_limit_of_steps:
-        difference = solver_error(experiments, findings.step)
+        difference = measure_solver_error(experiments, findings.step)
         if difference is not None and difference.change > findings.doubt:
             linear = with_solver_error(linear, difference)
     # A discrete model of a sampled part is returned with large errors, too: nothing else is made of it.

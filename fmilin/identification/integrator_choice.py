@@ -16,7 +16,13 @@ import numpy as np
 
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.identification.discrete_models import Continuous, OutputRows, Sampled, find_observed_rows, sine_between
-from fmilin.identification.integrators import EXACT, INTEGRATORS, OneStepMethod, continuous_by, find_semi_implicit
+from fmilin.identification.integrators import (
+    EXACT,
+    INTEGRATORS,
+    OneStepMethod,
+    find_plant_of_integrator,
+    find_semi_implicit,
+)
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RELATION_HOLDS, RELATION_MISSED
 
@@ -131,7 +137,7 @@ def find_candidates(model: Sampled, exact: Continuous) -> list[IntegratorCandida
     candidates = []
     for integrator in integrators:
         try:
-            plant = continuous_by(integrator, model, exact)
+            plant = find_plant_of_integrator(integrator, model, exact)
         except FmilinError:
             continue
         if np.isfinite(plant.A).all() and np.isfinite(plant.B).all():

@@ -23,8 +23,8 @@ from fmilin.identification.discrete_models import (
     Continuous,
     Sampled,
     choose_independent,
+    take_logarithm,
     find_observed_rows,
-    matrix_logarithm,
 )
 from fmilin.signals import FloatArray
 from fmilin.tolerances import FAITHFUL, RANK_MEASURED, RELATION_MISSED
@@ -48,7 +48,7 @@ class OneStepMethod:
 
     def plant_of(self, model: Sampled) -> FloatArray:
         """Return M = [A B f0; 0 0 0; 0 0 0] of the plant that this method steps as ``model`` does."""
-        P = step_matrix_of(model)
+        P = join_step_matrix(model)
         with np.errstate(all="ignore"):
             try:
                 Z = self.plant_matrix(P)
@@ -67,7 +67,7 @@ class OneStepMethod:
         return P[:order, :order], P[:order, order:-1], P[:order, -1]
 
 
-def step_matrix_of(model: Sampled) -> FloatArray:
+def join_step_matrix(model: Sampled) -> FloatArray:
     """Return P = [Phi Gamma d; 0 1 0; 0 0 1]."""
     n, k = model.order, model.B.shape[1]
     P = np.eye(n + k + 1)
@@ -94,7 +94,7 @@ def _polynomial_inverse(degree: int) -> Callable[[FloatArray], FloatArray]:
     value, slope = _polynomial(degree), _polynomial(degree - 1)
 
     def inverse(P: FloatArray) -> FloatArray:
-        Z = matrix_logarithm(P)
+        Z = take_logarithm(P)
         for _ in range(NEWTON_STEPS):
             change = np.linalg.solve(slope(Z), P - value(Z))
             Z = Z + change
@@ -119,7 +119,7 @@ def _trapezoid_inverse(P: FloatArray) -> FloatArray:
     return np.asarray(2.0 * np.linalg.solve((P + one).T, (P - one).T).T)
 
 
-EXACT = OneStepMethod("a solver without visible error", lambda Z: np.asarray(linalg.expm(Z)), matrix_logarithm, "exact")
+EXACT = OneStepMethod("a solver without visible error", lambda Z: np.asarray(linalg.expm(Z)), take_logarithm, "exact")
 EXPLICIT_EULER = OneStepMethod(
     "the explicit Euler method", lambda Z: np.eye(len(Z)) + Z, lambda P: P - np.eye(len(P)), "euler", evaluated=0.0
 )
@@ -184,14 +184,14 @@ def semi_implicit_euler(first: FloatArray, *, positions_first: bool = False) -> 
     return sequential_euler(groups, name, key, is_usual=not positions_first, evaluated=evaluated)
 
 
-def continuous_by(integrator: OneStepMethod, model: Sampled, exact: Continuous) -> Continuous:
+def find_plant_of_integrator(integrator: OneStepMethod, model: Sampled, exact: Continuous) -> Continuous:
     """Return the plant that an integrator steps as ``model`` does; C, D and T are those of ``exact``."""
     n = model.order
     M = integrator.plant_of(model)
     return replace(exact, A=M[:n, :n], B=M[:n, n:-1], f0=M[:n, -1])
 
 
-def stepped_by(integrator: OneStepMethod, model: Continuous, step: float, reading: str) -> Sampled:
+def step_plant(integrator: OneStepMethod, model: Continuous, step: float, reading: str) -> Sampled:
     """Return what an integrator makes of a plant in one step of ``step`` seconds."""
     n, k = model.B.shape
     M = np.zeros((n + k + 1, n + k + 1))

@@ -18,7 +18,7 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, NumericalError
-from fmilin.identification.discrete_models import Continuous, continuous_of, sampled_from
+from fmilin.identification.discrete_models import Continuous, find_continuous_model, sample_model
 from fmilin.identification.experiments import Experiments
 from fmilin.identification.realization import Realized, count_significant, find_reading, measure_pulses, realize
 from fmilin.identification.repeatability import SMALL_PULSE, find_change
@@ -69,7 +69,7 @@ class MovingPoint(MeasuredWay):
         findings.step, findings.order = estimate.step, len(estimate.model.A)
         findings.reading = find_reading(experiments, estimate.step, [])
         findings.unmeasured = "the point moves, and the model holds at its beginning only"
-        sampled = sampled_from(estimate.model, estimate.step, findings.reading)
+        sampled = sample_model(estimate.model, estimate.step, findings.reading)
         coordinates, S, _ = self.choose_coordinates(Realized(sampled, sampled, np.empty(0), float("nan")))
         model = estimate.model.in_coordinates(S)
         inverse = np.linalg.inv(S)
@@ -77,8 +77,8 @@ class MovingPoint(MeasuredWay):
         off = estimate.errors
         errors = replace(off, A=size @ off.A @ back, B=size @ off.B, C=off.C @ back, T=off.T @ back, f0=0 * off.f0)
         if estimate.rows is None:  # the motion of hidden states is that of the outputs
-            drifting = self.measure_drift(sampled_from(model, estimate.step, findings.reading), coordinates)
-            model = replace(model, f0=continuous_of(drifting).f0)
+            drifting = self.measure_drift(sample_model(model, estimate.step, findings.reading), coordinates)
+            model = replace(model, f0=find_continuous_model(drifting).f0)
             which = "hidden states"
         else:
             names = (*self.model.outputs.names, *self.model.states.names)
@@ -197,7 +197,7 @@ def _realize(experiments: Experiments, amplitudes: FloatArray, step: float, orde
     if not np.isfinite(markov.Y).all():
         raise NumericalError(f"The model answers pulses with NaN in steps of {step:g} s.")
     realized = realize(markov, len(experiments.model.outputs), None, order, amplitudes)
-    return continuous_of(realized.model)
+    return find_continuous_model(realized.model)
 
 
 def _moves_too_fast(change: float, *, hidden: bool = True) -> NumericalError:

@@ -16,8 +16,8 @@ from fmilin.errors import NumericalError
 from fmilin.identification.discrete_models import Sampled
 from fmilin.identification.pulse_responses import RealizedWay
 from fmilin.identification.realization import MAX_ORDER, Realized, align_realization, find_reading
-from fmilin.identification.step_size import given_step
-from fmilin.identification.validation import held_out
+from fmilin.identification.step_size import read_given_step
+from fmilin.identification.validation import run_held_out
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 
@@ -49,7 +49,7 @@ class Multisines(RealizedWay):
 
     def identify(self) -> LinearModel:
         """Return the linear model."""
-        step = given_step(self.stepping, self.experiments) or self.setting.begin
+        step = read_given_step(self.stepping, self.experiments) or self.setting.begin
         nu = len(self.experiments.scales)
         periods = max(FEWEST, -(-PERIODS // nu))
         self.experiments.require(2 * nu, 2 * nu * LENGTH * (SETTLING + periods), step)
@@ -66,7 +66,7 @@ class Multisines(RealizedWay):
         G = np.swapaxes(np.linalg.solve(excited[None], np.swapaxes(answered, 2, 3)), 2, 3)
         error = np.std(G, axis=0) / np.sqrt(periods - 1)
         frequencies = _Frequencies(np.mean(G, axis=0), np.mean(G[: max(1, periods // 2)], axis=0), error)
-        held = held_out(self.experiments, step)
+        held = run_held_out(self.experiments, step)
         realized = self._fit(frequencies, step, reading)
         self.note_realization(realized, held)
         return self.make_linear(realized, "multisine")

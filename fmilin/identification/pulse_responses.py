@@ -8,7 +8,7 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, NumericalError
-from fmilin.identification.discrete_models import Continuous, Sampled, apart
+from fmilin.identification.discrete_models import Continuous, Sampled, compute_entry_differences
 from fmilin.identification.experiments import relative_change
 from fmilin.identification.realization import (
     MIN_STEPS,
@@ -19,8 +19,8 @@ from fmilin.identification.realization import (
     realize,
 )
 from fmilin.identification.repeatability import require_equal_steps
-from fmilin.identification.step_size import fitting_step, given_step
-from fmilin.identification.validation import HeldOut, held_out
+from fmilin.identification.step_size import find_fitting_step, read_given_step
+from fmilin.identification.validation import HeldOut, run_held_out
 from fmilin.identification.way import MeasuredWay
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
@@ -64,7 +64,7 @@ class RealizedWay(MeasuredWay):
         if sampled.drift.any():
             self.findings.excess = max(self.findings.excess, self._measure_change_along_motion(sampled))
         if self.stepping.lifted:
-            return self.name_model(sampled, apart(sampled, half), coordinates, method, sampled.step)
+            return self.name_model(sampled, compute_entry_differences(sampled, half), coordinates, method, sampled.step)
         model = self.confirm(sampled)
         self._note_short_record(model, sampled.step)
         return self.name_model(model, self._estimate_errors(model, half), coordinates, method, sampled.step)
@@ -86,7 +86,7 @@ class RealizedWay(MeasuredWay):
             other = self.continuous_like(half)
         except FmilinError:
             other = replace(model, A=np.zeros_like(model.A), B=np.zeros_like(model.B))
-        off = apart(model, other)
+        off = compute_entry_differences(model, other)
         # one sample of rounding may be small by chance in an entry: what entries have in common is a floor
         floors = {name: np.maximum(getattr(off, name), _root_mean_square(getattr(off, name))) for name in "ABC"}
         return replace(off, **floors, f0=np.abs(model.f0 - other.f0))
@@ -144,8 +144,8 @@ class PulseResponses(RealizedWay):
 
         cadence = self.experiments.cadence
         is_given = self.stepping.step or cadence.sampled or cadence.period
-        return fitting_step(
-            attempt, self.experiments, given_step(self.stepping, self.experiments) if is_given else None
+        return find_fitting_step(
+            attempt, self.experiments, read_given_step(self.stepping, self.experiments) if is_given else None
         )
 
     def _realize(self, step: float, count: int, *, errors: bool) -> tuple[Realized, HeldOut | None]:
@@ -168,7 +168,7 @@ class PulseResponses(RealizedWay):
                 "point, or a smaller step=."
             )
         markov = before_growth(markov)
-        held = held_out(experiments, step)
+        held = run_held_out(experiments, step)
         error = None if held is None else held.error
         amplitudes = experiments.choose_amplitudes(step)
         return realize(markov, len(model.outputs), error, self.stepping.order, amplitudes), held

@@ -257,7 +257,7 @@ def realize(
     return Realized(model, align_realization(other, model), hankel.singular_values[: MAX_ORDER + 1], error, most)
 
 
-def named_coordinates(model: Sampled, scales: FloatArray, preferred: Sequence[int]) -> list[int] | None:
+def choose_named_states(model: Sampled, scales: FloatArray, preferred: Sequence[int]) -> list[int] | None:
     """Return declared states, ``preferred`` or else the best conditioned, that can be the coordinates; None if none."""
     n = model.order
     if len(model.T) < n or n == 0:

@@ -10,7 +10,7 @@ import numpy as np
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.identification.experiments import Experiments, relative_change
-from fmilin.identification.step_size import usable_step
+from fmilin.identification.step_size import find_usable_step
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Response
 from fmilin.options import Stepping
@@ -100,7 +100,7 @@ def find_unrepeatable(model: Model, point: OperatingPoint, stepping: Stepping) -
     pushed = still.copy()
     pushed[: CALLS // 2] = PUSH * experiments.scales
     try:
-        step = stepping.step or usable_step(experiments)
+        step = stepping.step or find_usable_step(experiments)
         experiments.stepped.make_repeatable(point, step)
         if experiments.stepped.repeats:
             return []

@@ -7,7 +7,7 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, NumericalError
-from fmilin.identification.discrete_models import Continuous, Sampled, sampled_from
+from fmilin.identification.discrete_models import Continuous, Sampled, sample_model
 from fmilin.identification.experiments import Experiments
 from fmilin.identification.findings import Findings
 from fmilin.identification.integrator_choice import (
@@ -16,8 +16,8 @@ from fmilin.identification.integrator_choice import (
     identify_integrator,
     leave_integrator_open,
 )
-from fmilin.identification.integrators import EXACT, stepped_by
-from fmilin.identification.validation import held_out
+from fmilin.identification.integrators import EXACT, step_plant
+from fmilin.identification.validation import run_held_out
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import LinearModel, relative_error
 from fmilin.numerics.eigenvalue_errors import sort_eigenvalues
@@ -143,7 +143,7 @@ def with_solver_step(
     hidden = linear.full_states is linear.states
     T = np.zeros((0, len(linear.A))) if hidden else linear.T
     exact = Continuous(linear.A, linear.B, linear.C, linear.D, linear.f0, T, 0.0)
-    discrete = sampled_from(exact, own, "at once")
+    discrete = sample_model(exact, own, "at once")
     # relations tell integrators apart where they hold to rounding: entries that are less certain show none
     certain = integrator is not None or max(linear.accuracy.A, linear.accuracy.B) <= RELATION_MISSED
     if certain:
@@ -201,14 +201,14 @@ def with_integrator(linear: LinearModel, experiments: Experiments, findings: Fin
     worst = findings.half_error
     for part in PARTS:
         held = (
-            held_out(experiments, step / part)
+            run_held_out(experiments, step / part)
             if experiments.affords("shorter steps of the solver", 6, 360, step / part)
             else None
         )
         if held is not None:
-            worst = max(worst, held.error(stepped_by(integrator, plant, step / part, reading)))
-    by_logarithm = sampled_from(plant, step, "at once")
-    discrete = stepped_by(integrator, plant, step, "at once")
+            worst = max(worst, held.error(step_plant(integrator, plant, step / part, reading)))
+    by_logarithm = sample_model(plant, step, "at once")
+    discrete = step_plant(integrator, plant, step, "at once")
     off = relative_error(np.abs(discrete.A - by_logarithm.A), discrete.A)
     errors = replace(
         linear.errors,

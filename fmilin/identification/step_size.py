@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.errors import FmilinError, NumericalError, UsageError
-from fmilin.identification.discrete_models import Continuous, Sampled, continuous_of, sampled_from
+from fmilin.identification.discrete_models import Continuous, Sampled, find_continuous_model, sample_model
 from fmilin.identification.experiments import Experiments
 from fmilin.identification.integrator_choice import IntegratorCandidate, find_candidates
-from fmilin.identification.integrators import EXACT, OneStepMethod, stepped_by
-from fmilin.identification.validation import held_out
+from fmilin.identification.integrators import EXACT, OneStepMethod, step_plant
+from fmilin.identification.validation import run_held_out
 from fmilin.model.stepping import Cadence
 from fmilin.options import Stepping
 from fmilin.tolerances import AGREES_IN_STEPS, CONFIRMED, INACCURATE, MISSES, PREDICTED
@@ -34,17 +34,17 @@ class ConfirmedModel:
     integrator: OneStepMethod = EXACT
 
 
-def confirmed(sampled: Sampled, experiments: Experiments, held_out_error: float) -> ConfirmedModel:
+def confirm_at_half_step(sampled: Sampled, experiments: Experiments, held_out_error: float) -> ConfirmedModel:
     """Return the continuous model, confirmed at half the step: by the logarithm, or as an integrator's plant."""
-    model = continuous_of(sampled)
-    half = held_out(experiments, sampled.step / 2) if has_halves(sampled.step, experiments.cadence) else None
+    model = find_continuous_model(sampled)
+    half = run_held_out(experiments, sampled.step / 2) if has_halves(sampled.step, experiments.cadence) else None
     if half is None:
         return ConfirmedModel(model, float("nan"))
-    error = half.error(sampled_from(model, sampled.step / 2, sampled.reading))
+    error = half.error(sample_model(model, sampled.step / 2, sampled.reading))
     if error > PREDICTED and not experiments.cadence.internal:
 
         def measure_error(candidate: IntegratorCandidate) -> float:
-            return half.error(stepped_by(candidate.integrator, candidate.plant, half.step, sampled.reading))
+            return half.error(step_plant(candidate.integrator, candidate.plant, half.step, sampled.reading))
 
         if explained := explain_by_integrator(sampled, model, error, measure_error):
             return explained
@@ -77,13 +77,13 @@ def explain_by_integrator(
 Attempt = Callable[[float], tuple[Sampled, float]]  # from a step to a discrete model and its held-out error
 
 
-def usable_step(experiments: Experiments) -> float:
+def find_usable_step(experiments: Experiments) -> float:
     """Return a step that the model takes, near the one that it suggests."""
     point, cadence = experiments.point, experiments.cadence
-    suggested = rounded(cadence.step or cadence.internal or DEFAULT, cadence)
+    suggested = round_step(cadence.step or cadence.internal or DEFAULT, cadence)
     reason: FmilinError | None = None
     for factor in (1.0, 4.0, 16.0, 64.0, 0.1, 0.01):
-        step = rounded(factor * suggested, cadence)
+        step = round_step(factor * suggested, cadence)
         try:
             experiments.stepped.respond(point, point.inputs[None, :], step)
         except FmilinError as error:
@@ -93,11 +93,11 @@ def usable_step(experiments: Experiments) -> float:
     raise reason or NumericalError("The model takes no step.")
 
 
-def fitting_step(
+def find_fitting_step(
     attempt: Attempt, experiments: Experiments, given: float | None = None, runs_of_a_step: int = 0
 ) -> float:
     """Find a step, in seconds, unless it is ``given``; an attempt takes so many runs of one step beside responses."""
-    step, cadence = given or usable_step(experiments), experiments.cadence
+    step, cadence = given or find_usable_step(experiments), experiments.cadence
     runs, steps = (count + runs_of_a_step for count in experiments.attempt)
     experiments.require(runs, steps, step)
     if given:
@@ -115,20 +115,20 @@ def fitting_step(
             sampled, error = attempt(step)
             if error > max(CONFIRMED, least):
                 break
-            A = confirmed(sampled, experiments, error).model.A
+            A = confirm_at_half_step(sampled, experiments, error).model.A
             fastest = float(np.max(np.abs(np.linalg.eigvals(A)), initial=0.0)) if len(A) else 0.0
         except NumericalError as failure:
             reason = reason or failure
             if any(tried.values()):  # shorter ones fail, too
                 break
             tried[step] = 0
-            step = rounded(step / 4, cadence)
+            step = round_step(step / 4, cadence)
         else:
             tried[step], least = sampled.order, min(least, error)
             better = _find_better_step(fastest, step, longest)
             if better is None:
                 return step
-            step = rounded(better, cadence)
+            step = round_step(better, cadence)
         if step in tried:
             break
     best = max(tried.values())
@@ -137,7 +137,7 @@ def fitting_step(
     return max(s for s, order in tried.items() if order == best)
 
 
-def rounded(step: float, cadence: Cadence) -> float:
+def round_step(step: float, cadence: Cadence) -> float:
     """Return a step of three digits; of the solver's own fixed steps where it has such, one or an even number."""
     if cadence.internal:
         return max(1, 2 * round(step / cadence.internal / 2)) * cadence.internal
@@ -149,7 +149,7 @@ def has_halves(step: float, cadence: Cadence) -> bool:
     return not cadence.internal or round(step / cadence.internal) % 2 == 0
 
 
-def given_step(stepping: Stepping, experiments: Experiments) -> float | None:
+def read_given_step(stepping: Stepping, experiments: Experiments) -> float | None:
     """Return the step that is asked for, or the period over which a sampled model is lifted; None where neither is."""
     if stepping.step is not None or not stepping.lifted:
         return stepping.step

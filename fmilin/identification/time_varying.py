@@ -13,7 +13,7 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.errors import FmilinError, NumericalError
-from fmilin.identification.discrete_models import Continuous, Sampled, apart, continuous_of
+from fmilin.identification.discrete_models import Continuous, Sampled, compute_entry_differences, find_continuous_model
 from fmilin.identification.experiments import Experiments
 from fmilin.identification.realization import measure_pulses
 from fmilin.signals import FloatArray
@@ -82,7 +82,7 @@ def _choose_limit(limits: list[tuple[Continuous, float]], rows: tuple[int, ...])
 
 def largest_differences(model: Continuous, others: Sequence[Continuous]) -> Continuous:
     """Return by how much entries of others differ from those of a model at most."""
-    differences = [apart(model, other) for other in others]
+    differences = [compute_entry_differences(model, other) for other in others]
     matrices = {name: np.max([getattr(off, name) for off in differences], axis=0) for name in "ABCDT"}
     return replace(differences[0], **matrices)
 
@@ -181,7 +181,7 @@ class _ResponsesToLaterPulses:
     def _model(self, rows: list[int], Phi: FloatArray, observed: FloatArray) -> Continuous:
         n = len(rows)
         C, T = observed[: self.outputs], observed[self.outputs :]
-        return continuous_of(
+        return find_continuous_model(
             Sampled(Phi, self.Z[1, 0][rows], C, self.D, self.step, self.reading, T.reshape(-1, n), self.drift[rows])
         )
 

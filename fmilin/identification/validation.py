@@ -50,7 +50,7 @@ class HeldOut:
         return float(np.max(self.errors(model), initial=0.0))
 
 
-def held_out(experiments: Experiments, step: float) -> HeldOut | None:
+def run_held_out(experiments: Experiments, step: float) -> HeldOut | None:
     """Return the held-out experiment in steps of ``step``, which is run once.
 
     Returns None without inputs or outputs, and where the model does not take such steps.
@@ -76,7 +76,7 @@ def _run_held_out(experiments: Experiments, step: float) -> HeldOut | None:
     return HeldOut(inputs, at_once, after, step, relative)
 
 
-def solver_noise(experiments: Experiments, held: HeldOut) -> float:
+def measure_solver_noise(experiments: Experiments, held: HeldOut) -> float:
     """Return how much held-out responses change when each step is taken as two; 0 where that is not possible."""
     inputs = np.repeat(held.inputs, 2, axis=0)
     try:
@@ -102,7 +102,7 @@ class SolverError:
     compared: str
 
 
-def solver_error(experiments: Experiments, step: float) -> SolverError | None:
+def measure_solver_error(experiments: Experiments, step: float) -> SolverError | None:
     """Compare responses over the same time in steps and in parts of them; None where they agree or there are none."""
     nu = len(experiments.scales)
     if not nu or not len(experiments.model.outputs):

@@ -15,12 +15,12 @@ import numpy as np
 
 from fmilin.diagnostics import Remark, equilibrium_not_tested, off_equilibrium
 from fmilin.errors import NumericalError, UsageError
-from fmilin.identification.discrete_models import Continuous, Sampled, continuous_of
+from fmilin.identification.discrete_models import Continuous, Sampled, find_continuous_model
 from fmilin.identification.experiments import Experiments
 from fmilin.identification.findings import Findings
-from fmilin.identification.integrators import EXACT, continuous_by
-from fmilin.identification.realization import Realized, named_coordinates
-from fmilin.identification.step_size import confirmed
+from fmilin.identification.integrators import EXACT, find_plant_of_integrator
+from fmilin.identification.realization import Realized, choose_named_states
+from fmilin.identification.step_size import confirm_at_half_step
 from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, built, point_of
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import is_at_rest
@@ -200,7 +200,7 @@ class MeasuredWay(Way):
 
     def confirm(self, sampled: Sampled) -> Continuous:
         """Return the continuous model, confirmed at half the step, and note how well it is."""
-        confirmation = confirmed(sampled, self.experiments, self.findings.error)
+        confirmation = confirm_at_half_step(sampled, self.experiments, self.findings.error)
         self.findings.half_error = confirmation.error
         self.findings.integrator = confirmation.integrator
         self.findings.nyquist = confirmation.model.nyquist
@@ -208,9 +208,9 @@ class MeasuredWay(Way):
 
     def continuous_like(self, sampled: Sampled) -> Continuous:
         """Return the continuous model of another discrete one, for the integrator that was confirmed."""
-        exact = continuous_of(sampled)
+        exact = find_continuous_model(sampled)
         integrator = self.findings.integrator
-        return exact if integrator is EXACT else continuous_by(integrator, sampled, exact)
+        return exact if integrator is EXACT else find_plant_of_integrator(integrator, sampled, exact)
 
     def choose_coordinates(self, realized: Realized) -> tuple[IndependentCoordinates, FloatArray, FloatArray]:
         """Return coordinates, and the matrices that turn the two realized models into them.
@@ -225,7 +225,7 @@ class MeasuredWay(Way):
                 f"The responses show {n} independent states, {len(requested)} were named: name {n}, or leave it out."
             )
         preferred = requested or [states.index_of(name) for name in self.model.independent]
-        chosen = named_coordinates(model, states.scales(self.point.states), preferred)
+        chosen = choose_named_states(model, states.scales(self.point.states), preferred)
         if chosen is None:
             hidden = Signals(Signal(f"z[{i + 1}]", description="identified, balanced") for i in range(n))
             coordinates = IndependentCoordinates(hidden, hidden, np.zeros(n), np.eye(n), np.zeros((n, n)), "identified")

@@ -8,12 +8,12 @@ from scipy import linalg
 
 import fmilin as fl
 from fmilin.errors import NumericalError
-from fmilin.identification.discrete_models import Sampled, continuous_of
+from fmilin.identification.discrete_models import Sampled, find_continuous_model
 from fmilin.identification.experiments import Experiments
 from fmilin.identification.findings import Findings
-from fmilin.identification.realization import align_realization, named_coordinates
+from fmilin.identification.realization import align_realization, choose_named_states
 from fmilin.identification.sampled_model import _pattern
-from fmilin.identification.step_size import confirmed
+from fmilin.identification.step_size import confirm_at_half_step
 from fmilin.identification.validation import HeldOut
 from fmilin.model.stepping import Cadence
 from fmilin.options import Stepping
@@ -47,10 +47,10 @@ def test_a_model_that_half_the_step_contradicts_is_not_continuous(off: float, *,
     model = Sampled(A, B, (1 + off) * plant.C, plant.D, 0.2, "at once", np.empty((0, 4)), np.zeros(4))
     toy = Toy(plant)
     if holds:
-        assert confirmed(model, Experiments(toy, toy.start), 0.0).error == pytest.approx(off, abs=1e-9)
+        assert confirm_at_half_step(model, Experiments(toy, toy.start), 0.0).error == pytest.approx(off, abs=1e-9)
     else:
         with pytest.raises(NumericalError, match="belong to no common continuous model"):
-            confirmed(model, Experiments(toy, toy.start), 0.0)
+            confirm_at_half_step(model, Experiments(toy, toy.start), 0.0)
 
 
 @pytest.mark.parametrize(("gain", "order"), [(1.0, 2), (1e-4, 2), (3e-6, 2), (1e-11, 1)])
@@ -82,11 +82,13 @@ def test_a_slow_motion_is_measured(rate: float, *, moves: bool) -> None:
 @pytest.mark.parametrize("value", [0.0, 1e-15, 3e-11])
 def test_what_leaves_no_trace_over_a_step_has_no_rate(value: float) -> None:
     with pytest.raises(NumericalError, match=r"1 of the 2 eigenvalues over one step of 0\.1 s are zero"):
-        continuous_of(sampled(np.diag([0.5, value])))
+        find_continuous_model(sampled(np.diag([0.5, value])))
 
 
 def test_what_leaves_a_trace_over_a_step_has_a_rate() -> None:
-    np.testing.assert_allclose(np.diag(continuous_of(sampled(np.diag([0.5, 3e-8]))).A), np.log([0.5, 3e-8]) / 0.1)
+    np.testing.assert_allclose(
+        np.diag(find_continuous_model(sampled(np.diag([0.5, 3e-8]))).A), np.log([0.5, 3e-8]) / 0.1
+    )
 
 
 @pytest.mark.parametrize(("angle", "identified"), [(0.5, True), (0.88, True), (0.92, False), (0.99, False)])
@@ -94,10 +96,10 @@ def test_a_motion_that_may_be_its_alias_is_refused(angle: float, *, identified: 
     c, s = np.cos(np.pi * angle), np.sin(np.pi * angle)
     model = sampled(np.array([[c, s], [-s, c]]))
     if identified:
-        assert continuous_of(model).A[0, 1] == pytest.approx(np.pi * angle / 0.1)
+        assert find_continuous_model(model).A[0, 1] == pytest.approx(np.pi * angle / 0.1)
     else:
         with pytest.raises(NumericalError, match="of half the sampling frequency"):
-            continuous_of(model)
+            find_continuous_model(model)
 
 
 @pytest.mark.parametrize("off", [1e-1, 1e-3, 3e-5, 3e-5j])
@@ -105,20 +107,20 @@ def test_a_logarithm_that_is_none_is_not_believed(off: complex, monkeypatch: pyt
     logm = linalg.logm
     monkeypatch.setattr(linalg, "logm", lambda M: logm(M) + off * np.eye(len(M)))
     with pytest.raises(NumericalError, match="no real logarithm that can be trusted"):
-        continuous_of(sampled(np.diag([0.5, 0.9])))
+        find_continuous_model(sampled(np.diag([0.5, 0.9])))
 
 
 @pytest.mark.parametrize(("part", "regular"), [(1.0, True), (1e-3, True), (1e-7, False), (0.0, False)])
 def test_states_that_hardly_differ_are_no_coordinates(part: float, *, regular: bool) -> None:
     T = np.array([[1.0, 1.0], [1.0, 1.0 + part]])
-    chosen = named_coordinates(sampled(np.diag([0.5, 0.6]), T=T), np.ones(2), ())
+    chosen = choose_named_states(sampled(np.diag([0.5, 0.6]), T=T), np.ones(2), ())
     assert chosen == ([0, 1] if regular else None)
 
 
 @pytest.mark.parametrize(("part", "chosen"), [(1.0, [0, 1]), (1e-3, [0, 1]), (3e-6, [0, 2]), (0.0, [0, 2])])
 def test_preferred_coordinates_are_taken_while_they_tell_the_others(part: float, chosen: list[int]) -> None:
     T = np.array([[1.0, 0.0], [0.9, part], [0.1, 1.0]])
-    assert named_coordinates(sampled(np.diag([0.5, 0.6]), T=T), np.ones(3), [0, 1]) == chosen
+    assert choose_named_states(sampled(np.diag([0.5, 0.6]), T=T), np.ones(3), [0, 1]) == chosen
 
 
 @pytest.mark.parametrize(("condition", "turned"), [(1e2, True), (1e6, True), (1e10, False)])

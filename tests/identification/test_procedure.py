@@ -10,7 +10,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.identification.discrete_models import Sampled
 from fmilin.identification.experiments import Experiments
 from fmilin.identification.multisine import LENGTH, _orthogonal
-from fmilin.identification.step_size import fitting_step
+from fmilin.identification.step_size import find_fitting_step
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.stepping import Cadence, Response
 from fmilin.options import Stepping
@@ -328,5 +328,5 @@ def test_a_search_for_a_step_ends_where_shorter_ones_tell_less(*, fails: bool) -
         model = Sampled(A, B, plant.C, plant.D, step, "at once", np.empty((0, 2)), np.zeros(2))
         return model, 0.3 if len(asked) > 1 else 1e-9
 
-    assert fitting_step(attempt, Experiments(toy, toy.start)) == 0.05
+    assert find_fitting_step(attempt, Experiments(toy, toy.start)) == 0.05
     assert asked == [0.05, 0.00833]

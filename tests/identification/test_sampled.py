@@ -5,7 +5,7 @@ import pytest
 from scipy import linalg
 
 from fmilin.errors import NumericalError
-from fmilin.identification.discrete_models import Continuous, Sampled, continuous_of, sampled_from
+from fmilin.identification.discrete_models import Continuous, Sampled, find_continuous_model, sample_model
 from fmilin.identification.displaced_states import settle
 from tests.identification.toys import oscillators
 
@@ -22,7 +22,7 @@ def made(step: float, reading: str = "at once", frequencies: tuple[float, ...] =
 @pytest.mark.parametrize("reading", ["at once", "end of step"])
 def test_the_continuous_model_behind_held_inputs_is_found(reading: str) -> None:
     plant = oscillators((1.0, 3.0), D=True)
-    continuous = continuous_of(made(0.2, reading))
+    continuous = find_continuous_model(made(0.2, reading))
     for name in "ABCD":
         np.testing.assert_allclose(getattr(continuous, name), getattr(plant, name), atol=1e-12)
     assert continuous.nyquist == pytest.approx(0.6 * np.sqrt(1 - 0.05**2) / np.pi, rel=1e-9)
@@ -34,7 +34,7 @@ def test_an_integrator_and_a_drift_are_no_singular_case() -> None:
     double = Sampled(
         E[:2, :2], E[:2, 2:] @ [[0.0], [1.0]], np.eye(2), np.zeros((2, 1)), step, "at once", np.eye(2), E[:2, 2:] @ f0
     )
-    continuous = continuous_of(double)
+    continuous = find_continuous_model(double)
     np.testing.assert_allclose(continuous.A, A, atol=1e-14)
     np.testing.assert_allclose(continuous.B, [[0.0], [1.0]], atol=1e-14)
     np.testing.assert_allclose(continuous.f0, f0, atol=1e-13)
@@ -42,7 +42,7 @@ def test_an_integrator_and_a_drift_are_no_singular_case() -> None:
 
 def test_another_step_gives_the_model_of_that_step() -> None:
     for reading in ("at once", "end of step"):
-        half = sampled_from(continuous_of(made(0.2, reading)), 0.1, reading)
+        half = sample_model(find_continuous_model(made(0.2, reading)), 0.1, reading)
         for name in "ABCD":
             np.testing.assert_allclose(getattr(half, name), getattr(made(0.1, reading), name), atol=1e-12)
 
@@ -53,12 +53,12 @@ def test_a_delay_has_no_continuous_model() -> None:
         "at once", np.empty((0, 2)), np.zeros(2),
     )  # fmt: skip
     with pytest.raises(NumericalError, match=r"2 of the 2 eigenvalues over one step of 0\.1 s are zero: a delay"):
-        continuous_of(delay)
+        find_continuous_model(delay)
 
 
 def test_a_motion_near_half_the_sampling_frequency_is_refused() -> None:
     with pytest.raises(NumericalError, match=r"lies at 0\.9\d+ of half the sampling frequency.*alias"):
-        continuous_of(made(1.0, frequencies=(1.0, 3.0)))
+        find_continuous_model(made(1.0, frequencies=(1.0, 3.0)))
 
 
 def test_the_response_is_that_of_the_recursion() -> None:
