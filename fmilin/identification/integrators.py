@@ -23,8 +23,8 @@ from fmilin.identification.discrete_models import (
     Continuous,
     Sampled,
     choose_independent,
-    take_logarithm,
     find_observed_rows,
+    take_logarithm,
 )
 from fmilin.signals import FloatArray
 from fmilin.tolerances import FAITHFUL, RANK_MEASURED, RELATION_MISSED
