@@ -27,7 +27,7 @@ from fmilin.identification.discrete_models import (
     take_logarithm,
 )
 from fmilin.signals import FloatArray
-from fmilin.tolerances import FAITHFUL, RANK_MEASURED, RELATION_MISSED
+from fmilin.tolerances import EPS, FAITHFUL, RANK_MEASURED, RELATION_MISSED
 
 NEWTON_STEPS = 40
 MAX_BODIES_IN_TURN = 4  # bodies that are updated one after another
@@ -98,7 +98,7 @@ def _polynomial_inverse(degree: int) -> Callable[[FloatArray], FloatArray]:
         for _ in range(NEWTON_STEPS):
             change = np.linalg.solve(slope(Z), P - value(Z))
             Z = Z + change
-            if float(np.max(np.abs(change))) <= np.finfo(float).eps * factorial(3) * float(np.max(np.abs(Z))):
+            if float(np.max(np.abs(change))) <= EPS * factorial(3) * float(np.max(np.abs(Z))):
                 break
         return Z
 

@@ -15,7 +15,7 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Response
 from fmilin.options import Stepping
 from fmilin.signals import FloatArray
-from fmilin.tolerances import CHANGES_ALONG_MOTION, INACCURATE, UNREPEATABLE
+from fmilin.tolerances import CHANGES_ALONG_MOTION, EPS, INACCURATE, UNREPEATABLE
 
 SMALL_PULSE = 1e-3  # of the sizes of inputs, of pulses that tell whether responses change
 STEPS_COMPARED = 20  # steps of the responses that are compared with later ones
@@ -46,7 +46,7 @@ def find_change(experiments: Experiments, step: float) -> str:
             for j, amplitude in enumerate((SMALL_PULSE * experiments.scales).tolist()):
                 first, again = (experiments.respond_to_pulse(j, amplitude, h, STEPS_COMPARED).after for _ in range(2))
                 later = experiments.respond_to_pulse(j, amplitude, h, STEPS_COMPARED, STEPS_COMPARED).after
-                rounding = float(np.max(np.finfo(float).eps * size / (amplitude * _largest(first, size)), initial=0.0))
+                rounding = float(np.max(EPS * size / (amplitude * _largest(first, size)), initial=0.0))
                 noise = 10.0 * max(relative_change(again, first), rounding)
                 change = relative_change(later, first)
                 if change > max(CHANGES_ALONG_MOTION, noise):

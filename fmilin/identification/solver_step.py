@@ -22,7 +22,7 @@ from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import LinearModel, relative_error
 from fmilin.numerics.eigenvalue_errors import sort_eigenvalues
 from fmilin.signals import FloatArray
-from fmilin.tolerances import INACCURATE, RELATION_MISSED, ROUNDING, TOO_INACCURATE
+from fmilin.tolerances import EPS, INACCURATE, RELATION_MISSED, ROUNDING, TOO_INACCURATE
 
 # Between its solver's own steps a model may stand still. It is discrete over its own step then: communication steps
 # move nothing while others do, at equal distances, the inputs displaced once and held.
@@ -240,7 +240,7 @@ def _with_plant(linear: LinearModel, identified: Identified, own: float, what: s
     off = max(identified.difference, identified.unusual_difference, moved)
     size = {name: float(np.max(np.abs(getattr(plant, name)), initial=0.0)) for name in "AB"}
     # Phi is known to rounding at best, and A from Phi - 1 to that over the step: this spreads a double zero
-    rounding = np.finfo(float).eps / own
+    rounding = EPS / own
     errors = replace(
         linear.errors,
         A=np.maximum(linear.errors.A, max(off * size["A"], rounding)),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.errors import FmilinError, NumericalError
+from fmilin.errors import FmilinError, NumericalError, join_first
 from fmilin.manifold.angles import TURNS_OF_UNITS
 from fmilin.model.interface import Model
 from fmilin.numerics.balanced import balanced
@@ -44,8 +44,7 @@ def explain_no_solution(equations: Equations, best: Solution, request: TrimReque
     left = [(equations.rows[i], float(best.residual[i] * equations.rows[i].size)) for i in order]
     residuals = {_name(row): value for row, value in left}
     targets = {target.name: target for target in equations.targets}
-    listed = "; ".join(_sentence(row, value, candidate, targets) for row, value in left[:SHOWN])
-    more = f" (and {len(left) - SHOWN} more)" if len(left) > SHOWN else ""
+    listed = join_first((_sentence(row, value, candidate, targets) for row, value in left), SHOWN, "; ")
     what = "steady motion" if equations.moving else "equilibrium"
     moving = f" in which only {', '.join(request.steady)} may move" if equations.moving else ""
     limits = _list_reached_bounds(equations, best)
@@ -54,7 +53,7 @@ def explain_no_solution(equations: Equations, best: Solution, request: TrimReque
     hint += _suggest_turns([row for row, _ in left if row.kind == "target"], targets)
     tried = f" Tried: {', '.join(best.tried)}." if best.tried else ""
     message = (
-        f"Near the guess no {what}{moving} was found.{tried} The best compromise leaves {listed}{more}{limits}. {hint}"
+        f"Near the guess no {what}{moving} was found.{tried} The best compromise leaves {listed}{limits}. {hint}"
         "Release a fixed quantity, free an input (free=), let a state move (steady=), or start elsewhere (guess=)."
     )
     return TrimError(message, residuals=residuals, point=_values_at(candidate))

@@ -41,7 +41,7 @@ def test_a_bound_in_the_way_is_named() -> None:
 
 
 def test_a_fixed_speed_leaves_all_positions_moving() -> None:
-    with pytest.raises(TrimError, match=r"der\(x0\) = -0\.39\d* m/s instead of 0; .* \(and \d more\)") as failure:
+    with pytest.raises(TrimError, match=r"der\(x0\) = -0\.39\d* m/s instead of 0; .*; and \d more") as failure:
         trim(four_bar(), fixed={"w": 0.5})
     assert failure.value.residuals["der(phi)"] == pytest.approx(0.5)
 
