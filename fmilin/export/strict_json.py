@@ -28,22 +28,23 @@ def encode(record: Record) -> Iterator[str]:
     shared = {name: value for name, value in record.facts.items() if name not in record.per_point}
     yield "{\n" + "".join(f"{json.dumps(name)}: {_value_text(value)},\n" for name, value in shared.items())
     yield '"points": [\n'
+    by_point = _flatten_grids(record)
     separator = ""
     for number, point in enumerate(record.points):
-        numbers = _numbers_at(record, number) if point["ok"] else {}
+        numbers = {name: values[number] for name, values in by_point.items()} if point["ok"] else {}
         yield separator + json.dumps(plain({**point, **numbers}), allow_nan=False)
         separator = ",\n"
     yield "\n]\n}\n"
 
 
-def _numbers_at(record: Record, number: int) -> dict[str, Any]:
-    """Return what arrays have of one point."""
-    numbers = {}
+def _flatten_grids(record: Record) -> dict[str, NDArray[Any]]:
+    """Return the arrays that run over points, each with one axis for all points."""
+    flat = {}
     for name, array in record.arrays.items():
         if array.pages and name not in record.per_point:
-            value = array.values[np.unravel_index(number, array.values.shape[: array.pages])]
-            numbers[name] = np.array(value) if array.values.ndim > array.pages else value.item()
-    return numbers
+            grid, tail = array.values.shape[: array.pages], array.values.shape[array.pages :]
+            flat[name] = array.values.reshape(math.prod(grid), *tail)
+    return flat
 
 
 def decode(content: bytes) -> Stored:
