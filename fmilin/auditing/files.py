@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,9 @@ from numpy.typing import NDArray
 
 from fmilin.auditing.linear import compare_spectrum
 from fmilin.auditing.result import Audit, AuditRow, select_worst
-from fmilin.export import mat5
-from fmilin.export.archives import arrays_of
+from fmilin.export.container import Container
 from fmilin.families.family import LinearFamily
+from fmilin.formats import find_codec
 from fmilin.linear_model.model import LinearModel
 
 Spectra = dict[int, NDArray[np.complex128]]  # by the number of the point; 0 of a linear model
@@ -36,32 +35,24 @@ def audit_stored_spectra(path: str | Path, result: LinearModel | LinearFamily) -
 
 
 def read_spectra(path: Path, result: LinearModel | LinearFamily) -> Spectra:
-    """Return the eigenvalues in a .json, .npz or .mat file; nothing where another format does not have them."""
-    suffix = path.suffix.lower()
-    if suffix not in (".json", ".npz", ".mat"):
+    """Return the eigenvalues that stand in a file; nothing where its format does not have them."""
+    codec = find_codec(path, result.file_kind)
+    if not isinstance(codec, Container):
         return {}
-    content = path.read_bytes()
-    if suffix == ".json":
-        document = json.loads(content)
-        if isinstance(result, LinearModel):
-            return _collect({0: document.get("eigenvalues")})
-        return _collect({k: point.get("eigenvalues") for k, point in enumerate(document.get("points", ()))})
-    arrays: dict[str, Any] = arrays_of(content) if suffix == ".npz" else dict(mat5.read(content))
+    stored = codec.decode(path.read_bytes())
+    if "points" in stored.facts:
+        return _collect({k: point.get("eigenvalues") for k, point in enumerate(stored.facts["points"])})
+    values = stored.arrays.get("eigenvalues")
     if isinstance(result, LinearModel):
-        values = arrays.get("eigenvalues")
-        if values is None and isinstance(arrays.get("fmilin"), dict):
-            values = arrays["fmilin"].get("eigenvalues")
         return _collect({0: values})
-    values = arrays.get("eigenvalues")
-    if values is None or not np.size(values):
-        return {}
-    order, count = result.template.order, len(result)
-    table = np.asarray(values)
-    if suffix == ".mat" and table.ndim > 1:  # MATLAB has the modes first
+    table = np.asarray([] if values is None else values)
+    if "eigenvalues" in stored.behind and table.ndim > 1:  # MATLAB has the modes first
         table = np.moveaxis(table, 0, -1)
-    if table.size != order * count:
+    if table.shape[:-1] == (*result.shape, result.template.order):  # pairs of real and imaginary parts
+        table = table[..., 0] + 1j * table[..., 1]
+    if not table.size or table.size != result.template.order * len(result):
         return {}
-    return _collect(dict(enumerate(table.reshape(count, order))))
+    return _collect(dict(enumerate(table.reshape(len(result), result.template.order))))
 
 
 def _collect(values: dict[int, Any]) -> Spectra:
