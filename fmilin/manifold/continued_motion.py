@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import repeat
 from typing import NamedTuple
 
@@ -109,17 +110,24 @@ class ContinuedBatch(ContinuedMotion):
 
     model: Model
     parametrization: BatchParametrization
-    numbers: NDArray[np.intp]  # (k,), of the points of the parametrization
+    numbers: NDArray[np.intp]  # (k,), of the points of the parametrization, in their order
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
         """Whether the equations of the model are available."""
         return has_graph(self.model)
 
-    @property
+    @cached_property
     def points(self) -> PointBatch:
         """The points."""
-        return self.parametrization.points[self.numbers]
+        points = self.parametrization.points
+        return points if len(self.numbers) == len(points) else points[self.numbers]
+
+    @cached_property
+    def T(self) -> FloatArray:
+        """The tangents at the points, shape (k, N, P)."""
+        T = self.parametrization.T
+        return T if len(self.numbers) == len(T) else T[self.numbers]
 
     def select(self, some: Some) -> ContinuedBatch:
         """Return the same for some of the points."""
@@ -142,8 +150,8 @@ class ContinuedBatch(ContinuedMotion):
     def depends_on_time(self, later: FloatArray) -> Mask:
         """Compare the rates."""
         parametrization, points = self.parametrization, self.points
-        T, y_sizes = parametrization.T[self.numbers], parametrization.y_sizes[self.numbers]
-        near = replace(points, states=points.states + (T @ (STEP * y_sizes[..., None]))[..., 0])
+        steps = STEP * parametrization.y_sizes[self.numbers]
+        near = replace(points, states=points.states + (self.T @ steps[..., None])[..., 0])
         rates, _ = parametrization.evaluate(near)
         rates_later, _ = parametrization.evaluate(replace(near, time=near.time + later))
         return np.asarray((rates != rates_later).any(axis=1))
@@ -158,9 +166,9 @@ class ContinuedBatch(ContinuedMotion):
     def _evaluate(self, steps: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> list[PointsAhead]:
         """Evaluate the model at coordinates dy (k, P) from states (k, N), so much later (k,)."""
         parametrization, count = self.parametrization, len(self.numbers)
-        T, kept = parametrization.T[self.numbers], parametrization.kept
+        kept = parametrization.kept
         near, dy, later = (np.concatenate(part) for part in zip(*steps, strict=True))
-        guess = near + np.concatenate([(T @ step[..., None])[..., 0] for _, step, _ in steps])
+        guess = near + np.concatenate([(self.T @ step[..., None])[..., 0] for _, step, _ in steps])
         guess[:, kept] = near[:, kept] + dy
         reached, good = parametrization.reach(guess, np.tile(self.numbers, len(steps)))
         f, _ = parametrization.evaluate(replace(reached, time=reached.time + later))
