@@ -148,8 +148,8 @@ def _comparison_table(spectra: Sequence[Spectrum]) -> ResultTable:
     if len(values) <= MOST:
         return table
     worst = (float(np.max(np.abs(other.nearest(values[MOST:]) - values[MOST:]))) for other in others)
-    known = tuple(f"{rough(value)} at most" for value in worst)
-    return replace(table, omitted=len(values) - MOST, omitted_cells=known)
+    largest = tuple(f"{rough(value)} at most" for value in worst)
+    return replace(table, omitted=len(values) - MOST, omitted_cells=largest)
 
 
 def show_nearest(name: str, spectrum: Spectrum, page: Sheet) -> None:

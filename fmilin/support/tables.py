@@ -54,8 +54,8 @@ class ResultTable:
         """Return the texts of all rows, the one that counts omitted rows included."""
         texts = [[cell.text for cell in row] for row in self.rows]
         if self.omitted:
-            known = self.omitted_cells or ("",) * (len(self.columns) - 1)
-            texts.append([f"and {self.omitted} more", *known])
+            last_cells = self.omitted_cells or ("",) * (len(self.columns) - 1)
+            texts.append([f"and {self.omitted} more", *last_cells])
         return texts
 
     def cut(self, count: int) -> ResultTable:
