@@ -22,8 +22,8 @@ UNCHECKED = (
     "inputs and parameters that were held: as they were given",
 )
 UNCHECKED_REPORT = (
-    "report.regularity: a ratio of singular values depends on how the equations are scaled",
-    "report.distance: a bound, to which the step of Newton's method is the second way",
+    "report.certificate.regularity: a ratio of singular values depends on how the equations are scaled",
+    "report.certificate.distance: bounds, to which the step of Newton's method is the second way",
     "report.stability.errors and report.stability.groups: estimates, which decide its verdict",
     "report.free_directions, report.changes, report.preferred, report.multipliers, report.targets and report.missed: "
     "trim again from a displaced guess",
@@ -76,6 +76,13 @@ def _compare_rates(point: TrimmedPoint, model: Model) -> Iterator[AuditRow]:
         if name not in moving
     ]
     yield from keep_worst(at_rest)
+    sizes = dict(zip(model.states.names, scales.tolist(), strict=True))
+    stated_sizes = [
+        compare(f"size of {name}", stated, sizes[name], "nominal value of the model", AUDITED_RATES * sizes[name])
+        for name, stated in point.report.certificate.sizes.items()
+        if name in sizes
+    ]
+    yield from keep_worst(stated_sizes)
     largest = float(np.abs(rates / scales).max(initial=0.0)) if not moving else point.report.residual
     yield compare("report.residual", point.report.residual, largest, "rates of the model in sizes", AUDITED_RATES)
     request = point.request

@@ -15,7 +15,6 @@ import numpy as np
 from fmilin.version import __version__
 
 Value = Any  # A str, float, list, dict, or array of doubles or complex numbers with two dimensions
-READABLE = ".mat file that fmilin reads (MATLAB 5 to 7, not 7.3)"
 _INT8, _INT32, _UINT32, _DOUBLE, _MATRIX, _COMPRESSED, _UTF8, _UTF16, _UTF32 = 1, 5, 6, 9, 14, 15, 16, 17, 18
 _NUMBERS = {
     1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8", 16: "u1", 17: "u2",

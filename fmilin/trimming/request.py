@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from fmilin.errors import UnknownNameError, UsageError
-from fmilin.model.capabilities import read_discrete_states
 from fmilin.options import Point, Trim
 from fmilin.support.kinds import require_field_kinds
 
@@ -228,6 +227,8 @@ def rate_of(model: Model, name: str) -> str | None:
 
 def require_variable(model: Model, name: str) -> None:
     """Refuse a name that is neither an output nor another continuous variable of the model."""
+    from fmilin.model.capabilities import read_discrete_states
+
     if name in read_discrete_states(model):
         raise UsageError(f"'{name}' changes at events only, so no search can move it. Fix a continuous variable.")
     if model.outputs.has(name) or rate_of(model, name) is not None:
