@@ -53,8 +53,11 @@ def _list_checks() -> str:
         "## Checks of a linearization\n\n"
         'A linear model is computed first and checked then. `checks="standard"` runs these checks as often as the\n'
         'table says, `checks="all"` runs every one at every point and takes nothing from earlier points, and\n'
-        '`checks="none"` runs none: wrong constraints and derivatives then pass unnoticed. No check depends on\n'
-        "another one. If several fail, the error of the first one in the table is raised.\n\n"
+        '`checks="none"` runs none: wrong constraints and derivatives then pass unnoticed, and the linear model says\n'
+        "so. What the computation itself meets is an error all the same: a kink or an event among the differences,\n"
+        "coordinates that are singular. No check depends on another one. If several fail, the error of the first one\n"
+        "in the table is raised. Models that are identified from responses, and formulations, have checks of their\n"
+        "own, which always run.\n\n"
         "| what is verified | when | what it takes | what it gives |\n| --- | --- | --- | --- |\n"
         f"{rows}\n"
     )

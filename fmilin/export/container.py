@@ -67,7 +67,7 @@ class Container(Codec[Any]):
         """Raise ModelError, which names the file, for errors of damaged data."""
         from fmilin.export.archives import reading
 
-        return reading(origin, f"{self.suffix} file with a {self.holds} that fmilin reads{self.limits}")
+        return reading(origin, f"{self.holds} that fmilin reads{self.limits}")
 
 
 ContainerClass = TypeVar("ContainerClass", bound=type[Container])

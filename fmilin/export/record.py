@@ -94,12 +94,17 @@ class Stored:
         return array.reshape(shape) if pages else reshape_as(array, name, shape)
 
     def _gather(self, name: str, shape: tuple[int, ...], pages: int) -> FloatArray:
-        """Return an array from the objects of points; points that lack it have NaN."""
+        """Return an array from the objects of points; points without a linear model have NaN.
+
+        Raises KeyError if a point with a linear model lacks it.
+        """
         points = self.facts["points"]
         gathered = np.full((len(points), *shape[pages:]), np.nan)
         for k, point in enumerate(points):
             if name in point:
                 gathered[k] = np.array(point[name], dtype=np.float64).reshape(shape[pages:])
+            elif point.get("ok", True):
+                raise KeyError(name)
         return gathered.reshape(shape)
 
 

@@ -22,6 +22,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.assembly import assemble, attach_descriptor, state_accuracy
 from fmilin.linearization.checks import CHECKS, Check, CoordinateCheck, ManifoldCheck
 from fmilin.linearization.checks.check import NOT_CHECKED
+from fmilin.linearization.checks.constraints import InputsKeepConstraints
 from fmilin.linearization.context import EvaluatedPoint, LinearizedPoint
 from fmilin.linearization.evaluation import evaluate
 from fmilin.linearization.failure import explain_failure, find_failed_check
@@ -65,7 +66,7 @@ def compute(model: Model, point: OperatingPoint, request: Request, choice: Coord
         if request.checks != "none":
             jacobians, facts = compare_with_differences(nearby, jacobians, request.derivatives, facts)
         observations = nearby.observe()
-        motion = follow_motion(nearby, jacobians, request)
+        motion = follow_motion(nearby, jacobians, request, choice)
         nearby, jacobians = take_steady_coordinates(nearby, jacobians, motion, request, choice)
         linear = assemble(remembering, nearby, jacobians, observations.turns)
         linear = attach_descriptor(linear, model, nearby, request)
@@ -86,7 +87,9 @@ def check(at: LinearizedPoint, checks: Sequence[Check[LinearizedPoint]] = CHECKS
     diagnostics: dict[Check[LinearizedPoint], Sequence[Remark]] = {}
     errors: dict[Check[LinearizedPoint], FmilinError] = {}
     facts = at.facts
-    for one in checks if at.request.checks != "none" else ():
+    for one in checks:
+        if at.request.checks == "none" and not one.describes_computation:
+            continue
         try:
             diagnostics[one] = one.examine(at)
             facts = one.learn(at, facts)
@@ -97,17 +100,17 @@ def check(at: LinearizedPoint, checks: Sequence[Check[LinearizedPoint]] = CHECKS
         if one in errors:
             raise errors[one]
     remember_facts(at.source, facts)
-    if at.request.checks == "none":
-        return state_accuracy(at, (NOT_CHECKED, *at.point.remarks))
     first = [remark for one in in_order if one.is_reported_first for remark in diagnostics[one]]
+    if at.request.checks == "none":
+        first = [NOT_CHECKED]
     others = [remark for one in in_order if not one.is_reported_first for remark in diagnostics[one]]
     return state_accuracy(at, (*first, *at.point.remarks, *others))
 
 
 def check_constraints(at: LinearizedPoint) -> None:
-    """Raise the first error of the checks of constraints and coordinates."""
+    """Raise the first error of the checks of constraints and coordinates, and of inputs against constraints."""
     for one in CHECKS:
-        if isinstance(one, (ManifoldCheck, CoordinateCheck)):
+        if isinstance(one, (ManifoldCheck, CoordinateCheck, InputsKeepConstraints)):
             one.examine(at)
 
 
@@ -130,22 +133,28 @@ def describe_choice(model: Model, request: Request, previous: Selection | None) 
     return CoordinateChoice(named, advised, request.coordinates, previous)
 
 
-def follow_motion(nearby: Neighbourhood, jacobians: TangentSlopes, request: Request) -> MotionBatch:
+def follow_motion(
+    nearby: Neighbourhood, jacobians: TangentSlopes, request: Request, choice: CoordinateChoice
+) -> MotionBatch:
     """Return how the point moves, and coordinates in which its motion is steady, so that A stays the same along it."""
-    if not request.seek_steady or request.checks == "none":
+    needs_coordinates = are_coordinates_free(nearby, request, choice) and len(nearby.frame.manifold.H) > 0
+    if not request.seek_steady or (request.checks == "none" and not needs_coordinates):
         return MotionBatch.not_searched(np.array([-1]), len(nearby.frame.y0))
     is_bounded = isinstance(request.derivatives, Differences)  # so are the evaluations that are made for it
     base = nearby.base_evaluation
     return find_motion(nearby.model, nearby.point, base, nearby.frame, jacobians, spectra=not is_bounded)
 
 
+def are_coordinates_free(nearby: Neighbourhood, request: Request, choice: CoordinateChoice) -> bool:
+    """Whether neither the user, nor the author of the model, nor the point before on a path says which are taken."""
+    is_named = request.independent or nearby.model.independent or choice.previous
+    return request.coordinates == "partition" and not is_named
+
+
 def take_steady_coordinates(
     nearby: Neighbourhood, jacobians: TangentSlopes, motion: MotionBatch, request: Request, choice: CoordinateChoice
 ) -> tuple[Neighbourhood, TangentSlopes]:
     """Return the same in coordinates in which the motion is steady, unless others were asked for."""
-    is_free = request.coordinates == "partition" and not (
-        request.independent or nearby.model.independent or choice.previous
-    )
-    if not is_free or 0 not in motion.selections:
+    if not are_coordinates_free(nearby, request, choice) or 0 not in motion.selections:
         return nearby, jacobians
     return change_coordinates(nearby, jacobians, motion.selections[0])

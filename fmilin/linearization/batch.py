@@ -57,7 +57,7 @@ def linearize_batch(
                 written = {name: array[part] for name, array in arrays.items()}
                 derivatives = reference.differentiate(points[part]) if tangents is None else tangents[part]
                 at = compute_batch(reference, points[part], written, derivatives)
-                results.append(check_batch(CHECKS, at) if reference.is_checked else accept_batch(at))
+                results.append(check_batch(CHECKS, at) if reference.is_checked else accept_batch(CHECKS, at))
     except (FmilinError, np.linalg.LinAlgError):
         return None
     diagnostics = join_remarks([remarks for remarks, _ in results])

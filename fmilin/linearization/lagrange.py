@@ -22,6 +22,7 @@ from fmilin.diagnostics import Remark, model_remarks
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, built, point_of
 from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.checks.check import NOT_CHECKED
 from fmilin.linearization.checks.motion import motion_remarks
 from fmilin.linearization.evaluation import evaluate
 from fmilin.linearization.request import Request
@@ -111,6 +112,8 @@ def _linearized(
     own = LinearMatrices.known_to(EPS / solver.rcond, (A, B, C, D), base.derivatives[states])
     own = replace(own, A_error=rate_errors[:, :p], B_error=rate_errors[:, p:])
     every = (*remarks, *model_remarks(model.notes))
+    if request.checks == "none":
+        every = (NOT_CHECKED, *every)
     return built(model, coordinates, own, point_of(model, point, base.outputs), method, every)
 
 

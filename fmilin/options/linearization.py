@@ -160,7 +160,8 @@ class Linearization:
         default="standard",
         help="Which checks run behind the computation: all that the documentation promises, each as often as it is "
         "needed (standard); every one at every point, nothing taken from earlier points (all); or no check, so that "
-        "nothing is verified and wrong constraints or derivatives pass unnoticed (none).",
+        "nothing is verified and wrong constraints or derivatives pass unnoticed (none). Models that are identified "
+        "from responses are always validated.",
         group=LINEARIZATION,
         kind="choice",
         choices=("standard", "all", "none"),
@@ -177,6 +178,7 @@ class Linearization:
         help="At a singular configuration: linearize over the enlarged set of velocities.",
         group=LINEARIZATION,
         kind="switch",
+        excludes=(Exclusion("checks", "At a singular configuration the checks of regular points have no meaning."),),
     )
     stepping: Stepping | None = option(
         default=None,

@@ -65,7 +65,7 @@ def old(tmp_path: Path) -> Path:
         (("linearize", "absent.py:crane", "-o", "old.mat"), 3, "absent.py"),
         (("info", "absent.fmu"), 3, "There is no file 'absent.fmu'"),
         (("convert", "absent.mat", "-o", "new.json"), 3, "absent.mat"),
-        (("convert", "old.mat", "-o", "new.json"), 3, "is no .mat file"),
+        (("convert", "old.mat", "-o", "new.json"), 3, "is no linear model that fmilin reads (MATLAB 5 to 7"),
         # The constraints, 4
         ((*PENDULUM, "--constraint", "x^2 + z^2 - L^2"), 4, "'z' is not a variable of the model"),
         ((*PENDULUM, "--constraint", "x^2 + y^2 - 2.1^2"), 4, "-0.41 instead of 0"),

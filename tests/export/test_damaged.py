@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fmilin as fl
 from fmilin.errors import ModelError
 from fmilin.export import mat5
 from fmilin.export.files import load_descriptor
 from fmilin.export.foreign import loads_dslin
 from fmilin.linear_model.model import LinearModel
+from fmilin.systems import cartesian_pendulum
 from tests.file_contents import read, written
 from tests.fuzz.harmful import HARMFUL, flagged, zipped
 from tests.hand_made import pendulum
@@ -78,6 +80,16 @@ def test_what_is_no_number_is_refused_by_place(made: Any, suffix: str, name: str
     rows = getattr(pendulum(), name).shape[0]
     with pytest.raises(ModelError, match=rf"{name} has NaN, infinite or missing entries, the first at \({rows}, 1\)"):
         read(made(with_one, name), suffix)
+
+
+@pytest.mark.parametrize("name", ["T", "time", "x0", "f0", "A"])
+def test_a_point_of_a_family_that_lacks_a_quantity_is_an_error(name: str, tmp_path: Path) -> None:
+    fl.sweep(cartesian_pendulum(), {"x": [0.1, 0.2]}).save(tmp_path / "family.json")
+    document = json.loads((tmp_path / "family.json").read_text())
+    del document["points"][1][name]
+    (tmp_path / "family.json").write_text(json.dumps(document))
+    with pytest.raises(ModelError, match=f"'{name}'"):
+        fl.LinearFamily.load(tmp_path / "family.json")
 
 
 def test_a_missing_entry_of_json_is_refused_and_an_unknown_error_is_not() -> None:

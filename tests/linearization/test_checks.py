@@ -14,6 +14,7 @@ from fmilin.errors import ConstraintError, FmilinError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.algorithm import check, compute, describe_choice
 from fmilin.linearization.checks import CHECKS
+from fmilin.linearization.linearize import along_motion
 from fmilin.linearization.request import Request
 from fmilin.models import FunctionModel
 from fmilin.signals import FloatArray
@@ -85,6 +86,42 @@ def test_a_sweep_without_checks_returns_the_same_matrices_and_says_so() -> None:
     checked, unchecked = (fl.sweep(cartesian_pendulum(), values, checks=checks) for checks in ("standard", "none"))
     np.testing.assert_allclose(unchecked.A, checked.A, rtol=1e-12, atol=1e-12)
     assert [[warning.kind for warning in linear.warnings] for linear in unchecked] == [["unchecked"]] * 12
+
+
+def test_a_sweep_without_checks_leaves_singular_coordinates_as_a_checked_one_does() -> None:
+    """At x = -1 and x = 1 the pendulum is horizontal, and x determines nothing."""
+    values = {"x": np.linspace(-0.99999, 0.99999, 41)}
+    checked, unchecked = (fl.sweep(cartesian_pendulum(), values, checks=checks) for checks in ("standard", "none"))
+    assert np.isfinite(unchecked.array("error_A")).all()
+    assert [linear.is_equilibrium for linear in unchecked] == [linear.is_equilibrium for linear in checked]
+    np.testing.assert_allclose(unchecked.A, checked.A, rtol=1e-9, atol=1e-9)
+
+
+def test_the_steady_coordinates_of_a_wheel_are_chosen_without_checks_too() -> None:
+    """In states of the wheel's frame A would have the eigenvalues of its turning, which belong to no motion."""
+    disks = [rolling_disk(2.5, radius=0.35, gravity=G) for _ in range(2)]
+    for disk in disks:
+        disk.independent = ()
+    checked, unchecked = fl.linearize(disks[0]), fl.linearize(disks[1], checks="none")
+    assert unchecked.states.names == checked.states.names
+    np.testing.assert_allclose(unchecked.A, checked.A, rtol=1e-9, atol=1e-9)
+
+
+def test_a_large_model_that_was_not_checked_says_so() -> None:
+    assert [warning.kind for warning in fl.linearize(four_bar(loops=100), checks="none").warnings] == ["unchecked"]
+
+
+def test_an_input_that_leaves_a_constraint_lets_no_motion_pass_for_steady() -> None:
+    """A pendulum that a force along its rod would pull off the circle, and a rotor that turns."""
+
+    def rates(_: float, s: FloatArray, u: FloatArray) -> FloatArray:
+        x, y, vx, vy, _, w = s
+        tension = vx * vx + vy * vy - G * y
+        return np.array([vx, vy, -tension * x, -G - tension * y + u[0], w, 0.0])
+
+    start = {"x": 0.0, "y": -1.0, "vx": 0.0, "vy": 0.0, "phi": 0.0, "w": 1.0}
+    model = FunctionModel("rotor", start, rates, inputs=["F"], constraints=["x^2 + y^2 - 1"])
+    assert along_motion(model, model.start) == ([], None)
 
 
 def test_a_sweep_with_all_checks_takes_nothing_from_its_first_point() -> None:

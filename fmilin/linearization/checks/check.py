@@ -22,6 +22,7 @@ from fmilin.linearization.context import (
     PointInCoordinates,
     PointOnManifold,
 )
+from fmilin.manifold.selection import CONDITION_LIMIT
 from fmilin.manifold.verification import VerifiedFacts
 
 P_contra = TypeVar("P_contra", bound=EvaluatedPoint, contravariant=True)
@@ -45,6 +46,8 @@ class Check(ABC, Generic[P_contra]):
     kinds: ClassVar[tuple[str, ...]] = ()  # of the diagnostics that it gives
     error: ClassVar[str] = ""  # the error that it raises, and when; empty if it raises none
     is_reported_first: ClassVar[bool] = False  # whether its diagnostics precede those on the point
+    # whether its diagnostics tell what was computed: they cost nothing, and are given without checks, too
+    describes_computation: ClassVar[bool] = False
 
     @abstractmethod
     def examine(self, at: P_contra) -> Sequence[Remark]:
@@ -86,7 +89,12 @@ def check_batch(checks: Sequence[Check[LinearizedPoint]], at: LinearizedBatch) -
     return BatchRemarks([each for each in descriptions if each is not None], len(at)), is_doubtful
 
 
-def accept_batch(at: LinearizedBatch) -> tuple[BatchRemarks, Mask]:
-    """Return a diagnostic for each point that it was not checked; only points without finite numbers stand alone."""
-    remarks = SharedRemarks((NOT_CHECKED,), len(at))
-    return BatchRemarks([remarks], len(at)), np.asarray(~at.geometry.is_finite)
+def accept_batch(checks: Sequence[Check[LinearizedPoint]], at: LinearizedBatch) -> tuple[BatchRemarks, Mask]:
+    """Return that no point was checked, and what was computed; points of singular coordinates have to stand alone.
+
+    That belongs to the choice of coordinates: those of the reference are continued as long as they are regular.
+    """
+    is_regular = at.geometry.is_finite & (at.geometry.condition_number <= CONDITION_LIMIT)
+    descriptions = [one.describe_batch(at, ~is_regular) for one in checks if one.describes_computation]
+    given = [each for each in descriptions if each is not None]
+    return BatchRemarks([SharedRemarks((NOT_CHECKED,), len(at)), *given], len(at)), np.asarray(~is_regular)

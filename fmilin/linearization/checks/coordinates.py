@@ -20,6 +20,7 @@ class CoordinatesAreAsRequested(CoordinateCheck):
     needs = "Nothing: both are seen when coordinates are chosen."
     runs = "at every point"
     kinds = ("conditioning", "coordinates-switched")
+    describes_computation = True
 
     def examine(self, at: PointInCoordinates) -> Sequence[Remark]:
         return at.frame.remarks

@@ -29,6 +29,7 @@ class DerivativesAgree(LinearizationCheck):
     )
     runs = "at every point"
     kinds = ("directional-derivative", "narrow", "kink-branch")
+    describes_computation = True
     error = "KinkError if the two sides of the point differ."
 
     def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
@@ -42,6 +43,7 @@ class NoEventIsNear(LinearizationCheck):
     needs = "The event indicators at these points."
     runs = "at every point"
     kinds = ("held", "turn")
+    describes_computation = True
     error = "NumericalError if an event lies at the point, unless hold_modes=True."
 
     def examine(self, at: LinearizedPoint) -> Sequence[Remark]:

@@ -19,6 +19,7 @@ class InputsDoNotPrescribeMotion(LinearizationCheck):
     needs = "Nothing."
     runs = "at every point"
     kinds = ("prescribed-motion",)
+    describes_computation = True
 
     def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
         invariants = at.manifold.invariants
@@ -41,6 +42,7 @@ class ModelHasNoNotes(LinearizationCheck):
     needs = "Nothing; contact forces of held feet."
     runs = "at every point"
     kinds = ("held", "model", "standing", "contact")
+    describes_computation = True
 
     def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
         discrete = discrete_states_remarks(read_discrete_states(at.source))
