@@ -56,7 +56,7 @@ class Certificate(TableRepr):
 
     _attributes = ".step, .distance, .sizes, .multiple"
 
-    residual: float  #: the largest residual, in sizes of the states (rates: per second)
+    residual: float  #: the largest residual, compared with :attr:`residual_measure`
     step: Mapping[str, float] = field(default_factory=dict)  #: the next Newton step of each unknown, in its unit
     #: how far the solution may be, for each unknown and in its unit; in a family of solutions, the nearest one
     distance: Mapping[str, float] = field(default_factory=dict)
@@ -65,6 +65,7 @@ class Certificate(TableRepr):
     #: and inside a family; NaN where it was not computed
     regularity: float = np.nan
     multiple: tuple[str, ...] = ()  #: unknowns at which several solutions meet
+    residual_measure: str = "in sizes of the states (per second)"  #: what the residual is compared with
 
     @implemented_in("fmilin.report.table:show_certificate")
     def _print_table(self, page: Sheet) -> None: ...

@@ -27,7 +27,7 @@ class DerivativeOptions(TypedDict, total=False):
     """How derivatives are taken: options that every linearization takes."""
 
     derivatives: str | Differences
-    checks: Literal["standard", "all", "none"]
+    checks: str
     one_sided: Literal["left", "right"] | None
 
 

@@ -156,7 +156,7 @@ class Linearization:
         kind="choice",
         choices=("auto", "exact", "differences"),
     )
-    checks: Literal["standard", "all", "none"] = option(
+    checks: str = option(
         default="standard",
         help="Which checks run behind the computation: all that the documentation promises, each as often as it is "
         "needed (standard); every one at every point, nothing taken from earlier points (all); or no check, so that "

@@ -268,6 +268,7 @@ def _name_unknowns(problem: OrbitProblem, equations: ShootingEquations, zero: Ce
         sizes=sizes,
         regularity=equations.regularity,
         multiple=tuple(coordinates[i] for i in zero.multiple if i < len(coordinates) and coordinates[i]),
+        residual_measure="of the sizes of the states, after one period",
     )
 
 

@@ -249,6 +249,8 @@ def show_family(family: LinearFamily, page: Sheet, *, events: bool = False) -> N
     print_names(page, family)
     if family.switches:
         print_fact(page, "", ["the coordinates are not the same at all points"])
+    first = next(iter(family.remarks.values()), ())
+    print_remarks(page, [remark for remark in first if remark.kind == "unchecked"])
     if any(remark.kind == "loop" for remarks in family.remarks.values() for remark in remarks):
         _show_margins(family, page)
         return

@@ -96,12 +96,14 @@ def show_certificate(certificate: Certificate, page: Sheet) -> None:
 def certificate_facts(certificate: Certificate) -> Iterator[Fact]:
     """Yield how well a solution is determined: the same facts of points, orbits and starts."""
     residual = f"{certificate.residual:.1e}" if certificate.residual else "0"
-    yield "Residual", [residual, "in sizes of the states (per second)"]
+    yield "Residual", [residual, certificate.residual_measure]
     if certificate.largest_step is not None:
         name, part = certificate.largest_step
         yield "Newton step", [f"{part:.1e} of the size of {shortened(name)}" if part else "0"]
     if np.isfinite(certificate.regularity):
-        yield "Regularity", [f"{certificate.regularity:.2g}"]
+        yield "Regularity", [f"{certificate.regularity:.2g}", "of 1 (near 0: solutions meet, or form a family)"]
+    if certificate.multiple:
+        yield "Multiple", [f"several solutions meet in {shortened(name)}" for name in certificate.multiple]
     if doubtful := certificate.noticeable_distances:
         yield "Known to", [f"{shortened(name)} +- {rough(distance)}" for name, distance in doubtful.items()]
 

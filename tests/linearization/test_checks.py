@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -86,6 +87,8 @@ def test_a_sweep_without_checks_returns_the_same_matrices_and_says_so() -> None:
     checked, unchecked = (fl.sweep(cartesian_pendulum(), values, checks=checks) for checks in ("standard", "none"))
     np.testing.assert_allclose(unchecked.A, checked.A, rtol=1e-12, atol=1e-12)
     assert [[warning.kind for warning in linear.warnings] for linear in unchecked] == [["unchecked"]] * 12
+    assert "Nothing was verified" in repr(unchecked)
+    assert "Nothing was verified" not in repr(checked)
 
 
 def test_a_sweep_without_checks_leaves_singular_coordinates_as_a_checked_one_does() -> None:
@@ -159,5 +162,7 @@ def test_each_check_describes_itself(one: object) -> None:
 
 
 def test_the_option_is_one_of_three_words() -> None:
-    with pytest.raises(fl.UsageError, match="checks"):
-        fl.linearize(four_bar(), checks="some")  # type: ignore[arg-type]
+    wrong: list[Any] = ["some", "ALL", 3, True, None, ["all"]]
+    for value in wrong:
+        with pytest.raises(fl.UsageError, match="checks"):
+            fl.linearize(four_bar(), checks=value)

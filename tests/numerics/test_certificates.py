@@ -21,6 +21,19 @@ def _facts(text: str) -> list[str]:
     return [line.split("  ")[0] for line in text.splitlines() if line.startswith(FACTS)]
 
 
+def test_a_start_at_a_double_root_is_known_to_the_root_of_rounding_only() -> None:
+    """z^2 = x at x = 0: a residual of 1e-17 leaves z free by 1e-8."""
+    model = fl.models.DaeModel("two", ["der(x) = -z", "z^2 = x"], start={"x": 0.0, "z": 0.1})
+    certificate = model.certify_start()
+    assert certificate is not None
+    z = float(model.engine.reduced.started()[1][0])
+    assert abs(z) > 1e-10
+    assert certificate.distance["z"] >= abs(z)
+    assert certificate.multiple == ("z",)
+    assert certificate.regularity < 1e-3
+    assert "several solutions meet in z" in repr(certificate)
+
+
 def test_a_point_an_orbit_and_a_start_print_the_same_facts() -> None:
     point = fl.trim(fl.systems.cartesian_pendulum())
     oscillator = fl.models.OdeModel("oscillator", {"x": "v", "v": "(1 - x^2)*v - x"}, start={"x": 2.0})

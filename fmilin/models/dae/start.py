@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from fmilin.models.dae.reduction import Reduced
@@ -55,11 +57,17 @@ def certify_start(reduced: Reduced) -> Certificate | None:
     residual = equations.values(z)
     allowed = np.maximum(BALANCED_EXACTLY, TERMS_ROUNDED * np.abs(J) @ np.maximum(np.abs(z), 1.0))
     zero = certify_zero(equations, z, J, allowed, exact=True)
-    return Certificate.from_zero(
+    # The search has gone on to the zero that it certifies: the start is as far from the solution as that, and more.
+    way = zero.z - z
+    zero = replace(zero, step=way + zero.step, distance=np.abs(way) + zero.distance)
+    # A single slope is compared with what it is nearby: by itself, it is all of the Jacobian.
+    regularity = balanced(J).regularity if len(z) != 1 else float(np.abs(J[0, 0]) / zero.seen[0, 0])
+    certificate = Certificate.from_zero(
         zero,
         reduced.names,
         equations.column_sizes,
         dict(zip(reduced.names, equations.column_sizes.tolist(), strict=True)),
         residual=float(np.max(np.abs(residual), initial=0.0)),
-        regularity=balanced(J).regularity,
+        regularity=regularity,
     )
+    return replace(certificate, residual_measure="in lengths of the gradients of the equations")
