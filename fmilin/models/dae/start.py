@@ -19,7 +19,7 @@ MAX_CERTIFIED_UNKNOWNS = 400
 
 
 class StartEquations:
-    """The rows that determine the unknowns w = ``sizes`` z at the start values of states, inputs and parameters."""
+    """The rows that determine the unknowns w = ``sizes`` z of a model at its start."""
 
     moving = False
     measures_noise = True
