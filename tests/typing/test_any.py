@@ -20,7 +20,8 @@ REASONS: dict[str, dict[str, str]] = {
     },
     "matrices that are dense, sparse or callable": {
         "fmilin.formulations.ConstrainedForm": "B C K M Phi_q",
-        "fmilin.formulations.Motion": "Phi_q_dot gamma_q gamma_v",
+        "fmilin.formulations.ConstrainedForm.zeros": "return",
+        "fmilin.formulations.ConstraintMotion": "Phi_q_dot gamma_q gamma_v",
     },
     "names and expressions in equations: texts, numbers or objects of sympy, which has no types; a union of them as "
     "the key of a mapping would reject variables that are mappings of texts alone": {
