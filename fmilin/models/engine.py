@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,15 @@ class Quantity:
     source: Any
 
 
-Selection = TypeVar("Selection")  # quantities as an engine prepares them to be evaluated
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    # quantities as an engine prepares them to be evaluated; authors of adapters need not name the type
+    Selection = TypeVar("Selection", default=Any)
+else:
+    from typing import TypeVar
+
+    Selection = TypeVar("Selection")
 
 Values = tuple[
     FloatArray, FloatArray, FloatArray

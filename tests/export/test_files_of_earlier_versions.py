@@ -21,7 +21,7 @@ FILES = sorted(path.name for path in FOLDER.iterdir())
 
 def load(path: Path) -> Any:
     """Return the result in a file, by the stem of its name."""
-    kinds = {"descriptor": Descriptor, "pendulums": fl.LinearFamily, "van_der_pol": fl.PeriodicModel}
+    kinds: dict[str, Any] = {"descriptor": Descriptor, "pendulums": fl.LinearFamily, "van_der_pol": fl.PeriodicModel}
     return kinds.get(path.stem, fl.LinearModel).load(path)
 
 

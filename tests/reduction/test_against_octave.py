@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from fmilin.linear_model.model import LinearModel
+from fmilin.numerics.feedback import StateSpace
 from fmilin.reduction import balanced_truncation, discretize, hankel_singular_values, minimal_realization
-from fmilin.reduction.gramians import StateSpace, peak_gain
+from fmilin.reduction.gramians import peak_gain
 from fmilin.reduction.transformation import Hold
 from tests.export.octave import needs_octave, run
 from tests.reduction.cases import cart_with_pendulum, from_matrices, masses_and_springs

@@ -12,8 +12,9 @@ from scipy.linalg import expm
 
 from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel
+from fmilin.numerics.feedback import StateSpace
 from fmilin.reduction import balanced_truncation, hankel_singular_values, keep_frequencies
-from fmilin.reduction.gramians import StateSpace, peak_gain
+from fmilin.reduction.gramians import peak_gain
 from fmilin.signals import Signal, Signals
 from tests.hand_made import sized
 from tests.reduction.cases import cart_with_pendulum, from_matrices, masses_and_springs, response

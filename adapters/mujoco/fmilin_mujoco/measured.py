@@ -114,7 +114,7 @@ class MeasuredMechanism(Mechanism):
             return super().products(t, x, u, dx, du)
         return replace(slopes, residuals=self._residual_slopes((t, x, u), dx, du, np.empty((0, dx.shape[1]))))
 
-    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:  # type: ignore[override]
+    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
         """Return the slopes at a point, by either way."""
         n, k = len(x), len(u)
         slopes = None if self._engine_model is None else self.products(t, x, u, np.eye(n, n + k), np.eye(n + k)[n:])

@@ -127,7 +127,7 @@ def build_fmu(
 ) -> Path:
     """Write an FMU for model exchange and co-simulation: compiled C, with its sources, and nothing of Python.
 
-    ``model`` has a graph (:meth:`~fmilin.Model.in_graph`), as those of :mod:`fmilin.models` and :mod:`fmilin.systems`.
+    ``model`` has a graph of its equations, as those of :mod:`fmilin.models` and :mod:`fmilin.systems`.
     Its parameters, ``fixed`` as constraints depend on them, and start values can be set until initialization ends. Each
     constraint's residual is an output, ``residual[i]``, its rate, where known, ``residual_rate[i]``;
     ``extra/org.fmilin/constraints.toml`` says which, and names the recommended independent coordinates. Directional

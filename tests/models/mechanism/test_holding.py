@@ -34,7 +34,7 @@ def table(friction: float | None = None, **changes: Any) -> Mechanism:
     return Mechanism(replace(description, **changes))
 
 
-def kinds(model: fl.Model, point: fl.OperatingPoint | None = None) -> dict[str, str]:
+def kinds(model: Mechanism, point: fl.OperatingPoint | None = None) -> dict[str, str]:
     return {r.kind: r.message for r in model.remarks_at(model.start if point is None else point)}
 
 
