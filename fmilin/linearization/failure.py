@@ -32,7 +32,7 @@ def find_failed_check(error: FmilinError, at: EvaluatedPoint, choice: Coordinate
                 one.examine(in_coordinates)
     except FmilinError as failed:
         return failed
-    if isinstance(error, EventCrossingError) and (chattering := chattering_at(at.source, at.point)):
+    if isinstance(error, EventCrossingError) and (chattering := describe_chattering(at.source, at.point)):
         return NumericalError(chattering)
     return error
 
@@ -51,7 +51,7 @@ def explain_failure(error: FmilinError, model: Model, point: OperatingPoint) -> 
 AHEAD = 1e-6  # seconds that the model is followed, times the size of its time
 
 
-def chattering_at(model: Model, point: OperatingPoint) -> str:
+def describe_chattering(model: Model, point: OperatingPoint) -> str:
     """Return a sentence when events at the point never end, else nothing; the model ends in the mode of its start."""
     if not isinstance(model, Hybrid):
         return ""

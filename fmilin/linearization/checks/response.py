@@ -62,35 +62,35 @@ def require_no_dead_zones(model: Model, point: OperatingPoint) -> None:
 
 def _has_dead_zone(model: Model, point: OperatingPoint, j: int, size: float) -> bool:
     try:
-        base, here = _seen(model, point, point.inputs)
-        small = [_pushed(model, point, j, sign * part * size) for part in SMALL for sign in (1.0, -1.0)]
+        base, here = _evaluate_with_domains(model, point, point.inputs)
+        small = [_evaluate_pushed(model, point, j, sign * part * size) for part in SMALL for sign in (1.0, -1.0)]
     except FmilinError:
         return False
-    if any(_moved(base, seen) for seen, _ in small):
+    if any(_has_moved(base, seen) for seen, _ in small):
         return False
     for part in PUSHES:
         for sign in (1.0, -1.0):
             try:
-                seen, domain = _pushed(model, point, j, sign * part * size)
+                seen, domain = _evaluate_pushed(model, point, j, sign * part * size)
             except FmilinError:
                 continue
-            if _moved(base, seen) or not np.array_equal(domain, here):
+            if _has_moved(base, seen) or not np.array_equal(domain, here):
                 return True
     return False
 
 
-def _pushed(model: Model, point: OperatingPoint, j: int, by: float) -> tuple[Evaluation, Domains]:
+def _evaluate_pushed(model: Model, point: OperatingPoint, j: int, by: float) -> tuple[Evaluation, Domains]:
     inputs = point.inputs.copy()
     inputs[j] += by
-    return _seen(model, point, inputs)
+    return _evaluate_with_domains(model, point, inputs)
 
 
-def _seen(model: Model, point: OperatingPoint, inputs: FloatArray) -> tuple[Evaluation, Domains]:
+def _evaluate_with_domains(model: Model, point: OperatingPoint, inputs: FloatArray) -> tuple[Evaluation, Domains]:
     evaluation = model.evaluate(point.time, point.states, inputs)
     return evaluation, domains(read_event_indicators(model, point.time, point.states, inputs))
 
 
-def _moved(base: Evaluation, seen: Evaluation) -> bool:
+def _has_moved(base: Evaluation, seen: Evaluation) -> bool:
     """Whether rates or outputs are no longer those of ``base``, to the last bit."""
     same = np.array_equal(base.derivatives, seen.derivatives, equal_nan=True)
     return not (same and np.array_equal(base.outputs, seen.outputs, equal_nan=True))
