@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,15 +36,8 @@ class Quantity:
     source: Any
 
 
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
-    # quantities as an engine prepares them to be evaluated; authors of adapters need not name the type
-    Selection = TypeVar("Selection", default=Any)
-else:
-    from typing import TypeVar
-
-    Selection = TypeVar("Selection")
+# quantities as an engine prepares them to be evaluated
+Selection = TypeVar("Selection")
 
 Values = tuple[
     FloatArray, FloatArray, FloatArray
@@ -155,8 +148,14 @@ class NativeEngine(ABC, Generic[Selection]):
         """Give back what the engine holds."""
 
 
-class AdjustableEngine(NativeEngine[Selection]):
-    """An engine whose parameters can be changed."""
+class AdjustableEngine(ABC):
+    """What an engine has besides if its parameters can be changed: ``class MyEngine(Engine, AdjustableEngine)``."""
+
+    # those of :class:`NativeEngine`
+    info: ModelInfo
+    states: Signals
+    inputs: Signals
+    parameters: Mapping[str, float]
 
     @abstractmethod
     def with_parameters(self, values: Mapping[str, float]) -> Self:

@@ -17,7 +17,7 @@ from fmilin.errors import UnknownNameError
 from fmilin.model.capabilities import HasFormulas
 from fmilin.model.equations import SecondOrderForm, SymbolicSystem
 from fmilin.model.interface import ModelInfo
-from fmilin.models.engine import AdjustableEngine, Quantity, Values, offered
+from fmilin.models.engine import AdjustableEngine, NativeEngine, Quantity, Values, offered
 from fmilin.models.native_model import NativeModel
 from fmilin.numerics.null_space import NullSpaceFactors
 from fmilin.signals import FloatArray, Signal, Signals
@@ -91,7 +91,7 @@ class SymbolicSelection:
         return rates, values[: self.outputs], values[self.outputs :]
 
 
-class SymbolicEngine(AdjustableEngine[SymbolicSelection]):
+class SymbolicEngine(NativeEngine[SymbolicSelection], AdjustableEngine):
     """W w = r, x' = f(t, x, u, p, w) as a graph, whatever form the equations were given in.
 
     The front ends are :class:`SystemEngine` for ODEs and Lagrange's equations, ``KaneEngine`` and ``DaeEngine``. They

@@ -15,7 +15,7 @@ from fmilin.errors import ModelError
 from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import ModelInfo
 from fmilin.models.contacts import Contact, Foot
-from fmilin.models.engine import AdjustableEngine, Quantity, Values
+from fmilin.models.engine import AdjustableEngine, NativeEngine, Quantity, Values
 from fmilin.models.mechanism import changes
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.elements import Actuator, Motion, Sensor
@@ -27,7 +27,7 @@ from fmilin.models.mechanism.system import System
 from fmilin.signals import FloatArray
 
 
-class MechanismEngine(AdjustableEngine[MechanismQuantities]):
+class MechanismEngine(NativeEngine[MechanismQuantities], AdjustableEngine):
     """A described mechanism; ``independence``: which constraints say something, and which are independent."""
 
     autonomous = batches = compilable = True
