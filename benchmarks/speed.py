@@ -29,6 +29,7 @@ from benchmarks.robots import CALLS, Robot, derivatives_by_pinocchio, nearby, pr
 from benchmarks.tables import show
 from fmilin import design, systems
 from fmilin.fmi.write import build_fmu
+from fmilin.models.batch_graph import arrays_of, batch_graph
 from fmilin.models.compiled_visits import CompiledVisits
 from fmilin.models.mechanism import Body, Force, Joint, Mechanism, MechanismDescription, Torque
 from tests.counts import TABLE, counts_of, works
@@ -60,7 +61,8 @@ def compare_families_with_kernel() -> None:
         name = fl.linearize(model).states.names[1]
         start = float(model.start.states[model.states.positions[name]])
         peer = derivatives_by_pinocchio(robot)
-        kernel, sweep, along, *others = quickest(
+        code, kernel, sweep, along, *others = quickest(
+            compiled_call(model, points),
             partial(model.matrices_along, points, compiled=True),
             partial(fl.sweep, model, {name: np.linspace(start, start + 0.05, POINTS)}),
             partial(fl.linearize_along, model, points),
@@ -68,7 +70,8 @@ def compare_families_with_kernel() -> None:
             rounds=12,
         )
         for what, seconds, goal in (("sweep", sweep, 2.0), ("linearize_along", along, 3.0)):
-            rows.append([f"{what}, {robot.name}", "compiled kernel", *compare(seconds / POINTS, kernel / POINTS, goal)])
+            rows.append([f"{what}, {robot.name}", "matrices_along", *compare(seconds / POINTS, kernel / POINTS, goal)])
+            rows.append([f"{what}, {robot.name}", "compiled call", *compare(seconds / POINTS, code / POINTS, goal)])
             rows += [
                 [f"{what}, {robot.name}", "Pinocchio", *compare(seconds / POINTS, other / CALLS, 20.0)]
                 for other in others
@@ -77,8 +80,9 @@ def compare_families_with_kernel() -> None:
         "Families beside the compiled kernel",
         ["work", "beside", "time per point", "ratio", "goal"],
         rows,
-        f"Processor time, in turns, the quickest of each; {POINTS} points. Kernel: A, B, C, D, T and f0 at the same "
-        "points by matrices_along, not verified. Both are compiled, as after so many points that it pays.",
+        f"Processor time, in turns, the quickest of each; {POINTS} points. matrices_along: A, B, C, D, T and f0 at the "
+        "same points, not verified. Compiled call: the C function alone, from arrays to arrays, all states and inputs. "
+        "All are compiled, as after so many points that it pays.",
     )
 
 
@@ -122,6 +126,15 @@ def make_compiled(model: Mechanism, points: list[fl.OperatingPoint]) -> None:
             return
         model.matrices_along(points)
     raise RuntimeError(f"'{model.info.name}' was not compiled; there may be no C compiler.")
+
+
+def compiled_call(model: Mechanism, points: list[fl.OperatingPoint]) -> Callable[[], object]:
+    """Return the call of the compiled function alone: rates, outputs and residuals with their derivatives."""
+    graph = batch_graph(model, ())
+    if graph is None or not graph.stacks.compile():
+        raise RuntimeError(f"'{model.info.name}' was not compiled; there may be no C compiler.")
+    _, x, u = arrays_of(model, points)
+    return partial(graph.stacks, 0.0, x, u, graph.parameters(len(points), {}))
 
 
 def compare_with_recursion(name: str, make: Callable[[], fl.Model]) -> list[str]:

@@ -310,14 +310,34 @@ def arrays_of(model: Model, points: Sequence[OperatingPoint]) -> tuple[FloatArra
     """Return times (k, 1), states (k, N) and inputs (k, nu) of points."""
     if not len(points):
         raise UsageError("There is no point: give at least one operating point.")
+    sizes = len(model.states), len(model.inputs)
+    # A check of each point takes longer than its linear model by compiled code: only doubtful points are examined.
     for point in points:
-        require_sizes(model, point)
-    t = np.array([[p.time] for p in points], dtype=np.float64)
-    return t, np.stack([p.states for p in points]), np.stack([p.inputs for p in points])
+        if not _has_plain_arrays(point, sizes):
+            require_sizes(model, point)
+    t = np.array([[point.time] for point in points], dtype=np.float64)
+    x = np.concatenate([point.states for point in points]).reshape(len(points), sizes[0])
+    u = np.concatenate([point.inputs for point in points]).reshape(len(points), sizes[1])
+    if np.isnan(t).any() or np.isnan(x).any() or np.isnan(u).any():
+        for point in points:
+            require_sizes(model, point)
+    return t, np.asarray(x, dtype=np.float64), np.asarray(u, dtype=np.float64)
+
+
+def _has_plain_arrays(point: OperatingPoint, sizes: tuple[int, int]) -> bool:
+    """Whether a point has numbers in arrays of these sizes, which may be NaN."""
+    if type(point) is not OperatingPoint or type(point.time) is not float or type(point.parameters) is not dict:
+        return False
+    n, nu = sizes
+    x, u = point.states, point.inputs
+    is_right = type(x) is np.ndarray and x.dtype == np.float64 and x.shape == (n,)
+    return is_right and type(u) is np.ndarray and u.dtype == np.float64 and u.shape == (nu,)
 
 
 def states_to_keep(model: Model, point: OperatingPoint, independent: Sequence[str] | None) -> tuple[int, ...]:
     """Return the states that are named, the recommended ones, or those that a partition keeps at a point."""
+    if independent is None and not model.independent and not len(model.constraints):
+        return tuple(range(len(model.states)))  # all are independent wherever the point is
     named, by_default = independent, model.independent_by_default and independent is None
     return kept_states(model, point, model.independent if named is None else named, by_default=by_default)
 
