@@ -26,6 +26,7 @@ from fmilin.linearization.checks.constraints import InputsKeepConstraints
 from fmilin.linearization.context import EvaluatedPoint, LinearizedPoint
 from fmilin.linearization.evaluation import evaluate
 from fmilin.linearization.failure import explain_failure, find_failed_check
+from fmilin.linearization.plan import find_plan
 from fmilin.linearization.request import Request
 from fmilin.manifold.comparison import compare_with_differences
 from fmilin.manifold.frame import CoordinateChoice, choose_coordinates, constraint_manifold
@@ -44,12 +45,19 @@ def linearize_point(
     model: Model, point: OperatingPoint, request: Request, previous: Selection | None = None
 ) -> tuple[LinearModel, Selection]:
     """Return the linear model at a point, checked, and its coordinates, which the next point of a path continues."""
+    plan = find_plan(model, request) if previous is None else None
+    in_batch = None if plan is None else plan.linearize(point)
+    if in_batch is not None:
+        return in_batch
     choice = describe_choice(model, request, previous)
     try:
         computed = compute(model, point, request, choice)
-        return check(computed), computed.nearby.frame.selection
+        linear, selection = check(computed), computed.nearby.frame.selection
     except FmilinError as error:
         raise explain_failure(error, model, point) from error.__cause__
+    if plan is not None:
+        plan.remember(point, linear, selection)
+    return linear, selection
 
 
 def compute(model: Model, point: OperatingPoint, request: Request, choice: CoordinateChoice) -> LinearizedPoint:

@@ -55,7 +55,7 @@ def linearize_batch(
                 return None
             for part in _split(reference, len(points)):
                 written = {name: array[part] for name, array in arrays.items()}
-                derivatives = reference.differentiate(points[part]) if tangents is None else tangents[part]
+                derivatives = None if tangents is None else tangents[part]
                 at = compute_batch(reference, points[part], written, derivatives)
                 results.append(check_batch(CHECKS, at) if reference.is_checked else accept_batch(CHECKS, at))
     except (FmilinError, np.linalg.LinAlgError):
@@ -64,17 +64,21 @@ def linearize_batch(
     return BatchResult(diagnostics, np.concatenate([is_doubtful for _, is_doubtful in results]))
 
 
-def compute_batch(reference: Reference, points: PointBatch, arrays: Arrays, tangents: TangentBatch) -> LinearizedBatch:
+def compute_batch(
+    reference: Reference, points: PointBatch, arrays: Arrays, tangents: TangentBatch | None = None
+) -> LinearizedBatch:
     """Write the linear models at points into arrays, not checked, and return what they were computed from."""
     model = reference.model
+    tangents, rounding = differentiate(reference, points, tangents)
     geometry = BatchParametrization(model, points, tangents, reference.rows)
-    errors = estimate_row_errors(reference, points, tangents, geometry)
+    errors = estimate_row_errors(reference, points, tangents, geometry, rounding)
     assemble_batch(arrays, reference, points, tangents, geometry, errors=errors)
     if reference.is_checked and reference.request.seek_steady:
         motion = find_motions(model, tangents, geometry, errors[:, : len(model.states)])
     else:
         motion = MotionBatch.not_searched(np.full(len(points), -1), len(reference.kept))
-    return LinearizedBatch(reference, points, tangents, geometry, errors, motion, arrays)
+    evaluations = len(points) + geometry.evaluations + (0 if rounding is None else len(rounding.again.rates))
+    return LinearizedBatch(reference, points, tangents, geometry, errors, motion, arrays, evaluations)
 
 
 def _split(reference: Reference, count: int) -> list[slice]:
@@ -83,49 +87,80 @@ def _split(reference: Reference, count: int) -> list[slice]:
     return [slice(i, min(i + size, count)) for i in range(0, count, size)]
 
 
+def choose_samples(count: int) -> NDArray[np.intp]:
+    """Return which of so many points show what rounding changes, and what a difference leaves open."""
+    if count <= 3:
+        return np.arange(count)
+    return np.unique(np.linspace(0, count - 1, max(3, count // POINTS_PER_SAMPLE)).astype(int))
+
+
+@dataclass(frozen=True, eq=False)
+class RoundingSamples:
+    """Derivatives at some points of a batch, computed again some bits further on, on one side or on both."""
+
+    samples: NDArray[np.intp]  # (j,), numbers of the points
+    again: TangentBatch  # at j points, or at 2 j
+
+    def measure(self, tangents: TangentBatch, scales: FloatArray) -> FloatArray:
+        """Return what rounding changes in rows of derivatives, (j, N + ny), in sizes (k, P + nu) of y and u."""
+        count, columns = len(self.samples), scales[self.samples, None]
+        rows = []
+        pairs = (self.again.derivatives, tangents.derivatives), (self.again.outputs, tangents.outputs)
+        for other, J in pairs:
+            sides = [other[i : i + count] for i in range(0, len(other), count)]
+            change = rounding_of([J[self.samples], *sides])
+            rows.append((change * columns).max(axis=2, initial=0.0))
+        return np.concatenate(rows, axis=1)
+
+
+def differentiate(
+    reference: Reference, points: PointBatch, tangents: TangentBatch | None
+) -> tuple[TangentBatch, RoundingSamples | None]:
+    """Return the derivatives at points, and what shows their rounding where it has to be measured.
+
+    The points some bits further on are computed in the same call: compiled code takes hardly longer for some more.
+    """
+    procedure = reference.procedure
+    is_measured = reference.is_checked and (reference.facts.procedure or (procedure is not None and procedure.smooth))
+    if not is_measured:
+        return reference.differentiate(points) if tangents is None else tangents, None
+    count = len(points)
+    samples = choose_samples(count)
+    x = points.states[samples]
+    bits = some_bits_further(x, reference.model.states.scales(x)) - x
+    both_sides = procedure is not None and procedure.points > 1  # as at one point
+    sides = (x + bits, x - bits) if both_sides else (x + bits,)
+    moved = replace(points[np.tile(samples, len(sides))], states=np.concatenate(sides))
+    if tangents is not None:
+        return tangents, RoundingSamples(samples, reference.differentiate(moved))
+    every = reference.differentiate(points.joined(moved))
+    return every[:count], RoundingSamples(samples, every[count:])
+
+
 def estimate_row_errors(
-    reference: Reference, points: PointBatch, tangents: TangentBatch, geometry: BatchParametrization
+    reference: Reference,
+    points: PointBatch,
+    tangents: TangentBatch,
+    geometry: BatchParametrization,
+    rounding: RoundingSamples | None,
 ) -> FloatArray:
     """Return estimated errors of the rows of derivatives, in sizes of y and u, shape (k, N + ny).
 
     They are infinite where derivatives contradict a difference along one direction.
     """
     count, facts = len(points), reference.facts
-    samples = np.unique(np.linspace(0, count - 1, min(count, max(3, count // POINTS_PER_SAMPLE))).astype(int))
     sizes = np.concatenate((geometry.slopes.sizes, geometry.output_slopes.sizes), axis=1)
     relative = 8 * EPS * geometry.condition_number + geometry.relative_error_of_T
     errors = sizes * relative[:, None]
+    if rounding is not None:
+        errors = np.fmax(errors, _spread_samples(rounding.measure(tangents, geometry.scales), count))
     if not reference.is_checked:
         return errors
-    if facts.procedure or (reference.procedure is not None and reference.procedure.smooth):
-        rounding = measure_rounding(reference, points, tangents, geometry, samples)
-        errors = np.fmax(errors, _spread_samples(rounding, count))
     if reference.request.derivatives == "auto" and not (tangents.smooth and facts.procedure):
-        compared_points = samples if tangents.smooth else np.arange(count)  # a kink may lie at any point
+        compared_points = choose_samples(count) if tangents.smooth else np.arange(count)  # a kink may lie at any point
         gaps = compare_with_differences(reference, points, tangents, geometry, compared_points)
         errors = np.maximum(errors, _spread_samples(gaps, count) if tangents.smooth else gaps)
     return errors
-
-
-def measure_rounding(
-    reference: Reference,
-    points: PointBatch,
-    tangents: TangentBatch,
-    geometry: BatchParametrization,
-    samples: NDArray[np.intp],
-) -> FloatArray:
-    """Return what rounding changes in rows of derivatives at some points, computed again some bits further on."""
-    x, scales, count = points.states[samples], geometry.scales[samples, None], len(samples)
-    bits = some_bits_further(x, geometry.sizes[samples]) - x
-    both_sides = reference.procedure is not None and reference.procedure.points > 1  # as at one point
-    sides = 2 if both_sides else 1
-    moved = replace(points[np.tile(samples, sides)], states=np.concatenate((x + bits, x - bits)[:sides]))
-    again = reference.differentiate(moved)
-    rows = []
-    for other, J in (again.derivatives, tangents.derivatives), (again.outputs, tangents.outputs):
-        change = rounding_of([J[samples], *(other[i : i + count] for i in range(0, sides * count, count))])
-        rows.append((change * scales).max(axis=2, initial=0.0))
-    return np.concatenate(rows, axis=1)
 
 
 def compare_with_differences(
@@ -155,6 +190,8 @@ def compare_with_differences(
 
 def _spread_samples(rows: FloatArray, count: int) -> FloatArray:
     """Return for each of so many points the largest of the three nearest samples, which ``rows`` are of."""
+    if len(rows) == count <= 1:
+        return rows
     padded = np.pad(rows, ((1, 1), (0, 0)), mode="edge")
     largest = np.fmax(np.fmax(padded[:-2], padded[1:-1]), padded[2:])
     return np.asarray(largest[np.linspace(0, len(rows) - 1, count).round().astype(int)])

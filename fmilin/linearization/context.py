@@ -108,6 +108,7 @@ class LinearizedBatch:
     row_errors: FloatArray  # (k, N + ny), of derivatives, in sizes of y and u
     motion: MotionBatch  # how the points move
     arrays: Mapping[str, FloatArray]  # the linear models, by name of the quantity
+    evaluations: int  # of the model, at these points and near them
 
     def __len__(self) -> int:
         return len(self.points)

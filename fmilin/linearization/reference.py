@@ -11,6 +11,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.errors import NumericalError
 from fmilin.linear_model.model import LinearModel
@@ -18,7 +19,7 @@ from fmilin.linearization.request import Request
 from fmilin.manifold.batch_parametrization import PointBatch
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import independent_rows, scaled
-from fmilin.manifold.selection import Selection
+from fmilin.manifold.selection import Selection, find_linear_states
 from fmilin.manifold.verification import VerifiedFacts, recall_facts
 from fmilin.manifold.zeros import Pattern, find_structural_zeros
 from fmilin.model.capabilities import (
@@ -34,6 +35,8 @@ from fmilin.model.capabilities import (
 )
 from fmilin.model.interface import ExactSlopes, Model, OperatingPoint, TangentBatch
 from fmilin.signals import FloatArray
+
+Mask = NDArray[np.bool_]
 
 AGREEMENT_OF_MATRICES = 1e-9
 """Relative difference of matrices from the two ways that a model answers, beyond which no batch is computed."""
@@ -128,11 +131,26 @@ class Reference:
         return independent_rows(rows, len(self.dependent), len(self.model.constraints))
 
     @cached_property
+    def _invariants(self) -> Invariants:
+        scales = self.own.states.scales(self.point.states)
+        return Invariants(self.own, self.point.inputs, self.facts.pairs or {}, scales)
+
+    @cached_property
+    def is_position_level(self) -> Mask:
+        """Which invariants are of position level, (m,)."""
+        return np.array(self._invariants.is_position_level, dtype=bool)
+
+    @cached_property
+    def linear_states(self) -> Mask:
+        """Which states enter the invariants linearly, (N,): preferred as dependent ones."""
+        if 2 * len(self._invariants.pairs) >= len(self.own.states):
+            return np.ones(len(self.own.states), dtype=bool)
+        return find_linear_states(self._invariants, self.point.time, self.point.states)
+
+    @cached_property
     def zeros(self) -> Pattern:
         """Which slopes are zero by the structure of the model, shape (N + ny, P + nu)."""
-        point, n = self.point, len(self.own.states)
-        scales = self.own.states.scales(point.states)
-        invariants = Invariants(self.own, point.inputs, self.facts.pairs or {}, scales)
+        point, n, invariants = self.point, len(self.own.states), self._invariants
         x_u = np.zeros((n, len(point.inputs)))  # inputs that prescribe a motion allow no batch
         zeros = find_structural_zeros(self.own, point, invariants, self.linear.T, x_u).copy()
         # rates and outputs that are states have the rows of T, and their errors

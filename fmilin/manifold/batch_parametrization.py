@@ -48,6 +48,18 @@ class PointBatch:
         parameters = {name: values[some] for name, values in self.parameters.items()}
         return PointBatch(self.time[some], self.states[some], self.inputs[some], parameters)
 
+    def joined(self, others: PointBatch) -> PointBatch:
+        """Return these points and others behind them."""
+        parameters = {
+            name: np.concatenate((values, others.parameters[name])) for name, values in self.parameters.items()
+        }
+        return PointBatch(
+            np.concatenate((self.time, others.time)),
+            np.concatenate((self.states, others.states)),
+            np.concatenate((self.inputs, others.inputs)),
+            parameters,
+        )
+
 
 class SlopeSizes(NamedTuple):
     """How large slopes along y and u are, in sizes of y and u: rows are those of all rates, or of all outputs."""
@@ -74,6 +86,7 @@ class BatchParametrization:
     def __init__(self, model: Model, points: PointBatch, tangents: TangentBatch, rows: Sequence[int]) -> None:
         self._model, self._tangents, self._rows = model, tangents, list(rows)
         self.points = points
+        self.evaluations = 0  # of the model at points nearby, so far
         self.kept = list(tangents.kept)
         self.T = tangents.T
         self.sizes = model.states.scales(points.states)  # of the states, shape (k, N)
@@ -221,6 +234,7 @@ class BatchParametrization:
     def evaluate(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
         """Return rates (j, N) and outputs (j, ny) at points; NaN where the model cannot be evaluated."""
         model = self._model
+        self.evaluations += len(points)
         same_time = (model.autonomous or len(set(points.time.tolist())) <= 1) and not points.parameters
         with suppress(FmilinError, np.linalg.LinAlgError):
             if same_time and model.batches:
@@ -239,6 +253,7 @@ class BatchParametrization:
 
     def compute_A(self, points: PointBatch) -> FloatArray | None:
         """Return the model's own A (j, P, P) at points; None where it has none."""
+        self.evaluations += len(points)
         with suppress(FmilinError, np.linalg.LinAlgError):
             tangents = self._differentiate(points)
             return None if tangents is None else tangents.A

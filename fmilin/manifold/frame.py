@@ -22,7 +22,7 @@ from fmilin.manifold.selection import (
     Selection,
     carried_on,
     find_kinematic_pairs,
-    linear_states,
+    find_linear_states,
     selected,
 )
 from fmilin.manifold.verification import VerifiedFacts, verify_inputs, verify_invariance
@@ -198,7 +198,7 @@ def manifold_at(invariants: Invariants, point: OperatingPoint) -> tuple[Manifold
 
     def linear() -> NDArray[np.bool_]:
         if 2 * len(invariants.pairs) < len(x):
-            return linear_states(invariants, t, x)
+            return find_linear_states(invariants, t, x)
         return np.ones(len(x), dtype=bool)
 
     H, Hs, states = gradient.H[rows], gradient.scaled[rows], invariants.model.states

@@ -311,6 +311,9 @@ class _MotionSearch:
                 if self.spectra:
                     turns = self.coordinates.find_turning(part, uniform.leading, self.model.states.units)
                 motion.change.write(some, compare_along(part, uniform, curvature[some], continued, turns))
+        if self.alone is None:
+            # The model could not be evaluated so far on; a point alone is followed over a part of the way.
+            motion.open[...] |= varying & comparable & ~motion.change.is_compared
 
     def find_turning_bodies(self) -> Mask:
         """Return where A changes, and bodies turn so that it may stay in coordinates that do not turn with them."""

@@ -49,7 +49,7 @@ def find_kinematic_pairs(model: Model, point: OperatingPoint) -> Mapping[int, in
     return pairs
 
 
-def linear_states(invariants: Invariants, t: float, x: FloatArray) -> np.ndarray:
+def find_linear_states(invariants: Invariants, t: float, x: FloatArray) -> np.ndarray:
     """Return which states enter all velocity-level invariants linearly, as speeds do: array of bool, shape (N,)."""
     n = len(x)
     velocity = ~np.array(invariants.is_position_level, dtype=bool)

@@ -263,6 +263,15 @@ class HasDescriptorForm(Protocol, metaclass=_CapabilityType):
 
 
 @runtime_checkable
+class HasCompiledDerivatives(Protocol, metaclass=_CapabilityType):
+    """A model with exact derivatives at many points at once that compiled code can compute."""
+
+    @abstractmethod
+    def has_compiled_derivatives(self) -> bool:
+        """Return whether compiled code computes them by now: one point then costs about what many do."""
+
+
+@runtime_checkable
 class HasCompiledEvaluation(Protocol, metaclass=_CapabilityType):
     """A model that compiled code can evaluate."""
 
@@ -327,6 +336,11 @@ def read_tangents(
 ) -> TangentBatch | None:
     """Return a model at many points with exact derivatives along the kept states; None without."""
     return model.tangents(t, x, u, kept, parameters) if isinstance(model, HasBatchDerivatives) else None
+
+
+def has_compiled_derivatives(model: Model) -> bool:
+    """Return whether compiled code computes the derivatives of a model at many points at once by now."""
+    return isinstance(model, HasCompiledDerivatives) and model.has_compiled_derivatives()
 
 
 def read_constraint_residuals(model: Model, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:

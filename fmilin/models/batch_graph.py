@@ -74,6 +74,12 @@ def batch_graph(model: Model, varied: Sequence[str]) -> BatchGraph | None:
     return None if any(name not in graph.names or name in used for name in varied) else graph
 
 
+def is_compiled(model: Model) -> bool:
+    """Return whether compiled code computes the functions of a model by now, without making them."""
+    graph = _graphs.get(model)
+    return graph is not None and graph.stacks.kind == "c"
+
+
 def equations_of(model: Model) -> ImplicitSystem | None:
     """Return the graph of a model that is not sparse, whose constraints are in it and free of inputs; else None."""
     if not has_graph(model) or read_sparse_equations(model) is not None:

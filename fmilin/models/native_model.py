@@ -279,6 +279,12 @@ class NativeModel(
 
         return tangents_of_graph(self, t, x, u, kept, parameters)
 
+    def has_compiled_derivatives(self) -> bool:
+        """Return whether compiled code answers :meth:`tangents` by now."""
+        from fmilin.models.batch_graph import is_compiled
+
+        return is_compiled(self)
+
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Return the equations of motion taken apart, also where they are singular; None when they are not known."""
         form = self.engine.second_order_form(self._selection, t, x, self._full(u))

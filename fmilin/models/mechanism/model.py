@@ -225,6 +225,10 @@ class Mechanism(NativeModel, HasGivenStates):
     def _many_points(self) -> ManyPoints:
         return ManyPoints(self, self._by_recursion)
 
+    def has_compiled_derivatives(self) -> bool:
+        """Return whether compiled code answers :meth:`tangents` by now."""
+        return self._answers_for_many_points and self._many_points.is_compiled
+
     @property
     def is_compiled_for_many_points(self) -> bool:
         """Whether linear models at many points come from compiled code by now, no longer from the recursion."""

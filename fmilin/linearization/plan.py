@@ -1,0 +1,150 @@
+"""What calls with the same model and the same request have in common: the plan of a linearization, made once.
+
+Once compiled code differentiates a model, a point of a loop (an extended Kalman filter, a simulation with gain
+scheduling) is a batch of one in the coordinates of an earlier point, see :mod:`fmilin.linearization.batch`. A point is
+linearized alone when one of the checks has a doubt, when other coordinates would be chosen there, or when a model
+allows no batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.diagnostics import Remark
+from fmilin.errors import FmilinError
+from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, built, point_of
+from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.batch import compute_batch
+from fmilin.linearization.checks import CHECKS
+from fmilin.linearization.checks.check import check_batch
+from fmilin.linearization.context import LinearizedBatch
+from fmilin.linearization.reference import Reference
+from fmilin.linearization.request import Request
+from fmilin.manifold.batch_parametrization import PointBatch
+from fmilin.manifold.coordinates import condition_number
+from fmilin.manifold.rank import independent_rows, scaled
+from fmilin.manifold.selection import Manifold, Selection, select_partition
+from fmilin.model.capabilities import has_compiled_derivatives
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.memory import memory_of
+from fmilin.signals import FloatArray, Signals
+from fmilin.tolerances import DOUBTFUL
+
+MAX_PLANS = 8  # requests of one model
+
+
+@dataclass(eq=False)
+class LinearizationPlan:
+    """What is kept of earlier calls with one model and one request."""
+
+    model: Model
+    request: Request
+    reference: Reference | None = None  # the last point that was linearized alone
+
+    def remember(self, point: OperatingPoint, linear: LinearModel, selection: Selection) -> None:
+        """Take a point that was linearized alone as the reference of later ones."""
+        reference = Reference(self.model, self.request, point, linear, selection, own=self.model)
+        self.reference = reference if reference.is_usable else None
+
+    def linearize(self, point: OperatingPoint) -> tuple[LinearModel, Selection] | None:
+        """Return the linear model at a point as a batch of one, and its coordinates; None if it has to stand alone."""
+        reference = self.reference
+        if reference is None or point.slope_changes is not None:
+            return None
+        return linearize_like(reference, point)
+
+
+def find_plan(model: Model, request: Request) -> LinearizationPlan | None:
+    """Return the plan of a model and a request; None as long as one point alone is quicker than a batch of one."""
+    if request.checks == "all" or not has_compiled_derivatives(model):
+        return None
+    plans: list[LinearizationPlan] = memory_of(model).setdefault(LinearizationPlan, [])
+    for plan in plans:
+        if plan.request == request:
+            return plan
+    plan = LinearizationPlan(model, request)
+    plans.append(plan)
+    del plans[:-MAX_PLANS]
+    return plan
+
+
+def linearize_like(reference: Reference, point: OperatingPoint) -> tuple[LinearModel, Selection] | None:
+    """Return the linear model at a point as a batch of one; None if a check has a doubt, or other coordinates suit."""
+    points = PointBatch(np.array([point.time]), point.states[None], point.inputs[None])
+    try:
+        with np.errstate(all="ignore"):
+            if not reference.agrees:
+                return None
+            arrays = make_arrays(reference)
+            at = compute_batch(reference, points, arrays)
+            conditioning = find_conditioning(at)
+            if conditioning is None:
+                return None
+            diagnostics, is_doubtful = check_batch(CHECKS, at)
+    except (FmilinError, np.linalg.LinAlgError):
+        return None
+    if is_doubtful[0]:
+        return None
+    linear = extract_model(at, point, conditioning, (*point.remarks, *diagnostics[0]))
+    selection = reference.selection
+    return None if selection is None else (linear, selection)
+
+
+def find_conditioning(at: LinearizedBatch) -> float | None:
+    """Return the condition number of (R; H) at the first point; None if other coordinates would be chosen there."""
+    reference, model = at.reference, at.reference.model
+    if not reference.dependent:
+        return 1.0
+    H, sizes = at.tangents.gradient[0], at.geometry.sizes[0]
+    every_row, _ = scaled(H, sizes, np.abs(H) @ sizes, np.zeros_like(H))
+    rows = independent_rows(every_row, len(reference.dependent), len(model.constraints))
+    if rows != reference.rows:
+        return None
+    Hs = every_row[rows]
+    if reference.request.independent or model.independent:
+        conditioning = condition_number(np.concatenate((np.eye(len(sizes))[reference.kept], Hs)))
+        return conditioning if conditioning <= DOUBTFUL else None
+    is_position, pairs = reference.is_position_level[rows], reference.facts.pairs or {}
+    x = at.points.states[0]
+    manifold = Manifold(model.states, H[rows], Hs, is_position, lambda: reference.linear_states, pairs, sizes, x)
+    selection = select_partition(manifold)
+    return selection.condition_number if selection.kept == tuple(reference.kept) else None
+
+
+def make_arrays(reference: Reference) -> dict[str, FloatArray]:
+    """Return arrays for one linear model of the size of the reference, by name, with a leading axis of length one."""
+    linear = reference.linear
+    p, n, k, m = len(linear.A), len(linear.full_states), len(linear.inputs), len(linear.outputs)
+    matrices = {"A": (p, p), "B": (p, k), "C": (m, p), "D": (m, k), "T": (n, p)}
+    shapes: dict[str, tuple[int, ...]] = {**matrices, **{f"error_{name}": shape for name, shape in matrices.items()}}
+    shapes |= {"f0": (p,), "y0": (p,), "x0": (n,), "u0": (k,), "out0": (m,), "time": (), "accuracy": (8,)}
+    return {name: np.zeros((1, *shape)) for name, shape in shapes.items()}
+
+
+def extract_model(
+    at: LinearizedBatch, point: OperatingPoint, conditioning: float, diagnostics: Sequence[Remark]
+) -> LinearModel:
+    """Return the first linear model of a batch."""
+    reference, model = at.reference, at.reference.model
+    values = {name: array[0] for name, array in at.arrays.items()}
+    starts = zip(reference.kept, values["y0"].tolist(), strict=True)
+    states = Signals(model.states[i].starting_at(value) for i, value in starts)
+    method = reference.linear.method
+    coordinates = IndependentCoordinates(
+        states,
+        model.states,
+        values["y0"],
+        values["T"],
+        values["error_T"],
+        method.coordinates,
+        conditioning,
+        float(at.geometry.distance[0]),
+    )
+    slopes = [values[name] for name in ("A", "B", "C", "D", "f0")]
+    errors = [values[f"error_{name}"] for name in "ABCD"]
+    matrices = LinearMatrices(*slopes, *errors)
+    counts = method.derivatives, at.evaluations, method.products
+    return built(model, coordinates, matrices, point_of(model, point, values["out0"]), counts, diagnostics)

@@ -1,0 +1,37 @@
+"""What is kept with a model from one call to the next, and is never copied or stored with it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+from weakref import ref
+
+from fmilin.model.interface import Model
+
+_ATTRIBUTE = "_memory"
+
+
+class ModelMemory(dict[object, Any]):
+    """Values by key, for one model object. They may refer to the model: both are given back together."""
+
+    def __init__(self, owner: Model | None = None) -> None:
+        super().__init__()
+        self._owner = None if owner is None else ref(owner)
+
+    def belongs_to(self, model: Model) -> bool:
+        """Whether it is the memory of this model, not of the one that it was copied from."""
+        return self._owner is not None and self._owner() is model
+
+    def __reduce__(self) -> tuple[type[ModelMemory], tuple[()]]:
+        return ModelMemory, ()  # a stored model remembers nothing
+
+
+def memory_of(model: Model) -> ModelMemory:
+    """Return the memory of a model; an empty one that is not kept where the object takes no attributes."""
+    memory = getattr(model, _ATTRIBUTE, None)
+    if isinstance(memory, ModelMemory) and memory.belongs_to(model):
+        return memory
+    memory = ModelMemory(model)
+    with suppress(AttributeError):
+        object.__setattr__(model, _ATTRIBUTE, memory)
+    return memory

@@ -1,0 +1,79 @@
+"""Calls in a loop: once a model is compiled, a point is a batch of one, and says what a first call says."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin import systems
+from fmilin.models.mechanism import Mechanism
+
+Build = Callable[[], Mechanism]
+MECHANISMS: dict[str, Build] = {name: getattr(systems, name) for name in ("slider_crank", "furuta_pendulum", "loader")}
+
+
+def compiled(build: Build) -> Mechanism:
+    model = build()
+    model.matrices_along([model.start] * 3, compiled=True)
+    return model
+
+
+def points_of(model: Mechanism, count: int) -> list[fl.OperatingPoint]:
+    """Return the start and points beside it, most of them in motion."""
+    first = fl.linearize(model)
+    random = np.random.default_rng(7)
+    points = [fl.operating_point(model)]
+    while len(points) < count:
+        moved = first.y0 + 0.05 * random.normal(size=len(first.y0))
+        points.append(fl.operating_point(model, dict(zip(first.states.names, moved.tolist(), strict=True))))
+    return points
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_later_call_says_what_a_first_call_says(name: str) -> None:
+    model = compiled(MECHANISMS[name])
+    for point in points_of(model, 4):
+        again = fl.linearize(model, point)
+        alone = fl.linearize(MECHANISMS[name](), point)
+        assert again.states.names == alone.states.names
+        assert [warning.kind for warning in again.warnings] == [warning.kind for warning in alone.warnings]
+        for matrix in "ABCDT":
+            expected = getattr(alone, matrix)
+            largest = np.abs(expected).max(initial=1e-12)
+            np.testing.assert_allclose(getattr(again, matrix), expected, rtol=0, atol=1e-12 * largest)
+        np.testing.assert_allclose(again.f0, alone.f0, rtol=0, atol=1e-12)
+        assert again.accuracy.conditioning == pytest.approx(alone.accuracy.conditioning)
+        assert again.method.derivatives == alone.method.derivatives
+        assert again.point == alone.point
+
+
+def test_the_errors_of_a_later_call_hold() -> None:
+    model = compiled(systems.slider_crank)
+    point = points_of(model, 2)[1]
+    fl.linearize(model, point)
+    later, exact = fl.linearize(model, point), fl.linearize(systems.slider_crank(), point)
+    assert (np.abs(later.A - exact.A) <= later.errors.A + exact.errors.A).all()
+    assert 0 < later.accuracy.A < 1e-10
+
+
+def test_a_copied_model_remembers_nothing_of_the_calls() -> None:
+    model = compiled(systems.furuta_pendulum)
+    expected = fl.linearize(model)
+    fl.linearize(model)
+    np.testing.assert_allclose(fl.linearize(copy.copy(model)).A, expected.A, rtol=1e-12, atol=1e-12)
+    fewer = fl.linearize(model, outputs=model.outputs.names[:1])
+    np.testing.assert_allclose(fewer.C, expected.C[:1], rtol=1e-12, atol=1e-12)
+
+
+def test_a_point_off_the_constraints_is_refused_in_a_loop() -> None:
+    model = compiled(systems.slider_crank)
+    point = fl.operating_point(model)
+    for _ in range(2):
+        fl.linearize(model, point)
+    off = point.with_states(point.states + 0.01)
+    with pytest.raises(fl.ConstraintError):
+        fl.linearize(model, off)
