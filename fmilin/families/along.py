@@ -24,6 +24,7 @@ from fmilin.manifold.batch_parametrization import PointBatch
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.selection import Selection
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.memory import with_outputs
 from fmilin.model.visits import one_at_a_time
 from fmilin.options import Linearization, LinearizationOptions
 from fmilin.options.functions import takes_linearization
@@ -72,7 +73,7 @@ def linearize_along_as(model: Model, points: Iterable[OperatingPoint], request: 
         points = [_with_inputs(point, chosen) for point in points]
         model, inputs = model.with_interface(inputs, None), None
     if outputs is not None:
-        model = model.with_interface(None, outputs)
+        model = with_outputs(model, outputs)
     return _PathFamily(model, replace(request, inputs=inputs, outputs=None), points).family()
 
 

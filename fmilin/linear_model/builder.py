@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -83,28 +83,64 @@ def built(
     errors = EntryErrors(slopes.A_error, slopes.B_error, slopes.C_error, slopes.D_error, coordinates.T_error)
     matrices = slopes.A, slopes.B, slopes.C, slopes.D, coordinates.T
     derivatives, evaluations, products = method
-    T_u = coordinates.T_u
     accuracy = Accuracy(
         **dict(zip("ABCDT", relative_errors(errors, matrices), strict=True)),
         f0=EPS if slopes.f0.any() else 0.0,
         constraint_residual=coordinates.residual,
         conditioning=coordinates.condition_number,
     )
+    values = dict(zip("ABCDT", matrices, strict=True)) | {"f0": slopes.f0, "y0": coordinates.y0}
+    if coordinates.T_u is not None:
+        values["T_u"] = coordinates.T_u
+    return built_of_arrays(
+        interface,
+        values,
+        (errors, accuracy),
+        (coordinates.states, coordinates.full_states),
+        point,
+        LinearizationMethod(derivatives, coordinates.kind, evaluations, products),
+        remarks=remarks,
+        sample_time=sample_time,
+    )
+
+
+def built_of_arrays(
+    interface: Model | Named,
+    values: Mapping[str, FloatArray],
+    certainty: tuple[EntryErrors, Accuracy],
+    signals: tuple[Signals, Signals],
+    point: LinearizationPoint,
+    method: LinearizationMethod,
+    *,
+    remarks: Sequence[Remark] = (),
+    sample_time: float = 0.0,
+) -> LinearModel:
+    """Return the linear model of A, B, C, D, T, f0, y0, and T_u where inputs prescribe a motion, by name.
+
+    ``certainty`` is how far its entries may be off, and ``signals`` are its coordinates and all states.
+    """
+    states, full_states = signals
+    errors, accuracy = certainty
+    T_u = values.get("T_u")
     return LinearModel(
-        *matrices,
-        f0=slopes.f0,
-        states=coordinates.states,
-        full_states=coordinates.full_states,
+        values["A"],
+        values["B"],
+        values["C"],
+        values["D"],
+        values["T"],
+        f0=values["f0"],
+        states=states,
+        full_states=full_states,
         inputs=interface.inputs,
         outputs=interface.wrapped_outputs if isinstance(interface, Model) else interface.outputs,
-        y0=coordinates.y0,
+        y0=values["y0"],
         point=point,
         accuracy=accuracy,
-        method=LinearizationMethod(derivatives, coordinates.kind, evaluations, products),
+        method=method,
         model=interface.info,
         warnings=tuple(remarks),
         sample_time=sample_time,
-        T_u=np.zeros((len(coordinates.full_states), len(interface.inputs))) if T_u is None else T_u,
+        T_u=np.zeros((len(full_states), len(interface.inputs))) if T_u is None else T_u,
         errors=errors,
     )
 

@@ -7,6 +7,7 @@ in a batch as of the point alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -37,6 +38,7 @@ class BatchResult:
 
     diagnostics: BatchRemarks
     is_doubtful: Mask
+    parts: Sequence[LinearizedBatch]  # the points in their order, as they were computed together
 
 
 def linearize_batch(
@@ -48,7 +50,7 @@ def linearize_batch(
     """
     if not reference.is_usable:
         return None
-    results = []
+    parts, results = [], []
     try:
         with np.errstate(all="ignore"):
             if not reference.agrees:
@@ -57,11 +59,12 @@ def linearize_batch(
                 written = {name: array[part] for name, array in arrays.items()}
                 derivatives = None if tangents is None else tangents[part]
                 at = compute_batch(reference, points[part], written, derivatives)
+                parts.append(at)
                 results.append(check_batch(CHECKS, at) if reference.is_checked else accept_batch(CHECKS, at))
     except (FmilinError, np.linalg.LinAlgError):
         return None
     diagnostics = join_remarks([remarks for remarks, _ in results])
-    return BatchResult(diagnostics, np.concatenate([is_doubtful for _, is_doubtful in results]))
+    return BatchResult(diagnostics, np.concatenate([is_doubtful for _, is_doubtful in results]), parts)
 
 
 def compute_batch(

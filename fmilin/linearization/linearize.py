@@ -20,6 +20,7 @@ from fmilin.manifold.selection import Selection
 from fmilin.manifold.slopes import change_coordinates
 from fmilin.model.capabilities import model_at_input_limits
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.memory import with_outputs
 from fmilin.model.visits import one_at_a_time
 from fmilin.options import Linearization, LinearizationOptions
 from fmilin.options.functions import takes_linearization
@@ -95,7 +96,7 @@ def linearize_as(model: Model, point: OperatingPoint, request: Request) -> Linea
         model, point = with_parameters_as_inputs(model, point, inputs)
     model = model_at_input_limits(model, point)
     chosen = None if inputs is None else chosen_inputs(model.inputs, inputs)
-    model = model if outputs is None else model.with_interface(None, outputs)
+    model = model if outputs is None else with_outputs(model, outputs)
     linear, _ = linearize_by_method(model, point, request)
     return linear if chosen is None else with_inputs(linear, chosen)
 

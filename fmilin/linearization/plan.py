@@ -9,17 +9,14 @@ allows no batch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fmilin.diagnostics import Remark
-from fmilin.errors import FmilinError
-from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, built, point_of
-from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.batch import compute_batch
-from fmilin.linearization.checks import CHECKS
-from fmilin.linearization.checks.check import check_batch
+from fmilin.linear_model.builder import built_of_arrays, point_of
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel
+from fmilin.linearization.batch import linearize_batch
 from fmilin.linearization.context import LinearizedBatch
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
@@ -34,6 +31,7 @@ from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import DOUBTFUL
 
 MAX_PLANS = 8  # requests of one model
+CONDITIONING = 7  # where the condition number stands among the numbers of ``accuracy``
 
 
 @dataclass(eq=False)
@@ -74,23 +72,17 @@ def find_plan(model: Model, request: Request) -> LinearizationPlan | None:
 def linearize_like(reference: Reference, point: OperatingPoint) -> tuple[LinearModel, Selection] | None:
     """Return the linear model at a point as a batch of one; None if a check has a doubt, or other coordinates suit."""
     points = PointBatch(np.array([point.time]), point.states[None], point.inputs[None])
-    try:
-        with np.errstate(all="ignore"):
-            if not reference.agrees:
-                return None
-            arrays = make_arrays(reference)
-            at = compute_batch(reference, points, arrays)
-            conditioning = find_conditioning(at)
-            if conditioning is None:
-                return None
-            diagnostics, is_doubtful = check_batch(CHECKS, at)
-    except (FmilinError, np.linalg.LinAlgError):
+    arrays = make_arrays(reference)
+    result = linearize_batch(reference, points, arrays)
+    if result is None or result.is_doubtful[0] or reference.selection is None:
         return None
-    if is_doubtful[0]:
+    (at,) = result.parts
+    conditioning = find_conditioning(at)
+    if conditioning is None:
         return None
-    linear = extract_model(at, point, conditioning, (*point.remarks, *diagnostics[0]))
-    selection = reference.selection
-    return None if selection is None else (linear, selection)
+    arrays["accuracy"][0, CONDITIONING] = conditioning
+    diagnostics = (*point.remarks, *result.diagnostics[0])
+    return extract_model(at, point, diagnostics), reference.selection
 
 
 def find_conditioning(at: LinearizedBatch) -> float | None:
@@ -124,27 +116,14 @@ def make_arrays(reference: Reference) -> dict[str, FloatArray]:
     return {name: np.zeros((1, *shape)) for name, shape in shapes.items()}
 
 
-def extract_model(
-    at: LinearizedBatch, point: OperatingPoint, conditioning: float, diagnostics: Sequence[Remark]
-) -> LinearModel:
+def extract_model(at: LinearizedBatch, point: OperatingPoint, diagnostics: Sequence[Remark]) -> LinearModel:
     """Return the first linear model of a batch."""
     reference, model = at.reference, at.reference.model
     values = {name: array[0] for name, array in at.arrays.items()}
     starts = zip(reference.kept, values["y0"].tolist(), strict=True)
     states = Signals(model.states[i].starting_at(value) for i, value in starts)
-    method = reference.linear.method
-    coordinates = IndependentCoordinates(
-        states,
-        model.states,
-        values["y0"],
-        values["T"],
-        values["error_T"],
-        method.coordinates,
-        conditioning,
-        float(at.geometry.distance[0]),
-    )
-    slopes = [values[name] for name in ("A", "B", "C", "D", "f0")]
-    errors = [values[f"error_{name}"] for name in "ABCD"]
-    matrices = LinearMatrices(*slopes, *errors)
-    counts = method.derivatives, at.evaluations, method.products
-    return built(model, coordinates, matrices, point_of(model, point, values["out0"]), counts, diagnostics)
+    method = replace(reference.linear.method, evaluations=at.evaluations)
+    errors = EntryErrors(*(values[f"error_{name}"] for name in "ABCDT"))
+    certainty = errors, Accuracy(*values["accuracy"].tolist())
+    at_point = point_of(model, point, values["out0"])
+    return built_of_arrays(model, values, certainty, (states, model.states), at_point, method, remarks=diagnostics)

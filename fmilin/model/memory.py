@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 from weakref import ref
 
+from fmilin.model.capabilities import has_graph
 from fmilin.model.interface import Model
 
 _ATTRIBUTE = "_memory"
@@ -35,3 +37,19 @@ def memory_of(model: Model) -> ModelMemory:
     with suppress(AttributeError):
         object.__setattr__(model, _ATTRIBUTE, memory)
     return memory
+
+
+MAX_VIEWS = 8  # of one model with other outputs
+
+
+def with_outputs(model: Model, outputs: Sequence[str]) -> Model:
+    """Return a model with chosen outputs: of a model of equations the same object at every call, with its memory."""
+    if not has_graph(model):
+        return model.with_interface(None, outputs)
+    views: dict[tuple[str, ...], Model] = memory_of(model).setdefault("outputs", {})
+    key = tuple(outputs)
+    if key not in views:
+        if len(views) >= MAX_VIEWS:
+            views.pop(next(iter(views)))
+        views[key] = model.with_interface(None, outputs)
+    return views[key]
