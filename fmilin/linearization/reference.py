@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fmilin.errors import NumericalError
 from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.no_response import path_to_an_output
 from fmilin.linearization.request import Request
 from fmilin.manifold.batch_parametrization import PointBatch
 from fmilin.manifold.invariants import Invariants
@@ -156,6 +157,13 @@ class Reference:
         # rates and outputs that are states have the rows of T, and their errors
         zeros[[*invariants.pairs, *(n + row for row in self.own.copies)]] = False
         return zeros
+
+    @cached_property
+    def path(self) -> list[tuple[str, int, int]]:
+        """The entries of a shortest path from an input to an output, by matrix; empty without either."""
+        linear = self.linear
+        visible = (np.abs(getattr(linear, name)) > getattr(linear.errors, name) for name in "ABCD")
+        return path_to_an_output(*visible) or []
 
     @cached_property
     def agrees(self) -> bool:

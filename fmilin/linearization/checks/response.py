@@ -12,7 +12,6 @@ from fmilin.linear_model.no_response import (
     PUSHES,
     dead_zone_error,
     is_connected,
-    path_to_an_output,
     with_remark_on_response,
 )
 from fmilin.linearization.checks.check import LinearizationCheck
@@ -44,7 +43,7 @@ class InputsReachOutputs(LinearizationCheck):
         return marked.warnings[:1]
 
     def find_doubt(self, at: LinearizedBatch) -> Mask:
-        return ~find_connected_points(at.arrays)
+        return ~find_connected_points(at.arrays, at.reference.path)
 
 
 SMALL = (1e-3, 1e-2)  # small pushes, in sizes of the input
@@ -96,14 +95,13 @@ def _has_moved(base: Evaluation, seen: Evaluation) -> bool:
     return not (same and np.array_equal(base.outputs, seen.outputs, equal_nan=True))
 
 
-def find_connected_points(arrays: Mapping[str, FloatArray]) -> Mask:
-    """Return where inputs reach outputs by entries larger than their errors, or there are none, shape (k,)."""
-    k, inputs, outputs = len(arrays["f0"]), arrays["D"].shape[2], arrays["D"].shape[1]
-    if not inputs or not outputs:
-        return np.ones(k, dtype=bool)
-    path = path_to_an_output(*(_visible(arrays, name, 0) for name in "ABCD"))
-    connected = np.full(k, path is not None)
-    for name, i, j in path or ():
+def find_connected_points(arrays: Mapping[str, FloatArray], path: Sequence[tuple[str, int, int]]) -> Mask:
+    """Return where inputs reach outputs by entries larger than their errors, or there are none, shape (k,).
+
+    ``path`` leads from an input to an output at another point, and is looked at first; empty without either.
+    """
+    connected = np.ones(len(arrays["f0"]), dtype=bool)
+    for name, i, j in path:
         connected &= np.abs(arrays[name][:, i, j]) > arrays[f"error_{name}"][:, i, j]
     for point in np.flatnonzero(~connected).tolist():
         connected[point] = is_connected(*(_visible(arrays, name, point) for name in "ABCD"))
