@@ -21,10 +21,10 @@ from fmilin.identification.validation import run_held_out
 from fmilin.identification.way import MeasuredWay
 from fmilin.linear_model.builder import IndependentCoordinates
 from fmilin.linear_model.model import LinearModel
+from fmilin.manifold.differentiation import differentiate
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.nonlinear import has_expressions
-from fmilin.manifold.slopes import differentiate
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.numerics.balanced import is_equilibrium
@@ -125,19 +125,20 @@ class DisplacedStates(MeasuredWay):
         base = step_map.evaluate(self.point.time, self.point.states, self.point.inputs)
         nearby = Neighbourhood(step_map, frame, self.point, base, pairs={})
         slopes = differentiate(nearby, Differences())
+        f_y, f_u, c_y, c_u = slopes.f_y[0], slopes.f_u[0], slopes.c_y[0], slopes.c_u[0]
         R, ny = frame.coordinates.R, len(self.model.outputs)
         # outputs follow states that are set without a step, or they are calculated at its end only
-        if not ny or np.any(slopes.c_y[:ny] != 0.0):
+        if not ny or np.any(c_y[:ny] != 0.0):
             rows, reading = slice(0, ny), "at once"
         else:
             rows, reading = slice(ny, None), "end of step"
         p = len(frame.selection.signals)
         drift = step * (R @ base.derivatives)
-        A, B = np.eye(p) + step * (R @ slopes.f_y), step * (R @ slopes.f_u)
-        sampled = Sampled(A, B, slopes.c_y[rows], slopes.c_u[rows], step, reading, frame.T, drift)
+        A, B = np.eye(p) + step * (R @ f_y), step * (R @ f_u)
+        sampled = Sampled(A, B, c_y[rows], c_u[rows], step, reading, frame.T, drift)
         size = np.abs(R) * step
-        A, B = size @ slopes.f_y_error, size @ slopes.f_u_error
-        C, D = slopes.c_y_error[rows], slopes.c_u_error[rows]
+        A, B = size @ slopes.f_y_errors[0], size @ slopes.f_u_errors[0]
+        C, D = slopes.c_y_errors[0][rows], slopes.c_u_errors[0][rows]
         return sampled, Sampled(A, B, C, D, step, reading, frame.parametrization.derivative_error, np.zeros(p))
 
     def _confirm_by_half_step(self, frame: Frame, sampled: Sampled, model: Continuous, runs: int) -> Continuous:

@@ -29,11 +29,12 @@ from fmilin.linearization.failure import explain_failure, find_failed_check
 from fmilin.linearization.plan import find_plan
 from fmilin.linearization.request import Request
 from fmilin.manifold.comparison import compare_with_differences
+from fmilin.manifold.derivatives import TangentDerivatives
+from fmilin.manifold.differentiation import change_coordinates, differentiate
 from fmilin.manifold.frame import CoordinateChoice, choose_coordinates, constraint_manifold
 from fmilin.manifold.motion import MotionBatch, find_motion
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.selection import Selection
-from fmilin.manifold.slopes import TangentSlopes, change_coordinates, differentiate
 from fmilin.manifold.verification import recall_facts, remember_facts
 from fmilin.model.capabilities import read_exact_slopes
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
@@ -142,7 +143,7 @@ def describe_choice(model: Model, request: Request, previous: Selection | None) 
 
 
 def follow_motion(
-    nearby: Neighbourhood, jacobians: TangentSlopes, request: Request, choice: CoordinateChoice
+    nearby: Neighbourhood, jacobians: TangentDerivatives, request: Request, choice: CoordinateChoice
 ) -> MotionBatch:
     """Return how the point moves, and coordinates in which its motion is steady, so that A stays the same along it."""
     needs_coordinates = are_coordinates_free(nearby, request, choice) and len(nearby.frame.manifold.H) > 0
@@ -160,8 +161,12 @@ def are_coordinates_free(nearby: Neighbourhood, request: Request, choice: Coordi
 
 
 def take_steady_coordinates(
-    nearby: Neighbourhood, jacobians: TangentSlopes, motion: MotionBatch, request: Request, choice: CoordinateChoice
-) -> tuple[Neighbourhood, TangentSlopes]:
+    nearby: Neighbourhood,
+    jacobians: TangentDerivatives,
+    motion: MotionBatch,
+    request: Request,
+    choice: CoordinateChoice,
+) -> tuple[Neighbourhood, TangentDerivatives]:
     """Return the same in coordinates in which the motion is steady, unless others were asked for."""
     if not are_coordinates_free(nearby, request, choice) or 0 not in motion.selections:
         return nearby, jacobians

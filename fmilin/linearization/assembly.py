@@ -20,8 +20,8 @@ from fmilin.linearization.context import LinearizedPoint
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.manifold.batch_parametrization import BatchParametrization, PointBatch
+from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.neighbourhood import Neighbourhood
-from fmilin.manifold.slopes import TangentSlopes
 from fmilin.model.capabilities import can_be_described
 from fmilin.model.interface import Model, TangentBatch
 from fmilin.model.visits import CountedModel
@@ -31,15 +31,15 @@ from fmilin.tolerances import EPS
 
 
 def assemble(
-    model: CountedModel, nearby: Neighbourhood, slopes: TangentSlopes, turns: Mapping[int, float]
+    model: CountedModel, nearby: Neighbourhood, derivatives: TangentDerivatives, turns: Mapping[int, float]
 ) -> LinearModel:
     """Return the linear model in the coordinates of ``nearby``; ``turns`` are those of outputs seen to wrap, by row."""
     frame, point, base = nearby.frame, nearby.point, nearby.base_evaluation
     R, T = frame.coordinates.R, frame.T
-    A, B, size = R @ slopes.f_y, R @ slopes.f_u, np.abs(R)
+    A, B, size, x_u = R @ derivatives.f_y[0], R @ derivatives.f_u[0], np.abs(R), derivatives.x_u[0]
     if not frame.coordinates.is_linear:
         curvature = frame.coordinates.curvature(point.states, base.derivatives)  # d(D rho f)
-        A, B = A + curvature @ T, B + curvature @ slopes.x_u
+        A, B = A + curvature @ T, B + curvature @ x_u
     selection, parametrization = frame.selection, frame.parametrization
     coordinates = IndependentCoordinates(
         selection.signals,
@@ -50,11 +50,16 @@ def assemble(
         selection.kind,
         selection.condition_number,
         frame.residual,
-        T_u=slopes.x_u,
+        T_u=x_u,
     )
-    errors = size @ slopes.f_y_error, size @ slopes.f_u_error, slopes.c_y_error, slopes.c_u_error
-    matrices = LinearMatrices(A, B, slopes.c_y, slopes.c_u, R @ base.derivatives, *errors)
-    method = slopes.method, model.evaluations, model.directions
+    errors = (
+        size @ derivatives.f_y_errors[0],
+        size @ derivatives.f_u_errors[0],
+        derivatives.c_y_errors[0],
+        derivatives.c_u_errors[0],
+    )
+    matrices = LinearMatrices(A, B, derivatives.c_y[0], derivatives.c_u[0], R @ base.derivatives, *errors)
+    method = derivatives.method, model.evaluations, model.directions
     linear = built(model, coordinates, matrices, point_of(model, point, base.outputs), method)
     # A black box does not declare that an output wraps: it is seen at the points of the differences.
     outputs = linear.outputs.with_turns([signal.turn or turns.get(i) for i, signal in enumerate(linear.outputs)])

@@ -23,8 +23,8 @@ from fmilin.linearization.reference import Reference
 from fmilin.manifold.batch_parametrization import POINTS_AT_ONCE, BatchParametrization, PointBatch
 from fmilin.manifold.comparison import SMALL_STEP, compare_slopes, random_direction
 from fmilin.manifold.motion import MotionBatch, find_motions
-from fmilin.manifold.slopes import rounding_of, some_bits_further
 from fmilin.model.interface import TangentBatch
+from fmilin.numerics.rounding import estimate_rounding, move_some_bits
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
 
@@ -111,7 +111,7 @@ class RoundingSamples:
         pairs = (self.again.derivatives, tangents.derivatives), (self.again.outputs, tangents.outputs)
         for other, J in pairs:
             sides = [other[i : i + count] for i in range(0, len(other), count)]
-            change = rounding_of([J[self.samples], *sides])
+            change = estimate_rounding([J[self.samples], *sides])
             rows.append((change * columns).max(axis=2, initial=0.0))
         return np.concatenate(rows, axis=1)
 
@@ -130,7 +130,7 @@ def differentiate(
     count = len(points)
     samples = choose_samples(count)
     x = points.states[samples]
-    bits = some_bits_further(x, reference.model.states.scales(x)) - x
+    bits = move_some_bits(x, reference.model.states.scales(x)) - x
     both_sides = procedure is not None and procedure.points > 1  # as at one point
     sides = (x + bits, x - bits) if both_sides else (x + bits,)
     moved = replace(points[np.tile(samples, len(sides))], states=np.concatenate(sides))

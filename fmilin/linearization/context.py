@@ -13,10 +13,10 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.manifold.batch_parametrization import BatchParametrization, PointBatch
+from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.frame import ConstraintManifold, Frame
 from fmilin.manifold.motion import MotionBatch
 from fmilin.manifold.neighbourhood import Neighbourhood, Observations
-from fmilin.manifold.slopes import TangentSlopes
 from fmilin.manifold.verification import (
     Invariance,
     VerifiedFacts,
@@ -78,7 +78,7 @@ class LinearizedPoint(PointInCoordinates):
     """The same with derivatives and the linear model: for all other checks."""
 
     nearby: Neighbourhood  # the model near the point, in these coordinates
-    jacobians: TangentSlopes
+    jacobians: TangentDerivatives
     observations: Observations  # what the evaluations near the point have shown
     motion: MotionBatch  # how the point moves, and whether A stays the same along it
     linear: LinearModel

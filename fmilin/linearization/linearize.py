@@ -15,9 +15,9 @@ from fmilin.linearization.assembly import assemble
 from fmilin.linearization.checks.motion import remarks_along
 from fmilin.linearization.methods import linearize_by_method
 from fmilin.linearization.request import Request
+from fmilin.manifold.differentiation import change_coordinates
 from fmilin.manifold.operating_points import model_at, start_of
 from fmilin.manifold.selection import Selection
-from fmilin.manifold.slopes import change_coordinates
 from fmilin.model.capabilities import model_at_input_limits
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.memory import with_outputs

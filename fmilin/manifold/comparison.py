@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from fmilin.diagnostics import Remark
 from fmilin.errors import ModelError, NumericalError
 from fmilin.manifold.branches import require_no_joint_kink
+from fmilin.manifold.derivatives import TangentDerivatives
+from fmilin.manifold.differentiation import require_no_kink, row_sizes
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.rank import fixed_direction
-from fmilin.manifold.slopes import TangentSlopes, require_no_kink, row_sizes
 from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.capabilities import read_exact_slopes, read_products
 from fmilin.numerics.differences.differences import Differences, Slopes
@@ -31,8 +32,8 @@ SOLVED = 8.0  # times the rounding of all states: what solving for constraints m
 
 
 def compare_with_differences(
-    nearby: Neighbourhood, jacobians: TangentSlopes, derivatives: str | Differences, facts: VerifiedFacts
-) -> tuple[TangentSlopes, VerifiedFacts]:
+    nearby: Neighbourhood, jacobians: TangentDerivatives, derivatives: str | Differences, facts: VerifiedFacts
+) -> tuple[TangentDerivatives, VerifiedFacts]:
     """Return Jacobians to use, and the facts with what their comparison has shown.
 
     Nothing is compared of exact derivatives that are taken on trust, ``derivatives="exact"``, nor of differences with
@@ -41,20 +42,20 @@ def compare_with_differences(
     if isinstance(derivatives, Differences) or derivatives == "exact":
         return jacobians, facts
     if jacobians.source == "differences":
-        require_no_joint_kink(nearby, jacobians.slopes.J)
+        require_no_joint_kink(nearby, jacobians.J[0])
         return jacobians, facts
     if jacobians.source == "procedure":
         return _compare_procedure(nearby, jacobians, facts)
     if jacobians.is_exact.all() and facts.precision is not None:
         slopes = compare_along_one_direction(nearby, jacobians.slopes, facts.precision, facts.solving)
         if slopes is not None:
-            return replace(jacobians, slopes=slopes), facts
+            return jacobians.with_slopes(slopes), facts
     return compare_columns(nearby, jacobians, facts)
 
 
 def _compare_procedure(
-    nearby: Neighbourhood, jacobians: TangentSlopes, facts: VerifiedFacts
-) -> tuple[TangentSlopes, VerifiedFacts]:
+    nearby: Neighbourhood, jacobians: TangentDerivatives, facts: VerifiedFacts
+) -> tuple[TangentDerivatives, VerifiedFacts]:
     """Compare the slopes of a model's own procedure along one direction, and in every column where they differ."""
     if facts.procedure:
         return jacobians, facts
@@ -62,7 +63,7 @@ def _compare_procedure(
     procedure = read_exact_slopes(nearby.model, point.time, point.states, point.inputs)
     is_smooth = procedure is not None and procedure.smooth
     precision = np.full(len(exact.J), EPS / SMALL_STEP)
-    floor = 10 / SMALL_STEP * np.max(estimate_rounding(nearby, exact.J) * nearby.scales, axis=1, initial=0.0)
+    floor = 10 / SMALL_STEP * np.max(estimate_cancellation(nearby, exact.J) * nearby.scales, axis=1, initial=0.0)
     if compare_along_one_direction(nearby, exact, precision, floor) is not None:
         return jacobians, replace(facts, procedure=is_smooth)
     jacobians, facts = compare_columns(nearby, jacobians, facts)
@@ -70,14 +71,14 @@ def _compare_procedure(
 
 
 def compare_columns(
-    nearby: Neighbourhood, jacobians: TangentSlopes, facts: VerifiedFacts
-) -> tuple[TangentSlopes, VerifiedFacts]:
+    nearby: Neighbourhood, jacobians: TangentDerivatives, facts: VerifiedFacts
+) -> tuple[TangentDerivatives, VerifiedFacts]:
     """Compare each exact column with a difference; use careful differences where they disagree."""
     exact, is_finite = jacobians.slopes, jacobians.is_exact
     quick = nearby.with_exact_rows(nearby.by_differences(Differences(order=2, retries=2)))
     # A zero is compared in its own size: 1e-8 beside it is the step of a difference that passes for exact.
     inexact = np.where(np.abs(quick.J) <= quick.error, 0.0, AGREEMENT * row_sizes(exact.J, nearby.scales))
-    allowed = inexact + estimate_rounding(nearby, quick.J)
+    allowed = inexact + estimate_cancellation(nearby, quick.J)
     deviation = np.abs(exact.J - quick.J)
     suspicious = (deviation > 10 * quick.error + allowed) & is_finite
     if suspicious.any():
@@ -110,7 +111,7 @@ def compare_columns(
     # Columns alone do not show every kink: along each axis min(|x|, |u|) is zero.
     require_no_joint_kink(nearby, J)
     slopes = Slopes(J, error, exact.jump, exact.bend)
-    return replace(jacobians, slopes=slopes, is_exact=is_exact, remarks=tuple(remarks)), facts
+    return replace(jacobians.with_slopes(slopes), is_exact=is_exact, remarks=tuple(remarks)), facts
 
 
 def compare_along_one_direction(
@@ -157,7 +158,7 @@ def _find_precision(nearby: Neighbourhood, exact: Slopes, quick: Slopes) -> Floa
     return np.maximum(precision, rounding) if (precision <= PRECISE).all() else None
 
 
-def estimate_rounding(nearby: Neighbourhood, J: FloatArray) -> FloatArray:
+def estimate_cancellation(nearby: Neighbourhood, J: FloatArray) -> FloatArray:
     """Return what rounding alone may leave of slopes whose terms cancel, in units of each entry; same shape as J."""
     slope = (np.abs(J) * nearby.scales).max(axis=1, initial=0.0)
     return ROUNDING * nearby.terms(slope)[:, None] / nearby.scales

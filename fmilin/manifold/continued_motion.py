@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from fmilin.errors import ModelError, NumericalError
 from fmilin.manifold.batch_parametrization import BatchParametrization, PointBatch
+from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.rank import independent_rows
-from fmilin.manifold.slopes import TangentSlopes
 from fmilin.model.capabilities import has_graph, read_event_indicators, read_exact_slopes
 from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
 from fmilin.signals import FloatArray
@@ -178,7 +178,7 @@ class ContinuedBatch(ContinuedMotion):
 
 
 def continue_batch(
-    model: Model, point: OperatingPoint, base: Evaluation, frame: Frame, slopes: TangentSlopes
+    model: Model, point: OperatingPoint, base: Evaluation, frame: Frame, derivatives: TangentDerivatives
 ) -> ContinuedBatch | None:
     """Return one point as a batch of one, where equations of the model answer for many points at once."""
     t, x, u, kept = point.time, point.states, point.inputs, frame.selection.kept
@@ -190,13 +190,13 @@ def continue_batch(
     rows = independent_rows(gradient.scaled, len(x) - len(kept), len(model.constraints))
     tangents = TangentBatch(
         tuple(kept),
-        base.derivatives[None],
-        base.outputs[None],
+        derivatives.rates,
+        derivatives.outputs,
         base.residuals[None],
         gradient.H[None],
-        frame.T[None],
-        np.hstack((slopes.f_y, slopes.f_u))[None],
-        np.hstack((slopes.c_y, slopes.c_u))[None],
+        derivatives.T,
+        derivatives.f,
+        derivatives.c,
     )
     points = PointBatch(np.array([t]), x[None], u[None])
     parametrization = BatchParametrization(model, points, tangents, rows)

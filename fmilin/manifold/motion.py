@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from fmilin.manifold.batch_parametrization import BatchParametrization
 from fmilin.manifold.continued_motion import ContinuedBatch, ContinuedMotion, ContinuedPoint, Mask, Some, continue_batch
+from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.nonlinear import turns_of
 from fmilin.manifold.selection import Selection
-from fmilin.manifold.slopes import TangentSlopes
 from fmilin.manifold.steady_coordinates import FunctionsOfStates, SteadyCoordinates
 from fmilin.manifold.uniform import (
     COMPARISON_TIME,
@@ -98,21 +98,22 @@ class KeptStates:
 
 
 def find_motion(
-    model: Model, point: OperatingPoint, base: Evaluation, frame: Frame, slopes: TangentSlopes, *, spectra: bool = True
+    model: Model,
+    point: OperatingPoint,
+    base: Evaluation,
+    frame: Frame,
+    derivatives: TangentDerivatives,
+    *,
+    spectra: bool = True,
 ) -> MotionBatch:
     """Describe how one point moves: a batch of one, with a search for coordinates in which its motion is steady.
 
     ``spectra``: whether the eigenvalues of A are compared where A changes.
     """
-    rates, sizes, y_sizes = base.derivatives[None], frame.invariants.scales[None], frame.y_scales
-    derivatives = np.hstack((slopes.f_y, slopes.f_u))
-    unknown_sizes = np.concatenate((y_sizes, model.inputs.scales(point.inputs)))
-    errors = np.hstack((slopes.f_y_error, slopes.f_u_error)) * unknown_sizes
-    terms = np.abs(derivatives) @ unknown_sizes
-    order = len(frame.y0)
-    fastest = find_fastest_states(
-        rates, sizes, terms[None], derivatives[None], unknown_sizes[None], errors[None], order=order
-    )
+    rates, sizes, y_sizes = derivatives.rates, frame.invariants.scales[None], frame.y_scales[None]
+    terms = (np.abs(derivatives.f) @ derivatives.scales[..., None])[..., 0]
+    errors, order = derivatives.errors[:, : rates.shape[1]], derivatives.order
+    fastest = find_fastest_states(rates, sizes, terms, derivatives.f, derivatives.scales, errors, order=order)
     has_choice = bool(len(frame.manifold.H) and order)
     motion = MotionBatch.not_searched(fastest, order, has_choice=has_choice)
     if frame.invariants.prescribing or not order:
@@ -123,10 +124,10 @@ def find_motion(
     at = MovingBatch(
         rates,
         (coordinates.R @ base.derivatives)[None],
-        slopes.f_y[None],
-        (slopes.f_y_error * y_sizes)[None],
+        derivatives.f_y,
+        derivatives.scaled_f_y_errors,
         sizes,
-        y_sizes[None],
+        y_sizes,
         np.abs(rates) / model.states.scales(),
     )
     kept, x = frame.selection.kept, point.states
@@ -136,12 +137,12 @@ def find_motion(
         model,
         x[None],
         frame.manifold.H[None],
-        frame.T[None],
-        functions.compute_A(slopes.f_y, frame.T, base.derivatives)[None],
+        derivatives.T,
+        functions.compute_A(derivatives.f_y[0], frame.T, base.derivatives)[None],
         at,
         in_use,
         motion,
-        together=continue_batch(model, point, base, frame, slopes) if moves else None,
+        together=continue_batch(model, point, base, frame, derivatives) if moves else None,
         alone=ContinuedPoint(model, point, frame),
         spectra=spectra,
     )
@@ -151,7 +152,7 @@ def find_motion(
     if has_choice and not frame.invariants.moving:
         search.find_steady()
         if not (motion.steady[0] or search.falls[0]):
-            other = SteadyCoordinates(model, point, frame, slopes, at, search.free[0]).find()
+            other = SteadyCoordinates(model, point, frame, derivatives.f_y[0], at, search.free[0]).find()
             if other is not None:
                 motion.steady[0], motion.carried[0], motion.later[0] = True, other.carried, other.later
                 motion.selections[0] = other.selection

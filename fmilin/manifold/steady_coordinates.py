@@ -21,7 +21,6 @@ from fmilin.manifold.frame import Frame, with_selection
 from fmilin.manifold.nonlinear import Turn, charts, expressed, select_expressions, turns_of
 from fmilin.manifold.rank import pivoted_qr
 from fmilin.manifold.selection import NOT_TURNING, Selection, select_states
-from fmilin.manifold.slopes import TangentSlopes
 from fmilin.manifold.uniform import MovingBatch, UniformMotion, confirm_steady, find_uninfluential
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray, Signals
@@ -99,11 +98,11 @@ class SteadyCoordinates:
         model: Model,
         point: OperatingPoint,
         frame: Frame,
-        slopes: TangentSlopes,
+        f_y: FloatArray,
         at: MovingBatch,
         free: Mask,
     ) -> None:
-        self._model, self._point, self._frame, self._slopes, self._at = model, point, frame, slopes, at
+        self._model, self._point, self._frame, self._f_y, self._at = model, point, frame, f_y, at
         self._free = free
         self._rates, self._sizes = at.rates[0], at.sizes[0]
 
@@ -144,7 +143,7 @@ class SteadyCoordinates:
         """Return the bodies that turn by quaternions."""
         structure, x = self._model.constraints.structure, self._point.states
         H = self._frame.invariants.gradient(self._point.time, x).H[: len(structure)]
-        return turns_of(x, self._rates, H=H, structure=structure, T=self._frame.T, f_y=self._slopes.f_y)
+        return turns_of(x, self._rates, H=H, structure=structure, T=self._frame.T, f_y=self._f_y)
 
     def _select_states(self, allowed: Mask) -> Selection | None:
         """Return well-conditioned coordinates among the allowed states, states at rest first; None without any."""
@@ -183,7 +182,7 @@ class SteadyCoordinates:
         """Continue uniformly in these coordinates; return them if steady, and which states have other rates then."""
         coordinates, names = frame.coordinates, frame.selection.signals.names
         functions = FunctionsOfStates(coordinates, names, self._model.states, self._point.states)
-        f_y = self._slopes.f_y @ np.linalg.inv(coordinates.R @ self._frame.T)
+        f_y = self._f_y @ np.linalg.inv(coordinates.R @ self._frame.T)
         A = functions.compute_A(f_y, frame.T, self._rates)
         leading = functions.find_leading(self._free[None])
         uniform = UniformMotion((coordinates.R @ self._rates)[None], frame.y_scales[None], A[None], leading)

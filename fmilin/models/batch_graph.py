@@ -27,7 +27,6 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.frame import kept_states, row_terms
 from fmilin.manifold.operating_points import require_sizes
 from fmilin.manifold.rank import independent_rows, row_sizes
-from fmilin.manifold.slopes import rounding_of
 from fmilin.model.capabilities import has_graph, read_graph, read_sparse_equations
 from fmilin.model.interface import (
     UNCHANGED,
@@ -39,6 +38,7 @@ from fmilin.model.interface import (
     Tangent,
     TangentBatch,
 )
+from fmilin.numerics.rounding import estimate_rounding
 from fmilin.signals import FloatArray
 
 SX = Any  # casadi.SX: casadi ships no types
@@ -163,7 +163,7 @@ class CompiledSlopes(ExactSlopes):
 
     def rounding(self, independent: Sequence[int]) -> FloatArray:
         """Return how much the slopes differ some bits beside the point."""
-        change = np.concatenate([rounding_of(list(slopes)) for slopes in self._by_states_and_inputs])
+        change = np.concatenate([estimate_rounding(list(slopes)) for slopes in self._by_states_and_inputs])
         return change[:, self._list_columns(independent)]
 
     def _list_columns(self, independent: Sequence[int]) -> list[int]:

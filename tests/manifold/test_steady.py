@@ -12,10 +12,10 @@ import fmilin as fl
 from fmilin.constraints.declared import Constraint
 from fmilin.fmi.write import build_fmu
 from fmilin.linearization.evaluation import evaluate
+from fmilin.manifold.differentiation import differentiate
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.motion import find_motion
 from fmilin.manifold.neighbourhood import Neighbourhood
-from fmilin.manifold.slopes import differentiate
 from fmilin.model.visits import RememberingModel
 from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription
 from fmilin.numerics.balanced import is_equilibrium

@@ -166,7 +166,7 @@ class InputsKeepConstraints(LinearizationCheck):
 
     def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
         if len(at.manifold.invariants):
-            verify_inputs(at.frame.parametrization, (at.jacobians.f_u, at.jacobians.f_u_error))
+            verify_inputs(at.frame.parametrization, (at.jacobians.f_u[0], at.jacobians.f_u_errors[0]))
         return ()
 
     def find_doubt(self, at: LinearizedBatch) -> Mask | None:

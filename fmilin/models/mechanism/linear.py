@@ -19,13 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.errors import NumericalError
-from fmilin.manifold.slopes import rounding_of
 from fmilin.model.interface import Evaluation, ExactSlopes, Tangent, TangentBatch
 from fmilin.models.mechanism.independence import Independence
 from fmilin.models.mechanism.outputs import Outputs
 from fmilin.models.mechanism.recursions import coordinate_columns, displacement_of
 from fmilin.models.mechanism.system import Columns, ForwardDynamics, System, rates_of
 from fmilin.models.mechanism.tree import Array
+from fmilin.numerics.rounding import estimate_rounding
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ class MechanismSlopes(ExactSlopes):
         (*both, _), _, columns = self._along(tuple(independent))
         if self.points == 1 or not self.smooth:
             return None
-        return np.concatenate([rounding_of(list(slopes)) for slopes in both])[:, columns]
+        return np.concatenate([estimate_rounding(list(slopes)) for slopes in both])[:, columns]
 
     def _along(self, independent: tuple[int, ...]) -> tuple[tuple[Array, Array, Array], list[int], list[int]]:
         """Return slopes of rates and outputs, T, and the order of their columns."""

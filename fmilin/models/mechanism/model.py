@@ -10,7 +10,6 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import ModelError, NumericalError, UsageError
-from fmilin.manifold.slopes import some_bits_further
 from fmilin.model.capabilities import HasGivenStates
 from fmilin.model.interface import UNCHANGED, Changes, Evaluation, ExactSlopes, OperatingPoint, TangentBatch
 from fmilin.models.batch_graph import arrays_of, checked_threads, states_to_keep
@@ -27,6 +26,7 @@ from fmilin.models.mechanism.toml_file import description_of, read_parts
 from fmilin.models.mechanism.tree import Array
 from fmilin.models.mechanism.urdf_file import additions_of, read_urdf_description, robot_in
 from fmilin.models.native_model import NativeModel
+from fmilin.numerics.rounding import move_some_bits
 from fmilin.signals import FloatArray
 
 Kind = TypeVar("Kind")
@@ -164,7 +164,7 @@ class Mechanism(NativeModel, HasGivenStates):
 
     def _here_and_nearby(self, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return a point and some bits beside it, which cost hardly more than the point."""
-        bits = some_bits_further(x, self.states.scales(x)) - x
+        bits = move_some_bits(x, self.states.scales(x)) - x
         return np.stack((x, x + bits, x - bits)), np.stack((u, u, u))
 
     def matrices_along(

@@ -1,9 +1,7 @@
 """Derivatives of rates and outputs along the manifold: exact ones where the model has them, differences elsewhere."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import Literal
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +9,7 @@ from numpy.typing import NDArray
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, KinkError, NumericalError, UsageError
 from fmilin.manifold.branches import take_one_branch
+from fmilin.manifold.derivatives import Source, TangentDerivatives
 from fmilin.manifold.frame import with_selection
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.selection import Selection
@@ -18,6 +17,7 @@ from fmilin.manifold.zeros import find_structural_zeros
 from fmilin.model.capabilities import HasDerivativeErrors, read_exact_slopes, read_products
 from fmilin.model.interface import ExactSlopes
 from fmilin.numerics.differences.differences import Differences, Slopes
+from fmilin.numerics.rounding import move_some_bits
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, INACCURATE, ROUNDING
 
@@ -55,31 +55,13 @@ def _rounding_error(
         return row_sizes(change, nearby.scales)
     if not exact.smooth:
         return None
-    nudged = some_bits_further(point.states, nearby.frame.invariants.scales)
+    nudged = move_some_bits(point.states, nearby.frame.invariants.scales)
     try:
         again = read_exact_slopes(nearby.model, point.time, nudged, point.inputs)
     except FmilinError:
         return None
     other = None if again is None else _along(again, independent)
     return None if other is None else row_sizes(other - J, nearby.scales)
-
-
-def some_bits_further(states: FloatArray, sizes: FloatArray) -> FloatArray:
-    """Return states (..., N) moved by some bits of their sizes: also where they are zero, as angles at rest are."""
-    return np.asarray(states + 2 * EPS * np.maximum(np.abs(states), sizes) * _signs(states.shape[-1]))
-
-
-@cache
-def _signs(count: int) -> FloatArray:
-    """Return signs at random, the same every time, shape (count,)."""
-    return np.random.default_rng(1952).choice([-1.0, 1.0], count)
-
-
-def rounding_of(samples: Sequence[FloatArray]) -> FloatArray:
-    """Return what rounding does to slopes, from two samples or three some bits apart: of three, twice their range."""
-    # Three may lie close together by chance, and the truth beside them; two are compared as they are.
-    some = 1.0 if len(samples) == 2 else 2.0
-    return np.asarray(some * np.ptp(samples, axis=0))
 
 
 def by_products(nearby: Neighbourhood) -> Slopes | None:
@@ -138,73 +120,7 @@ def _smooth(J: FloatArray, error: FloatArray) -> Slopes:
     return Slopes(J, error, none, none)
 
 
-Source = Literal["procedure", "products", "differences"]
-
-
-@dataclass(frozen=True)
-class TangentSlopes:
-    """Derivatives of x' and of the outputs along P coordinates and nu inputs, with estimated absolute errors."""
-
-    slopes: Slopes  # rows are N rates and ny outputs, columns P coordinates and nu inputs
-    x_u: FloatArray  # (N, nu), how the states move with the inputs
-    source: Source  # the model's own procedure, its directional derivatives, or differences
-    is_exact: NDArray[np.bool_]  # (N + ny, P + nu), which entries are not differences
-    remarks: tuple[Remark, ...] = field(default=())
-
-    @property
-    def f_y(self) -> FloatArray:
-        """Of the rates along the coordinates, shape (N, P)."""
-        return self._blocks(self.slopes.J)[0]
-
-    @property
-    def f_u(self) -> FloatArray:
-        """Of the rates along the inputs, shape (N, nu)."""
-        return self._blocks(self.slopes.J)[1]
-
-    @property
-    def c_y(self) -> FloatArray:
-        """Of the outputs along the coordinates, shape (ny, P)."""
-        return self._blocks(self.slopes.J)[2]
-
-    @property
-    def c_u(self) -> FloatArray:
-        """Of the outputs along the inputs, shape (ny, nu)."""
-        return self._blocks(self.slopes.J)[3]
-
-    @property
-    def f_y_error(self) -> FloatArray:
-        """The errors of ``f_y``."""
-        return self._blocks(self.slopes.error)[0]
-
-    @property
-    def f_u_error(self) -> FloatArray:
-        """The errors of ``f_u``."""
-        return self._blocks(self.slopes.error)[1]
-
-    @property
-    def c_y_error(self) -> FloatArray:
-        """The errors of ``c_y``."""
-        return self._blocks(self.slopes.error)[2]
-
-    @property
-    def c_u_error(self) -> FloatArray:
-        """The errors of ``c_u``."""
-        return self._blocks(self.slopes.error)[3]
-
-    @property
-    def method(self) -> str:
-        """How derivatives were taken: ``"exact"``, ``"mixed"`` or ``"differences"``."""
-        if self.source == "differences":
-            return "differences"
-        return "exact" if self.is_exact.all() else "mixed"
-
-    def _blocks(self, matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        n, nu = self.x_u.shape
-        p = matrix.shape[1] - nu
-        return matrix[:n, :p], matrix[:n, p:], matrix[n:, :p], matrix[n:, p:]
-
-
-def differentiate(nearby: Neighbourhood, derivatives: str | Differences) -> TangentSlopes:
+def differentiate(nearby: Neighbourhood, derivatives: str | Differences) -> TangentDerivatives:
     """Return the Jacobians along coordinates and inputs with errors: exact where the model has them, else differences.
 
     Raises
@@ -216,17 +132,16 @@ def differentiate(nearby: Neighbourhood, derivatives: str | Differences) -> Tang
     UsageError
         When exact derivatives are requested of a model that has none.
     """
-    x_u = nearby.frame.x_u
     if isinstance(derivatives, Differences):
         measured = _difference(nearby, derivatives)
         remarks: tuple[Remark, ...] = ()
         if derivatives.side is not None:
             measured, remarks = take_one_branch(nearby, measured, derivatives)
-        return TangentSlopes(measured, x_u, "differences", np.zeros(measured.J.shape, dtype=bool), remarks)
+        return _record(nearby, measured, "differences", np.zeros(measured.J.shape, dtype=bool), remarks)
     if derivatives != "differences":
         exact = by_procedure(nearby)
         if exact is not None:
-            return TangentSlopes(exact, x_u, "procedure", np.ones(exact.J.shape, dtype=bool))
+            return _record(nearby, exact, "procedure", np.ones(exact.J.shape, dtype=bool))
         exact = by_products(nearby)
         if exact is not None:
             return _complete(nearby, exact)
@@ -237,10 +152,10 @@ def differentiate(nearby: Neighbourhood, derivatives: str | Differences) -> Tang
         )
     measured = _difference(nearby, Differences())
     is_exact = np.zeros(measured.J.shape, dtype=bool)
-    return TangentSlopes(measured, x_u, "differences", is_exact, _describe_narrow_slopes(nearby, measured))
+    return _record(nearby, measured, "differences", is_exact, _describe_narrow_slopes(nearby, measured))
 
 
-def _complete(nearby: Neighbourhood, exact: Slopes) -> TangentSlopes:
+def _complete(nearby: Neighbourhood, exact: Slopes) -> TangentDerivatives:
     """Return exact derivatives, with differences where the model has no exact ones."""
     is_exact = np.isfinite(exact.J)
     if not is_exact.all():
@@ -248,7 +163,28 @@ def _complete(nearby: Neighbourhood, exact: Slopes) -> TangentSlopes:
         J = np.where(is_exact, exact.J, measured.J)
         error = np.where(is_exact, exact.error, measured.error)
         exact = Slopes(J, error, measured.jump, measured.bend)
-    return TangentSlopes(exact, nearby.frame.x_u, "products", is_exact)
+    return _record(nearby, exact, "products", is_exact)
+
+
+def _record(
+    nearby: Neighbourhood, slopes: Slopes, source: Source, is_exact: NDArray[np.bool_], remarks: tuple[Remark, ...] = ()
+) -> TangentDerivatives:
+    """Return the record of derivatives at one point."""
+    base, n, scales = nearby.base_evaluation, nearby.n, nearby.scales
+    J = slopes.J[None]
+    return TangentDerivatives(
+        base.derivatives[None],
+        base.outputs[None],
+        J[:, :n],
+        J[:, n:],
+        nearby.frame.T[None],
+        nearby.frame.x_u[None],
+        scales[None],
+        (slopes.error * scales)[None],
+        source,
+        is_exact,
+        remarks,
+    )
 
 
 def _difference(nearby: Neighbourhood, options: Differences) -> Slopes:
@@ -297,8 +233,8 @@ def _describe_narrow_slopes(nearby: Neighbourhood, measured: Slopes) -> tuple[Re
 
 
 def change_coordinates(
-    nearby: Neighbourhood, slopes: TangentSlopes, selection: Selection
-) -> tuple[Neighbourhood, TangentSlopes]:
+    nearby: Neighbourhood, derivatives: TangentDerivatives, selection: Selection
+) -> tuple[Neighbourhood, TangentDerivatives]:
     """Return the model near a point and its Jacobians in other coordinates: nothing is measured anew."""
     frame = nearby.frame
     other = with_selection(frame, nearby.point, selection)
@@ -306,19 +242,16 @@ def change_coordinates(
     size = np.abs(S)
     eps = EPS * (frame.selection.condition_number + other.selection.condition_number)
 
-    def transform(J: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
-        jacobian, terms = J @ S, np.abs(J) @ size
-        cancelled = np.abs(jacobian) <= ROUNDING * terms  # a zero that is none spreads double eigenvalues
-        return np.where(cancelled, 0.0, jacobian), error @ size + eps * terms
-
-    f_y, f_y_error = transform(slopes.f_y, slopes.f_y_error)
-    c_y, c_y_error = transform(slopes.c_y, slopes.c_y_error)
-    J = np.block([[f_y, slopes.f_u], [c_y, slopes.c_u]])
-    error = np.block([[f_y_error, slopes.f_u_error], [c_y_error, slopes.c_u_error]])
-    none = np.zeros_like(J)
-    moved = nearby.in_frame(other)
-    changed = moved.with_exact_rows(Slopes(J, error, none, none))
     p = S.shape[1]
-    is_exact = slopes.is_exact.copy()
-    is_exact[:, :p] = slopes.is_exact[:, :p].all(axis=1, keepdims=True)
-    return moved, replace(slopes, slopes=changed, x_u=other.x_u, is_exact=is_exact)
+    J, error = derivatives.J[0], derivatives.errors[0] / derivatives.scales
+    along_y = J[:, :p] @ S
+    terms = np.abs(J[:, :p]) @ size
+    cancelled = np.abs(along_y) <= ROUNDING * terms  # a zero that is none spreads double eigenvalues
+    J[:, :p] = np.where(cancelled, 0.0, along_y)
+    error[:, :p] = error[:, :p] @ size + eps * terms
+    moved = nearby.in_frame(other)
+    none = np.zeros_like(J)
+    changed = moved.with_exact_rows(Slopes(J, error, none, none))
+    is_exact = derivatives.is_exact.copy()
+    is_exact[:, :p] = derivatives.is_exact[:, :p].all(axis=1, keepdims=True)
+    return moved, _record(moved, changed, derivatives.source, is_exact, derivatives.remarks)

@@ -1,0 +1,122 @@
+"""The record of derivatives of rates and outputs along the manifold, at one point and at many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.diagnostics import Remark
+from fmilin.numerics.differences.differences import Slopes
+from fmilin.signals import FloatArray
+
+Source = Literal["procedure", "products", "differences"]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class TangentDerivatives:
+    """Rates x' and outputs at k points, with derivatives along P coordinates and nu inputs and their estimated errors.
+
+    The error of an entry is that in ``errors`` over the scale of its column. One that is the same in a whole row is
+    stored once, so that the arrays of a large batch stay small.
+    """
+
+    rates: FloatArray  # (k, N)
+    outputs: FloatArray  # (k, ny)
+    f: FloatArray  # (k, N, P + nu), of the rates
+    c: FloatArray  # (k, ny, P + nu), of the outputs
+    T: FloatArray  # (k, N, P), how the states move with the coordinates
+    x_u: FloatArray  # (k, N, nu), how they move with the inputs; zeros unless inputs prescribe a motion
+    scales: FloatArray  # (k, P + nu), sizes of coordinates and inputs
+    errors: FloatArray  # (k, N + ny, P + nu), or (k, N + ny, 1) if the same in each row: errors times scales
+    source: Source  # the model's own procedure, its directional derivatives, or differences
+    is_exact: Mask  # (N + ny, P + nu), which entries are not differences
+    remarks: tuple[Remark, ...] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.rates)
+
+    @property
+    def order(self) -> int:
+        """P, the number of coordinates."""
+        return int(self.T.shape[2])
+
+    @property
+    def f_y(self) -> FloatArray:
+        """Of the rates along the coordinates, shape (k, N, P)."""
+        return self.f[..., : self.order]
+
+    @property
+    def f_u(self) -> FloatArray:
+        """Of the rates along the inputs, shape (k, N, nu)."""
+        return self.f[..., self.order :]
+
+    @property
+    def c_y(self) -> FloatArray:
+        """Of the outputs along the coordinates, shape (k, ny, P)."""
+        return self.c[..., : self.order]
+
+    @property
+    def c_u(self) -> FloatArray:
+        """Of the outputs along the inputs, shape (k, ny, nu)."""
+        return self.c[..., self.order :]
+
+    @property
+    def J(self) -> FloatArray:
+        """Of the rates, then of the outputs, shape (k, N + ny, P + nu)."""
+        return np.concatenate((self.f, self.c), axis=1)
+
+    @property
+    def f_y_errors(self) -> FloatArray:
+        """The absolute errors of ``f_y``, of the same shape."""
+        return self._compute_errors(slice(self.rates.shape[1]), slice(self.order))
+
+    @property
+    def f_u_errors(self) -> FloatArray:
+        """The absolute errors of ``f_u``, of the same shape."""
+        return self._compute_errors(slice(self.rates.shape[1]), slice(self.order, None))
+
+    @property
+    def c_y_errors(self) -> FloatArray:
+        """The absolute errors of ``c_y``, of the same shape."""
+        return self._compute_errors(slice(self.rates.shape[1], None), slice(self.order))
+
+    @property
+    def c_u_errors(self) -> FloatArray:
+        """The absolute errors of ``c_u``, of the same shape."""
+        return self._compute_errors(slice(self.rates.shape[1], None), slice(self.order, None))
+
+    @property
+    def scaled_f_y_errors(self) -> FloatArray:
+        """The errors of ``f_y`` times the sizes of the coordinates, (k, N, P), or (k, N, 1) if the same in each row."""
+        errors = self.errors[:, : self.rates.shape[1]]
+        return errors if errors.shape[2] == 1 else errors[..., : self.order]
+
+    @property
+    def method(self) -> str:
+        """How derivatives were taken: ``"exact"``, ``"mixed"`` or ``"differences"``."""
+        if self.source == "differences":
+            return "differences"
+        return "exact" if self.is_exact.all() else "mixed"
+
+    @property
+    def slopes(self) -> Slopes:
+        """The derivatives and errors of one point as matrices (N + ny, P + nu)."""
+        J = self.J[0]
+        none = np.zeros(J.shape)
+        return Slopes(J, np.broadcast_to(self.errors[0] / self.scales, J.shape), none, none)
+
+    def with_slopes(self, slopes: Slopes) -> TangentDerivatives:
+        """Return the same at one point with other derivatives and errors, matrices (N + ny, P + nu)."""
+        n = self.rates.shape[1]
+        J = slopes.J[None]
+        return replace(self, f=J[:, :n], c=J[:, n:], errors=(slopes.error * self.scales)[None])
+
+    def _compute_errors(self, rows: slice, columns: slice) -> FloatArray:
+        errors = self.errors[:, rows]
+        if errors.shape[2] != 1:
+            errors = errors[..., columns]
+        return np.asarray(errors / self.scales[:, None, columns])
