@@ -1,6 +1,8 @@
-"""Quantities of an implicit system and their slopes over stacks of points, as vectorized compiled code.
+"""Quantities of an implicit system and their slopes at many points, as vectorized compiled code.
 
-The C code computes dz/ds + dz/dw W^-1 e with vectors whose entries belong to different points.
+The C code computes dz/ds + dz/dw W^-1 e with vectors that have one entry for each of some points. A symmetric W is
+eliminated in a fixed order for all of them; any other is factorized with row interchanges at each point. Unknowns of
+equations that are not linear are found by Newton's iteration at each point.
 """
 
 from __future__ import annotations
@@ -24,7 +26,16 @@ from numpy.typing import NDArray
 
 from fmilin.codegen.compiler import Compiler, is_built, loaded_library
 from fmilin.codegen.elimination import Elimination, elimination_of
-from fmilin.codegen.implicit import ImplicitSystem, cse_option, jacobian, sparse
+from fmilin.codegen.implicit import (
+    CONTRACTION,
+    CONVERGED,
+    ITERATIONS,
+    STALLED,
+    ImplicitSystem,
+    cse_option,
+    jacobian,
+    sparse,
+)
 from fmilin.codegen.statements import Statements
 from fmilin.errors import ModelError
 from fmilin.signals import FloatArray
@@ -34,6 +45,11 @@ _UNIT = "vectorized.c"
 GOOD = 1e-13
 """Backward error of w up to which an elimination without interchanges counts; a point beyond is left to others."""
 
+SMALL_PIVOT = 1e-11
+"""Pivot of an elimination with interchanges, of rows and columns scaled to one, up to which W may be singular: such a
+point is left to others, which state which unknowns are not determined. A larger value only costs time."""
+
+MAX_DENSE_UNKNOWNS = 100  # of a W that is not symmetric: it is factorized as a dense matrix
 NEARLY_SYMMETRIC = 1e-12  # how far W may be from its transpose, of its largest entry
 CHUNK = 16  # columns that are solved for together, as in vectorized.c
 ALIGNED = 64  # bytes to whose multiples vectors are aligned
@@ -141,7 +157,7 @@ class _Problem:
 
     system: ImplicitSystem
     quantities: SX
-    order: Elimination  # of W
+    order: Elimination | None  # of a symmetric W; None for a W that is factorized with row interchanges
     # e, z_s, z_w: d(r - W w)/ds, dz/ds without the rows that are constant, dz/dw
     e: SX
     z_s: SX
@@ -151,11 +167,11 @@ class _Problem:
 
     @classmethod
     def of(cls, system: ImplicitSystem, quantities: SX) -> _Problem:
-        W = system.matrix
-        order = elimination_of(set(zip(*_Nonzeros.of(W), strict=True)), W.size1())
-        if order is None or system.guess is not None or not _is_symmetric(system):
+        order = _find_order(system)
+        if order is None and system.unknowns.numel() > MAX_DENSE_UNKNOWNS:
             raise ModelError(
-                f"The equations of '{system.name}' have no symmetric matrix that can be eliminated in order."
+                f"The equations of '{system.name}' have {system.unknowns.numel()} unknowns and no symmetric matrix: code "
+                f"for many points is made for up to {MAX_DENSE_UNKNOWNS} of them."
             )
         z_s, z_w = (jacobian(quantities, s) for s in (system.motion, system.unknowns))
         entries = list(zip(*_Nonzeros.of(z_s), z_s.nonzeros(), strict=True))
@@ -167,23 +183,24 @@ class _Problem:
         left = sparse({(i, j): node for i, j, node in entries if i in moving}, z_s.shape)
         return cls(system, quantities, order, system.motion_slopes, left, z_w, sorted(moving), template)
 
-    @property
-    def lower(self) -> list[tuple[int, int]]:
-        """The entries (row, column) of W that are computed: one of each pair."""
-        return [(i, j) for i, j in zip(*_Nonzeros.of(self.system.matrix), strict=True) if i >= j]
+    def entries(self) -> tuple[list[tuple[int, int]], list[int]]:
+        """Return the entries (row, column) of W that are computed, and where each is stored.
+
+        Of a symmetric W these are one of each pair.
+        """
+        nonzeros = list(zip(*_Nonzeros.of(self.system.matrix), strict=True))
+        if self.order is None:
+            n = self.system.unknowns.numel()
+            return nonzeros, [i * n + j for i, j in nonzeros]
+        lower = [(i, j) for i, j in nonzeros if i >= j]
+        return lower, [self.order.slot(*entry) for entry in lower]
 
     def tables(self) -> dict[str, list[int]]:
-        """Return the numbers that the C code goes by."""
-        order, (e, z_s, z_w) = self.order, (_Nonzeros.of(matrix) for matrix in (self.e, self.z_s, self.z_w))
+        """Return the integers that the C code is controlled by."""
+        e, z_s, z_w = (_Nonzeros.of(matrix) for matrix in (self.e, self.z_s, self.z_w))
         columns, index = self.e.size2(), {row: i for i, row in enumerate(self.rows)}
-        pairs = [(k, i) for k, below in zip(order.order, order.below, strict=True) for i in below]
-        return {
-            "PIVOT": list(order.order),
-            "DIAGONAL": [order.slots[k, k] for k in order.order],
-            "BELOW": np.cumsum([0, *(len(below) for below in order.below)]).tolist(),
-            "BELOW_ROW": [i for _, i in pairs],
-            "BELOW_SLOT": [order.slots[i, k] for k, i in pairs],
-            "TARGETS": [order.slot(a, b) for below in order.below for i, a in enumerate(below) for b in below[: i + 1]],
+        elimination = {} if self.order is None else _tables_of(self.order)
+        return elimination | {
             "E_ROW": e.rows,
             "E_COLUMN": e.columns,
             "E_CHUNK": e.chunks(columns),
@@ -197,7 +214,7 @@ class _Problem:
 
     def results(self) -> dict[str, tuple[list[SX], list[str]]]:
         """Return what is computed by name, and what it is assigned to in C."""
-        W, slots = self.system.matrix, [self.order.slot(*entry) for entry in self.lower]
+        W, (entries, slots) = self.system.matrix, self.entries()
         nodes = {
             "r": self.system.right_hand_side.elements(),
             "z": self.quantities.elements(),
@@ -205,21 +222,44 @@ class _Problem:
             "z_s": self.z_s.nonzeros(),
             "z_w": self.z_w.nonzeros(),
         }
-        whole = [W[entry] for entry in self.lower], [f"m->whole[{slot}]" for slot in slots]
+        whole = [W[entry] for entry in entries], [f"m->whole[{slot}]" for slot in slots]
         return {"whole": whole} | {n: (e, [f"m->{n}[{i}]" for i in range(len(e))]) for n, e in nodes.items()}
 
     def sizes(self, stored: int, width: int) -> dict[str, int]:
         """Return the sizes that the C code is compiled for; arrays have at least one entry."""
-        ns, nw, nz = sum(a.numel() for a in self.system.arguments), len(self.order.order), self.quantities.numel()
+        ns, nz = sum(a.numel() for a in self.system.arguments), self.quantities.numel()
+        nw = self.system.unknowns.numel()
+        stored_entries = nw * nw if self.order is None else len(self.order.slots)
         counts = {
+            "SYMMETRIC": int(self.order is not None), "NEWTON": int(self.system.guess is not None),
             "WIDTH": width, "N_S": ns, "N_UNKNOWNS": nw, "N_QUANTITIES": nz, "N_COLUMNS": self.e.size2(),
             "N_ROWS": len(self.rows), "N_Z_W": self.z_w.nnz(),
         }  # fmt: skip
         room = {
-            "NS": ns, "NW": nw, "NA": len(self.order.slots), "NZ": nz, "NE": self.e.nnz(), "NZS": self.z_s.nnz(),
+            "NS": ns, "NW": nw, "NA": stored_entries, "NZ": nz, "NE": self.e.nnz(), "NZS": self.z_s.nnz(),
             "NZW": self.z_w.nnz(), "NR": len(self.rows), "NV": stored,
         }  # fmt: skip
         return counts | {name: max(size, 1) for name, size in room.items()}
+
+
+def _tables_of(order: Elimination) -> dict[str, list[int]]:
+    """Return the integers by which the C code eliminates in an order."""
+    pairs = [(k, i) for k, below in zip(order.order, order.below, strict=True) for i in below]
+    return {
+        "PIVOT": list(order.order),
+        "DIAGONAL": [order.slots[k, k] for k in order.order],
+        "BELOW": np.cumsum([0, *(len(below) for below in order.below)]).tolist(),
+        "BELOW_ROW": [i for _, i in pairs],
+        "BELOW_SLOT": [order.slots[i, k] for k, i in pairs],
+        "TARGETS": [order.slot(a, b) for below in order.below for i, a in enumerate(below) for b in below[: i + 1]],
+    }
+
+
+def _find_order(system: ImplicitSystem) -> Elimination | None:
+    """Return the order in which a symmetric W is eliminated; None where it is not symmetric, or a pivot is zero."""
+    W = system.matrix
+    order = elimination_of(set(zip(*_Nonzeros.of(W), strict=True)), W.size1())
+    return None if order is None or system.guess is not None or not _is_symmetric(system) else order
 
 
 def _is_symmetric(system: ImplicitSystem) -> bool:
@@ -262,12 +302,25 @@ def _printed(problem: _Problem) -> tuple[dict[str, str], tuple[str, ...]]:
         f"static const int {name}[] = {{{', '.join(map(str, table)) or '0'}}};\n"
         for name, table in problem.tables().items()
     )
+    tolerances = {"GOOD": GOOD, "SMALL_PIVOT": SMALL_PIVOT}
+    defined += "".join(f"#define {name} {value}\n" for name, value in tolerances.items())
     sources = {
         _UNIT: (files("fmilin.codegen") / "runtime" / _UNIT).read_text(encoding="utf-8"),
-        "sizes.h": f"{defined}#define GOOD {GOOD}\n",
-        "equations.c": "\n".join([*tables, *statements.functions()]),
+        "sizes.h": defined,
+        "equations.c": "\n".join([_print_guess(problem.system), *tables, *statements.functions()]),
     }
     return sources, flags
+
+
+def _print_guess(system: ImplicitSystem) -> str:
+    """Return the C text of where Newton's iteration begins, and when it ends; empty for linear equations."""
+    if system.guess is None:
+        return ""
+    limits = {"ITERATIONS": ITERATIONS, "CONVERGED": CONVERGED, "STALLED": STALLED, "CONTRACTION": CONTRACTION}
+    lines = [f"#define {name} {value}" for name, value in limits.items()]
+    for name, values in (("W_GUESS", system.guess.unknowns), ("W_SIZES", system.guess.sizes)):
+        lines.append(f"static const double {name}[] = {{{', '.join(map(repr, values.tolist()))}}};")
+    return "\n".join([*lines, ""])
 
 
 @cache

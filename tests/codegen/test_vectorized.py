@@ -14,7 +14,7 @@ from fmilin.codegen import vectorized as module
 from fmilin.codegen.compiler import Compiler
 from fmilin.codegen.evaluator import Backend
 from fmilin.codegen.functions import StackFunctions
-from fmilin.codegen.implicit import ImplicitSystem
+from fmilin.codegen.implicit import Guess, ImplicitSystem
 from fmilin.codegen.vectorized import VectorizedSource, vector_flags
 from fmilin.errors import ModelError
 from fmilin.signals import FloatArray, Signals
@@ -185,16 +185,43 @@ def test_small_pivots_are_refined_or_left_to_lapack() -> None:
 
 
 @pytest.mark.parametrize("gap", [0.5, 1e-9])
-def test_a_matrix_that_is_nearly_symmetric_is_none(gap: float) -> None:
+@pytest.mark.parametrize("k", [1, 8, 21])
+def test_a_matrix_that_is_not_symmetric_is_factorized_at_each_point(gap: float, k: int) -> None:
+    made, (t, x, u, p, w) = system(
+        lambda t, x, u, p: ca.vertcat(ca.horzcat(u, 2 + x[0]), ca.horzcat(3, u + gap * x[1])),
+        lambda t, x, u, p: ca.vertcat(u * x[1], p),
+    )
+    agree(made, ca.vertcat(w, w[0] * x[1] + t * u, p), k, threads=min(k, 2))
+
+
+def test_a_singular_matrix_that_is_not_symmetric_leaves_the_point_to_lapack() -> None:
     made, (_, _, _, _, w) = system(
-        lambda t, x, u, p: ca.vertcat(ca.horzcat(2 + x[0], u), ca.horzcat(u + gap * x[1], 3)),
+        lambda t, x, u, p: ca.vertcat(ca.horzcat(x[0], 2), ca.horzcat(1, x[1])),
         lambda t, x, u, p: ca.vertcat(u, p),
     )
-    with pytest.raises(ModelError, match="no symmetric matrix"):
-        VectorizedSource(made, w, Compiler())
+    x = np.array([[2.0, 1.0], [2.0, 1.0 + 1e-13], [3.0, 1.0], [np.nan, 1.0]])
+    s = np.column_stack((np.zeros(4), x, np.full(4, 0.4), np.full(4, 2.0)))
+    z, _, good = VectorizedSource(made, w, Compiler()).compiled()(s)
+    assert good.tolist() == [False, False, True, False]
+    np.testing.assert_allclose(z[2], np.linalg.solve([[3.0, 2.0], [1.0, 1.0]], [0.4, 2.0]), rtol=1e-15)
 
 
-def test_what_is_not_for_it_is_refused_and_interpreted() -> None:
+def test_unknowns_of_nonlinear_equations_are_found_by_iteration_at_each_point() -> None:
+    """w0 + w1 exp(w0) = x0 and w1 - u w0 = x1, from w = 0."""
+    made, (_, x, u, p, w) = system(lambda *_: ca.SX.eye(2), lambda *_: ca.SX(2, 1))
+    residual = ca.vertcat(w[0] + w[1] * ca.exp(w[0]) - x[0], w[1] - u * w[0] - x[1])
+    nothing = np.zeros(2)
+    guess = Guess(nothing, np.ones(2), 0.0, np.zeros(2), np.zeros(1), np.ones(1))
+    made = replace(made, matrix=ca.jacobian(residual, w), right_hand_side=-residual, guess=guess)
+    compiled = agree(made, ca.vertcat(w, w[0] * x[1] + p), 21)
+    z, _ = compiled(*points(21))
+    _, states, inputs, _ = points(21)
+    np.testing.assert_allclose(z[:, 0] + z[:, 1] * np.exp(z[:, 0]), states[:, 0], rtol=1e-14)
+    np.testing.assert_allclose(z[:, 1] - inputs[:, 0] * z[:, 0], states[:, 1], rtol=1e-13, atol=1e-15)
+
+
+def test_what_is_not_for_it_is_rejected_and_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_DENSE_UNKNOWNS", 1)
     made, (_, _, _, _, w) = system(
         lambda t, x, u, p: ca.vertcat(ca.horzcat(2 + x[0], x[1]), ca.horzcat(0.1, 3)),
         lambda t, x, u, p: ca.vertcat(u, p),

@@ -1,8 +1,10 @@
 /* Values and slopes at many points: WIDTH points at a time, each number a vector (SIMD lanes) with one entry for each of them.
 
-   W w = r is solved by W = L D L' without interchanges; whether that was good enough is measured by the backward error
-   of w (Oettli and Prager, 1964) and returned for every point. Slopes along all columns follow from W w_z = e with the same
-   factors, CHUNK columns at a time, so that they stay in the cache. */
+   A SYMMETRIC W w = r is solved by W = L D L' without interchanges; whether that was good enough is measured by the backward
+   error of w (Oettli and Prager, 1964) and returned for every point. Other matrices are factorized lane by lane, with row
+   interchanges; with NEWTON, W and r depend on w, and W^-1 r is a step of Newton's iteration. Slopes along all columns
+   follow from W w_z = e with the same factors, CHUNK columns at a time, so that they stay in the cache. */
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -36,16 +38,33 @@ ONE_BY_ONE(fabs) ONE_BY_ONE(floor) ONE_BY_ONE(ceil)
 TWO_BY_TWO(pow) TWO_BY_TWO(atan2) TWO_BY_TWO(hypot) TWO_BY_TWO(copysign) TWO_BY_TWO(fmod) TWO_BY_TWO(remainder)
 TWO_BY_TWO(fmin) TWO_BY_TWO(fmax)
 
+#if !SYMMETRIC
+/* L U of one W, scaled, with row interchanges. */
+typedef struct {
+    double a[NA];
+    double row_scale[NW], column_scale[NW];
+    int pivot[NW];
+} Factors;
+#endif
+
 typedef struct {
     V s[NS];           /* time, states, inputs, parameters */
     V w[NW];           /* unknowns */
-    V whole[NA], a[NA]; /* W and its factors: the lower triangle in the order of elimination */
-    V d[NW], r[NW];
+    V whole[NA];       /* W: the lower triangle in the order of elimination if symmetric, else row by row */
+#if SYMMETRIC
+    V a[NA], d[NW];    /* its factors */
+#else
+    Factors factors[WIDTH];
+#endif
+    V r[NW];
     V z[NZ];           /* the quantities */
     V e[NE], z_s[NZS], z_w[NZW]; /* d(r - W w)/ds, dz/ds, dz/dw: nonzeros */
     V right[NW * CHUNK], b[NW * CHUNK], row[NR * CHUNK];
     V v[NV];           /* what several pieces of the equations need */
 } Work;
+
+/* The absolute value at one point: fabs is that of a vector below. */
+static inline double absolute(double x) { return fabs(x); }
 
 #if WIDTH > 1
 #define sin(x) all_sin(ALL(x))
@@ -81,6 +100,7 @@ typedef struct {
 
 #include "equations.c"
 
+#if SYMMETRIC
 /* W = L D L', in place; 1/D goes to d. */
 static void factorize(Work *m)
 {
@@ -211,15 +231,190 @@ static void refine(Work *m)
     for (int i = 0; i < N_UNKNOWNS * CHUNK; i++) m->b[i] += m->right[i];
 }
 
+#else
+/* The inverse of the power of two next to a size: scaling by it is exact. */
+static double inverse_power_of_two(double size)
+{
+    int exponent;
+    (void)frexp(size, &exponent);
+    return ldexp(1.0, -exponent);
+}
+
+/* Scale the rows of a matrix, then its columns, so that the largest entry of each lies between 1/2 and 1. */
+static int equilibrate(Factors *f)
+{
+    double sizes[NW] = {0.0};
+    for (int i = 0; i < N_UNKNOWNS; i++) {
+        double largest = 0.0, sum = 0.0, *row = f->a + i * N_UNKNOWNS;
+        for (int j = 0; j < N_UNKNOWNS; j++) {
+            double size = absolute(row[j]);
+            sum += size;
+            if (size > largest) largest = size;
+        }
+        if (!(sum <= DBL_MAX)) return 0;
+        f->row_scale[i] = largest < DBL_MIN ? 1.0 : inverse_power_of_two(largest);
+        for (int j = 0; j < N_UNKNOWNS; j++) {
+            double size = absolute(row[j] *= f->row_scale[i]);
+            if (size > sizes[j]) sizes[j] = size;
+        }
+    }
+    for (int j = 0; j < N_UNKNOWNS; j++)
+        f->column_scale[j] = sizes[j] < DBL_MIN ? 1.0 : inverse_power_of_two(sizes[j]);
+    for (int i = 0; i < N_UNKNOWNS; i++)
+        for (int j = 0; j < N_UNKNOWNS; j++) f->a[i * N_UNKNOWNS + j] *= f->column_scale[j];
+    return 1;
+}
+
+/* L U of W at one of the points; returns 0 where a pivot is so small that W may be singular. */
+static int factorize_lane(Work *m, int l)
+{
+    Factors *f = m->factors + l;
+    for (int i = 0; i < N_UNKNOWNS * N_UNKNOWNS; i++) f->a[i] = ENTRY(m->whole[i], l);
+    if (!equilibrate(f)) return 0;
+    for (int k = 0; k < N_UNKNOWNS; k++) {
+        double *pivot_row = f->a + k * N_UNKNOWNS;
+        int p = k;
+        for (int i = k + 1; i < N_UNKNOWNS; i++)
+            if (absolute(f->a[i * N_UNKNOWNS + k]) > absolute(f->a[p * N_UNKNOWNS + k])) p = i;
+        if (!(absolute(f->a[p * N_UNKNOWNS + k]) > SMALL_PIVOT)) return 0;
+        f->pivot[k] = p;
+        for (int j = 0; j < N_UNKNOWNS; j++) {
+            double entry = pivot_row[j];
+            pivot_row[j] = f->a[p * N_UNKNOWNS + j];
+            f->a[p * N_UNKNOWNS + j] = entry;
+        }
+        for (int i = k + 1; i < N_UNKNOWNS; i++) {
+            double *row = f->a + i * N_UNKNOWNS, factor = row[k] / pivot_row[k];
+            row[k] = factor;
+            if (factor == 0.0) continue;
+            for (int j = k + 1; j < N_UNKNOWNS; j++) row[j] -= factor * pivot_row[j];
+        }
+    }
+    return 1;
+}
+
+/* b := W^-1 b for COLUMNS columns, row by row. */
+#define SOLVE_LANE(name, COLUMNS) \
+    static void name(const Factors *f, double *b) \
+    { \
+        for (int i = 0; i < N_UNKNOWNS; i++) \
+            for (int c = 0; c < COLUMNS; c++) b[i * COLUMNS + c] *= f->row_scale[i]; \
+        for (int k = 0; k < N_UNKNOWNS; k++) { \
+            double *to = b + k * COLUMNS, *from = b + f->pivot[k] * COLUMNS; \
+            for (int c = 0; c < COLUMNS; c++) { \
+                double entry = to[c]; \
+                to[c] = from[c]; \
+                from[c] = entry; \
+            } \
+        } \
+        for (int k = 0; k < N_UNKNOWNS; k++) \
+            for (int i = k + 1; i < N_UNKNOWNS; i++) { \
+                double factor = f->a[i * N_UNKNOWNS + k]; \
+                if (factor == 0.0) continue; \
+                for (int c = 0; c < COLUMNS; c++) b[i * COLUMNS + c] -= factor * b[k * COLUMNS + c]; \
+            } \
+        for (int k = N_UNKNOWNS - 1; k >= 0; k--) { \
+            for (int j = k + 1; j < N_UNKNOWNS; j++) { \
+                double factor = f->a[k * N_UNKNOWNS + j]; \
+                if (factor == 0.0) continue; \
+                for (int c = 0; c < COLUMNS; c++) b[k * COLUMNS + c] -= factor * b[j * COLUMNS + c]; \
+            } \
+            for (int c = 0; c < COLUMNS; c++) b[k * COLUMNS + c] /= f->a[k * N_UNKNOWNS + k]; \
+        } \
+        for (int i = 0; i < N_UNKNOWNS; i++) \
+            for (int c = 0; c < COLUMNS; c++) b[i * COLUMNS + c] *= f->column_scale[i]; \
+    }
+SOLVE_LANE(solve_lane, 1)
+SOLVE_LANE(solve_lane_chunk, CHUNK)
+
+/* The columns of b at all points. */
+static void solve_chunk(const Work *m, V *b, const unsigned char *good)
+{
+    double lane[NW * CHUNK];
+    for (int l = 0; l < WIDTH; l++) {
+        if (!good[l]) continue;
+        for (int i = 0; i < N_UNKNOWNS * CHUNK; i++) lane[i] = ENTRY(b[i], l);
+        solve_lane_chunk(m->factors + l, lane);
+        for (int i = 0; i < N_UNKNOWNS * CHUNK; i++) ENTRY(b[i], l) = lane[i];
+    }
+}
+
+#if NEWTON
+/* w by Newton's iteration from the guess at each point, as long as its steps shrink; as codegen/implicit.py. */
+static void iterate(Work *m, unsigned char *good)
+{
+    double previous[WIDTH], step_of[NW];
+    unsigned char ended[WIDTH];
+    for (int i = 0; i < N_UNKNOWNS; i++) m->w[i] = ALL(W_GUESS[i]);
+    for (int l = 0; l < WIDTH; l++) {
+        previous[l] = DBL_MAX;
+        ended[l] = good[l] = 0;
+    }
+    for (int k = 0; k < ITERATIONS; k++) {
+        int remaining = 0;
+        memset(m->whole, 0, sizeof m->whole);
+        equations_system(m);
+        for (int l = 0; l < WIDTH; l++) {
+            double step = 0.0;
+            if (ended[l]) continue;
+            if (!factorize_lane(m, l)) {
+                ended[l] = 1;
+                continue;
+            }
+            for (int i = 0; i < N_UNKNOWNS; i++) step_of[i] = ENTRY(m->r[i], l);
+            solve_lane(m->factors + l, step_of);
+            for (int i = 0; i < N_UNKNOWNS; i++) {
+                double w = ENTRY(m->w[i], l) += step_of[i];
+                double part = absolute(step_of[i]) / (absolute(w) > W_SIZES[i] ? absolute(w) : W_SIZES[i]);
+                if (!(part <= step)) step = part;
+            }
+            good[l] = step <= CONVERGED || (step <= STALLED && step > CONTRACTION * previous[l]);
+            ended[l] = good[l] || !(step <= CONTRACTION * previous[l]);
+            previous[l] = step;
+            remaining |= !ended[l];
+        }
+        if (!remaining) break;
+    }
+    memset(m->whole, 0, sizeof m->whole);
+    equations_system(m);
+    for (int l = 0; l < WIDTH; l++) good[l] = good[l] && factorize_lane(m, l);
+}
+#endif
+
+/* w and the factors of W at all points; good says where W is regular. */
+static void solve(Work *m, unsigned char *good)
+{
+#if NEWTON
+    iterate(m, good);
+#else
+    double w[NW];
+    memset(m->whole, 0, sizeof m->whole);
+    equations_system(m);
+    for (int l = 0; l < WIDTH; l++) {
+        good[l] = (unsigned char)factorize_lane(m, l);
+        for (int i = 0; i < N_UNKNOWNS; i++) w[i] = ENTRY(m->r[i], l);
+        if (good[l]) solve_lane(m->factors + l, w);
+        for (int i = 0; i < N_UNKNOWNS; i++) ENTRY(m->w[i], l) = w[i];
+    }
+#endif
+}
+#endif
+
 /* Columns first .. first + CHUNK of the slopes. */
-static void slopes(Work *m, int first, double *restrict J, int used, int rough)
+static void slopes(Work *m, int first, double *restrict J, int used, int rough, const unsigned char *good)
 {
     int columns = N_COLUMNS - first < CHUNK ? N_COLUMNS - first : CHUNK, chunk = first / CHUNK;
     memset(m->b, 0, sizeof m->b);
     for (int i = E_CHUNK[chunk]; i < E_CHUNK[chunk + 1]; i++) m->b[E_ROW[i] * CHUNK + E_COLUMN[i] - first] = m->e[i];
+#if SYMMETRIC
+    (void)good;
     if (rough) memcpy(m->right, m->b, sizeof m->b);
     solve_chunk(m, m->b);
     if (rough) refine(m);
+#else
+    (void)rough;
+    solve_chunk(m, m->b, good);
+#endif
     memset(m->row, 0, sizeof m->row);
     for (int i = Z_S_CHUNK[chunk]; i < Z_S_CHUNK[chunk + 1]; i++)
         m->row[Z_S_ROW[i] * CHUNK + Z_S_COLUMN[i] - first] = m->z_s[i];
@@ -247,10 +442,15 @@ OUT void run(const double *s, double *z, double *J, unsigned char *good, long co
         unsigned char fine[WIDTH];
         for (int i = 0; i < N_S; i++)
             for (int l = 0; l < WIDTH; l++) ENTRY(m->s[i], l) = s[(p + (l < used ? l : 0)) * N_S + i];
+        int rough = 0;
+#if SYMMETRIC
         memset(m->whole, 0, sizeof m->whole);
         equations_system(m);
         factorize(m);
-        int rough = solve(m, fine);
+        rough = solve(m, fine);
+#else
+        solve(m, fine);
+#endif
         equations_values(m);
         for (int l = 0; l < used; l++) {
             good[p + l] = fine[l];
@@ -259,6 +459,6 @@ OUT void run(const double *s, double *z, double *J, unsigned char *good, long co
         if (!J) continue;
         equations_slopes(m);
         for (int first = 0; first < N_COLUMNS; first += CHUNK)
-            slopes(m, first, J + (size_t)p * N_QUANTITIES * N_COLUMNS, used, rough);
+            slopes(m, first, J + (size_t)p * N_QUANTITIES * N_COLUMNS, used, rough, fine);
     }
 }
