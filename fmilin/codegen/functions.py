@@ -17,7 +17,8 @@ from fmilin.codegen.compiler import PRINTING, CompilationBudget, compiler_second
 from fmilin.codegen.evaluator import Backend, Evaluator
 from fmilin.codegen.implicit import ImplicitSystem, Point, jacobian, solved
 from fmilin.codegen.rounding import compute_bounds, find_rounding
-from fmilin.codegen.vectorized import VectorizedCode, VectorizedSource
+from fmilin.codegen.vectorized import VectorizedSource
+from fmilin.codegen.vectorized_code import ReducedSlopes, Reduction, VectorizedCode
 from fmilin.errors import ModelError, NumericalError
 from fmilin.numerics.factors import DenseFactors, Factors, require_regular
 from fmilin.signals import FloatArray
@@ -247,6 +248,17 @@ class StackFunctions:
     ) -> tuple[FloatArray, NDArray[np.bool_]] | None:
         """Return z (k, nz) alone and where it is good (k,), where there is compiled code by now; else None."""
         return None if self._compiled is None else self._compiled.values(self._join(t, x, u, p))
+
+    def along(
+        self,
+        points: tuple[FloatArray | float, FloatArray, FloatArray, FloatArray],
+        reduction: Reduction,
+        limit: float,
+        *,
+        threads: int = 1,
+    ) -> ReducedSlopes | None:
+        """Return z and slopes along kept states at points (t, x, u, p) by compiled code; None without any by now."""
+        return None if self._compiled is None else self._compiled.along(self._join(*points), reduction, limit, threads)
 
     def _join(self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray) -> FloatArray:
         """Return the arguments as the rows (k, ns) that compiled code takes."""

@@ -11,10 +11,8 @@ import ctypes
 import platform
 import re
 import sys
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +20,6 @@ from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
 
 from fmilin.codegen.compiler import Compiler, is_built, loaded_library
 from fmilin.codegen.elimination import Elimination, elimination_of
@@ -37,6 +34,7 @@ from fmilin.codegen.implicit import (
     sparse,
 )
 from fmilin.codegen.statements import Statements
+from fmilin.codegen.vectorized_code import VectorizedCode
 from fmilin.errors import ModelError
 from fmilin.signals import FloatArray
 
@@ -52,7 +50,6 @@ point is left to others, which state which unknowns are not determined. A larger
 MAX_DENSE_UNKNOWNS = 100  # of a W that is not symmetric: it is factorized as a dense matrix
 NEARLY_SYMMETRIC = 1e-12  # how far W may be from its transpose, of its largest entry
 CHUNK = 16  # columns that are solved for together, as in vectorized.c
-ALIGNED = 64  # bytes to whose multiples vectors are aligned
 _CHOICES = {ca.OP_SIGN, ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR, ca.OP_IF_ELSE_ZERO}
 """Operations that go different ways at different points."""
 
@@ -76,63 +73,8 @@ class VectorizedSource:
     def compiled(self) -> VectorizedCode:
         """Return the compiled code."""
         # Unlike for single points, the interpreter's lock is given up.
-        return VectorizedCode(self, loaded_library(self._sources, _UNIT, self._compiler, ctypes.CDLL))
-
-
-class VectorizedCode:
-    """Quantities with their slopes at many points."""
-
-    def __init__(self, source: VectorizedSource, code: ctypes.CDLL) -> None:
-        self._size, self._template, self._points = source.size, source.template, source.arguments
-        code.run.argtypes, code.run.restype = [ctypes.c_void_p] * 4 + [ctypes.c_long, ctypes.c_void_p], None
-        code.work_size.argtypes, code.work_size.restype = [], ctypes.c_size_t
-        self._run, self._work_size = code.run, int(code.work_size()) + ALIGNED
-
-    def __call__(self, s: FloatArray, threads: int = 1) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
-        """Return quantities (k, nz), slopes (k, nz, N + nu) and where they are good (k,), for rows s = (t, x, u, p)."""
-        k, (nz, columns) = len(s), self._size
-        z, J, good = np.empty((k, nz)), np.empty((k, nz, columns)), np.empty(k, dtype=np.uint8)
-        parts = [slice(k * i // threads, k * (i + 1) // threads) for i in range(threads)]
-        if threads == 1:
-            self._fill(s, z, J, good)
-        else:
-            with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(lambda some: self._fill(s[some], z[some], J[some], good[some]), parts))
-        return z, J, good.astype(bool)
-
-    def values(self, s: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Return the quantities (k, nz) alone, the same to the last bit, and where they are good (k,)."""
-        z, good = np.empty((len(s), self._size[0])), np.empty(len(s), dtype=np.uint8)
-        self._fill(s, z, None, good)
-        return z, good.astype(bool)
-
-    def _fill(self, s: FloatArray, z: FloatArray, J: FloatArray | None, good: NDArray[np.uint8]) -> None:
-        """Fill quantities, slopes unless they are None, and where both are good."""
-        if J is not None:
-            J[...] = self._template
-        work = np.empty(self._work_size, dtype=np.uint8)
-        aligned = work.ctypes.data + -work.ctypes.data % ALIGNED
-        slopes = None if J is None else J.ctypes.data
-        self._run(s.ctypes.data, z.ctypes.data, slopes, good.ctypes.data, len(good), aligned)
-
-    def at_one_point(self) -> tuple[FloatArray, FloatArray, FloatArray, Callable[[], bool]]:
-        """Return s (ns,), z (nz,), J (nz, N + nu), and what fills z and J for s and says whether they are good."""
-        ns, (nz, columns) = self._points, self._size
-        s, z, good = np.zeros(ns), np.empty(nz), np.zeros(1, dtype=np.uint8)
-        J, room = np.array(self._template), np.empty(self._work_size, dtype=np.uint8)
-        run = partial(
-            self._run,
-            *(array.ctypes.data for array in (s, z, J, good)),
-            1,
-            room.ctypes.data + -room.ctypes.data % ALIGNED,
-        )
-        kept = (good, room)  # as long as what runs in them
-
-        def fill() -> bool:
-            run()
-            return bool(kept[0][0])
-
-        return s, z, J.reshape(nz, columns), fill
+        library = loaded_library(self._sources, _UNIT, self._compiler, ctypes.CDLL)
+        return VectorizedCode(library, self.arguments, self.template)
 
 
 class _Nonzeros(NamedTuple):
@@ -170,8 +112,8 @@ class _Problem:
         order = _find_order(system)
         if order is None and system.unknowns.numel() > MAX_DENSE_UNKNOWNS:
             raise ModelError(
-                f"The equations of '{system.name}' have {system.unknowns.numel()} unknowns and no symmetric matrix: code "
-                f"for many points is made for up to {MAX_DENSE_UNKNOWNS} of them."
+                f"The equations of '{system.name}' have {system.unknowns.numel()} unknowns and no symmetric matrix. "
+                f"Code for many points is made for up to {MAX_DENSE_UNKNOWNS} unknowns."
             )
         z_s, z_w = (jacobian(quantities, s) for s in (system.motion, system.unknowns))
         entries = list(zip(*_Nonzeros.of(z_s), z_s.nonzeros(), strict=True))

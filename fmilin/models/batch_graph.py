@@ -19,10 +19,12 @@ from weakref import WeakKeyDictionary
 
 import casadi as ca
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.codegen.evaluator import Backend, Evaluator
 from fmilin.codegen.functions import StackFunctions, SystemFunctions, has_kinks
 from fmilin.codegen.implicit import ImplicitSystem, jacobian
+from fmilin.codegen.vectorized_code import Reduction
 from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.frame import kept_states, row_terms
 from fmilin.manifold.operating_points import require_sizes
@@ -110,7 +112,7 @@ class BatchGraph:
         self.values = s.parameter_values
         ends = np.cumsum([0, s.derivatives.numel(), s.outputs.numel(), h.numel()]).tolist()
         self.ends = ends[1:-1]
-        self._parts = [slice(a, b) for a, b in pairwise(ends)]  # of f, c and h among all quantities
+        self.parts = [slice(a, b) for a, b in pairwise(ends)]  # of f, c and h among all quantities
         self.stacks = StackFunctions(s, ca.densify(ca.vertcat(s.derivatives, s.outputs, h)))
         self.partitions: dict[tuple[int, ...], StatePartition] = {}  # by the kept states, as last used
 
@@ -133,7 +135,7 @@ class BatchGraph:
     ) -> Stack:
         """Return everything at points x (k, N), u (k, nu), p (k, np); t is a number or of shape (k, 1)."""
         z, slopes = self.stacks(t, x, u, p, threads=threads)
-        return Stack(*(z[:, part] for part in self._parts), *(slopes[:, part] for part in self._parts))
+        return Stack(*(z[:, part] for part in self.parts), *(slopes[:, part] for part in self.parts))
 
     def compute_values(self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray) -> Evaluation | None:
         """Return values without slopes at points; None without compiled code, or where it is not good at one."""
@@ -141,7 +143,7 @@ class BatchGraph:
         if answer is None:
             return None
         z, good = answer
-        return Evaluation(*(z[:, part] for part in self._parts)) if good.all() else None
+        return Evaluation(*(z[:, part] for part in self.parts)) if good.all() else None
 
 
 class CompiledSlopes(ExactSlopes):
@@ -250,6 +252,37 @@ class StatePartition:
         square, right = H[..., self.others], -H[..., self.kept]
         return PartitionedSlopes(stack, self.kept, self.others, solved(square, right), self._unit)
 
+    def tangents(
+        self, t: FloatArray | float, x: FloatArray, u: FloatArray, changes: Changes = UNCHANGED, *, threads: int = 1
+    ) -> tuple[TangentBatch, NDArray[np.bool_] | None]:
+        """Return the model at points along the kept states, and where dz/dy is doubtful; None where it is nowhere."""
+        p = self._graph.parameters(len(x), changes)
+        compiled = self._graph.stacks.along((t, x, u, p), self.reduction, FAR, threads=threads)
+        if compiled is None:
+            slopes = self.at(t, x, u, changes, threads=threads)
+            is_far = ~(slopes.size <= FAR)
+            return slopes.tangents, is_far if is_far.any() else None
+        f, c, h = (compiled.z[:, part] for part in self._graph.parts)
+        tangents = TangentBatch(
+            self.reduction.kept, f, c, h, compiled.gradient, compiled.T, compiled.rates, compiled.outputs
+        )
+        if compiled.doubtful is None:
+            return tangents, None
+        doubtful = np.flatnonzero(compiled.doubtful)
+        some = {name: values[doubtful] for name, values in changes.items()}
+        time = t[doubtful] if isinstance(t, np.ndarray) else t
+        slopes = self.at(time, x[doubtful], u[doubtful], some)
+        is_far = np.zeros(len(x), dtype=bool)
+        is_far[doubtful] = ~(slopes.size <= FAR)
+        return tangents.corrected(doubtful, slopes.tangents), is_far if is_far.any() else None
+
+    @cached_property
+    def reduction(self) -> Reduction:
+        """The kept states, the others, and the rows that determine them, as compiled code takes them."""
+        _, c, h = (part.stop - part.start for part in self._graph.parts)
+        n = len(self.kept) + len(self.others)
+        return Reduction(n, c, h, tuple(self.kept), tuple(self.others), tuple(self._rows))
+
     def stack(
         self, t: FloatArray | float, x: FloatArray, u: FloatArray, changes: Changes = UNCHANGED, *, threads: int = 1
     ) -> Stack:
@@ -265,7 +298,7 @@ class StatePartition:
             ) from None
 
 
-def partition_slopes(
+def partition_tangents(
     graph: BatchGraph,
     model: Model,
     kept: Sequence[int],
@@ -273,22 +306,23 @@ def partition_slopes(
     changes: Changes = UNCHANGED,
     *,
     threads: int = 1,
-) -> PartitionedSlopes:
-    """Return values and slopes at points (t, x, u), by the rows of h that served before as long as they are good.
+) -> tuple[TangentBatch, NDArray[np.bool_] | None]:
+    """Return a model at points (t, x, u) along kept states, and where that is doubtful; None where it is nowhere.
 
-    Which rows are independent takes longer to find out than the slopes at a point.
+    The rows of h that served before are used as long as they are good: which are independent takes longer to find out
+    than the slopes at a point.
     """
     key, (t, x, u) = tuple(kept), points
     partition = graph.partitions.get(key)
     if partition is not None:
-        along = partition.at(t, x, u, changes, threads=threads)
-        if not partition.others or (along.size <= FAR).all():
-            return along
+        tangents, doubtful = partition.tangents(t, x, u, changes, threads=threads)
+        if doubtful is None:
+            return tangents, None
     first = {name: float(values[0]) for name, values in changes.items()}
     time = float(np.ravel(t)[0])
     partition = StatePartition(graph, model, kept, OperatingPoint(time, x[0], u[0], first))
     graph.partitions[key] = partition
-    return partition.at(t, x, u, changes, threads=threads)
+    return partition.tangents(t, x, u, changes, threads=threads)
 
 
 def tangents_of_graph(
@@ -298,8 +332,8 @@ def tangents_of_graph(
     graph = batch_graph(model, tuple(parameters))
     if graph is None:
         return None
-    along = partition_slopes(graph, model, kept, (t[:, None], x, u), parameters)
-    return replace(along.tangents, smooth=graph.smooth)
+    tangents, _ = partition_tangents(graph, model, kept, (t[:, None], x, u), parameters)
+    return tangents if graph.smooth else replace(tangents, smooth=False)
 
 
 def solved(square: FloatArray, right: FloatArray) -> FloatArray:

@@ -430,7 +430,36 @@ static void slopes(Work *m, int first, double *restrict J, int used, int rough, 
         }
 }
 
+/* The arguments of WIDTH points from p on, their unknowns and quantities; returns whether the factors are rough. */
+static int evaluate(Work *m, const double *s, double *z, unsigned char *fine, int used)
+{
+    int rough = 0;
+    for (int i = 0; i < N_S; i++)
+        for (int l = 0; l < WIDTH; l++) ENTRY(m->s[i], l) = s[(l < used ? l : 0) * N_S + i];
+#if SYMMETRIC
+    memset(m->whole, 0, sizeof m->whole);
+    equations_system(m);
+    factorize(m);
+    rough = solve(m, fine);
+#else
+    solve(m, fine);
+#endif
+    equations_values(m);
+    for (int l = 0; l < used; l++)
+        for (int i = 0; i < N_QUANTITIES; i++) z[l * N_QUANTITIES + i] = ENTRY(m->z[i], l);
+    return rough;
+}
+
+/* The slopes of these points in J (used, N_QUANTITIES, N_COLUMNS). */
+static void differentiate(Work *m, double *J, int used, int rough, const unsigned char *fine)
+{
+    equations_slopes(m);
+    for (int first = 0; first < N_COLUMNS; first += CHUNK) slopes(m, first, J, used, rough, fine);
+}
+
 OUT size_t work_size(void) { return sizeof(Work); }
+
+OUT int width(void) { return WIDTH; }
 
 /* s (count, N_S), z (count, N_QUANTITIES), J (count, N_QUANTITIES, N_COLUMNS): rows that are not constant are filled;
    without J the quantities alone, by the same operations. */
@@ -440,25 +469,121 @@ OUT void run(const double *s, double *z, double *J, unsigned char *good, long co
     for (long p = 0; p < count; p += WIDTH) {
         int used = count - p < WIDTH ? (int)(count - p) : WIDTH;
         unsigned char fine[WIDTH];
-        for (int i = 0; i < N_S; i++)
-            for (int l = 0; l < WIDTH; l++) ENTRY(m->s[i], l) = s[(p + (l < used ? l : 0)) * N_S + i];
-        int rough = 0;
-#if SYMMETRIC
-        memset(m->whole, 0, sizeof m->whole);
-        equations_system(m);
-        factorize(m);
-        rough = solve(m, fine);
-#else
-        solve(m, fine);
-#endif
-        equations_values(m);
-        for (int l = 0; l < used; l++) {
-            good[p + l] = fine[l];
-            for (int i = 0; i < N_QUANTITIES; i++) z[(p + l) * N_QUANTITIES + i] = ENTRY(m->z[i], l);
-        }
-        if (!J) continue;
-        equations_slopes(m);
-        for (int first = 0; first < N_COLUMNS; first += CHUNK)
-            slopes(m, first, J + (size_t)p * N_QUANTITIES * N_COLUMNS, used, rough, fine);
+        int rough = evaluate(m, s + p * N_S, z + p * N_QUANTITIES, fine, used);
+        memcpy(good + p, fine, (size_t)used);
+        if (J) differentiate(m, J + (size_t)p * N_QUANTITIES * N_COLUMNS, used, rough, fine);
     }
+}
+
+/* Which states are kept, and which rows of the invariants determine the others. The quantities are the rates of n states,
+   outputs, and invariants. */
+typedef struct {
+    int n, outputs, invariants, kept_count;
+    const int *kept, *others, *rows;
+} Reduction;
+
+/* dz/dy (others, kept) from the gradient H of the invariants, by elimination with row interchanges; NaN where these states
+   determine nothing. Returns its largest entry. */
+static double eliminate(const Reduction *q, const double *H, double *square, double *along)
+{
+    int others = q->n - q->kept_count, kept = q->kept_count;
+    double largest = 0.0;
+    for (int i = 0; i < others; i++) {
+        const double *row = H + q->rows[i] * N_COLUMNS;
+        for (int j = 0; j < others; j++) square[i * others + j] = row[q->others[j]];
+        for (int j = 0; j < kept; j++) along[i * kept + j] = -row[q->kept[j]];
+    }
+    for (int k = 0; k < others; k++) {
+        int p = k;
+        for (int i = k + 1; i < others; i++)
+            if (absolute(square[i * others + k]) > absolute(square[p * others + k])) p = i;
+        if (!(absolute(square[p * others + k]) > 0.0)) {
+            for (int i = 0; i < others * kept; i++) along[i] = NAN;
+            return NAN;
+        }
+        for (int j = 0; j < others && p != k; j++) {
+            double entry = square[k * others + j];
+            square[k * others + j] = square[p * others + j];
+            square[p * others + j] = entry;
+        }
+        for (int j = 0; j < kept && p != k; j++) {
+            double entry = along[k * kept + j];
+            along[k * kept + j] = along[p * kept + j];
+            along[p * kept + j] = entry;
+        }
+        for (int i = k + 1; i < others; i++) {
+            double factor = square[i * others + k] / square[k * others + k];
+            if (factor == 0.0) continue;
+            for (int j = k + 1; j < others; j++) square[i * others + j] -= factor * square[k * others + j];
+            for (int j = 0; j < kept; j++) along[i * kept + j] -= factor * along[k * kept + j];
+        }
+    }
+    for (int k = others - 1; k >= 0; k--)
+        for (int j = 0; j < kept; j++) {
+            for (int i = k + 1; i < others; i++) along[k * kept + j] -= square[k * others + i] * along[i * kept + j];
+            along[k * kept + j] /= square[k * others + k];
+            double size = absolute(along[k * kept + j]);
+            if (!(size <= largest)) largest = size;
+        }
+    return largest;
+}
+
+/* Rows of slopes along the kept states and the inputs from those along all states and the inputs. */
+static void reduce(const Reduction *q, int rows, const double *J, const double *along, double *reduced)
+{
+    int others = q->n - q->kept_count, kept = q->kept_count, inputs = N_COLUMNS - q->n;
+    for (int r = 0; r < rows; r++) {
+        const double *from = J + r * N_COLUMNS;
+        double *to = reduced + r * (kept + inputs);
+        for (int j = 0; j < kept; j++) to[j] = from[q->kept[j]];
+        for (int i = 0; i < others; i++) {
+            double slope = from[q->others[i]];
+            if (slope == 0.0) continue;
+            for (int j = 0; j < kept; j++) to[j] += slope * along[i * kept + j];
+        }
+        memcpy(to + kept, from + q->n, sizeof(double) * (size_t)inputs);
+    }
+}
+
+/* The model along kept states at many points. numbers: states, outputs, invariants, kept states; then the kept states, the
+   others, and the invariants that determine these, by number. J (WIDTH, N_QUANTITIES, N_COLUMNS) holds the constant rows;
+   room has others * (others + kept) entries. The arrays that are filled have count rows: z, the gradient of the
+   invariants, T (not without others), slopes of rates and outputs. Returns how many points are not good, or have a
+   dz/dy that is larger than limit; flags marks them. */
+OUT long run_along(const double *s, long count, const int *numbers, double limit, double *J, double *room, double *z,
+                   double *gradient, double *T, double *rates, double *outputs, unsigned char *flags, void *work)
+{
+    Work *m = work;
+    int n = numbers[0], ny = numbers[1], invariants = numbers[2], kept = numbers[3], others = n - kept;
+    const Reduction q = {n, ny, invariants, kept, numbers + 4, numbers + 4 + kept, numbers + 4 + n};
+    size_t width = (size_t)(kept + N_COLUMNS - n), k, p_row;
+    double *along = room + others * others;
+    long doubtful = 0;
+    for (long p = 0; p < count; p += WIDTH) {
+        int used = count - p < WIDTH ? (int)(count - p) : WIDTH;
+        unsigned char fine[WIDTH];
+        int rough = evaluate(m, s + p * N_S, z + p * N_QUANTITIES, fine, used);
+        differentiate(m, J, used, rough, fine);
+        for (int l = 0; l < used; l++) {
+            const double *rows = J + (size_t)l * N_QUANTITIES * N_COLUMNS, *H = rows + (n + ny) * N_COLUMNS;
+            double largest = others ? eliminate(&q, H, room, along) : 0.0;
+            k = (size_t)(p + l);
+            for (int i = 0; i < invariants; i++) {
+                p_row = k * (size_t)invariants + (size_t)i;
+                memcpy(gradient + p_row * (size_t)n, H + i * N_COLUMNS, sizeof(double) * (size_t)n);
+            }
+            if (others) {
+                double *tangent = T + k * (size_t)(n * kept);
+                memset(tangent, 0, sizeof(double) * (size_t)(n * kept));
+                for (int j = 0; j < kept; j++) tangent[q.kept[j] * kept + j] = 1.0;
+                for (int i = 0; i < others; i++)
+                    memcpy(tangent + q.others[i] * kept, along + i * kept, sizeof(double) * (size_t)kept);
+            }
+            reduce(&q, n, rows, along, rates + k * (size_t)n * width);
+            reduce(&q, ny, rows + n * N_COLUMNS, along, outputs + k * (size_t)ny * width);
+            flags[k] = (unsigned char)(!fine[l] || !(largest <= limit));
+            doubtful += flags[k];
+        }
+    }
+    return doubtful;
 }

@@ -27,7 +27,7 @@ from fmilin.codegen.scalars import column_of, matrix_of, scalars
 from fmilin.errors import NumericalError, UsageError
 from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import Evaluation, Model, TangentBatch
-from fmilin.models.batch_graph import FAR, BatchGraph, CompiledSlopes, batch_graph, partition_slopes
+from fmilin.models.batch_graph import BatchGraph, CompiledSlopes, batch_graph, partition_tangents
 from fmilin.models.engine import Quantity, Values
 from fmilin.models.mechanism.elements import Sensor
 from fmilin.models.mechanism.independence import Independence
@@ -303,16 +303,17 @@ class ManyPoints:
         threads: int = 1,
     ) -> TangentBatch:
         try:
-            along = partition_slopes(graph, self._model, choice.states, (0.0, x, u), threads=threads)
+            points = 0.0, x, u
+            tangents, is_doubtful = partition_tangents(graph, self._model, choice.states, points, threads=threads)
         except NumericalError:  # the first point is singular: the recursion says how
             return self._recursion(x, u, choice)
-        good = np.isfinite(along.stack.f).all(axis=1)
-        if along.others:
-            good &= along.size <= FAR
-        if good.all():
-            return along.tangents
-        doubtful = np.flatnonzero(~good)
-        return along.tangents.corrected(doubtful, self._recursion(x[doubtful], u[doubtful], choice))
+        is_good = np.isfinite(tangents.rates).all(axis=1)
+        if is_doubtful is not None:
+            is_good &= ~is_doubtful
+        if is_good.all():
+            return tangents
+        doubtful = np.flatnonzero(~is_good)
+        return tangents.corrected(doubtful, self._recursion(x[doubtful], u[doubtful], choice))
 
 
 def in_graph(

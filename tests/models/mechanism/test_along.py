@@ -20,6 +20,7 @@ from fmilin.codegen import compiler, functions
 from fmilin.codegen.compiler import CompilationBudget
 from fmilin.errors import NumericalError, UsageError
 from fmilin.model.interface import TangentBatch
+from fmilin.models import batch_graph as batch_graph_module
 from fmilin.models.batch_graph import batch_graph
 from fmilin.models.mechanism import (
     Body,
@@ -169,7 +170,7 @@ def test_the_recursion_has_the_last_word_close_to_a_singular_choice(monkeypatch:
     chain = Mechanism(five_bar_chain())
     points = at_random(chain, 40)
     expected = chain.matrices_along(points, compiled=False)
-    monkeypatch.setattr(evaluator, "FAR", 0.5)
+    monkeypatch.setattr(batch_graph_module, "FAR", 0.5)
     counts: list[int] = []
     recursion = chain._many_points._recursion
 
