@@ -231,7 +231,7 @@ def _integration_error(problem: OrbitProblem, equations: ShootingEquations) -> F
     else:
         other = replace(method, relative=min(LOOSER * method.relative, 0.1), absolute=LOOSER * method.absolute)
         ratio = other.relative / method.relative
-    loose = Shooting(replace(problem, request=replace(problem.request, run=replace(run, method=other))))
+    loose = Shooting(problem.with_run(replace(run, method=other)))
     shot = equations.shot
     try:
         gaps = loose.gaps_of(shot, loose.ends(shot, 1))

@@ -77,7 +77,7 @@ def linearize_periodic_as(model: Model, orbit: PeriodicOrbit, request: Request, 
     chosen = [own.inputs.positions[name] for name in slopes.inputs.names]
     slopes, jump = _closed(slopes, orbit.period) if slopes.carried else (slopes, np.eye(len(slopes.states)))
     if not orbit.measured and np.allclose(jump, np.eye(len(jump))):
-        slopes, transitions = resolved(slopes, orbit, request)
+        slopes, transitions = resolved(slopes, orbit, samples, request)
     symmetries = {"the motion itself": slopes.f0[0]}  # deviations that may come back as they are
     symmetries |= {f"shift of {own.states.names[i]}": slopes.R[0][:, i] for i in np.flatnonzero(orbit.shift)}
     return PeriodicModel(

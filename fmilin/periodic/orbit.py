@@ -16,7 +16,7 @@ from fmilin.model.stepping import Stepped
 from fmilin.numerics.certificate import Certificate
 from fmilin.signals import FloatArray
 from fmilin.simulation.inputs import input_course
-from fmilin.simulation.run import RunRequest, simulate_at
+from fmilin.simulation.run import MotionSamples, RunRequest, sample_motion
 from fmilin.simulation.trajectory import EventRecord
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
@@ -88,30 +88,14 @@ class PeriodicOrbit(TableRepr):
         return np.array([point.states for point in self.points])
 
 
-@dataclass(frozen=True, eq=False)
-class MotionSamples:
-    """Samples of a motion, and the events between them."""
-
-    times: FloatArray  # (K,)
-    states: FloatArray  # (K, N)
-    inputs: FloatArray  # (K, nu)
-    parameters: Mapping[str, float]
-    events: tuple[EventRecord, ...] = ()
-
-    def point(self, k: int = -1) -> OperatingPoint:
-        """Return a sample as an operating point."""
-        return OperatingPoint(float(self.times[k]), self.states[k].copy(), self.inputs[k].copy(), dict(self.parameters))
-
-
 def simulated(model: Model, start: OperatingPoint, times: FloatArray, run: RunRequest) -> MotionSamples:
     """Return the motion at some times (K,), equally spaced ones where a model brings its own solver."""
     if isinstance(model, Stepped):
         return _stepped(model, start, times, run)
-    motion = simulate_at(model, start, times, run)
-    if motion.times[-1] < times[-1]:
+    motion = sample_motion(model, start, times, run)
+    if len(motion.times) < len(times):
         raise NumericalError(f"The motion ends at t = {motion.times[-1]:.6g} s, before its period does.")
-    rows = np.searchsorted(motion.times, times)  # at an event there are two more
-    return MotionSamples(times, motion.states[rows], motion.inputs[rows], start.parameters, motion.events)
+    return motion
 
 
 def _stepped(model: Stepped, start: OperatingPoint, times: FloatArray, run: RunRequest) -> MotionSamples:
@@ -210,6 +194,10 @@ class OrbitProblem:
     free_parameters: tuple[str, ...]
     finds_period: bool
     angles: Mapping[int, float]  # states that are the same after a turn, and what a turn is
+
+    def with_run(self, run: RunRequest) -> OrbitProblem:
+        """Return the problem with another way to integrate."""
+        return replace(self, request=replace(self.request, run=run))
 
 
 def orbit_problem(model: Model, request: OrbitRequest) -> OrbitProblem:

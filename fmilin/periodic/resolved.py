@@ -4,12 +4,14 @@ A motion that stands still for most of its period and then leaps (a relaxation o
 narrow pulses, is told by no affordable number of equally spaced samples: steps are halved where A changes fast.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from fmilin.errors import FmilinError, ModelError, NumericalError
 from fmilin.linearization.request import Request
+from fmilin.model.interface import OperatingPoint
 from fmilin.periodic.floquet import Periodic
 from fmilin.periodic.fourier import Interpolant, derivative, with_upper_harmonics_mistaken
 from fmilin.periodic.orbit import REPEATED, PeriodicOrbit, samples_at
@@ -31,19 +33,21 @@ MOST_KNOTS = 1000  # of a period
 ENOUGH = 1e-10  # relative: what halving a step may change
 
 
-def resolved(slopes: PathSlopes, orbit: PeriodicOrbit, request: Request) -> tuple[PathSlopes, FloatArray | None]:
+def resolved(
+    slopes: PathSlopes, orbit: PeriodicOrbit, samples: Sequence[OperatingPoint], request: Request
+) -> tuple[PathSlopes, FloatArray | None]:
     """Return slopes with what their samples leave open in their error, or transitions (m, P, P) that leave nothing."""
     A, period, P = slopes.A[:-1], orbit.period, len(slopes.states)
     D = Periodic(A, period, np.eye(P), slopes.error[:-1]).balanced()[1]
     ratio = D / D[:, None]
     tail = np.abs(ratio * (with_upper_harmonics_mistaken(A, np.ones((P, P))) - A)).max(initial=0.0)
     phases = (np.random.default_rng(1888).random(LOOKS) + np.arange(LOOKS)) / LOOKS
-    off, transitions = _left_open(slopes, orbit, D, phases), None
+    off, transitions = _left_open(slopes, orbit, samples, D, phases), None
     # Pulses that the model's graph, or its inputs, announce are too short for phases that are drawn.
     knots = _knots(orbit)
     if knots.size:
         between = 0.5 * (knots[1:] + knots[:-1])
-        off = max(off, _left_open(slopes, orbit, D, np.concatenate((knots, between))))
+        off = max(off, _left_open(slopes, orbit, samples, D, np.concatenate((knots, between))))
     if max(off, UPPER * float(tail)) <= TOLD * max(1 / period, float(np.abs(A * ratio).max(initial=0.0))):
         return slopes, None
     if not slopes.carried:
@@ -60,10 +64,11 @@ def _knots(orbit: PeriodicOrbit) -> FloatArray:
     return np.asarray((times[:MOST_KNOTS] - begin) / orbit.period)
 
 
-def _left_open(slopes: PathSlopes, orbit: PeriodicOrbit, D: FloatArray, phases: FloatArray) -> float:
+def _left_open(
+    slopes: PathSlopes, orbit: PeriodicOrbit, samples: Sequence[OperatingPoint], D: FloatArray, phases: FloatArray
+) -> float:
     """Return how far A is from what its samples say between them, in 1/s, in coordinates y = D z."""
     model, period, m = orbit.model, orbit.period, len(slopes.times) - 1
-    samples = orbit.sampled(m)
     x, random = np.array([point.states for point in samples]), np.random.default_rng(1883)
     gain, R = x[-1] - x[0], slopes.R[:-1]
     staying = x[:-1] - np.outer(np.arange(m) / m, gain)

@@ -29,7 +29,7 @@ from fmilin.periodic.shooting import ORBIT_CLOSED, Shooting, Shot
 from fmilin.signals import FloatArray
 from fmilin.simulation.inputs import Inputs
 from fmilin.simulation.method import Method
-from fmilin.simulation.run import RunRequest
+from fmilin.simulation.run import RunRequest, verify_motion
 
 SAMPLES = 200  # of a stretch that is searched for the first return
 COARSE = 40.0  # times that a motion crosses its extent, in one stretch at most
@@ -118,6 +118,8 @@ def periodic_orbit(
 def orbit_as(model: Model, request: OrbitRequest, points: int = 64) -> PeriodicOrbit:
     """Return the periodic motion that a request describes; see :func:`periodic_orbit`."""
     problem = orbit_problem(model, request)
+    if not isinstance(problem.model, Stepped):
+        problem = problem.with_run(verify_motion(problem.model, problem.start, problem.request.run))
     coarse = _with_search_tolerances(problem)
     coarse, shot = _first(coarse)
     problem = replace(problem, gain=coarse.gain)
@@ -132,7 +134,7 @@ def _with_search_tolerances(problem: OrbitProblem) -> OrbitProblem:
         return problem
     relative, absolute = SEARCH_TOLERANCES
     method = replace(method, relative=relative, absolute=max(absolute, method.absolute))
-    return replace(problem, request=replace(problem.request, run=replace(run, method=method)))
+    return problem.with_run(replace(run, method=method))
 
 
 # -- the first guess -----------------------------------------------------------------------------------------------

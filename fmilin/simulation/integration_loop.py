@@ -3,10 +3,13 @@
 A piece ends where an event indicator changes sign.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from itertools import repeat
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -90,7 +93,7 @@ class Integration:
                 self.met = self._plan.until_event
                 yield Sample(t, self._integrated.states(t, z), is_wanted=self.met)
             if t == start:
-                yield from self._due(t, _still(self._integrated.states(t, z)))
+                yield from self._due(t, _Still(self._integrated.states(t, z)))
             if self._holds(t, self._integrated.states(t, z)):
                 yield Sample(t, self._integrated.states(t, z))
             if self.ended or self.met or t >= stop:
@@ -160,7 +163,7 @@ class Integration:
             change = integrated.accepted(solver.t, solver.y)
             z = solver.y if change is None else change.z
             x = integrated.states(solver.t, z)
-            yield from self._due(solver.t, _still(x))
+            yield from self._due(solver.t, _Still(x))
             self._plan.progress(solver.t)
             self._holds(solver.t, x)
             passage = self._completed(solver.t, x)
@@ -184,13 +187,14 @@ class Integration:
         self.nearest, self.met = max(self.nearest, value), self.met or value > 0
         return value > 0
 
-    def _due(self, until: float, states: Callable[[float], FloatArray]) -> Iterator[Sample]:
+    def _due(self, until: float, states: _Course) -> Iterator[Sample]:
         """Yield the samples of the grid that have come due."""
-        grid = self._plan.grid
-        while self._done < len(grid) and grid[self._done] <= until:
-            time = float(grid[self._done])
-            self._done += 1
-            yield Sample(time, states(time))
+        due = self._plan.grid[self._done : np.searchsorted(self._plan.grid, until, side="right")]
+        if not due.size:
+            return
+        self._done += len(due)
+        for time, x in zip(due.tolist(), states.at(due), strict=True):
+            yield Sample(time, x)
 
     def _solver(self, t: float, z: FloatArray, end: float) -> Any:
         with np.errstate(all="ignore"):
@@ -276,9 +280,22 @@ class Integration:
             )
 
 
-def _still(states: FloatArray) -> Callable[[float], FloatArray]:
-    """Return the states at one instant as a function of time."""
-    return lambda _: states
+class _Course(Protocol):
+    """The states within a part of a step."""
+
+    def at(self, times: FloatArray) -> Iterator[FloatArray]:
+        """Yield the states at times (k,), each (N,)."""
+
+
+class _Still:
+    """The states at one instant."""
+
+    def __init__(self, states: FloatArray) -> None:
+        self._states = states
+
+    def at(self, times: FloatArray) -> Iterator[FloatArray]:
+        """Yield the states at times that are all this instant."""
+        return repeat(self._states, len(times))
 
 
 class _Along:
@@ -292,4 +309,10 @@ class _Along:
         return self._solver.dense_output()
 
     def __call__(self, t: float) -> FloatArray:
+        """Return the states at one time."""
         return self._integrated.states(t, self._dense(t))
+
+    def at(self, times: FloatArray) -> Iterator[FloatArray]:
+        """Yield the states at times within the step."""
+        for t, z in zip(times.tolist(), np.ascontiguousarray(self._dense(times).T), strict=True):
+            yield self._integrated.states(t, z)

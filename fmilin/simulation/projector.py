@@ -8,9 +8,9 @@ energy is kept, the states move along what its gradient leaves in the tangent sp
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
 from fmilin.errors import FmilinError, NumericalError
+from fmilin.manifold.projection import pseudo_inverse
 from fmilin.manifold.rank import ROW_ROUNDING
 from fmilin.manifold.verification import require_invariants
 from fmilin.signals import FloatArray
@@ -54,6 +54,8 @@ class Projector:
         if not len(self._plant.invariants):
             return x
         h = self._plant.h(t, x)
+        if (np.abs(h) <= self._near(self._tolerance, x)).all():  # the end of most steps
+            return x
         for _ in range(ROUNDS):
             for stage in self._stages:
                 x, h = self._through(stage, t, x, h)
@@ -76,7 +78,7 @@ class Projector:
                 break
             self._sizes[rows] = self._row_sizes(rows, slopes)
             size = self._sizes[rows]
-            step = linalg.pinv(slopes / size[:, None], rtol=RANK, check_finite=False) @ (h[rows] / size)
+            step = pseudo_inverse(slopes / size[:, None], RANK) @ (h[rows] / size)
             x = x - self._plant.scales * step
             h = self._plant.h(t, x)
         return x, h
@@ -87,8 +89,8 @@ class Projector:
 
     def _near(self, tolerance: float, x: FloatArray) -> FloatArray:
         """Return what each |h_i| may be: a distance times its slope, but no less than its rounding."""
-        reach = max(1.0, float(np.max(np.abs(x) / self._plant.scales)))
-        return np.maximum(tolerance * reach * self._sizes, 16 * EPS * reach * self._typical) + 1e-300
+        reach = max(1.0, float(np.abs(x / self._plant.scales).max()))
+        return reach * np.maximum(tolerance * self._sizes, 16 * EPS * self._typical) + 1e-300
 
     def _row_sizes(self, rows: list[int], slopes: FloatArray) -> FloatArray:
         """Return the slope of each row; of one that has all but vanished, and says nothing, what it is elsewhere."""
@@ -166,7 +168,7 @@ class Projector:
         size = np.linalg.norm(H, axis=1)
         usual = np.where(self._typical > 0, self._typical, np.inf)
         H = H / np.where(size > RANK * usual, size, usual)[:, None]
-        return vector - linalg.pinv(H, rtol=RANK, check_finite=False) @ (H @ vector)
+        return np.asarray(vector - pseudo_inverse(H, RANK) @ (H @ vector))
 
 
 NEARBY = 1e-3  # how far beside the start the motion is checked, too, in sizes of the states

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -25,7 +25,7 @@ from fmilin.simulation.projector import require_invariance
 from fmilin.simulation.stabilization import Clocked, Energy, IntegratedCoordinates, Plant, Stabilization
 from fmilin.simulation.stabilizations import Underlying, stabilization_named
 from fmilin.simulation.time_breaks import TimeBreaks, find_time_breaks
-from fmilin.simulation.trajectory import Statistics, Trajectory
+from fmilin.simulation.trajectory import EventRecord, Statistics, Trajectory
 from fmilin.tolerances import CONSISTENT
 
 EVENT = "event"  # instead of a comparison
@@ -111,6 +111,48 @@ class RunRequest:
     progress: Callable[[float], None] = lambda _: None
     until: str | None = None
     stop: Callable[[], bool] = lambda: False
+    verified: bool = False  # whether it is known that the motion keeps the constraints
+
+
+@dataclass(frozen=True, eq=False)
+class MotionSamples:
+    """States and inputs at times of a motion, and the events between them."""
+
+    times: FloatArray  # (K,)
+    states: FloatArray  # (K, N)
+    inputs: FloatArray  # (K, nu)
+    parameters: Mapping[str, float]
+    events: tuple[EventRecord, ...] = ()
+
+    def point(self, k: int = -1) -> OperatingPoint:
+        """Return a sample as an operating point."""
+        return OperatingPoint(float(self.times[k]), self.states[k].copy(), self.inputs[k].copy(), dict(self.parameters))
+
+
+def verify_motion(model: Model, start: OperatingPoint, request: RunRequest) -> RunRequest:
+    """Return the request for further runs: that the motion keeps the constraints is verified here, once for all.
+
+    Raises as :func:`simulate` does before it integrates.
+    """
+    _prepared(model, start, request)
+    return replace(request, verified=True)
+
+
+def sample_motion(model: Model, start: OperatingPoint, times: FloatArray, request: RunRequest) -> MotionSamples:
+    """Integrate as :func:`simulate_at` does, and return states and inputs alone, at as many times as there are.
+
+    No outputs, energies and drifts are evaluated, which a search for a motion does not need.
+    """
+    run = _prepared(compile_for(model, len(times)), start, request)
+    breaks = find_time_breaks(model, run.start, run.plant.course, float(times[-1]))
+    integration = run.integration(times, breaks)
+    states, inputs = [], []
+    for sample in integration.samples(run.start.time, run.start.states):
+        if sample.is_wanted:
+            states.append(sample.states)
+            inputs.append(run.plant.u(sample.time))
+    reached = times[: len(states)]
+    return MotionSamples(reached, np.array(states), np.array(inputs), start.parameters, tuple(integration.events))
 
 
 def simulate_at(model: Model, start: OperatingPoint, times: FloatArray, request: RunRequest) -> Trajectory:
@@ -222,7 +264,7 @@ def _prepared(model: Model, start: OperatingPoint, request: RunRequest) -> _Run:
     plant = Plant(model, start, course, pairs, request.energy)
     otherwise = "The start of the simulation is not on the manifold"
     require_on_manifold(plant.invariants, start.time, start.states, nearer=CONSISTENT, otherwise=otherwise)
-    if not isinstance(chosen, Underlying):
+    if not (isinstance(chosen, Underlying) or request.verified):
         require_invariance(plant, start.time, start.states)
     integrated = chosen.start(plant)
     if not len(integrated.begin(start.time, start.states)):

@@ -61,15 +61,25 @@ class _Projected(IntegratedCoordinates):
     def __init__(self, plant: Plant, projector: Projector) -> None:
         super().__init__(plant)
         self._projector = projector
+        self._last: tuple[float, FloatArray | None] = (np.nan, None)  # which was projected
 
     def begin(self, t: float, x: FloatArray) -> FloatArray:
-        return self._projector(t, x)
+        return self._project(t, x)
 
     def states(self, t: float, z: FloatArray) -> FloatArray:
-        return self._projector(t, z)
+        return self._project(t, z)
+
+    def _project(self, t: float, z: FloatArray) -> FloatArray:
+        """Return the nearest point of the manifold; the point that was projected last is one, and stays."""
+        time, last = self._last
+        if z is last and t == time:
+            return z
+        x = self._projector(t, z)
+        self._last = t, x
+        return x
 
     def accepted(self, t: float, z: FloatArray) -> CorrectedState | None:
-        x = self._projector(t, z)
+        x = self._project(t, z)
         if x is z:
             return None
         self.projections += 1
