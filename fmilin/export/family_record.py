@@ -29,7 +29,8 @@ from fmilin.export.record import (
 )
 from fmilin.families.family import LinearFamily, PointCoordinates
 from fmilin.families.grid import Grid
-from fmilin.families.rows import Layout, Template, release_pages
+from fmilin.families.rows import Layout, Template
+from fmilin.linear_model.arrays import LinearArrays
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray
 from fmilin.version import __version__
@@ -86,7 +87,7 @@ def to_arrays(family: LinearFamily) -> Record:
         },
         points=map(partial(_point, family), range(len(family))),
         per_point=PER_POINT,
-        release=partial(release_pages, family.rows),
+        release=family.models.release,
     )
 
 
@@ -234,14 +235,14 @@ def _family(stored: Stored) -> LinearFamily:
     axes = {str(name): np.array(values, dtype=np.float64) for name, values in facts["axes"].items()}
     grid = Grid(axes, bool(facts["zipped"]))
     layout = Layout(template)
-    rows = np.empty((grid.size, layout.width))
-    for name, columns in layout.slices.items():
-        shape = grid.shape + layout.shapes[name]
-        rows[:, columns] = stored.read_array(name, shape, pages=len(grid.shape)).reshape(grid.size, -1)
+    models = LinearArrays.empty(grid.size)
+    for name, shape in layout.shapes.items():
+        array = stored.read_array(name, grid.shape + shape, pages=len(grid.shape))
+        models.stored[name] = np.ascontiguousarray(array, dtype=np.float64).reshape(grid.size, *shape)
     outcomes = dict(_list_outcomes(stored, grid))
     ok = np.asarray(outcomes["ok"], dtype=bool).reshape(grid.shape)
     for name in "ABCD":
-        if not np.isfinite(rows[ok.ravel()][:, layout.slices[name]]).all():
+        if not np.isfinite(models.stored[name][ok.ravel()]).all():
             raise ValueError(f"{name} has NaN or infinite entries at a point that is good")
     reasons = np.full(grid.size, "", dtype=object)
     for k, reason in outcomes["reasons"].items():
@@ -250,7 +251,7 @@ def _family(stored: Stored) -> LinearFamily:
     return LinearFamily(
         grid,
         template,
-        rows,
+        models,
         ok,
         reasons.reshape(grid.shape),
         tuple(PointCoordinates(read_signals(c["states"], c["signals"]), tuple(c["method"])) for c in facts["choices"]),

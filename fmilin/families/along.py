@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import Unpack
@@ -13,10 +13,10 @@ from fmilin.errors import UsageError
 from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder, outcome_of
 from fmilin.families.grid import Grid
-from fmilin.families.rows import Layout, OutcomeBlock, Template
+from fmilin.families.rows import OutcomeBlock, Template
 from fmilin.families.stacked_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK
 from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
-from fmilin.linearization.batch import linearize_batch
+from fmilin.linearization.batch import BatchResult, limit_batch, linearize_batch
 from fmilin.linearization.linearize import add_parameter_derivatives, linearize_next
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
@@ -29,7 +29,7 @@ from fmilin.model.visits import one_at_a_time
 from fmilin.options import Linearization, LinearizationOptions
 from fmilin.options.functions import takes_linearization
 
-WORTH_A_STACK = 3  # points that are left: fewer are linearized one by one
+WORTH_A_BATCH = 3  # points that are left: fewer are linearized one by one
 
 
 @one_at_a_time
@@ -124,7 +124,7 @@ class _PathFamily:
             left = number + 1
             if self._request.inputs is not None:  # a batch has all inputs
                 continue
-            for outcomes in self._stacked(reference, left):
+            for outcomes in self._linearize_together(reference, left):
                 self._builder.add_all(outcomes)
                 left += len(outcomes)
         return self._builder.family()
@@ -148,33 +148,45 @@ class _PathFamily:
         self._choice = linear.states, ("exact", linear.method.coordinates)
         return selection, Reference(model, self._request, at, linear, selection, own=model)
 
-    def _stacked(self, reference: Reference, left: int) -> Iterator[OutcomeBlock]:
-        """Yield what stacks say of the points that follow, as far as everything is as usual."""
-        assert self._template is not None  # noqa: S101 - a point came before
-        layout = Layout(self._template)
-        while len(self._points) - left >= WORTH_A_STACK:
-            own = self._points[left - 1].parameters  # those of the model that stacks are made of
-            some = list(takewhile(lambda point: point.parameters == own, self._points[left : left + self._block]))  # noqa: B023
-            if not some:
+    def _linearize_together(self, reference: Reference, first: int) -> Iterator[OutcomeBlock]:
+        """Yield the points from the first on that are linearized together, as far as none has to stand alone."""
+        template, largest = Template.of(reference.linear, self._parameters), limit_batch(reference)
+        while len(self._points) - first >= WORTH_A_BATCH:
+            own = self._points[first - 1].parameters  # a batch has the model with the parameters of the point before
+            following = self._points[first : first + min(self._block, largest)]
+            points = list(takewhile(lambda point: point.parameters == own, following))  # noqa: B023
+            result = linearize_batch(reference, batch_points(points)) if points else None
+            good = 0 if result is None else result.good
+            is_complete = good == len(points)
+            self._block = min(GROWTH * self._block, LARGEST_BLOCK) if is_complete else max(good, FIRST_BLOCK)
+            if result is None or not good:
                 return
-            rows = self._builder.rows(layout.width)[left : left + len(some)]
-            given = np.array([own.get(name, np.nan) for name in self._parameters])
-            linearized = linearize_batch(reference, stack_of(some), layout.written_by_stacks(rows, given))
-            good = 0 if linearized is None else int(np.argmin([*~linearized.is_doubtful, False]))
-            self._block = min(GROWTH * self._block, LARGEST_BLOCK) if good == len(some) else max(good, FIRST_BLOCK)
-            if linearized is None or not good:
-                return
-            remarks = linearized.diagnostics
-            if any(point.remarks for point in some):
-                remarks = remarks.with_first([point.remarks for point in some])
-            yield OutcomeBlock(np.arange(left, left + good), rows[:good], self._template, *self._choice, remarks)
-            left += good
-            if good < len(some):
+            yield self._describe(first, points[:good], result, template, own)
+            first += good
+            if not is_complete:
                 return
 
+    def _describe(
+        self,
+        first: int,
+        points: list[OperatingPoint],
+        result: BatchResult,
+        template: Template,
+        parameters: Mapping[str, float],
+    ) -> OutcomeBlock:
+        """Return what came of points that were linearized together."""
+        count = len(points)
+        values = np.array([parameters.get(name, np.nan) for name in self._parameters])
+        models = result.models[:count]
+        models.stored["parameters"] = np.broadcast_to(values, (count, len(values)))
+        remarks = result.diagnostics
+        if any(point.remarks for point in points):
+            remarks = remarks.with_first([point.remarks for point in points])
+        return OutcomeBlock(np.arange(first, first + count), models, template, *self._choice, remarks)
 
-def stack_of(points: Sequence[OperatingPoint]) -> PointBatch:
-    """Return points of one model as a stack."""
+
+def batch_points(points: Sequence[OperatingPoint]) -> PointBatch:
+    """Return points of one model as a batch."""
     return PointBatch(
         np.array([point.time for point in points]),
         np.array([point.states for point in points]),

@@ -19,10 +19,11 @@ from fmilin.diagnostics import Remark, off_equilibrium, rate_of_change
 from fmilin.errors import NumericalError, UsageError
 from fmilin.families.derivatives import FamilyDerivative, stack_derivatives
 from fmilin.families.grid import Grid, LeftOut, around, entry_errors, left_out
-from fmilin.families.rows import ERRORS, Layout, Template
+from fmilin.families.rows import Layout, Template
 from fmilin.families.spectra import FamilySpectra, judge_family
 from fmilin.families.tracking import ModeEvent, Tracks, mode_events, tracked
 from fmilin.formats import Holds
+from fmilin.linear_model.arrays import MATRICES, LinearArrays
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel, Pictures, drawn_result
 from fmilin.linear_model.no_response import is_at_rest
@@ -119,9 +120,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
 
     grid: Grid  #: where the points lie
     template: Template  #: what all linear models share
-    #: shape (number of points, width); one linear model each (:class:`fmilin.families.rows.Layout`); NaN where there
-    #: is none
-    rows: FloatArray = field(repr=False)
+    models: LinearArrays = field(repr=False)  #: the numbers of all linear models; NaN where there is none
     ok: NDArray[np.bool_] = field(repr=False)  #: shape (\*shape)
     reasons: NDArray[np.object_] = field(repr=False)  #: shape (\*shape); why there is none; else empty
     choices: tuple[PointCoordinates, ...] = field(repr=False)  #: of coordinates and derivatives
@@ -200,7 +199,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
         They are ``A`` to ``T_u``, ``f0``, ``y0``, ``x0`` (all states), ``u0``, ``out0``, ``time``, ``parameters``,
         ``accuracy``, ``visits``, ``error_A`` and so on.
         """
-        part = self.layout.part(self.rows, name)
+        part = self.models.read(name)
         return part.reshape(self.shape + part.shape[1:])
 
     A = FamilyArray(r"Shape (\*shape, P, P); NaN where not ok, as in all arrays.")
@@ -223,7 +222,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
     @cached_property
     def tracks(self) -> Tracks:
         """Eigenvalues followed along the grid, shape (number of points, P)."""
-        return tracked(self.rows, self.layout, self.ok)
+        return tracked(self.models, self.template, self.ok)
 
     @property
     def eigenvalues(self) -> NDArray[np.complex128]:
@@ -233,7 +232,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
     @cached_property
     def spectra(self) -> FamilySpectra:
         """Errors of the followed eigenvalues, and whether each mode grows, shape (number of points, P)."""
-        return judge_family(self.rows, self.layout, self.tracks)
+        return judge_family(self.models, self.tracks, sampled=self.sample_time > 0)
 
     @property
     def eigenvalue_errors(self) -> FloatArray:
@@ -283,7 +282,8 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
             raise NumericalError(f"There is no linear model at {at}: {self.reasons.flat[number]}")
         choice = self.choices[self.chosen[number]]
         remarks = self.remarks.get(number, ())
-        linear = self.layout.unpacked(self.rows[number], choice.states, choice.method, remarks)
+        (row,) = self.layout.join(self.models[number : number + 1])
+        linear = self.layout.unpacked(row, choice.states, choice.method, remarks)
         if number in self.point_derivatives:
             linear = replace(linear, derivatives=self.point_derivatives[number])
         descriptor = self.descriptors.get(number)
@@ -311,7 +311,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
         return replace(
             self,
             grid=Grid(axes, self.grid.zipped),
-            rows=self.rows[numbers],
+            models=self.models[numbers],
             ok=self.ok.ravel()[picked],
             reasons=self.reasons.ravel()[picked],
             chosen=self.chosen[numbers],
@@ -345,12 +345,12 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
         choice = self.choices[self.chosen[nearest]]
         if len(weights) == 1:
             return self.linear_model(nearest)
-        row = np.array(list(weights.values())) @ self.rows[numbers]
+        row = np.array(list(weights.values())) @ self.layout.join(self.models[np.array(numbers)])
         own = tuple(r for r in self.remarks.get(nearest, ()) if r.speaks_of_the_model)
         linear = self.layout.unpacked(row, choice.states, choice.method, own)
-        matrices = {name: self.array(name) for name in ERRORS}
+        matrices = {name: self.array(name) for name in MATRICES}
         left_out = entry_errors(matrices, self.grid, self._kinds, numbers)
-        errors = EntryErrors(**{name: left_out[name] + getattr(linear.errors, name) for name in ERRORS})
+        errors = EntryErrors(**{name: left_out[name] + getattr(linear.errors, name) for name in MATRICES})
         linear = with_errors(linear, errors, *_motion_of(linear))
         accuracies = ", ".join(f"{name} {getattr(linear.accuracy, name):.2g}" for name in "ABCD")
         text = f"Interpolated between {len(weights)} points; where one of those is left out, it is off by (relative): "

@@ -10,6 +10,7 @@ from fmilin.errors import UsageError
 from fmilin.families.family import LinearFamily, PointCoordinates
 from fmilin.families.grid import Grid, grid_through
 from fmilin.families.rows import Layout, Outcome, OutcomeBlock, Template
+from fmilin.linear_model.arrays import LinearArrays
 from fmilin.linear_model.descriptor import Derivative, Descriptor
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.batch_remarks import BatchRemarks
@@ -89,7 +90,7 @@ class FamilyBuilder:
         self.template: Template | None = None
         self._fitting: Template | None = None  # the last other one that fits: many outcomes share theirs
         self.done = np.zeros(grid.size, dtype=bool)
-        self._rows: FloatArray | None = None
+        self._models = LinearArrays.empty(grid.size)
         self._ok = np.zeros(grid.size, dtype=bool)
         self._reasons: dict[int, str] = {}
         self._choices: dict[tuple[object, ...], int] = {}
@@ -126,8 +127,7 @@ class FamilyBuilder:
         if why := self._why_not(block.template):
             self._reasons.update(dict.fromkeys(numbers.tolist(), why))
             return
-        if block.rows.base is None or block.rows.base is not self._rows:
-            self.rows(block.rows.shape[1])[numbers] = block.rows
+        self._models.put(numbers, block.models)
         self._ok[numbers] = True
         self._chosen[numbers] = self._choice(block.states, block.method)
         self._remarks.add_block(numbers, block.remarks)
@@ -145,7 +145,7 @@ class FamilyBuilder:
         if why := self._why_not(outcome.template):
             self._reasons[k] = why
             return
-        self._put(k, outcome.row)
+        self._put(k, outcome.row, Layout(outcome.template))
         self._ok[k] = True
         self._chosen[k] = self._choice(outcome.states, outcome.method)
         if outcome.derivatives:
@@ -165,22 +165,14 @@ class FamilyBuilder:
             self._fitting = template
         return ""
 
-    def _put(self, number: int, row: FloatArray) -> None:
+    def _put(self, number: int, row: FloatArray, layout: Layout) -> None:
         """Keep the row of a point."""
-        if row.base is None or row.base is not self._rows:
-            self.rows(len(row))[number] = row
+        self._models.put(np.array([number]), layout.split(row[None]))
 
-    def rows(self, width: int) -> FloatArray:
-        """Return the rows of all points, to be written to where a point has none yet."""
-        if self._rows is None:
-            self._rows = np.empty((self.grid.size, width))
-        return self._rows
-
-    def _table(self, width: int) -> FloatArray:
-        """Return the rows of all points, NaN where there is no linear model."""
-        rows = self.rows(width)
-        rows[~self._ok] = np.nan
-        return rows
+    def _collect(self, layout: Layout) -> LinearArrays:
+        """Return the linear models of all points, NaN where there is none."""
+        self._models.clear(~self._ok)
+        return layout.fill(self._models)
 
     def _choice(self, states: Signals, method: tuple[str, str]) -> int:
         key = (states.names, method)
@@ -202,14 +194,12 @@ class FamilyBuilder:
         new[order] = np.arange(len(order))
         choices, chosen = tuple(self._kinds[k] for k in order), new[self._chosen]
         shape, template = self.grid.shape, self.template or NOTHING
-        rows, ok = self._table(Layout(template).width), self._ok.reshape(shape)
-        reasons = reasons.reshape(shape)
         return LinearFamily(
             self.grid,
             template,
-            rows,
-            ok,
-            reasons,
+            self._collect(Layout(template)),
+            self._ok.reshape(shape),
+            reasons.reshape(shape),
             choices,
             chosen,
             self._remarks,

@@ -147,7 +147,7 @@ def averaged(family: LinearFamily) -> LinearFamily | LinearModel:
         )
     axis = list(family.axes).index(AZIMUTH)
     rest = {name: values for name, values in family.axes.items() if name != AZIMUTH}
-    rows = np.reshape(family.rows, (*family.shape, -1))
+    rows = np.reshape(family.layout.join(family.models), (*family.shape, -1))
     means = rows.mean(axis=axis).reshape(-1, rows.shape[-1])
     first = np.arange(family.grid.size).reshape(family.shape).take(0, axis).ravel()
     A = family.A

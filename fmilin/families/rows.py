@@ -1,7 +1,7 @@
-"""One linear model as one row of numbers: what a family is stored, sent and computed in.
+"""One linear model as one row of numbers: what points that were computed alone are sent and stored in.
 
 Everything that differs between two points of a family and is a number stands in the row; what they share (signals,
-the model's identity) stands once, in the template.
+the model's identity) stands once, in the template. Points that were linearized together have arrays.
 """
 
 from __future__ import annotations
@@ -17,16 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
+from fmilin.linear_model.arrays import ENTRY_BY_ENTRY, MATRICES, LinearArrays
 from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, Named, built
 from fmilin.linear_model.descriptor import Derivative, Descriptor
 from fmilin.linear_model.model import Accuracy, LinearizationPoint, LinearModel
-from fmilin.linearization.assembly import relative_to
 from fmilin.linearization.batch_remarks import BatchRemarks
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signals
 
-ERRORS = ("A", "B", "C", "D", "T")
-_OF_INPUTS = ("B", "D", "T_u", "u0", "error_B", "error_D")  # whose last axis are the inputs
 _NONE = Signals()
 _ACCURACY = tuple(f.name for f in fields(Accuracy))
 
@@ -93,7 +91,7 @@ class OutcomeBlock(Sequence[Outcome]):
     """Points that were linearized together: the same as an outcome of each, which is made when it is looked at."""
 
     numbers: NDArray[np.intp]  # (k,), of the points on the grid
-    rows: FloatArray  # (k, width)
+    models: LinearArrays  # k of them
     template: Template
     states: Signals
     method: tuple[str, str]
@@ -103,9 +101,19 @@ class OutcomeBlock(Sequence[Outcome]):
         return len(self.numbers)
 
     def __getitem__(self, k: int) -> Outcome:  # type: ignore[override]  # slices are not needed
-        number = int(self.numbers[k])
         k = range(len(self))[k]
-        return Outcome(number, "", self.rows[k], self.template, self.states, self.method, self.remarks[k])
+        (row,) = Layout(self.template).join(self.models[k : k + 1])
+        return self._outcome(k, row)
+
+    def __iter__(self) -> Iterator[Outcome]:
+        layout = Layout(self.template)
+        for block in self.models.list_blocks():
+            rows = layout.join(self.models[block])
+            for k, row in zip(range(block.start, block.stop), rows, strict=True):
+                yield self._outcome(k, row)
+
+    def _outcome(self, k: int, row: FloatArray) -> Outcome:
+        return Outcome(int(self.numbers[k]), "", row, self.template, self.states, self.method, self.remarks[k])
 
 
 @dataclass(frozen=True)
@@ -122,7 +130,7 @@ class Layout:
         matrices = {"A": (p, p), "B": (p, k), "C": (m, p), "D": (m, k), "T": (n, p), "T_u": (n, k)}
         vectors = {"f0": (p,), "y0": (p,), "x0": (n,), "u0": (k,), "out0": (m,), "time": ()}
         rest = {"parameters": (len(t.parameters),), "accuracy": (len(_ACCURACY),), "visits": (2,)}
-        return {**matrices, **vectors, **rest, **{f"error_{name}": matrices[name] for name in ERRORS}}
+        return {**matrices, **vectors, **rest, **{f"error_{name}": matrices[name] for name in MATRICES}}
 
     @cached_property
     def slices(self) -> dict[str, slice]:
@@ -147,39 +155,34 @@ class Layout:
             "parameters": [point.parameters.get(name, np.nan) for name in t.parameters],
             "accuracy": astuple(linear.accuracy),
             "visits": (linear.method.evaluations, linear.method.products),
-            **{f"error_{name}": getattr(linear.errors, name) for name in ERRORS},
+            **{f"error_{name}": getattr(linear.errors, name) for name in MATRICES},
         }
         row = np.empty(self.width)
         for name, part in self.slices.items():
             row[part] = np.ravel(values[name])
         return row
 
-    def written_by_stacks(self, rows: FloatArray, parameters: FloatArray) -> dict[str, FloatArray]:
-        """Return the parts of rows (k, width) by name, to be written to; parameters (k, np) are, and what is zero."""
-        parts = {name: self.part(rows, name) for name in self.shapes}
-        parts["parameters"][...] = parameters
-        parts["T_u"][...] = parts["visits"][...] = 0.0
-        return parts
+    def split(self, rows: FloatArray) -> LinearArrays:
+        """Return the linear models of rows (k, width): views of them."""
+        stored = {name: rows[:, part].reshape(len(rows), *self.shapes[name]) for name, part in self.slices.items()}
+        file = rows.base if isinstance(rows.base, mmap.mmap) else getattr(rows, "_mmap", None)
+        return LinearArrays(len(rows), stored, np.full(len(rows), ENTRY_BY_ENTRY, dtype=np.intp), file=file)
 
-    def with_inputs(self, chosen: Sequence[int]) -> Layout:
-        """Return the layout of the same linear models with some of their inputs."""
-        return Layout(replace(self.template, inputs=self.template.inputs.select(list(chosen))))
+    def join(self, models: LinearArrays) -> FloatArray:
+        """Return linear models as rows (k, width)."""
+        rows = np.empty((len(models), self.width))
+        for name, part in self.slices.items():
+            rows[:, part] = models.read(name).reshape(len(models), -1)
+        return rows
 
-    def write_with_inputs(self, chosen: Sequence[int], rows: FloatArray, fewer: FloatArray) -> None:
-        """Write rows as rows with some of the inputs, as :func:`~.builder.with_inputs` makes it of one linear model."""
-        layout, columns = self.with_inputs(chosen), list(chosen)
-        for name in self.shapes:
-            part = self.part(rows, name)
-            layout.part(fewer, name)[...] = part[..., columns] if name in _OF_INPUTS else part
-        for name in ("B", "D"):
-            worst, largest = (
-                np.abs(layout.part(fewer, part)).max(axis=(1, 2), initial=0.0) for part in (f"error_{name}", name)
-            )
-            layout.part(fewer, "accuracy")[:, _ACCURACY.index(name)] = relative_to(largest, worst)
-
-    def part(self, rows: FloatArray, name: str) -> FloatArray:
-        """Return one quantity of all rows: a view of shape (n, ...)."""
-        return rows[:, self.slices[name]].reshape(len(rows), *self.shapes[name])
+    def fill(self, models: LinearArrays) -> LinearArrays:
+        """Return linear models with NaN as the quantities that no point has, as where all points failed."""
+        missing = {
+            name: np.broadcast_to(np.nan, (len(models), *shape))
+            for name, shape in self.shapes.items()
+            if name not in models.stored and not (models.zeros and name.startswith("error_"))
+        }
+        return replace(models, stored=models.stored | missing)
 
     def unpacked(
         self, row: FloatArray, states: Signals, method: tuple[str, str], remarks: tuple[Remark, ...]
@@ -204,17 +207,3 @@ class Layout:
             sample_time=t.sample_time,
         )
         return replace(linear, accuracy=Accuracy(*v["accuracy"].tolist()))
-
-    def blocks(self, rows: FloatArray) -> Iterator[slice]:
-        """Yield runs of points whose rows take about 8 MiB; rows that lie in a file are let go of behind each."""
-        step = max(1, 2**20 // max(self.width, 1))
-        for begin in range(0, len(rows), step):
-            yield slice(begin, min(begin + step, len(rows)))
-            release_pages(rows)
-
-
-def release_pages(rows: FloatArray) -> None:
-    """Give back the pages of rows that lie in a file: the memory that a large family takes does not grow."""
-    base = rows.base if isinstance(rows.base, mmap.mmap) else getattr(rows, "_mmap", None)
-    if base is not None and hasattr(base, "madvise"):
-        base.madvise(mmap.MADV_DONTNEED)

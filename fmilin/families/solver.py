@@ -1,7 +1,7 @@
 """One point of a sweep after the other: open the model once, assemble or trim, linearize, say what came of it."""
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -43,8 +43,8 @@ Reached = tuple[ContinuationPoint, tuple[Remark, ...]]  # with what is to be sai
 class Solver:
     """What computes points: it holds the open model."""
 
-    def __init__(self, plan: Plan, table: Callable[[int], FloatArray] | None = None) -> None:
-        self.plan, self._table = plan, table
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
         self._models: OrderedDict[tuple[tuple[str, float], ...], Model] = OrderedDict()
         self._own = not isinstance(plan.source, Model)
         self.base = self._shown(self._loaded({}))
@@ -56,7 +56,7 @@ class Solver:
         """What solves runs of points at once."""
         plan = self.plan
         varied = [n for n in plan.grid.axes if self._kind(n) == "parameter"]
-        return StackedRuns(self.base, plan.grid, varied, plan.how, plan.point.values_of(self.base), self._table)
+        return StackedRuns(self.base, plan.grid, varied, plan.how, plan.point.values_of(self.base))
 
     def check(self) -> None:
         """Refuse what can be seen to be wrong before the first point."""

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from fmilin.families.rows import Layout
 from fmilin.families.tracking import Tracks
+from fmilin.linear_model.arrays import LinearArrays
 from fmilin.linear_model.stability import judge_stability
 from fmilin.signals import FloatArray
 
@@ -22,14 +22,13 @@ class FamilySpectra:
     kinds: NDArray[np.str_]  # as in :attr:`fmilin.linear_model.stability.Stability.kinds`; "" where there is none
 
 
-def judge_family(rows: FloatArray, layout: Layout, tracks: Tracks) -> FamilySpectra:
+def judge_family(models: LinearArrays, tracks: Tracks, *, sampled: bool) -> FamilySpectra:
     """Return the errors of all followed eigenvalues, and the verdict of ``judge_stability`` on each."""
     errors = np.full(tracks.eigenvalues.shape, np.nan)
     kinds = np.full(tracks.eigenvalues.shape, "", dtype="U9")
-    sampled = layout.template.sample_time > 0
-    for block in layout.blocks(rows):
-        matrices, uncertain = (layout.part(rows[block], name) for name in ("A", "error_A"))
-        for offset, (A, E) in enumerate(zip(matrices, uncertain, strict=True)):
+    for block in models.list_blocks():
+        part = models[block]
+        for offset, (A, E) in enumerate(zip(part.read("A"), part.read("error_A"), strict=True)):
             k = block.start + offset
             followed = tracks.eigenvalues[k]
             if not np.isfinite(followed).all():

@@ -9,7 +9,7 @@ and every step goes along the tangent T and back to the manifold along the depen
 subspaces in which they are regular at the seed, so that what they leave open stays as it is guessed.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,9 +20,10 @@ from fmilin.families.grid import Grid
 from fmilin.families.rows import Layout, Outcome, OutcomeBlock, Template
 from fmilin.families.stacked_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK, AssembledPoints, BatchEquations, Line
 from fmilin.linear_model.builder import chosen_inputs
-from fmilin.linearization.batch import linearize_batch
+from fmilin.linearization.batch import limit_batch, linearize_batch
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
+from fmilin.manifold.batch_parametrization import PointBatch
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.trimming.request import TrimRequest
@@ -31,8 +32,7 @@ from fmilin.trimming.request import TrimRequest
 class StackedRuns:
     """Runs of points of one plan, for a model with the wanted outputs.
 
-    ``parameters`` vary, ``settings`` are states and inputs that are the same everywhere, and ``table`` returns rows of
-    a width for all points of the family, to be written to.
+    ``parameters`` vary, and ``settings`` are states and inputs that are the same everywhere.
     """
 
     def __init__(
@@ -42,10 +42,9 @@ class StackedRuns:
         parameters: Sequence[str],
         how: Request,
         settings: Mapping[str, float],
-        table: Callable[[int], FloatArray] | None = None,
     ) -> None:
         self._model, self._grid, self._how, self._settings = model, grid, how, settings
-        self._parameters, self._table = tuple(parameters), table
+        self._parameters = tuple(parameters)
         self._chosen = None if how.inputs is None else chosen_inputs(model.inputs, how.inputs)
         self._assembly: AssembledPoints | None = None
 
@@ -95,19 +94,17 @@ class StackedRuns:
         seed: ContinuationPoint,
     ) -> Iterator[tuple[Sequence[Outcome], ContinuationPoint]]:
         parameters = tuple(dict.fromkeys((*seed.linear.point.parameters, *self._parameters)))
-        line, layout = Line(seed), Layout(Template.of(seed.linear, parameters))
-        shown = layout if self._chosen is None else layout.with_inputs(self._chosen)
+        line, template = Line(seed), Template.of(seed.linear, parameters)
+        layout, shown = Layout(template), template
+        if self._chosen is not None:
+            shown = replace(template, inputs=template.inputs.select(self._chosen))
+        largest = limit_batch(reference)
         while numbers:
-            block = numbers[: equations.block]
+            block = numbers[: min(equations.block, largest)]
             given = self._given(block, seed)
             solved, answer = equations.solved(*line.guess(given), given), None
-            rows = self._rows(block, layout.width) if shown is layout else np.empty((len(block), layout.width))
             if solved is not None and solved.good.any():
-                varied, own = solved.points.parameters, seed.linear.point.parameters  # the others are as at the seed
-                columns = [varied.get(n, np.full(len(block), own.get(n, np.nan))) for n in layout.template.parameters]
-                given_there = np.stack(columns, axis=1) if columns else np.zeros((len(block), 0))
-                arrays = layout.written_by_stacks(rows, given_there)
-                answer = linearize_batch(reference, solved.points, arrays, solved.tangents)
+                answer = linearize_batch(reference, solved.points, solved.tangents)
             good = 0
             if solved is not None and answer is not None:
                 same = equations.connected(line.last, solved, given)
@@ -120,10 +117,14 @@ class StackedRuns:
                 continue
             line.add(given, solved.points, good)
             method = ("exact", seed.linear.method.coordinates)
-            last, rows = rows[good - 1], self._with_chosen_inputs(layout, rows[:good], block[:good])
-            numbered = np.array(block[:good], dtype=np.intp)
-            outcomes = OutcomeBlock(numbered, rows, shown.template, seed.linear.states, method, answer.diagnostics)
+            models = answer.models[:good]
+            models.stored["parameters"] = self._list_parameters(template, solved.points[:good], seed)
+            last = layout.join(models[good - 1 :])[0]
             linear = layout.unpacked(last, seed.linear.states, method, answer.diagnostics[good - 1])
+            if self._chosen is not None:
+                models = models.with_inputs(self._chosen)
+            numbered = np.array(block[:good], dtype=np.intp)
+            outcomes = OutcomeBlock(numbered, models, shown, seed.linear.states, method, answer.diagnostics)
             x, u = solved.points.states[good - 1].copy(), solved.points.inputs[good - 1].copy()
             point = OperatingPoint(seed.point.time, x, u, dict(linear.point.parameters))
             seed = replace(seed, values=self._grid.values(block[good - 1]), point=point, linear=linear)
@@ -131,23 +132,16 @@ class StackedRuns:
             numbers = numbers[good:]
             equations.block = min(GROWTH * equations.block, LARGEST_BLOCK) if good == len(block) else good
 
-    def _rows(self, block: Sequence[int], width: int) -> FloatArray:
-        """Return rows to write to: those of the family where it grows here and the points stand there in one piece."""
-        table = None if self._table is None else self._table(width)
-        if table is None or table.shape[1] != width or block[-1] - block[0] != len(block) - 1:
-            return np.empty((len(block), width))
-        return table[block[0] : block[-1] + 1]
+    @staticmethod
+    def _list_parameters(template: Template, points: PointBatch, seed: ContinuationPoint) -> FloatArray:
+        """Return the parameters of points (k, np); those that do not vary are as at the seed."""
+        own, parameters = seed.linear.point.parameters, np.empty((len(points), len(template.parameters)))
+        for column, name in enumerate(template.parameters):
+            parameters[:, column] = points.parameters.get(name, own.get(name, np.nan))
+        return parameters
 
     def _given(self, numbers: list[int], seed: ContinuationPoint) -> dict[str, FloatArray]:
         """Return what varies at these points, by name; at the seed where there are none."""
         if not numbers:
             return {name: np.array([value]) for name, value in seed.values.items()}
         return {name: np.asarray(self._grid.column(name)).reshape(-1)[numbers] for name in self._grid.axes}
-
-    def _with_chosen_inputs(self, layout: Layout, rows: FloatArray, numbers: Sequence[int]) -> FloatArray:
-        """Return rows with the inputs that are wanted."""
-        if self._chosen is None:
-            return rows
-        fewer = self._rows(numbers, layout.with_inputs(self._chosen).width)
-        layout.write_with_inputs(self._chosen, rows, fewer)
-        return fewer

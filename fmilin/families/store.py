@@ -24,6 +24,7 @@ from fmilin.errors import ModelError, UsageError
 from fmilin.families.family_builder import NOTHING, FamilyBuilder
 from fmilin.families.plan import Plan
 from fmilin.families.rows import Layout, Outcome, Template
+from fmilin.linear_model.arrays import LinearArrays
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signal, Signals
 
@@ -130,7 +131,7 @@ class Store(FamilyBuilder):
             self._written.append({key[0]: text()})
         return self._numbers[key]
 
-    def _put(self, number: int, row: FloatArray) -> None:
+    def _put(self, number: int, row: FloatArray, layout: Layout) -> None:
         if self.template is not None and "template" not in self._numbers:
             self._numbers["template"] = -1
             t = self.template
@@ -143,19 +144,20 @@ class Store(FamilyBuilder):
         while rest:
             rest = rest[os.write(self._rows_file, rest) :]
 
-    def _table(self, width: int) -> FloatArray:
-        """Return the rows where they lie, NaN where there is no linear model."""
+    def _collect(self, layout: Layout) -> LinearArrays:
+        """Return the linear models where they lie, NaN where there is none."""
         if self.template is None:
-            return super()._table(width)
+            return super()._collect(layout)
+        width = layout.width
         try:
             os.ftruncate(self._rows_file, self.grid.size * width * 8)
             nothing = np.full(width, np.nan)
             for k in np.flatnonzero(~self._ok).tolist():
-                self._put(k, nothing)
+                self._put(k, nothing, layout)
         except OSError as error:
             raise self._refusal(error) from None
-        table: FloatArray = np.memmap(self._folder / "rows.bin", np.float64, "r", shape=(self.grid.size, width))
-        return table
+        rows: FloatArray = np.memmap(self._folder / "rows.bin", np.float64, "r", shape=(self.grid.size, width))
+        return layout.split(rows)
 
     def _read(self) -> None:
         """Take in what the journal says, as far as it is whole, of the points whose rows are."""

@@ -25,16 +25,16 @@ from fmilin.options import Linearization, LinearizationOptions, Loading
 from fmilin.options.functions import takes_linearization
 from fmilin.sandbox.isolation import can_isolate
 from fmilin.sandbox.limits import Limits
-from fmilin.signals import FloatArray, RealArray
+from fmilin.signals import RealArray
 from fmilin.support.kinds import kinds_checked
 from fmilin.trimming.request import PointRequest, TrimRequest
 
 
 class Here(SweepExecutor):
-    """Computes in this process, one task after the other; ``table``: where rows of the family are written to."""
+    """Computes in this process, one task after the other."""
 
-    def __init__(self, plan: Plan, table: Callable[[int], FloatArray] | None = None) -> None:
-        self._solver = Solver(plan, table)
+    def __init__(self, plan: Plan) -> None:
+        self._solver = Solver(plan)
         self._solver.check()
         self._tasks: deque[SweepTask] = deque()
         if self._solver.base.batches:  # nobody to share with: a stack is the quicker the more points it has
@@ -231,7 +231,7 @@ def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; a
         continuous=continuous,
     )
     builder = FamilyBuilder(plan.grid)
-    with engine_for(plan, jobs=jobs, scheduler=scheduler, limits=limits, table=builder.rows) as engine:
+    with engine_for(plan, jobs=jobs, scheduler=scheduler, limits=limits) as engine:
         run(plan, engine, builder, progress)
     family = builder.family()
     if isinstance(source, Model) and can_be_described(source) and constraints is None and not plan.loop_at:
@@ -246,12 +246,8 @@ def engine_for(
     scheduler: str | None = None,
     isolate: bool = True,
     limits: Limits | None = None,
-    table: Callable[[int], FloatArray] | None = None,
 ) -> SweepExecutor:
-    """Return who computes the points: this process, children (an FMU's too, with ``isolate``) or a Dask cluster.
-
-    ``table`` returns rows of a width for all points, which this process writes to.
-    """
+    """Return what computes the points: this process, children (an FMU's too, with ``isolate``) or a Dask cluster."""
     if jobs < 1:
         raise UsageError(f"{jobs} jobs do no work. Give jobs=1 or more.")
     if scheduler is not None:
@@ -263,4 +259,4 @@ def engine_for(
         from fmilin.families.processes import Processes
 
         return Processes(plan, min(jobs, plan.grid.size), limits)
-    return Here(plan, table)
+    return Here(plan)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from fmilin.families.rows import Layout
+from fmilin.families.rows import Template
+from fmilin.linear_model.arrays import LinearArrays
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
 
@@ -28,20 +29,20 @@ class Tracks:
     errors: FloatArray  # (n, P), how far rounding may have moved each: closer ones are not told apart
 
 
-def tracked(rows: FloatArray, layout: Layout, ok: NDArray[np.bool_]) -> Tracks:
+def tracked(models: LinearArrays, template: Template, ok: NDArray[np.bool_]) -> Tracks:
     """Return the eigenvalues of all points, each column one mode, the first point's by real, then imaginary part.
 
     A point continues the nearest one before it along the last axis, else the axis before: with the smallest sum of
     angles between eigenvectors, in all states in their sizes, and distances between eigenvalues. Where eigenvalues
     coincide their eigenvectors say nothing, and those of the point before stay.
     """
-    order, scales = layout.template.order, layout.template.full_states.scales
-    values = np.full((len(rows), order), np.nan, dtype=np.complex128)
-    errors = np.full((len(rows), order), np.nan)
+    order, scales = template.order, template.full_states.scales
+    values = np.full((len(models), order), np.nan, dtype=np.complex128)
+    errors = np.full((len(models), order), np.nan)
     shapes: dict[int, Complex] = {}  # of the points that others are compared with
     length = ok.shape[-1]
-    for block in layout.blocks(rows):
-        A, T, x0 = (layout.part(rows[block], name) for name in ("A", "T", "x0"))
+    for block in models.list_blocks():
+        A, T, x0 = (models[block].read(name) for name in ("A", "T", "x0"))
         good = ok.ravel()[block]
         spectra = zip(*_eigen(A[good], T[good] / scales(x0[good])[..., None]), strict=True)
         for number, (w, V, error) in zip(np.flatnonzero(good) + block.start, spectra, strict=True):

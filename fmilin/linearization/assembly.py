@@ -9,13 +9,14 @@ that prescribe a motion move the manifold: x = Psi(y, u), and Psi_u adds f_x Psi
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 
 from fmilin.diagnostics import Remark
+from fmilin.linear_model.arrays import MATRICES, LinearArrays
 from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, built, point_of
-from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.model import Accuracy, LinearModel
 from fmilin.linearization.context import LinearizedPoint
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
@@ -27,7 +28,6 @@ from fmilin.model.interface import Model, TangentBatch
 from fmilin.model.visits import CountedModel
 from fmilin.numerics.differences.differences import Differences
 from fmilin.signals import FloatArray
-from fmilin.tolerances import EPS
 
 
 def assemble(
@@ -87,57 +87,45 @@ def state_accuracy(at: LinearizedPoint, diagnostics: Sequence[Remark]) -> Linear
     return replace(at.stated, method=method, warnings=tuple(diagnostics))
 
 
-Arrays = Mapping[str, FloatArray]
-"""Quantities of linear models at k points by name, each with a leading axis over the points."""
-
-
 def assemble_batch(
-    arrays: Arrays,
     reference: Reference,
     points: PointBatch,
     tangents: TangentBatch,
     geometry: BatchParametrization,
-    *,
     errors: FloatArray,
-) -> None:
-    """Write linear models in the coordinates of a reference into arrays (k, ...), by name.
+) -> LinearArrays:
+    """Return linear models at k points in the coordinates of a reference.
 
     The error of an entry is that of its row, ``errors`` (k, N + ny), over the size of its column; entries that are zero
     by the structure of the model have none.
     """
-    t, kept, p = tangents, list(tangents.kept), len(tangents.kept)
-    matrices = {name: getattr(t, name) for name in "ABCDT"}
-    values = {"f0": t.rates[:, kept], "y0": points.states[:, kept], "x0": points.states, "u0": points.inputs}
-    for name, array in (matrices | values | {"out0": t.values, "time": points.time}).items():
-        arrays[name][...] = array
-    y, u = geometry.y_sizes, geometry.u_sizes
-    largest, largest_of_outputs = geometry.slopes.largest, geometry.output_slopes.largest
+    t, kept, p, count = tangents, list(tangents.kept), len(tangents.kept), len(points)
+    accuracy = np.empty((count, len(fields(Accuracy))))  # that of matrices follows from their errors when it is read
+    accuracy[:, 6], accuracy[:, 7] = geometry.distance, geometry.condition_number
+    values = {
+        "T_u": np.broadcast_to(0.0, (count, *t.T.shape[1:2], points.inputs.shape[1])),
+        "f0": t.rates[:, kept],
+        "y0": points.states[:, kept],
+        "x0": points.states,
+        "u0": points.inputs,
+        "out0": t.values,
+        "time": points.time,
+        "accuracy": accuracy,
+        "visits": np.zeros((count, 2)),
+        "coordinate_size": geometry.y_sizes,
+        "input_size": geometry.u_sizes,
+    }
     rows = _row_errors(reference.model, dict(reference.facts.pairs or {}), kept, geometry.row_errors_of_T, errors)
-    columns = {"A": y, "B": u, "C": y, "D": u, "T": y}
-    zeros = reference.zeros
-    kept_zeros, output_zeros = zeros[kept], zeros[len(reference.model.states) :]
-    structural = {
+    kept_zeros, output_zeros = reference.zeros[kept], reference.zeros[len(reference.model.states) :]
+    zeros = {
         "A": kept_zeros[:, :p],
         "B": kept_zeros[:, p:],
         "C": output_zeros[:, :p],
         "D": output_zeros[:, p:],
     }
-    entries = (
-        largest[:, :p],
-        largest[:, p:],
-        largest_of_outputs[:, :p],
-        largest_of_outputs[:, p:],
-        geometry.largest_of_T[:, None],
-    )
-    accuracy = arrays["accuracy"]
-    for number, (name, entry) in enumerate(zip(columns, entries, strict=True)):
-        error = arrays[f"error_{name}"]
-        np.divide(rows[name][..., None], columns[name][:, None], out=error)
-        if name in structural:
-            error[structural[name] & (matrices[name] == 0)] = 0.0
-        accuracy[:, number] = relative_to(entry.max(axis=1, initial=0.0), error.max(axis=(1, 2), initial=0.0))
-    accuracy[:, 5] = np.where(arrays["f0"].any(axis=1), EPS, 0.0)
-    accuracy[:, 6], accuracy[:, 7] = geometry.distance, geometry.condition_number
+    matrices = {name: getattr(t, name) for name in MATRICES}
+    row_errors = {f"row_error_{name}": each for name, each in rows.items()}
+    return LinearArrays.of_batch(matrices | values | row_errors, zeros)
 
 
 def _row_errors(
@@ -152,8 +140,3 @@ def _row_errors(
     for row, copy in model.copies.items():
         seen_y[:, row], seen_u[:, row] = of_T[:, copy.index] if copy.kind == "state" else 0.0, 0.0
     return {"A": along_y, "B": along_u, "C": seen_y, "D": seen_u, "T": of_T}
-
-
-def relative_to(largest: FloatArray, worst: FloatArray) -> FloatArray:
-    """Return the largest error over the largest entry at each point; the error itself where all entries are zero."""
-    return np.asarray(np.where(largest > 0, worst / np.where(largest > 0, largest, 1.0), worst))

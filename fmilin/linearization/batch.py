@@ -7,15 +7,15 @@ in a batch as of the point alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError
-from fmilin.linearization.assembly import Arrays, assemble_batch
-from fmilin.linearization.batch_remarks import BatchRemarks, join_remarks
+from fmilin.linear_model.arrays import LinearArrays
+from fmilin.linearization.assembly import assemble_batch
+from fmilin.linearization.batch_remarks import BatchRemarks
 from fmilin.linearization.checks import CHECKS
 from fmilin.linearization.checks.check import accept_batch, check_batch
 from fmilin.linearization.context import LinearizedBatch, Mask
@@ -34,60 +34,63 @@ POINTS_PER_SAMPLE = 32  # of so many points one shows what rounding changes, and
 
 @dataclass(frozen=True, eq=False)
 class BatchResult:
-    """What is said of the linear models at k points, and which of them are to be examined alone."""
+    """Linear models at k points, what is said of them, and which of them are to be examined alone."""
 
+    computed: LinearizedBatch
     diagnostics: BatchRemarks
     is_doubtful: Mask
-    parts: Sequence[LinearizedBatch]  # the points in their order, as they were computed together
+
+    @property
+    def models(self) -> LinearArrays:
+        """The linear models."""
+        return self.computed.models
+
+    @property
+    def good(self) -> int:
+        """How many points come before the first that is to be examined alone."""
+        return int(np.argmin([*~self.is_doubtful, False]))
 
 
 def linearize_batch(
-    reference: Reference, points: PointBatch, arrays: Arrays, tangents: TangentBatch | None = None
+    reference: Reference, points: PointBatch, tangents: TangentBatch | None = None
 ) -> BatchResult | None:
-    """Write the linear models at points into arrays (k, ...), by name; None if the reference allows no batch.
+    """Return the linear models at points, at most :func:`limit_batch` of them; None if the reference allows no batch.
 
-    ``tangents`` are the derivatives at the points where they were computed before.
+    ``tangents`` are the derivatives at the points where they were computed before; the result may refer to them.
     """
     if not reference.is_usable:
         return None
-    parts, results = [], []
     try:
         with np.errstate(all="ignore"):
             if not reference.agrees:
                 return None
-            for part in _split(reference, len(points)):
-                written = {name: array[part] for name, array in arrays.items()}
-                derivatives = None if tangents is None else tangents[part]
-                at = compute_batch(reference, points[part], written, derivatives)
-                parts.append(at)
-                results.append(check_batch(CHECKS, at) if reference.is_checked else accept_batch(CHECKS, at))
+            at = compute_batch(reference, points, tangents)
+            diagnostics, is_doubtful = check_batch(CHECKS, at) if reference.is_checked else accept_batch(CHECKS, at)
     except (FmilinError, np.linalg.LinAlgError):
         return None
-    diagnostics = join_remarks([remarks for remarks, _ in results])
-    return BatchResult(diagnostics, np.concatenate([is_doubtful for _, is_doubtful in results]), parts)
+    return BatchResult(at, diagnostics, is_doubtful)
 
 
-def compute_batch(
-    reference: Reference, points: PointBatch, arrays: Arrays, tangents: TangentBatch | None = None
-) -> LinearizedBatch:
-    """Write the linear models at points into arrays, not checked, and return what they were computed from."""
+def compute_batch(reference: Reference, points: PointBatch, tangents: TangentBatch | None = None) -> LinearizedBatch:
+    """Return the linear models at points, not checked, with what they were computed from."""
     model = reference.model
     tangents, rounding = differentiate(reference, points, tangents)
     geometry = BatchParametrization(model, points, tangents, reference.rows)
     errors = estimate_row_errors(reference, points, tangents, geometry, rounding)
-    assemble_batch(arrays, reference, points, tangents, geometry, errors=errors)
+    models = assemble_batch(reference, points, tangents, geometry, errors)
     if reference.is_checked and reference.request.seek_steady:
         motion = find_motions(model, tangents, geometry, errors[:, : len(model.states)])
     else:
         motion = MotionBatch.not_searched(np.full(len(points), -1), len(reference.kept))
     evaluations = len(points) + geometry.evaluations + (0 if rounding is None else len(rounding.again.rates))
-    return LinearizedBatch(reference, points, tangents, geometry, errors, motion, arrays, evaluations)
+    return LinearizedBatch(reference, points, tangents, geometry, errors, motion, models, evaluations)
 
 
-def _split(reference: Reference, count: int) -> list[slice]:
-    derivatives = reference.tangents_at_point.derivatives[0].size + reference.tangents_at_point.outputs[0].size
-    size = max(POINTS_AT_ONCE, DERIVATIVES_AT_ONCE // max(1, derivatives))
-    return [slice(i, min(i + size, count)) for i in range(0, count, size)]
+def limit_batch(reference: Reference) -> int:
+    """Return how many points are linearized together at most."""
+    model = reference.model
+    derivatives = (len(model.states) + len(model.outputs)) * (len(reference.kept) + len(model.inputs))
+    return max(POINTS_AT_ONCE, DERIVATIVES_AT_ONCE // max(1, derivatives))
 
 
 def choose_samples(count: int) -> NDArray[np.intp]:

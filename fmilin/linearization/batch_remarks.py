@@ -6,9 +6,7 @@ A sentence on a point takes longer to write than its linear model takes to compu
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,24 +74,3 @@ class BatchRemarks(Sequence[Remarks]):
     def with_first(self, remarks: Sequence[Remarks]) -> BatchRemarks:
         """Return the same remarks behind others on the same points."""
         return BatchRemarks([ListedRemarks(remarks), *self._sources], self._count)
-
-
-class JoinedRemarks(PointRemarks):
-    """The remarks on the points of several batches, one batch after the other."""
-
-    def __init__(self, batches: Sequence[BatchRemarks]) -> None:
-        self._batches = batches
-        self._starts = [0, *accumulate(len(batch) for batch in batches)]
-        self.is_present = np.concatenate([batch.is_present for batch in batches])
-
-    def write(self, k: int) -> Sequence[Remark]:
-        """Return the remarks on point ``k``."""
-        number = bisect_right(self._starts, k) - 1
-        return self._batches[number][k - self._starts[number]]
-
-
-def join_remarks(batches: Sequence[BatchRemarks]) -> BatchRemarks:
-    """Return the remarks on the points of several batches, one batch after the other."""
-    if len(batches) == 1:
-        return batches[0]
-    return BatchRemarks([JoinedRemarks(batches)], sum(len(batch) for batch in batches))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.linear_model.arrays import LinearArrays
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
@@ -107,7 +107,7 @@ class LinearizedBatch:
     geometry: BatchParametrization  # distances, conditioning and sizes, and the model near the points
     row_errors: FloatArray  # (k, N + ny), of derivatives, in sizes of y and u
     motion: MotionBatch  # how the points move
-    arrays: Mapping[str, FloatArray]  # the linear models, by name of the quantity
+    models: LinearArrays  # the linear models
     evaluations: int  # of the model, at these points and near them
 
     def __len__(self) -> int:

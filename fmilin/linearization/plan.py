@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fmilin.diagnostics import Remark
+from fmilin.linear_model.arrays import MATRICES
 from fmilin.linear_model.builder import built_of_arrays, point_of
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel
 from fmilin.linearization.batch import linearize_batch
@@ -27,11 +28,10 @@ from fmilin.manifold.selection import Manifold, Selection, select_partition
 from fmilin.model.capabilities import has_compiled_derivatives
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.memory import memory_of
-from fmilin.signals import FloatArray, Signals
+from fmilin.signals import Signals
 from fmilin.tolerances import DOUBTFUL
 
 MAX_PLANS = 8  # requests of one model
-CONDITIONING = 7  # where the condition number stands among the numbers of ``accuracy``
 
 
 @dataclass(eq=False)
@@ -72,17 +72,14 @@ def find_plan(model: Model, request: Request) -> LinearizationPlan | None:
 def linearize_like(reference: Reference, point: OperatingPoint) -> tuple[LinearModel, Selection] | None:
     """Return the linear model at a point as a batch of one; None if a check has a doubt, or other coordinates suit."""
     points = PointBatch(np.array([point.time]), point.states[None], point.inputs[None])
-    arrays = make_arrays(reference)
-    result = linearize_batch(reference, points, arrays)
+    result = linearize_batch(reference, points)
     if result is None or result.is_doubtful[0] or reference.selection is None:
         return None
-    (at,) = result.parts
-    conditioning = find_conditioning(at)
+    conditioning = find_conditioning(result.computed)
     if conditioning is None:
         return None
-    arrays["accuracy"][0, CONDITIONING] = conditioning
     diagnostics = (*point.remarks, *result.diagnostics[0])
-    return extract_model(at, point, diagnostics), reference.selection
+    return extract_model(result.computed, point, conditioning, diagnostics), reference.selection
 
 
 def find_conditioning(at: LinearizedBatch) -> float | None:
@@ -106,24 +103,21 @@ def find_conditioning(at: LinearizedBatch) -> float | None:
     return selection.condition_number if selection.kept == tuple(reference.kept) else None
 
 
-def make_arrays(reference: Reference) -> dict[str, FloatArray]:
-    """Return arrays for one linear model of the size of the reference, by name, with a leading axis of length one."""
-    linear = reference.linear
-    p, n, k, m = len(linear.A), len(linear.full_states), len(linear.inputs), len(linear.outputs)
-    matrices = {"A": (p, p), "B": (p, k), "C": (m, p), "D": (m, k), "T": (n, p)}
-    shapes: dict[str, tuple[int, ...]] = {**matrices, **{f"error_{name}": shape for name, shape in matrices.items()}}
-    shapes |= {"f0": (p,), "y0": (p,), "x0": (n,), "u0": (k,), "out0": (m,), "time": (), "accuracy": (8,)}
-    return {name: np.zeros((1, *shape)) for name, shape in shapes.items()}
-
-
-def extract_model(at: LinearizedBatch, point: OperatingPoint, diagnostics: Sequence[Remark]) -> LinearModel:
+def extract_model(
+    at: LinearizedBatch, point: OperatingPoint, conditioning: float, diagnostics: Sequence[Remark]
+) -> LinearModel:
     """Return the first linear model of a batch."""
     reference, model = at.reference, at.reference.model
-    values = {name: array[0] for name, array in at.arrays.items()}
+    models = at.models
+    values = {name: np.array(models.read(name)[0]) for name in ("A", "B", "C", "D", "T", "f0", "y0", "out0")}
     starts = zip(reference.kept, values["y0"].tolist(), strict=True)
     states = Signals(model.states[i].starting_at(value) for i, value in starts)
     method = replace(reference.linear.method, evaluations=at.evaluations)
-    errors = EntryErrors(*(values[f"error_{name}"] for name in "ABCDT"))
-    certainty = errors, Accuracy(*values["accuracy"].tolist())
+    errors = {name: models.read(f"error_{name}") for name in MATRICES}
+    accuracy = Accuracy(*models.summarize_errors(errors)[0].tolist())
+    certainty = (
+        EntryErrors(**{name: each[0] for name, each in errors.items()}),
+        replace(accuracy, conditioning=conditioning),
+    )
     at_point = point_of(model, point, values["out0"])
     return built_of_arrays(model, values, certainty, (states, model.states), at_point, method, remarks=diagnostics)

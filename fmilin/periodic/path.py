@@ -18,7 +18,7 @@ from scipy import linalg
 from scipy.interpolate import make_interp_spline
 
 from fmilin.errors import FmilinError, NumericalError, UsageError
-from fmilin.families.along import linearize_along_as, stack_of
+from fmilin.families.along import batch_points, linearize_along_as
 from fmilin.families.family import LinearFamily
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.linearize import linearize_next
@@ -111,7 +111,7 @@ def _at_once(model: Model, points: Sequence[OperatingPoint], request: Request) -
         return None
     first, selection = linearize_next(own, points[0], request, None)
     kept = list(selection.kept or ()) if selection is not None else []
-    stack, order = stack_of(points), len(kept)
+    stack, order = batch_points(points), len(kept)
     try:
         tangents = read_tangents(own, stack.time, stack.states, stack.inputs, kept) if kept else None
     except FmilinError:

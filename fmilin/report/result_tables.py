@@ -292,7 +292,7 @@ def _line(family: LinearFamily, number: int) -> list[str]:
     return [
         *values,
         rightmost_eigenvalue(linear).text,
-        rough(float(family.layout.part(family.rows, "accuracy")[number, 0])),
+        rough(linear.accuracy.A),
     ]
 
 

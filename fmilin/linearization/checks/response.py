@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError
+from fmilin.linear_model.arrays import LinearArrays
 from fmilin.linear_model.no_response import (
     PUSHES,
     dead_zone_error,
@@ -43,7 +44,7 @@ class InputsReachOutputs(LinearizationCheck):
         return marked.warnings[:1]
 
     def find_doubt(self, at: LinearizedBatch) -> Mask:
-        return ~find_connected_points(at.arrays, at.reference.path)
+        return ~find_connected_points(at.models, at.reference.path)
 
 
 SMALL = (1e-3, 1e-2)  # small pushes, in sizes of the input
@@ -95,18 +96,20 @@ def _has_moved(base: Evaluation, seen: Evaluation) -> bool:
     return not (same and np.array_equal(base.outputs, seen.outputs, equal_nan=True))
 
 
-def find_connected_points(arrays: Mapping[str, FloatArray], path: Sequence[tuple[str, int, int]]) -> Mask:
+def find_connected_points(models: LinearArrays, path: Sequence[tuple[str, int, int]]) -> Mask:
     """Return where inputs reach outputs by entries larger than their errors, or there are none, shape (k,).
 
     ``path`` leads from an input to an output at another point, and is looked at first; empty without either.
     """
-    connected = np.ones(len(arrays["f0"]), dtype=bool)
+    connected = np.ones(len(models), dtype=bool)
     for name, i, j in path:
-        connected &= np.abs(arrays[name][:, i, j]) > arrays[f"error_{name}"][:, i, j]
+        connected &= np.abs(models.read(name)[:, i, j]) > models.read_errors(name, i, j)
     for point in np.flatnonzero(~connected).tolist():
-        connected[point] = is_connected(*(_visible(arrays, name, point) for name in "ABCD"))
+        connected[point] = is_connected(*_find_visible(models, point))
     return connected
 
 
-def _visible(arrays: Mapping[str, FloatArray], name: str, point: int) -> Mask:
-    return np.asarray(np.abs(arrays[name][point]) > arrays[f"error_{name}"][point])
+def _find_visible(models: LinearArrays, point: int) -> list[Mask]:
+    """Return which entries of A, B, C and D are larger than their errors at a point."""
+    one = models[point : point + 1]
+    return [np.asarray(np.abs(one.read(name)) > one.read(f"error_{name}"))[0] for name in "ABCD"]

@@ -245,8 +245,8 @@ def _accuracy(family: LinearFamily) -> list[Block]:
 def _entries(family: LinearFamily) -> Iterator[list[Cell]]:
     good = np.flatnonzero(family.ok)
     for name, rows, columns in matrices_of(family):
-        values = family.layout.part(family.rows[good], name)
-        errors = family.layout.part(family.rows[good], f"error_{name}")
+        models = family.models[good]
+        values, errors = models.read(name), models.read(f"error_{name}")
         if not values.size:
             continue
         largest = np.abs(values).max(axis=2, keepdims=True)
@@ -291,7 +291,7 @@ def _points(family: LinearFamily) -> list[Block]:
              "Accuracy of A", "Residual", "Remarks"]  # fmt: skip
     values = known_eigenvalues(family).reshape(len(family), -1)
     grows = np.asarray(np.isin(family.spectra.kinds, GROWING).any(axis=-1))
-    accuracy = family.layout.part(family.rows, "accuracy")
+    accuracy = family.models.read("accuracy")
     rows = []
     for k in range(len(family)):
         at = [number(v) for v in family.grid.values(k).values()]

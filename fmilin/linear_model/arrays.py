@@ -1,0 +1,227 @@
+"""Linear models of one plant at many points: one array for each quantity, with a leading axis over the points.
+
+Errors of models that were linearized together are kept as factors: the error of an entry is that of its row over the
+size of its column, and entries that are zero by the structure of the model have none. They take a tenth of the memory
+of the matrices, which are formed when they are read.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import EllipsisType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.signals import FloatArray
+from fmilin.tolerances import EPS
+
+Mask = NDArray[np.bool_]
+Points = slice | NDArray[np.intp] | NDArray[np.bool_] | EllipsisType
+
+MATRICES = ("A", "B", "C", "D", "T")
+"""Matrices with errors."""
+
+ALONG_INPUTS = ("B", "D")
+"""Those among them that have a column for each input; the others have one for each coordinate."""
+
+OF_INPUTS = ("B", "D", "T_u", "u0", "error_B", "error_D", "input_size")
+"""Quantities with the inputs as their last axis."""
+
+MAY_BE_SHARED = ("T", "T_u")
+"""Quantities that are often the same at all points, and stored once then."""
+
+ENTRY_BY_ENTRY = -1  # errors are stored as matrices
+NUMBERS_PER_BLOCK = 2**20  # 8 MiB
+
+
+@dataclass(frozen=True, eq=False)
+class LinearArrays:
+    """Linear models at ``count`` points.
+
+    ``stored`` has arrays of shape (count, ...) by name: the quantities of a linear model and their errors
+    ``"error_A"`` to ``"error_T"`` or, in factors, ``"row_error_A"`` to ``"row_error_T"``, ``"coordinate_size"`` and
+    ``"input_size"``. ``pattern`` is the number of the structural zeros of each point among ``zeros``, or
+    :data:`ENTRY_BY_ENTRY` where errors are matrices.
+    """
+
+    count: int
+    stored: dict[str, FloatArray]
+    pattern: NDArray[np.intp]  # shape (count,)
+    zeros: list[Mapping[str, Mask]] = field(default_factory=list)  # by name of the matrix, of its shape
+    file: mmap.mmap | None = None  # where the arrays lie, if not in memory
+
+    @classmethod
+    def empty(cls, count: int) -> Self:
+        """Return arrays of so many points, into which linear models are put."""
+        return cls(count, {}, np.full(count, ENTRY_BY_ENTRY, dtype=np.intp))
+
+    @classmethod
+    def of_batch(cls, arrays: Mapping[str, FloatArray], zeros: Mapping[str, Mask]) -> Self:
+        """Return linear models with errors in factors and one structure."""
+        count = len(arrays["time"])
+        return cls(count, dict(arrays), np.zeros(count, dtype=np.intp), [zeros])
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, points: Points) -> LinearArrays:
+        pattern = self.pattern[points]
+        stored = {name: array[points] for name, array in self.stored.items()}
+        return replace(self, count=len(pattern), stored=stored, pattern=pattern)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "file": None}
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    def read(self, name: str) -> FloatArray:
+        """Return a quantity of all points, shape (count, ...); not to be written to."""
+        matrix = name.removeprefix("error_")
+        if matrix != name and matrix in MATRICES and self.zeros:
+            return self._form_errors(matrix)
+        if name == "accuracy" and self.zeros:
+            return self._compute_accuracy()
+        return self.stored[name]
+
+    def _form_errors(self, matrix: str) -> FloatArray:
+        """Return the errors of the entries of a matrix."""
+        values = self.stored[matrix]
+        if len(self.zeros) == 1 and not self.pattern.any():
+            return self._multiply_factors(matrix, self.zeros[0], ...)
+        errors = np.empty(values.shape)
+        given = self.pattern == ENTRY_BY_ENTRY
+        if given.any():
+            errors[given] = self.stored[f"error_{matrix}"][given] if f"error_{matrix}" in self.stored else np.nan
+        for number, zeros in enumerate(self.zeros):
+            points = self.pattern == number
+            if points.any():
+                errors[points] = self._multiply_factors(matrix, zeros, points)
+        return errors
+
+    def _multiply_factors(self, matrix: str, zeros: Mapping[str, Mask], points: Points) -> FloatArray:
+        rows, columns = self._read_factors(matrix, points)
+        errors = rows[..., None] / columns[:, None]
+        if matrix in zeros:
+            errors[zeros[matrix] & (self.stored[matrix][points] == 0)] = 0.0
+        return errors
+
+    def _read_factors(self, matrix: str, points: Points) -> tuple[FloatArray, FloatArray]:
+        """Return the errors of rows (k, r) and the sizes of columns (k, c)."""
+        columns = "input_size" if matrix in ALONG_INPUTS else "coordinate_size"
+        return self.stored[f"row_error_{matrix}"][points], self.stored[columns][points]
+
+    def read_errors(self, matrix: str, row: int, column: int) -> FloatArray:
+        """Return the errors of one entry where errors are factors, without structural zeros, shape (count,)."""
+        rows, columns = self._read_factors(matrix, ...)
+        return np.asarray(rows[:, row] / columns[:, column])
+
+    def _compute_accuracy(self) -> FloatArray:
+        """Return the accuracy of all points, shape (count, 8)."""
+        accuracy = self.stored["accuracy"].copy()
+        factored = self.pattern != ENTRY_BY_ENTRY
+        for block in self.list_blocks():
+            part, points = self[block], factored[block]
+            errors = {name: part._form_errors(name) for name in MATRICES}
+            accuracy[block][points] = part.summarize_errors(errors)[points]
+        return np.asarray(accuracy)
+
+    def summarize_errors(self, errors: Mapping[str, FloatArray]) -> FloatArray:
+        """Return the accuracy (count, 8) with these errors of the matrices, over their largest entries."""
+        accuracy = self.stored["accuracy"].copy()
+        for number, (name, each) in enumerate(errors.items()):
+            largest = np.abs(self.stored[name]).max(axis=(1, 2), initial=0.0)
+            accuracy[:, number] = relative_to(largest, each.max(axis=(1, 2), initial=0.0))
+        accuracy[:, len(MATRICES)] = np.where(self.stored["f0"].any(axis=1), EPS, 0.0)
+        return np.asarray(accuracy)
+
+    def list_blocks(self) -> Iterator[slice]:
+        """Yield runs of points of about 8 MiB; the memory of those that lie in a file is released after each."""
+        numbers = 2 * sum(array[0].size for array in self.stored.values()) if self.count else 1
+        size = max(1, NUMBERS_PER_BLOCK // max(numbers, 1))
+        for begin in range(0, self.count, size):
+            yield slice(begin, min(begin + size, self.count))
+            self.release()
+
+    def release(self) -> None:
+        """Give back the memory of arrays that lie in a file, so that a large family does not take more and more."""
+        if self.file is not None and hasattr(self.file, "madvise"):
+            self.file.madvise(mmap.MADV_DONTNEED)
+
+    # -- writing ---------------------------------------------------------------------------------------
+
+    def put(self, numbers: NDArray[np.intp], models: LinearArrays) -> None:
+        """Write linear models of other arrays as those of the points with these numbers."""
+        if not len(numbers):
+            return
+        is_run = int(numbers[-1]) - int(numbers[0]) == len(numbers) - 1 and bool((np.diff(numbers) == 1).all())
+        points: Points = slice(int(numbers[0]), int(numbers[-1]) + 1) if is_run else numbers
+        for name, values in models.stored.items():
+            if name in MAY_BE_SHARED and self._share(name, values):
+                continue
+            self._writable(name, values.shape[1:])[points] = values
+        translated = np.array([*(self._number_zeros(zeros) for zeros in models.zeros), ENTRY_BY_ENTRY], dtype=np.intp)
+        self.pattern[points] = translated[models.pattern]
+
+    def clear(self, points: Mask) -> None:
+        """Write NaN to points without a linear model."""
+        if not points.any():
+            return
+        for name, array in self.stored.items():
+            self._writable(name, array.shape[1:])[points] = np.nan
+        self.pattern[points] = ENTRY_BY_ENTRY
+
+    def _writable(self, name: str, shape: tuple[int, ...]) -> FloatArray:
+        array = self.stored.get(name)
+        if array is not None and not _is_shared(array):
+            return array
+        own = np.empty((self.count, *shape))
+        if array is not None:
+            own[...] = array
+        self.stored[name] = own
+        return own
+
+    def _share(self, name: str, values: FloatArray) -> bool:
+        """Store values that are the same at all points once; return whether they are the same as those before."""
+        array = self.stored.get(name)
+        if array is None:
+            is_square = values.shape[1] == values.shape[2]
+            if not (_is_shared(values) or (len(values) == 1 and (name == "T_u" or is_square))):
+                return False
+            self.stored[name] = np.broadcast_to(values[0].copy(), (self.count, *values.shape[1:]))
+            return True
+        if not _is_shared(array):
+            return False
+        return np.array_equal(array[0], values[0]) if _is_shared(values) else bool((values == array[0]).all())
+
+    def _number_zeros(self, zeros: Mapping[str, Mask]) -> int:
+        for number, other in enumerate(self.zeros):
+            if zeros is other or all(np.array_equal(zeros[name], other[name]) for name in zeros):
+                return number
+        self.zeros.append(zeros)
+        return len(self.zeros) - 1
+
+    # -- other interfaces ------------------------------------------------------------------------------
+
+    def with_inputs(self, chosen: Sequence[int]) -> LinearArrays:
+        """Return the same linear models with some of their inputs."""
+        columns = list(chosen)
+        stored = {name: array[..., columns] if name in OF_INPUTS else array for name, array in self.stored.items()}
+        zeros: list[Mapping[str, Mask]] = [
+            {name: mask[:, columns] if name in ALONG_INPUTS else mask for name, mask in each.items()}
+            for each in self.zeros
+        ]
+        return replace(self, stored=stored, zeros=zeros)
+
+
+def _is_shared(values: FloatArray) -> bool:
+    """Whether an array has the same values at all points by its memory layout."""
+    return values.ndim > 1 and values.strides[0] == 0
+
+
+def relative_to(largest: FloatArray, worst: FloatArray) -> FloatArray:
+    """Return the largest error over the largest entry at each point; the error itself where all entries are zero."""
+    return np.asarray(np.where(largest > 0, worst / np.where(largest > 0, largest, 1.0), worst))
