@@ -58,6 +58,7 @@ from fmilin.support.kinds import kinds_checked
 
 if TYPE_CHECKING:
     from fmilin.codegen.implicit import ImplicitSystem
+    from fmilin.models.compiled_graph import GraphCompilation
     from fmilin.models.discrete import DiscreteModels
 
 
@@ -263,6 +264,8 @@ class NativeModel(
 
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
         """Return the engine's slopes with dependent states eliminated; None where it does not have all of them."""
+        if self.engine.compilable and self.engine.visit_seconds:
+            self._compilation.count_linearization()
         if not (self.engine.whole_slopes and self._has_own_constraints):
             return None
         n, k = len(x), len(u)
@@ -270,6 +273,13 @@ class NativeModel(
         if slopes is None or not all(np.isfinite(a).all() for a in (slopes.derivatives, slopes.residuals)):
             return None
         return GivenSlopes(self.evaluate(t, x, u), slopes, smooth=self.engine.smooth)
+
+    @cached_property
+    def _compilation(self) -> GraphCompilation:
+        """What compiles the graph of the equations when that pays."""
+        from fmilin.models.compiled_graph import GraphCompilation
+
+        return GraphCompilation(self, self.engine.visit_seconds)
 
     def tangents(
         self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED

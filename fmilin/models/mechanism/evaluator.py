@@ -14,20 +14,20 @@ Where the configuration is close to singular the recursion has the last word.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from fmilin.codegen.compiler import CompilationBudget
 from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.codegen.scalars import column_of, matrix_of, scalars
 from fmilin.errors import NumericalError, UsageError
 from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import Evaluation, Model, TangentBatch
-from fmilin.models.batch_graph import BatchGraph, CompiledSlopes, batch_graph, partition_tangents
+from fmilin.models.batch_graph import BatchGraph, CompiledSlopes, partition_tangents
+from fmilin.models.compiled_graph import GraphCompilation
 from fmilin.models.engine import Quantity, Values
 from fmilin.models.mechanism.elements import Sensor
 from fmilin.models.mechanism.independence import Independence
@@ -204,9 +204,7 @@ class ManyPoints:
 
     def __init__(self, model: Model, recursion: Callable[[FloatArray, FloatArray, Choice], TangentBatch]) -> None:
         self._model, self._recursion = model, recursion
-        n = max(len(model.states), 1)
-        self._budget = CompilationBudget.of_equations(POINT * n, n)
-        self._prices = self._further_prices()
+        self.compilation = GraphCompilation(model, POINT * max(len(model.states), 1))
 
     def __call__(
         self,
@@ -218,8 +216,8 @@ class ManyPoints:
         compiled: bool | None = None,
     ) -> TangentBatch:
         """Return values, constraints and slopes along the states of a choice at points x (k, N) and u (k, nu)."""
-        pays = self._pays(len(x)) if compiled is None else compiled
-        graph = self._compiled_now() if pays else None
+        pays = self.compilation.pays(len(x)) if compiled is None else compiled
+        graph = self.compilation.compile() if pays else None
         if graph is None and compiled:
             raise UsageError(
                 f"There is no compiled code for '{self._model.info.name}': it takes a C compiler (cc, gcc or clang on "
@@ -242,15 +240,7 @@ class ManyPoints:
     @property
     def is_compiled(self) -> bool:
         """Whether compiled code answers by now."""
-        return self._compiled_graph is not None
-
-    @property
-    def _compiled_graph(self) -> BatchGraph | None:
-        """The graph of the model, where compiled code computes it by now."""
-        if not self._budget.is_spent_by(0):
-            return None
-        graph = batch_graph(self._model, ())
-        return None if graph is None or graph.stacks.kind != "c" else graph
+        return self.compilation.graph is not None
 
     def values(self, x: FloatArray, u: FloatArray) -> Evaluation | None:
         """Return rates, outputs and residuals at points x (k, N), u (k, nu) by compiled code, without their slopes.
@@ -258,7 +248,7 @@ class ManyPoints:
         None where there is no compiled code yet, and where it is not good at one of the points: near singular
         configurations the recursion answers.
         """
-        graph = self._compiled_graph
+        graph = self.compilation.graph
         if graph is None:
             return None
         stack = graph.compute_values(0.0, x, u, graph.parameters(len(x), {}))
@@ -269,30 +259,12 @@ class ManyPoints:
 
         None where there is none yet, where states depend on each other, and where it is not good: as for values.
         """
-        graph = self._compiled_graph
+        graph = self.compilation.graph
         if graph is None or len(self._model.constraints):
             return None
         stack = graph(0.0, x, u, graph.parameters(len(x), {}))
         is_good = np.isfinite(stack.f).all() and np.isfinite(stack.f_z).all() and np.isfinite(stack.c_z).all()
         return CompiledSlopes(stack) if is_good else None
-
-    def _pays(self, points: int) -> bool:
-        """Count points; return whether compiled code is to be taken, for which is done what pays."""
-        spent = self._budget.is_spent_by(points)
-        while spent and (price := next(self._prices, None)) is not None:
-            self._budget.add(price)
-            spent = self._budget.is_spent_by(0)
-        return spent
-
-    def _further_prices(self) -> Iterator[float]:
-        """Write the equations down, then yield what is to be paid for their code."""
-        graph = batch_graph(self._model, ())
-        yield from () if graph is None else graph.stacks.prices()
-
-    def _compiled_now(self) -> BatchGraph | None:
-        """Compile; None where there is no compiled code."""
-        graph = batch_graph(self._model, ())
-        return None if graph is None or not graph.stacks.compile() else graph
 
     def _compiled(
         self,

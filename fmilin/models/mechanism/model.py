@@ -148,6 +148,8 @@ class Mechanism(NativeModel, HasGivenStates):
         states, inputs = self._here_and_nearby(x, u)
         if self._is_smooth and (compiled := self._many_points.slopes(states, inputs)) is not None:
             return compiled
+        if self._answers_for_many_points:
+            self._many_points.compilation.count_linearization()
         try:
             solution = self.solution(states, inputs)
         except NumericalError:  # the point alone says what is singular
