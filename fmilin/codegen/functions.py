@@ -167,11 +167,15 @@ class SystemFunctions:
 class StackFunctions:
     """Values and slopes by (x, u) of quantities z(t, x, u, p, w), (nz, 1), with W w = r, at many points.
 
+    The last quantities, as many as ``invariants``, determine some of the states from the others.
+
     Compiled as soon as that pays; CasADi and LAPACK answer until then, and where elimination is not good enough.
     """
 
-    def __init__(self, system: ImplicitSystem, quantities: SX, backend: Backend | None = None) -> None:
-        self._system, self._quantities = system, quantities
+    def __init__(
+        self, system: ImplicitSystem, quantities: SX, backend: Backend | None = None, *, invariants: int = 0
+    ) -> None:
+        self._system, self._quantities, self._invariants = system, quantities, invariants
         self._backend = backend or Backend()
         s, w = system, system.unknowns
         self._sizes = [a.numel() for a in s.arguments]
@@ -205,7 +209,7 @@ class StackFunctions:
 
     @cached_property
     def _source(self) -> VectorizedSource:
-        return VectorizedSource(self._system, self._quantities, self._backend.compiler)
+        return VectorizedSource(self._system, self._quantities, self._backend.compiler, self._invariants)
 
     def prices(self) -> Iterator[float]:
         """Yield the seconds of what is to be done for compiled code, one part after the other, as far as is known."""
@@ -259,6 +263,26 @@ class StackFunctions:
     ) -> ReducedSlopes | None:
         """Return z and slopes along kept states at points (t, x, u, p) by compiled code; None without any by now."""
         return None if self._compiled is None else self._compiled.along(self._join(*points), reduction, limit, threads)
+
+    def reach(
+        self,
+        points: tuple[FloatArray | float, FloatArray, FloatArray, FloatArray],
+        reduction: Reduction,
+        sizes: FloatArray,
+        limit: float,
+        iterations: int,
+    ) -> tuple[FloatArray, NDArray[np.bool_]] | None:
+        """Return states x (k, N) at which the invariants vanish, with the kept states of ``points``, and where.
+
+        Newton's method ends when a step is at most ``limit`` in ``sizes`` (k, N). None without compiled code by now,
+        and where invariants need the unknowns.
+        """
+        if self._compiled is None or not self._compiled.solves_invariants:
+            return None
+        s = self._join(*points)
+        is_reached = self._compiled.reach(s, reduction, np.ascontiguousarray(sizes), limit, iterations)
+        first, n = self._sizes[0], self._sizes[1]
+        return s[:, first : first + n], is_reached
 
     def _join(self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray) -> FloatArray:
         """Return the arguments as the rows (k, ns) that compiled code takes."""

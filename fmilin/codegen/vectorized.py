@@ -55,12 +55,16 @@ _CHOICES = {ca.OP_SIGN, ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP
 
 
 class VectorizedSource:
-    """The C code of quantities (nz, 1) over time, states, inputs, parameters and unknowns, not yet compiled."""
+    """The C code of quantities (nz, 1) over time, states, inputs, parameters and unknowns, not yet compiled.
 
-    def __init__(self, system: ImplicitSystem, quantities: SX, compiler: Compiler) -> None:
+    The last of them, as many as ``invariants``, determine some of the states from the others.
+    """
+
+    def __init__(self, system: ImplicitSystem, quantities: SX, compiler: Compiler, invariants: int = 0) -> None:
         self.size = quantities.numel(), system.motion.numel()
         self.arguments = sum(a.numel() for a in system.arguments)
-        problem = _Problem.of(system, quantities)
+        problem = _Problem.of(system, quantities, invariants)
+        self.solves_invariants = problem.invariants is not None
         self.template = problem.template
         self._sources, flags = _printed(problem)
         self._compiler = Compiler(compiler.command, (*flags, *compiler.flags), compiler.use_cache)
@@ -74,7 +78,7 @@ class VectorizedSource:
         """Return the compiled code."""
         # Unlike for single points, the interpreter's lock is given up.
         library = loaded_library(self._sources, _UNIT, self._compiler, ctypes.CDLL)
-        return VectorizedCode(library, self.arguments, self.template)
+        return VectorizedCode(library, self.arguments, self.template, solves_invariants=self.solves_invariants)
 
 
 class _Nonzeros(NamedTuple):
@@ -106,9 +110,10 @@ class _Problem:
     z_w: SX
     rows: list[int]  # the rows of the slopes that are not constant
     template: FloatArray  # (nz, N + nu), the others, zeros elsewhere
+    invariants: SX | None  # the last quantities, where they need no unknowns
 
     @classmethod
-    def of(cls, system: ImplicitSystem, quantities: SX) -> _Problem:
+    def of(cls, system: ImplicitSystem, quantities: SX, invariants: int) -> _Problem:
         order = _find_order(system)
         if order is None and system.unknowns.numel() > MAX_DENSE_UNKNOWNS:
             raise ModelError(
@@ -123,7 +128,10 @@ class _Problem:
             if i not in moving:
                 template[i, j] = float(node)
         left = sparse({(i, j): node for i, j, node in entries if i in moving}, z_s.shape)
-        return cls(system, quantities, order, system.motion_slopes, left, z_w, sorted(moving), template)
+        alone = quantities[quantities.numel() - invariants :] if invariants else None
+        if alone is not None and ca.depends_on(alone, system.unknowns):
+            alone = None  # they need the rates
+        return cls(system, quantities, order, system.motion_slopes, left, z_w, sorted(moving), template, alone)
 
     def entries(self) -> tuple[list[tuple[int, int]], list[int]]:
         """Return the entries (row, column) of W that are computed, and where each is stored.
@@ -238,7 +246,8 @@ def _printed(problem: _Problem) -> tuple[dict[str, str], tuple[str, ...]]:
     )
     has_choices = any(function.instruction_id(k) in _CHOICES for k in range(function.n_instructions()))
     width, flags = (1, ()) if has_choices else vector_flags()
-    sizes = problem.sizes(statements.stored, width)
+    printed_invariants, invariant_sizes = _print_invariants(problem, inputs)
+    sizes = problem.sizes(statements.stored, width) | invariant_sizes
     defined = "".join(f"#define {name} {value}\n" for name, value in sizes.items())
     tables = (
         f"static const int {name}[] = {{{', '.join(map(str, table)) or '0'}}};\n"
@@ -249,9 +258,31 @@ def _printed(problem: _Problem) -> tuple[dict[str, str], tuple[str, ...]]:
     sources = {
         _UNIT: (files("fmilin.codegen") / "runtime" / _UNIT).read_text(encoding="utf-8"),
         "sizes.h": defined,
-        "equations.c": "\n".join([_print_guess(problem.system), *tables, *statements.functions()]),
+        "equations.c": "\n".join([_print_guess(problem.system), *tables, *statements.functions(), printed_invariants]),
     }
     return sources, flags
+
+
+def _print_invariants(problem: _Problem, inputs: list[list[str]]) -> tuple[str, dict[str, int]]:
+    """Return the C code of the invariants and their gradient alone, and its sizes."""
+    h, system = problem.invariants, problem.system
+    if h is None:
+        return "", {"INVARIANTS_ALONE": 0}
+    H = jacobian(h, system.states)
+    nodes = [ca.densify(h), ca.vertcat(ca.SX(0, 1), *H.nonzeros())]
+    function = ca.Function("invariants", list(system.arguments), nodes, cse_option(*nodes))
+    names = "h", "h_x"
+    targets = {k: [f"m->{names[k]}[{i}]" for i in range(node.numel())] for k, node in enumerate(nodes)}
+    statements = Statements(
+        function, inputs, {"invariants_values": targets}, arguments=("Work *m",), array="m->c", number="V"
+    )
+    nonzeros = _Nonzeros.of(H)
+    tables = [
+        f"static const int {name}[] = {{{', '.join(map(str, table)) or '0'}}};"
+        for name, table in (("H_ROW", nonzeros.rows), ("H_COLUMN", nonzeros.columns))
+    ]
+    sizes = {"INVARIANTS_ALONE": 1, "N_INVARIANTS": h.numel(), "NHX": max(H.nnz(), 1), "NC": max(statements.stored, 1)}
+    return "\n".join([*tables, *statements.functions()]), sizes
 
 
 def _print_guess(system: ImplicitSystem) -> str:

@@ -62,8 +62,11 @@ class _WorkArea(NamedTuple):
 class VectorizedCode:
     """Quantities with their slopes at many points: ``template`` (nz, N + nu) holds the slopes that are constant."""
 
-    def __init__(self, code: ctypes.CDLL, arguments: int, template: FloatArray) -> None:
+    def __init__(
+        self, code: ctypes.CDLL, arguments: int, template: FloatArray, *, solves_invariants: bool = False
+    ) -> None:
         self._template, self._points = template, arguments
+        self.solves_invariants = solves_invariants  # whether :meth:`reach` is available
         self._size = template.shape
         code.run.argtypes, code.run.restype = [ctypes.c_void_p] * 4 + [ctypes.c_long, ctypes.c_void_p], None
         code.work_size.argtypes, code.work_size.restype = [], ctypes.c_size_t
@@ -71,6 +74,10 @@ class VectorizedCode:
         pointer = ctypes.c_void_p
         code.run_along.argtypes = [pointer, ctypes.c_long, pointer, ctypes.c_double, *[pointer] * 9]
         code.run_along.restype = ctypes.c_long
+        numbers = [pointer, ctypes.c_long, pointer, pointer, ctypes.c_double, ctypes.c_int]
+        code.run_reach.argtypes = [*numbers, *[pointer] * 3]
+        code.run_reach.restype = ctypes.c_long
+        self._run_reach = code.run_reach
         self._run, self._run_along, self._width = code.run, code.run_along, int(code.width())
         self._work_size = int(code.work_size()) + ALIGNED
         self._free: list[_WorkArea] = []  # work areas that no call uses
@@ -111,10 +118,7 @@ class VectorizedCode:
     def _fill_along(self, reduction: Reduction, limit: float, *arrays: Any) -> int:
         """Fill z, gradient, T, rates, outputs and flags for s; return how many points are doubtful."""
         s, z, gradient, T, rates, outputs, flags = (array.ctypes.data for array in arrays)
-        try:
-            area = self._free.pop()
-        except IndexError:  # all are in use
-            area = self._make_work_area(reduction.states)
+        area = self._take_work_area(reduction.states)
         count, numbers = len(arrays[0]), reduction.numbers.ctypes.data
         rooms = area.slopes, area.elimination
         filled = z, gradient, T, rates, outputs, flags
@@ -122,9 +126,31 @@ class VectorizedCode:
         self._free.append(area)
         return doubtful
 
+    def reach(
+        self, s: FloatArray, reduction: Reduction, sizes: FloatArray, limit: float, iterations: int
+    ) -> NDArray[np.bool_]:
+        """Solve the invariants for the states that are not kept, in rows s = (t, x, u, p), by Newton's method.
+
+        Returns where the last step is at most ``limit`` in ``sizes`` of the states, both contiguous, (k, N).
+        """
+        failed = np.empty(len(s), dtype=np.uint8)
+        area = self._take_work_area(reduction.states)
+        addresses = reduction.numbers.ctypes.data, sizes.ctypes.data
+        memory = area.elimination, failed.ctypes.data, area.work
+        failures = self._run_reach(s.ctypes.data, len(s), *addresses, limit, iterations, *memory)
+        self._free.append(area)
+        return failed == 0 if failures else np.ones(len(s), dtype=bool)
+
+    def _take_work_area(self, states: int) -> _WorkArea:
+        """Return a work area that no other thread uses; it is given back to ``_free``."""
+        try:
+            return self._free.pop()
+        except IndexError:  # all are in use
+            return self._make_work_area(states)
+
     def _make_work_area(self, states: int) -> _WorkArea:
         work = np.empty(self._work_size, dtype=np.uint8)
-        slopes, elimination = np.tile(self._template, (self._width, 1, 1)), np.empty(max(states, 1) ** 2)
+        slopes, elimination = np.tile(self._template, (self._width, 1, 1)), np.empty(states * (states + 1) + 1)
         aligned = work.ctypes.data + -work.ctypes.data % ALIGNED
         return _WorkArea(aligned, slopes.ctypes.data, elimination.ctypes.data, (work, slopes, elimination))
 

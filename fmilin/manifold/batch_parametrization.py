@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.manifold.many_points import constraints_at
 from fmilin.manifold.point_by_point import evaluate_each
-from fmilin.model.capabilities import has_graph, read_constraint_residuals, read_tangents
+from fmilin.model.capabilities import has_graph, reach_manifold, read_constraint_residuals, read_tangents
 from fmilin.model.interface import Model, TangentBatch
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
@@ -206,6 +206,10 @@ class BatchParametrization:
         reached = replace(near, states=x, inputs=near.inputs if inputs is None else inputs)
         if not others:
             return reached, np.ones(len(x), dtype=bool)
+        if not near.parameters:
+            compiled = reach_manifold(self._model, near.time, x, reached.inputs, self.kept, self.sizes[numbers])
+            if compiled is not None:
+                return replace(reached, states=compiled[0]), compiled[1]
         back = None if self.back is None else self.back[numbers]
         last_step: tuple[FloatArray, FloatArray] | None = None
         size, largest, limit = np.full(len(x), np.inf), np.inf, LAST_STEP

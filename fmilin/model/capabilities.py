@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.model.interface import UNCHANGED, Changes
 
@@ -270,6 +271,24 @@ class HasCompiledDerivatives(Protocol, metaclass=_CapabilityType):
     def has_compiled_derivatives(self) -> bool:
         """Return whether compiled code computes them by now: one point then costs about what many do."""
 
+    @abstractmethod
+    def reach_manifold(
+        self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], sizes: FloatArray
+    ) -> tuple[FloatArray, NDArray[np.bool_]] | None:
+        """Return points of the manifold with the kept states of guesses, (k, N), and where they were reached, (k,).
+
+        Returns None if there is no compiled code, or :meth:`HasBatchDerivatives.tangents` was not called for these
+        kept states before.
+
+        Parameters
+        ----------
+        t : array, shape (k,)
+        x, u : array, shapes (k, N), (k, nu)
+        kept : sequence of int
+        sizes : array, shape (k, N)
+            Of the states: the last step of Newton's method is small in them.
+        """
+
 
 @runtime_checkable
 class HasCompiledEvaluation(Protocol, metaclass=_CapabilityType):
@@ -336,6 +355,13 @@ def read_tangents(
 ) -> TangentBatch | None:
     """Return a model at many points with exact derivatives along the kept states; None without."""
     return model.tangents(t, x, u, kept, parameters) if isinstance(model, HasBatchDerivatives) else None
+
+
+def reach_manifold(
+    model: Model, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], sizes: FloatArray
+) -> tuple[FloatArray, NDArray[np.bool_]] | None:
+    """Return points of the manifold of a model with the kept states of guesses, and where they were reached."""
+    return model.reach_manifold(t, x, u, kept, sizes) if isinstance(model, HasCompiledDerivatives) else None
 
 
 def has_compiled_derivatives(model: Model) -> bool:

@@ -26,6 +26,7 @@ from fmilin.codegen.functions import StackFunctions, SystemFunctions, has_kinks
 from fmilin.codegen.implicit import ImplicitSystem, jacobian
 from fmilin.codegen.vectorized_code import Reduction
 from fmilin.errors import NumericalError, UsageError
+from fmilin.manifold.batch_parametrization import LAST_STEP, MAX_NEWTON_ITERATIONS
 from fmilin.manifold.frame import kept_states, row_terms
 from fmilin.manifold.operating_points import require_sizes
 from fmilin.manifold.rank import independent_rows, row_sizes
@@ -113,7 +114,8 @@ class BatchGraph:
         ends = np.cumsum([0, s.derivatives.numel(), s.outputs.numel(), h.numel()]).tolist()
         self.ends = ends[1:-1]
         self.parts = [slice(a, b) for a, b in pairwise(ends)]  # of f, c and h among all quantities
-        self.stacks = StackFunctions(s, ca.densify(ca.vertcat(s.derivatives, s.outputs, h)))
+        quantities = ca.densify(ca.vertcat(s.derivatives, s.outputs, h))
+        self.stacks = StackFunctions(s, quantities, invariants=h.numel())
         self.partitions: dict[tuple[int, ...], StatePartition] = {}  # by the kept states, as last used
 
     @cached_property
@@ -334,6 +336,18 @@ def tangents_of_graph(
         return None
     tangents, _ = partition_tangents(graph, model, kept, (t[:, None], x, u), parameters)
     return tangents if graph.smooth else replace(tangents, smooth=False)
+
+
+def reach_by_graph(
+    model: Model, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], sizes: FloatArray
+) -> tuple[FloatArray, NDArray[np.bool_]] | None:
+    """Return what ``HasCompiledDerivatives.reach_manifold`` asks for."""
+    graph = _graphs.get(model)
+    partition = None if graph is None else graph.partitions.get(tuple(kept))
+    if graph is None or partition is None:
+        return None
+    points = t[:, None], x, u, graph.parameters(len(x), {})
+    return graph.stacks.reach(points, partition.reduction, sizes, LAST_STEP, MAX_NEWTON_ITERATIONS)
 
 
 def solved(square: FloatArray, right: FloatArray) -> FloatArray:

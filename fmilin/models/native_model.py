@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.codegen.library_errors import explain_library_errors
 from fmilin.constraints.declared import Constraint, Constraints
@@ -288,6 +289,14 @@ class NativeModel(
         from fmilin.models.batch_graph import tangents_of_graph
 
         return tangents_of_graph(self, t, x, u, kept, parameters)
+
+    def reach_manifold(
+        self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], sizes: FloatArray
+    ) -> tuple[FloatArray, NDArray[np.bool_]] | None:
+        """Return points of the manifold by compiled code of the constraints; None without."""
+        from fmilin.models.batch_graph import reach_by_graph
+
+        return reach_by_graph(self, t, x, u, kept, sizes)
 
     def has_compiled_derivatives(self) -> bool:
         """Return whether compiled code answers :meth:`tangents` by now."""

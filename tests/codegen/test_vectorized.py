@@ -16,6 +16,7 @@ from fmilin.codegen.evaluator import Backend
 from fmilin.codegen.functions import StackFunctions
 from fmilin.codegen.implicit import Guess, ImplicitSystem
 from fmilin.codegen.vectorized import VectorizedSource, vector_flags
+from fmilin.codegen.vectorized_code import Reduction
 from fmilin.errors import ModelError
 from fmilin.signals import FloatArray, Signals
 
@@ -273,3 +274,43 @@ def test_every_width_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr(module, "vector_flags", lambda width=width: (width, ()))
         for mine, theirs in zip(StackFunctions(made, quantities, Backend("c"))(*points(9)), widest, strict=True):
             np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("k", [1, 8, 21])
+def test_states_that_invariants_determine_are_reached_from_guesses(k: int) -> None:
+    """x0^2 + x1^2 = p^2: x1 for x0."""
+    made, (_, x, _, p, w) = bordered()
+    quantities = ca.vertcat(w, ca.sumsqr(x) - p**2)
+    stacks = StackFunctions(made, quantities, Backend("c"), invariants=1)
+    reduction = Reduction(states=2, outputs=1, invariants=1, kept=(0,), others=(1,), rows=(0,))
+    t, states, inputs, parameters = points(k)
+    states[0, 0] = 5.0  # beyond the circle
+    answer = stacks.reach((t, states, inputs, parameters), reduction, np.ones((k, 2)), 1e-9, 12)
+    assert answer is not None
+    reached, good = answer
+    assert good.tolist() == [False] + [True] * (k - 1)
+    expected = np.sqrt(parameters[1:, 0] ** 2 - states[1:, 0] ** 2)
+    np.testing.assert_allclose(reached[1:, 1], expected, rtol=1e-15)
+    np.testing.assert_array_equal(reached[:, 0], states[:, 0])
+
+
+def test_derivatives_along_kept_states_are_those_of_an_elimination() -> None:
+    """Rates (w0, w1), an output w2, and x0^2 + x1^2 = p^2 with x1 kept."""
+    made, (_, x, _, p, w) = bordered()
+    quantities = ca.vertcat(w, ca.sumsqr(x) - p**2)
+    stacks = StackFunctions(made, quantities, Backend("c"), invariants=1)
+    reduction = Reduction(states=2, outputs=1, invariants=1, kept=(1,), others=(0,), rows=(0,))
+    some = points(21)
+    answer = stacks.along(some, reduction, 1.0)
+    assert answer is not None
+    z, slopes = stacks(*some)
+    steepness = -slopes[:, 3, 1] / slopes[:, 3, 0]
+    np.testing.assert_array_equal(answer.z, z)
+    np.testing.assert_array_equal(answer.gradient, slopes[:, 3:, :2])
+    np.testing.assert_allclose(answer.T[..., 0], np.column_stack((steepness, np.ones(21))), rtol=1e-15)
+    expected = slopes[:, :3, 1] + slopes[:, :3, 0] * steepness[:, None]
+    np.testing.assert_allclose(answer.rates[..., 0], expected[:, :2], rtol=1e-13)
+    np.testing.assert_allclose(answer.outputs[..., 0], expected[:, 2:], rtol=1e-13)
+    np.testing.assert_array_equal(answer.rates[..., 1], slopes[:, :2, 2])
+    assert answer.doubtful is not None
+    assert answer.doubtful.tolist() == (np.abs(steepness) > 1.0).tolist()

@@ -60,6 +60,10 @@ typedef struct {
     V z[NZ];           /* the quantities */
     V e[NE], z_s[NZS], z_w[NZW]; /* d(r - W w)/ds, dz/ds, dz/dw: nonzeros */
     V right[NW * CHUNK], b[NW * CHUNK], row[NR * CHUNK];
+#if INVARIANTS_ALONE
+    V h[N_INVARIANTS], h_x[NHX]; /* the invariants, and the nonzeros of their gradient along the states */
+    V c[NC];                     /* what several pieces of these need */
+#endif
     V v[NV];           /* what several pieces of the equations need */
 } Work;
 
@@ -586,4 +590,92 @@ OUT long run_along(const double *s, long count, const int *numbers, double limit
         }
     }
     return doubtful;
+}
+
+#if INVARIANTS_ALONE
+/* d := square^-1 d by elimination with row interchanges; returns 0 where a pivot vanishes. */
+static int solve_small(int n, double *square, double *d)
+{
+    for (int k = 0; k < n; k++) {
+        int p = k;
+        for (int i = k + 1; i < n; i++)
+            if (absolute(square[i * n + k]) > absolute(square[p * n + k])) p = i;
+        if (!(absolute(square[p * n + k]) > 0.0)) return 0;
+        for (int j = k; j < n && p != k; j++) {
+            double entry = square[k * n + j];
+            square[k * n + j] = square[p * n + j];
+            square[p * n + j] = entry;
+        }
+        double right = d[p];
+        d[p] = d[k];
+        d[k] = right;
+        for (int i = k + 1; i < n; i++) {
+            double factor = square[i * n + k] / square[k * n + k];
+            if (factor == 0.0) continue;
+            for (int j = k + 1; j < n; j++) square[i * n + j] -= factor * square[k * n + j];
+            d[i] -= factor * d[k];
+        }
+    }
+    for (int k = n - 1; k >= 0; k--) {
+        for (int j = k + 1; j < n; j++) d[k] -= square[k * n + j] * d[j];
+        d[k] /= square[k * n + k];
+    }
+    return 1;
+}
+
+/* One step of Newton's iteration for the other states at one of the points; returns its size, NaN where there is none. */
+static double correct(Work *m, int l, const Reduction *q, const double *sizes, double *room)
+{
+    int others = q->n - q->kept_count;
+    double H[N_INVARIANTS * N_COLUMNS] = {0.0}, *square = room, *d = room + others * others, largest = 0.0;
+    for (int i = 0; i < NHX; i++) H[H_ROW[i] * q->n + H_COLUMN[i]] = ENTRY(m->h_x[i], l);
+    for (int i = 0; i < others; i++) {
+        const double *row = H + q->rows[i] * q->n;
+        for (int j = 0; j < others; j++) square[i * others + j] = row[q->others[j]];
+        d[i] = ENTRY(m->h[q->rows[i]], l);
+    }
+    if (!solve_small(others, square, d)) return NAN;
+    for (int i = 0; i < others; i++) {
+        double size = absolute(d[i]) / sizes[q->others[i]];
+        ENTRY(m->s[1 + q->others[i]], l) -= d[i];
+        if (!(size <= largest)) largest = size;
+    }
+    return largest;
+}
+#endif
+
+/* Newton's iteration for the states that are not kept, in place in s, until a step is at most limit in sizes (count, n).
+   Returns how many points did not get there; failed marks them. room has others * (others + 1) entries. */
+OUT long run_reach(double *s, long count, const int *numbers, const double *sizes, double limit, int iterations,
+                   double *room, unsigned char *failed, void *work)
+{
+    long failures = 0;
+#if INVARIANTS_ALONE
+    Work *m = work;
+    int n = numbers[0], kept = numbers[3];
+    const Reduction q = {n, numbers[1], numbers[2], kept, numbers + 4, numbers + 4 + kept, numbers + 4 + n};
+    for (long p = 0; p < count; p += WIDTH) {
+        int used = count - p < WIDTH ? (int)(count - p) : WIDTH, remaining = used;
+        for (int i = 0; i < N_S; i++)
+            for (int l = 0; l < WIDTH; l++) ENTRY(m->s[i], l) = s[(p + (l < used ? l : 0)) * N_S + i];
+        memset(failed + p, 1, (size_t)used);
+        for (int k = 0; k < iterations && remaining; k++) {
+            invariants_values(m);
+            for (int l = 0; l < used; l++) {
+                if (!failed[p + l]) continue;
+                if (correct(m, l, &q, sizes + (p + l) * n, room) <= limit) {
+                    failed[p + l] = 0;
+                    remaining--;
+                }
+            }
+        }
+        for (int l = 0; l < used; l++)
+            for (int i = 0; i < n; i++) s[(p + l) * N_S + 1 + i] = ENTRY(m->s[1 + i], l);
+        failures += remaining;
+    }
+#else
+    (void)s, (void)numbers, (void)sizes, (void)limit, (void)iterations, (void)room, (void)failed, (void)work;
+    failures = count;
+#endif
+    return failures;
 }

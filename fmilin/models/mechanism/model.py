@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import ModelError, NumericalError, UsageError
@@ -226,6 +227,12 @@ class Mechanism(NativeModel, HasGivenStates):
     @cached_property
     def _many_points(self) -> ManyPoints:
         return ManyPoints(self, self._by_recursion)
+
+    def reach_manifold(
+        self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], sizes: FloatArray
+    ) -> tuple[FloatArray, NDArray[np.bool_]] | None:
+        """Return points of the manifold by compiled code of the constraints; None without."""
+        return super().reach_manifold(t, x, u, Choice.of(kept, self.system).states, sizes)
 
     def has_compiled_derivatives(self) -> bool:
         """Return whether compiled code answers :meth:`tangents` by now."""
