@@ -269,7 +269,7 @@ def _print_invariants(problem: _Problem, inputs: list[list[str]]) -> tuple[str, 
     if h is None:
         return "", {"INVARIANTS_ALONE": 0}
     H = jacobian(h, system.states)
-    nodes = [ca.densify(h), ca.vertcat(ca.SX(0, 1), *H.nonzeros())]
+    nodes: list[SX] = [ca.densify(h), ca.vertcat(ca.SX(0, 1), *H.nonzeros())]
     function = ca.Function("invariants", list(system.arguments), nodes, cse_option(*nodes))
     names = "h", "h_x"
     targets = {k: [f"m->{names[k]}[{i}]" for i in range(node.numel())] for k, node in enumerate(nodes)}

@@ -74,8 +74,8 @@ class VectorizedCode:
         pointer = ctypes.c_void_p
         code.run_along.argtypes = [pointer, ctypes.c_long, pointer, ctypes.c_double, *[pointer] * 9]
         code.run_along.restype = ctypes.c_long
-        numbers = [pointer, ctypes.c_long, pointer, pointer, ctypes.c_double, ctypes.c_int]
-        code.run_reach.argtypes = [*numbers, *[pointer] * 3]
+        iteration = ctypes.c_double, ctypes.c_int
+        code.run_reach.argtypes = [pointer, ctypes.c_long, pointer, pointer, *iteration, *[pointer] * 3]
         code.run_reach.restype = ctypes.c_long
         self._run_reach = code.run_reach
         self._run, self._run_along, self._width = code.run, code.run_along, int(code.width())
