@@ -29,7 +29,7 @@ from fmilin.cli.derive import DerivedOption
 from fmilin.cli.main import COMMANDS, program
 from fmilin.models.mechanism import Mechanism
 from fmilin.options import DESCRIBED, describe
-from tests.test_import_paths import DOCUMENTED_MODULES
+from tests.test_import_paths import DOCUMENTED_MODULES, DOCUMENTED_PATHS
 from tests.typing.checkers import check_sources, count_unresolved_imports, list_mistakes
 
 PACKAGE = Path(fmilin.__file__).parent
@@ -285,8 +285,15 @@ def find_repeated_options() -> list[str]:
 
 
 def imports_internals(tree: ast.Module) -> bool:
-    """Whether a module imports a module of fmilin that the documentation does not name, or a private name."""
-    return any(module not in DOCUMENTED_MODULES or name.startswith("_") for module, name in list_imported_names(tree))
+    """Whether a module imports a name of fmilin that the documentation does not have, or a private name."""
+    return any(not is_documented(module, name) for module, name in list_imported_names(tree))
+
+
+def is_documented(module: str, name: str) -> bool:
+    """Whether a module is documented as a whole, or the reference of Python lists this name of it."""
+    if name.startswith("_"):
+        return False
+    return module in DOCUMENTED_MODULES or f"{module}.{name}" in DOCUMENTED_PATHS
 
 
 def list_imported_names(tree: ast.Module) -> Iterator[tuple[str, str]]:

@@ -40,12 +40,14 @@ _TARGETS = {"linux": "linux-gnu.2.17", "windows": "windows-gnu", "darwin": "maco
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """How to compile."""
+    """How C code is compiled: the ``compiler`` of :func:`fmilin.fmi.write.build_fmu`."""
 
-    # the program and its first arguments; empty: the environment variable CC, then cc, gcc, clang
     command: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()  # further flags, after fmilin's own
-    use_cache: bool = True  # whether built libraries are kept and used again
+    """The program and its first arguments; if empty, the environment variable CC, then cc, gcc, clang."""
+    flags: tuple[str, ...] = ()
+    """Further flags, after fmilin's own."""
+    use_cache: bool = True
+    """Whether built libraries are kept and used again."""
 
 
 def library_suffix() -> str:

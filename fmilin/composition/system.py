@@ -74,7 +74,12 @@ class ConnectedModel(
     HasDirectionalDerivatives,
     HasGraph,
 ):
-    """Members and connections as one model (:func:`fmilin.connect`); closing the first view closes its members."""
+    """A model made of members and connections, which :func:`fmilin.connect` and ``fl.load("system.ssp")`` return.
+
+    It is a :class:`~fmilin.Model` like any other; :func:`fmilin.cosimulated`, :func:`fmilin.sampled_loop` and
+    :func:`fmilin.loop_transfer` need its connections. ``members`` holds the models by name. Closing the first view
+    closes its members.
+    """
 
     _made_by = "fl.connect joins members to one, and fl.load opens an SSP file"
 

@@ -27,7 +27,8 @@ from fmilin.support.implemented_in import implemented_in
 class Descriptor(DescriptorForm):
     """``E z' = f0 + A z + B (u - u0)``, ``out = g0 + C z + D (u - u0)``, z measured from the point.
 
-    Its states are coordinates, velocities, multipliers ``lambda[i]``, and ``der(v)`` for accelerations in outputs.
+    :func:`fmilin.descriptor` makes it and ``fmilin linearize --descriptor`` writes it. Its states are coordinates,
+    velocities, multipliers ``lambda[i]``, and ``der(v)`` for accelerations in outputs.
     """
 
     file_kind: ClassVar[Holds] = "descriptor system"  #: the formats of files that hold it: ``fmilin.formats``

@@ -60,7 +60,11 @@ class LinearizationPoint(TableRepr):
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """How far the numbers can be trusted: estimated relative errors (largest entry error over largest entry)."""
+    """How far the numbers can be trusted: the ``accuracy`` of a :class:`LinearModel`.
+
+    A number for a matrix is the largest estimated error of an entry over the largest entry; NaN where it is not known.
+    The error of each entry stands in :class:`EntryErrors`.
+    """
 
     A: float
     B: float
@@ -68,7 +72,7 @@ class Accuracy:
     D: float
     T: float
     f0: float
-    constraint_residual: float  # largest residual of the invariants at the point, scaled by nominals
+    constraint_residual: float  #: largest residual of the invariants at the point, scaled by nominal values
     conditioning: float
     """Condition number of (R; H), scaled: large when the coordinates are nearly dependent. Of points computed together
     a bound of it."""
@@ -86,7 +90,10 @@ class LinearizationMethod:
 
 @dataclass(frozen=True)
 class EntryErrors:
-    """Estimated absolute error of every entry; each array has the shape of its matrix."""
+    """Estimated absolute error of every entry, in its unit: the ``errors`` of a :class:`LinearModel`.
+
+    Each array has the shape of its matrix.
+    """
 
     A: FloatArray
     B: FloatArray

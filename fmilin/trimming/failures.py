@@ -26,7 +26,11 @@ VANISHES = 1e-4  # part of what is left that a quantity leaves over, to first or
 
 
 class TrimError(NumericalError):
-    """No solution near the guess: ``residuals`` remain at the best compromise, in their units, ``point`` is where."""
+    """No equilibrium was found near the guess: what :func:`fmilin.trim` raises.
+
+    ``residuals`` holds by name what remains at the best compromise, in the units of the model; ``point`` holds the
+    values of states, inputs and parameters there.
+    """
 
     def __init__(self, message: str, *, residuals: Mapping[str, float], point: Mapping[str, float]) -> None:
         super().__init__(message, variable=next(iter(residuals), None))
