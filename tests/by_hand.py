@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.constraints.declared import Constraint, Constraints
-from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
+from fmilin import Constraint, Evaluation, Model, OperatingPoint
+from fmilin.adapters import ModelInfo
+from fmilin.constraints import Constraints
+from fmilin.model.interface import Copy
 from fmilin.signals import FloatArray, Signal, Signals
 
 Rates = Callable[[float, FloatArray, FloatArray], FloatArray]

@@ -14,10 +14,9 @@ import numpy as np
 from scipy import linalg
 
 import fmilin as fl
+from fmilin import LinearModel, Stepping
 from fmilin.codegen.compiler import library_suffix
 from fmilin.fmi.platforms import fmi2_folders
-from fmilin.linear_model.model import LinearModel
-from fmilin.options import Stepping
 from fmilin.signals import FloatArray
 from tests.fmus.make import pack
 from tests.fmus.stepped.make import compiled

@@ -20,11 +20,11 @@ import numpy as np
 
 import fmilin as fl
 from benchmarks.leg_robot import leg_robot
+from fmilin.adapters import NativeModel
 from fmilin.codegen.compiler import CompilationBudget
+from fmilin.models import KaneModel
 from fmilin.models.compiled_visits import CompiledVisits
-from fmilin.models.kane import KaneModel
 from fmilin.models.mechanism import Mechanism
-from fmilin.models.native_model import NativeModel
 from fmilin.systems import double_wishbone, four_bar, furuta_pendulum, rolling_disk, slider_crank
 from tests.by_hand import FunctionModel, Parts
 from tests.hard_models import ring_of_rooms

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from fmilin import LinearFamily
 from fmilin.errors import FmilinError
-from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import grid_over
 from fmilin.families.plan import Plan

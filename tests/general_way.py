@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fmilin.model.interface import ExactSlopes, Model
+from fmilin import Model
+from fmilin.adapters import ExactSlopes
 from fmilin.model.visits import CountedModel
 from fmilin.signals import FloatArray
 

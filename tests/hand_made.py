@@ -6,9 +6,9 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from fmilin.diagnostics import Remark
-from fmilin.linear_model.model import Accuracy, EntryErrors, LinearizationMethod, LinearizationPoint, LinearModel
-from fmilin.model.interface import ModelInfo
+from fmilin import LinearModel
+from fmilin.adapters import ModelInfo, Remark
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearizationMethod, LinearizationPoint
 from fmilin.signals import FloatArray, Signal, Signals
 
 LONG = "very.long." + "größe·" * 332  # 2,002 characters

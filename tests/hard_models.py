@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fmilin as fl
-from fmilin.models.function import FunctionModel
+from fmilin.models import FunctionModel
 from fmilin.signals import Signal, Signals
 
 __all__ = ["Case", "cases"]

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import psutil
 
+from fmilin import LinearModel
 from fmilin.fmi.write import build_fmu
-from fmilin.linear_model.model import LinearModel
 from fmilin.systems import four_bar
 
 __all__ = ["COMMANDS", "Damage", "Victims"]

@@ -9,8 +9,7 @@ import numpy as np
 import sympy as sm
 
 import fmilin as fl
-from fmilin.models.lagrange import LagrangeModel
-from fmilin.models.ode import OdeModel
+from fmilin.models import LagrangeModel, OdeModel
 from fmilin.systems import bicycle, four_bar, rolling_disk, slider_crank
 from fmilin.systems.disk import steady_yaw_rates
 from tests.by_hand import FunctionModel, Parts

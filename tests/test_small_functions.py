@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from fmilin.adapters import Foot, unknown_foot
 from fmilin.cli.linear_models import file_at
 from fmilin.cli.options import names
 from fmilin.cli.sweep import axes_of
@@ -28,7 +29,7 @@ from fmilin.formulations.sparse.elimination import sparse_null_space
 from fmilin.formulations.sparse.nearest import Around, eigenvalues_near
 from fmilin.manifold.invariants import STEP, derivative_along
 from fmilin.model.files import read_constraints
-from fmilin.models.contacts import Foot, feet_from, unknown_foot
+from fmilin.models.contacts import feet_from
 from fmilin.models.mechanism.sources import lines_of
 from fmilin.models.sparse.equations import Pattern
 from fmilin.report.formulations import factor_structure

@@ -17,9 +17,7 @@ import numpy as np
 import sympy as sp
 
 import fmilin as fl
-from fmilin.models.function import FunctionModel
-from fmilin.models.lagrange import LagrangeModel
-from fmilin.models.ode import OdeModel
+from fmilin.models import FunctionModel, LagrangeModel, OdeModel
 from fmilin.signals import Signal, Signals
 
 __all__ = ["Trim", "TrimVerdict", "judged_trim", "trims"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 
 FAR_APART = "steps of the states between samples that are far apart"
 

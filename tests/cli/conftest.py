@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from fmilin.cli.main import main
+from fmilin import Model
 from fmilin.fmi.write import build_fmu
-from fmilin.model.interface import Model
 from fmilin.systems import cartesian_pendulum, four_bar
+from tests.command_line import main
 from tests.shared import shared
 
 

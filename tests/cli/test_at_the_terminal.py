@@ -16,7 +16,7 @@ import pytest
 from fmilin.cli.command import Command
 from fmilin.cli.main import COMMANDS, main
 from fmilin.fmi.write import build_fmu
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.systems import cartesian_pendulum, four_bar
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fmilin
-from fmilin.linear_model.model import LinearModel
+from fmilin import LinearModel
 from tests.cli.conftest import Run, shell
 from tests.fmus.make import description_of, pack
 from tests.hand_made import differences, pendulum

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.linear_model.model import LinearModel
+from fmilin import LinearModel
 from fmilin.signals import Signals
 from tests.cli.conftest import Run
 from tests.hand_made import differences, pendulum, sized

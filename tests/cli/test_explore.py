@@ -18,11 +18,12 @@ import psutil
 import pytest
 
 import fmilin as fl
+from fmilin import TrimRequest
 from fmilin.cli.explore import _line
 from fmilin.cli.model_options import Running, Trimming
 from fmilin.cli.request import request_of
 from fmilin.explore.page import PageChoice
-from fmilin.trimming.request import PointRequest, TrimRequest
+from fmilin.trimming.request import PointRequest
 from tests.browser import Browser, browsing, needs_chromium
 from tests.cli.conftest import Run
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fmilin.cli.main import main
+from tests.command_line import main
 
 MODELS = """
 from fmilin.models import OdeModel

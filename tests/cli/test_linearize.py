@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.linear_model.model import LinearModel
+from fmilin import LinearModel
 from fmilin.systems import four_bar
 from fmilin.systems.four_bar_linkage import equilibrium_angle
 from tests.cli.conftest import Run, shell

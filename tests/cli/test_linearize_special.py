@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fmilin.cli.main import main
+from tests.command_line import main
 
 KINK = """
 import numpy as np

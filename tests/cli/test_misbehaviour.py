@@ -13,8 +13,8 @@ import numpy as np
 import psutil
 import pytest
 
-from fmilin.cli.main import main
 from tests.cli.conftest import Outcome, Run, shell
+from tests.command_line import main
 from tests.fmus.make import HERE, description_of, pack
 from tests.fmus.stepped import make as stepped
 

@@ -11,7 +11,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.cli.duration import elapsed_time, how_far, progress_bar
-from fmilin.models.function import FunctionModel
+from fmilin.models import FunctionModel
 from fmilin.signals import FloatArray
 
 

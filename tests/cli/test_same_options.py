@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin import Linearization
 from fmilin.cli.linear_options import flags_of
 from fmilin.cli.main import program
 from fmilin.models import OdeModel
-from fmilin.options import Linearization, describe
+from fmilin.options import describe
 from fmilin.options.functions import WITHOUT_MEANING, WITHOUT_MEANING_IN_COMMANDS
 from fmilin.systems import four_bar
 from tests.cli.conftest import Run

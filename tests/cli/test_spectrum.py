@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fmilin.cli.main import main
 from fmilin.systems.four_bar_linkage import equilibrium_angle
+from tests.command_line import main
 from tests.formulations import hand_made
 from tests.systems.test_four_bar import closed_form
 

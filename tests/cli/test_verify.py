@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fmilin.linear_model.model import LinearModel
+from fmilin import LinearModel
 from tests.cli.conftest import Run, shell
 
 FOUR_BAR = "fmilin.systems:four_bar"

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fmilin.codegen.compiler import Compiler, cache_folder, compiled_library, find_compiler, library_suffix
+from fmilin.adapters import cache_folder
+from fmilin.codegen.compiler import Compiler, compiled_library, find_compiler, library_suffix
 from fmilin.errors import ModelError
 
 VISIBLE = b'__attribute__((visibility("default")))'

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fmilin.codegen.compiler import Compiler, cache_folder, cache_library, cached_library
+from fmilin.adapters import cache_folder, cache_library, cached_library
+from fmilin.codegen.compiler import Compiler
 from fmilin.errors import ModelError
 from tests.codegen.test_compiler import answer, compile_to
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from fmilin.adapters import ImplicitSystem
 from fmilin.codegen.c99 import generate
-from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.signals import Signals
 
 Pattern = set[tuple[int, int]]

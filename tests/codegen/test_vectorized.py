@@ -10,11 +10,12 @@ import casadi as ca
 import numpy as np
 import pytest
 
+from fmilin.adapters import ImplicitSystem
 from fmilin.codegen import vectorized as module
 from fmilin.codegen.compiler import Compiler
 from fmilin.codegen.evaluator import Backend
 from fmilin.codegen.functions import StackFunctions
-from fmilin.codegen.implicit import Guess, ImplicitSystem
+from fmilin.codegen.implicit import Guess
 from fmilin.codegen.vectorized import VectorizedSource, vector_flags
 from fmilin.codegen.vectorized_code import Reduction
 from fmilin.errors import ModelError

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from fmilin.fmi.write import build_fmu
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.signals import FloatArray
 from tests.shared import shared
 

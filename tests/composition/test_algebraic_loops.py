@@ -9,8 +9,7 @@ import pytest
 import fmilin as fl
 from fmilin.composition.loops import depends_at_once
 from fmilin.fmi.write import build_fmu
-from fmilin.models.function import FunctionModel
-from fmilin.models.ode import OdeModel
+from fmilin.models import FunctionModel, OdeModel
 from tests.composition.plants import first_order
 from tests.shared import shared
 

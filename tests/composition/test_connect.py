@@ -14,9 +14,7 @@ from fmilin.composition.declaration import in_member
 from fmilin.errors import ModelError
 from fmilin.fmi.write import build_fmu
 from fmilin.model.stepping import Hybrid, Passage
-from fmilin.models.function import FunctionModel
-from fmilin.models.null_space import NullSpaceModel
-from fmilin.models.ode import OdeModel
+from fmilin.models import FunctionModel, NullSpaceModel, OdeModel
 from fmilin.systems import cartesian_pendulum, four_bar
 from tests.composition.plants import chain_eigenvalues, coupling_spring, gemseo_fmu, mass_chain, motor, oscillator
 from tests.shared import shared

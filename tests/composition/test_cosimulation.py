@@ -12,11 +12,11 @@ from scipy.linalg import expm
 from scipy.optimize import brentq
 
 import fmilin as fl
-from fmilin.cli.main import main
 from fmilin.composition.system import ConnectedModel
 from fmilin.fmi.write import build_fmu
-from fmilin.models.ode import OdeModel
-from fmilin.report.cosimulation import find_step_limit
+from fmilin.models import OdeModel
+from fmilin.report import find_step_limit
+from tests.command_line import main
 from tests.composition.fmpy_master import Stepped, seen_limit
 from tests.composition.plants import oscillator
 from tests.composition.ssp_files import component, connection, connector, ssp, system

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.cli.main import main
 from fmilin.composition.system import ConnectedModel
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.systems import four_bar
+from tests.command_line import main
 from tests.composition.plants import oscillator, oscillator_fmu
 from tests.composition.ssp_files import component, connection, connector, ssp, system
 

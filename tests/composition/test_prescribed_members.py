@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 
 R, K, J = 2.0, 0.1, 0.004
 

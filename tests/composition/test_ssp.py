@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.cli.main import main
 from fmilin.fmi.write import build_fmu
-from fmilin.models.declaration import Labels
-from fmilin.models.ode import OdeModel
+from fmilin.models import Labels, OdeModel
+from tests.command_line import main
 from tests.composition.plants import oscillator_fmu
 from tests.composition.ssp_files import (
     BINDING,

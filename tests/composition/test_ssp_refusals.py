@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import fmilin as fl
-from fmilin.cli.main import main
 from fmilin.composition.ssp.opening import open_ssp
 from fmilin.options import FmuOptions
+from tests.command_line import main
 from tests.composition.plants import oscillator_fmu
 from tests.composition.ssp_files import (
     BINDING,

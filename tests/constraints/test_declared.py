@@ -8,7 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from fmilin.constraints.declared import Constraint, Constraints
+from fmilin import Constraint
+from fmilin.constraints import Constraints
 from fmilin.errors import ConstraintError
 from fmilin.signals import Signal, Signals
 

@@ -22,7 +22,7 @@ from scipy.integrate import solve_ivp
 
 import fmilin as fl
 from fmilin import design
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, four_bar, furuta_pendulum, slider_crank
 from tests.c_code import CCode

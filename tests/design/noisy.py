@@ -8,7 +8,7 @@ import numpy as np
 
 import fmilin as fl
 from fmilin.signals import FloatArray
-from fmilin.simulation.inputs import InputTable
+from fmilin.simulation import InputTable
 
 
 def noisy_motion(

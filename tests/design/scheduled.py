@@ -9,9 +9,8 @@ import control
 import numpy as np
 
 import fmilin as fl
-from fmilin.design.kalman import KalmanFilter, kalman_filter
-from fmilin.design.schedule import Schedule, schedule
-from fmilin.models.ode import OdeModel
+from fmilin.design import KalmanFilter, Schedule, kalman_filter, schedule
+from fmilin.models import OdeModel
 from fmilin.signals import FloatArray
 
 G, DAMPING, SAMPLE = 9.81, 0.1, 0.01

@@ -12,8 +12,7 @@ from scipy import stats
 import fmilin as fl
 from fmilin import design
 from fmilin.design.estimation.charts import choose_chart
-from fmilin.models.declaration import SymbolicConstraint
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel, SymbolicConstraint
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum
 

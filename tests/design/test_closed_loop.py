@@ -8,7 +8,7 @@ import pytest
 
 import fmilin as fl
 from fmilin import design
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.systems import cartesian_pendulum
 from tests.composition.plants import oscillator
 

@@ -20,8 +20,7 @@ from scipy import stats
 import fmilin as fl
 from fmilin import design
 from fmilin.fmi.write import build_fmu
-from fmilin.models.lagrange import LagrangeModel
-from fmilin.models.ode import OdeModel
+from fmilin.models import LagrangeModel, OdeModel
 from fmilin.systems import bicycle, cartesian_pendulum, furuta_pendulum, slider_crank
 from tests.composition.plants import oscillator
 from tests.design.noisy import noisy_motion

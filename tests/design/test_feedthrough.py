@@ -14,7 +14,7 @@ from scipy.linalg import solve_discrete_are
 
 import fmilin as fl
 from fmilin import design
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.signals import FloatArray
 
 

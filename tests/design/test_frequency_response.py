@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.design.frequency_response import frequency_response
+from fmilin import frequency_response
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.signals import FloatArray
 
 W = np.array([0.3, 1.0, 3.0])

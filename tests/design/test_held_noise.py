@@ -8,8 +8,7 @@ from scipy import stats
 
 import fmilin as fl
 from fmilin import design
-from fmilin.models.declaration import SymbolicConstraint
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel, SymbolicConstraint
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum
 from tests.design.test_feedthrough import held_filter, held_run, random_system

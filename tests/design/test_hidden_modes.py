@@ -9,8 +9,8 @@ from scipy.linalg import block_diag
 
 import fmilin as fl
 from fmilin import design
-from fmilin.models.ode import OdeModel
-from fmilin.reduction.transformation import discretize
+from fmilin.models import OdeModel
+from fmilin.reduction import discretize
 from fmilin.signals import FloatArray
 from tests.design.test_feedthrough import linear_system
 

@@ -9,7 +9,7 @@ import pytest
 import fmilin as fl
 from fmilin import design
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.signals import FloatArray
 from tests.design.scheduled import family_over, lqr, pendulum
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 import fmilin as fl
 from fmilin.design import identified_parameters
 from fmilin.errors import NumericalError, UsageError
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.systems import four_bar
 from tests.composition.plants import oscillator
 

@@ -10,7 +10,7 @@ from scipy.linalg import expm
 
 import fmilin as fl
 from fmilin import design
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum
 from tests.composition.plants import oscillator

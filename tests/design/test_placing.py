@@ -8,7 +8,7 @@ import pytest
 import fmilin as fl
 from fmilin.design import ModeGoal, place_modes
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.systems import bicycle
 from tests.composition.plants import oscillator
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import fmilin as fl
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.systems import cartesian_pendulum
 from tests.design.wrapping import (
     DEGREES,

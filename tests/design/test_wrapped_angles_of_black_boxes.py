@@ -11,7 +11,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.fmi.write import build_fmu
-from fmilin.models.function import FunctionModel
+from fmilin.models import FunctionModel
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum
 from tests.design.wrapping import PLAIN, SAMPLE_TIME, WRAPPED, estimator, measured, pendulum

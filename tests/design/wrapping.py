@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import fmilin as fl
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.signals import FloatArray
 
 SAMPLE_TIME = 0.01

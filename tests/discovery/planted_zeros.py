@@ -9,9 +9,8 @@ from typing import Any
 import control
 
 import fmilin as fl
-from fmilin.model.interface import Model
-from fmilin.models.lagrange import LagrangeModel
-from fmilin.models.ode import OdeModel
+from fmilin import Model
+from fmilin.models import LagrangeModel, OdeModel
 
 __all__ = ["PLANTED", "Planted"]
 

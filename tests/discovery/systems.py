@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.model.interface import Model
-from fmilin.models.function import FunctionModel
+from fmilin import Model
+from fmilin.models import FunctionModel
 from fmilin.signals import FloatArray
 
 Rates = Callable[[float, Any, Any], Any]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import fmilin as fl
-from fmilin.cli.main import main
 from fmilin.errors import UnknownNameError, UsageError
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
+from tests.command_line import main
 from tests.discovery.planted_zeros import PLANTED, ode
 
 

@@ -13,7 +13,7 @@ from fmilin.discovery.invariant import Invariant, independent_ones
 from fmilin.discovery.library import Library, Term
 from fmilin.discovery.tangent import linearize_on_tangent
 from fmilin.model.files import read_constraints
-from fmilin.models.function import FunctionModel
+from fmilin.models import FunctionModel
 from fmilin.signals import FloatArray
 from fmilin.systems import four_bar, rolling_disk, stewart_platform
 from tests.discovery import systems

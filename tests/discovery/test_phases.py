@@ -7,7 +7,7 @@ from math import cos, pi, sin
 import pytest
 
 import fmilin as fl
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 
 NORM = "s^2 + c^2 - 1"
 

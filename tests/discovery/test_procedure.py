@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.constraints.declared import Constraint
-from fmilin.models.function import FunctionModel
-from fmilin.models.ode import OdeModel
+from fmilin import Constraint
+from fmilin.models import FunctionModel, OdeModel
 from fmilin.signals import FloatArray
 from fmilin.systems import four_bar, rolling_disk
 from tests.discovery import systems, tied

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fmilin.model.interface import Model
-from fmilin.models.ode import OdeModel
+from fmilin import Model
+from fmilin.models import OdeModel
 
 
 def heavy_top(*, driven: bool) -> Model:

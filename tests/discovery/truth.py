@@ -9,8 +9,7 @@ from functools import partial
 import numpy as np
 
 import fmilin as fl
-from fmilin.constraints.declared import Constraint
-from fmilin.model.interface import Model
+from fmilin import Constraint, Model
 from fmilin.systems import five_bar, four_bar, rolling_disk, slider_crank
 from tests.discovery import systems, tied, unseen
 from tests.systems.linkages import parallel_robot

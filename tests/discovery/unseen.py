@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmilin.model.interface import Model
-from fmilin.models.function import FunctionModel
+from fmilin import Model
+from fmilin.models import FunctionModel
 from fmilin.signals import FloatArray
 
 WHEEL, HALF_TRACK = 0.1, 0.25

@@ -19,7 +19,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
-from fmilin.cli.main import main
+from tests.command_line import main
 
 READ_ONLY = ("console", "toml", "xml", "json", "matlab", "modelica", "c")
 """Languages of blocks that are shown and not run."""

@@ -14,12 +14,11 @@ import pytest
 
 import fmilin as fl
 from fmilin.composition.linear_member import LinearLaw
-from fmilin.design.kalman import KalmanFilter, kalman_filter
-from fmilin.design.regulators import KalmanRegulator, state_feedback
+from fmilin.design import KalmanFilter, KalmanRegulator, kalman_filter, state_feedback
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.export.files import save
 from fmilin.formats import Writing
-from fmilin.reduction.transformation import discretize
+from fmilin.reduction import discretize
 from fmilin.signals import FloatArray
 from fmilin.systems import furuta_pendulum
 from tests.c_code import COMPILERS, PLACES, CCode, compiled, run_elsewhere, stack_of, stated

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin import LinearModel
 from fmilin.errors import ModelError
 from fmilin.export import mat5
 from fmilin.export.files import load_descriptor
 from fmilin.export.foreign import loads_dslin
-from fmilin.linear_model.model import LinearModel
 from fmilin.systems import cartesian_pendulum
 from tests.file_contents import read, written
 from tests.fuzz.harmful import HARMFUL, flagged, zipped

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy.io import loadmat, savemat
 
+from fmilin import LinearModel
 from fmilin.errors import ModelError, UsageError
 from fmilin.export.foreign import dumps_dslin as dumps
 from fmilin.export.foreign import loads_dslin as loads
-from fmilin.linear_model.model import LinearModel
 from fmilin.signals import Signals
 from tests.hand_made import bits, pendulum, sized
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fmilin import LinearModel
 from fmilin.errors import ModelError, UsageError
 from fmilin.formats import suffixes
-from fmilin.linear_model.model import Accuracy, LinearModel
+from fmilin.linear_model.model import Accuracy
 from fmilin.signals import Signal, Signals
 from tests.hand_made import LONG, differences, pendulum, sized
 

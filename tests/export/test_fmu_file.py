@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.cli.main import main
+from fmilin import LinearModel
 from fmilin.errors import ModelError, UsageError
 from fmilin.export.files import dumps, load, save
 from fmilin.fmi.platforms import host
 from fmilin.formats import Writing
-from fmilin.linear_model.model import LinearModel
+from tests.command_line import main
 from tests.hand_made import differences, pendulum
 
 

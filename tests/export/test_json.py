@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fmilin import LinearModel
 from fmilin.errors import ModelError
-from fmilin.linear_model.model import Accuracy, LinearModel
+from fmilin.linear_model.model import Accuracy
 from tests.file_contents import read, written
 from tests.hand_made import LONG, pendulum, sized
 

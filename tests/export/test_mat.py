@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.io import loadmat, savemat
 
-from fmilin.linear_model.model import LinearModel
+from fmilin import LinearModel
 from tests.hand_made import LONG, differences, pendulum, sized
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fmilin import LinearModel
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.export.m_file import gathered, grid_of
-from fmilin.linear_model.model import LinearModel
 from tests.hand_made import pendulum
 
 

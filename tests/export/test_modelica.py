@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fmilin.diagnostics import Remark
+from fmilin import LinearModel
+from fmilin.adapters import Remark
 from fmilin.errors import UsageError
 from fmilin.export.modelica import RESERVED, dumps, identifiers
 from fmilin.formats import Writing
-from fmilin.linear_model.model import LinearModel
 from fmilin.signals import Signal, Signals
 from tests.export.modelica import Flat, flat
 from tests.hand_made import LONG, pendulum, sized

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import expm
 
+from fmilin import LinearModel
 from fmilin.export.modelica import dumps
 from fmilin.formats import Writing
-from fmilin.linear_model.model import LinearModel
 from fmilin.reduction import discretize
 from fmilin.signals import FloatArray, Signal, Signals
 from tests.export.modelica import LIBRARY

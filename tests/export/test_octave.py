@@ -9,10 +9,10 @@ import control
 import numpy as np
 import pytest
 
+from fmilin import LinearModel
+from fmilin.adapters import ModelInfo
 from fmilin.export.m_file import dumps_array, gathered
 from fmilin.formats import Writing
-from fmilin.linear_model.model import LinearModel
-from fmilin.model.interface import ModelInfo
 from fmilin.signals import Signal, Signals
 from tests.export.octave import needs_octave, run, texts
 from tests.hand_made import differences, pendulum, sized

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.cli.main import main
 from fmilin.errors import ModelError, UsageError
+from tests.command_line import main
 from tests.export.lin_files import Row, lin_file
 
 FLAP = "ED 1st flapwise bending-mode DOF of blade {} (internal DOF index = DOF_BF({},1))"

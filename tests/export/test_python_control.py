@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fmilin.export.python_control import legal_name, original_name
-from fmilin.signals import Signals
+from fmilin.signals import Signals, legal_name, original_name
 from tests.hand_made import bits, pendulum, sized
 
 

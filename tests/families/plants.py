@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 
 __all__ = ["buckling", "column", "fold_of", "oscillator", "relaxing"]
 

@@ -11,7 +11,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.families.continuation import ContinuationPoint, Fold, fold_between
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 
 
 def parabola(fold: float) -> tuple[str | None, int]:

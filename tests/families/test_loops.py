@@ -11,7 +11,7 @@ import pytest
 import fmilin as fl
 from fmilin.composition.system import ConnectedModel
 from fmilin.errors import UnknownNameError, UsageError
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.systems import four_bar
 
 GAINS = [1.0, 4.0, 60.0]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.systems import bicycle, cartesian_pendulum, four_bar, stewart_platform
 from tests.families.plants import column, oscillator, relaxing
 

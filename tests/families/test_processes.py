@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 import fmilin as fl
+from fmilin import Limits
 from fmilin.families import processes
 from fmilin.families.cluster import PackedPlan
 from fmilin.families.family_builder import FamilyBuilder
@@ -22,7 +23,6 @@ from fmilin.families.grid import grid_over
 from fmilin.families.plan import Plan, SweepExecutor
 from fmilin.families.sweep import engine_for, run, runs_of
 from fmilin.options import Loading
-from fmilin.sandbox.limits import Limits
 from fmilin.sandbox.server import Pipe, Server
 from fmilin.systems import four_bar
 from tests.attacks import cage_holds, hostile_fmu

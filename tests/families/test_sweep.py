@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.diagnostics import Remark
+from fmilin.adapters import Remark
 from fmilin.families import solver
 from fmilin.families.family_builder import FamilyBuilder, outcome_of
 from fmilin.families.grid import grid_over
 from fmilin.models import OdeModel
 from fmilin.systems import bicycle, cartesian_pendulum, four_bar, rolling_disk
-from fmilin.systems.disk import steady_yaw_rates
 from tests.families.plants import buckling, fold_of, oscillator
 from tests.systems.test_bicycle import LEAN_AND_STEER, canonical
+from tests.systems.turns import steady_yaw_rates
 
 ROLLING = ["x", "y", "rear_wheel", "front_wheel", "rear_rate"]
 

@@ -10,9 +10,7 @@ from scipy import linalg
 
 import fmilin as fl
 from fmilin import ConstraintError, NumericalError, OperatingPoint
-from fmilin.formulations import basis_of, equilibrium, form_of
-from fmilin.formulations.form import ConstrainedForm
-from fmilin.formulations.procedure import spectrum_of_form
+from fmilin.formulations import ConstrainedForm, basis_of, equilibrium, form_of, spectrum_of_form
 from fmilin.formulations.sparse import sparse_form_of
 from fmilin.models import LagrangeModel
 from fmilin.systems import cartesian_pendulum, flexible_double_pendulum, four_bar_form

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin import ConstraintError, NumericalError, UnknownNameError, UsageError
+from fmilin import ConstraintError, Model, NumericalError, OperatingPoint, UnknownNameError, UsageError
 from fmilin.formulations import MCS, RCS, UCS, Formulation, Spectrum, form_of, spectra, spectrum
-from fmilin.model.interface import Model, OperatingPoint
 from fmilin.models import LagrangeModel, NullSpaceModel, SymbolicConstraint
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, five_bar, flexible_double_pendulum, four_bar, four_bar_form, rolling_disk

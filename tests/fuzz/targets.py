@@ -10,9 +10,9 @@ from unittest import mock
 
 import numpy as np
 
+from fmilin import Constraint
 from fmilin.composition.ssp.flattening import flattened
 from fmilin.composition.ssp.reading import read_structure
-from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import parse
 from fmilin.constraints.functions import ExpressionFunctions
 from fmilin.errors import FmilinError

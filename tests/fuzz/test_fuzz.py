@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fmilin.constraints.declared import Constraint
+from fmilin import Constraint
 from fmilin.errors import FmilinError
 from tests.fuzz.seeds import SEEDS
 from tests.fuzz.targets import TARGETS

@@ -13,14 +13,12 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin import LinearModel, OperatingPoint, Stepping
 from fmilin.cli.duration import how_far
 from fmilin.errors import NumericalError, UsageError
 from fmilin.fmi.read.stepped_model import SteppedFmu
 from fmilin.identification import experiments
-from fmilin.linear_model.model import LinearModel
-from fmilin.model.interface import OperatingPoint
 from fmilin.model.stepping import Response
-from fmilin.options import Stepping
 from fmilin.signals import FloatArray
 from tests.cosimulation_table import CASES, judged
 from tests.fmus.stepped.make import Kind, build

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.linear_model.model import LinearModel
+from fmilin import LinearModel
 from tests import cosimulation_table as table
 from tests.cosimulation_table import CASES, Case, Verdict, judged, linearized
 

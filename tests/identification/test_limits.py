@@ -7,6 +7,7 @@ import pytest
 from scipy import linalg
 
 import fmilin as fl
+from fmilin import Stepping
 from fmilin.errors import NumericalError
 from fmilin.identification.discrete_models import Sampled, find_continuous_model
 from fmilin.identification.experiments import Experiments
@@ -16,7 +17,6 @@ from fmilin.identification.sampled_model import _pattern
 from fmilin.identification.step_size import confirm_at_half_step
 from fmilin.identification.validation import HeldOut
 from fmilin.model.stepping import Cadence
-from fmilin.options import Stepping
 from fmilin.signals import FloatArray
 from tests.identification.toys import Linear, Toy, oscillators
 

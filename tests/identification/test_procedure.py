@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin import LinearModel, Stepping
 from fmilin.errors import NumericalError, UsageError
 from fmilin.identification.discrete_models import Sampled
 from fmilin.identification.experiments import Experiments
 from fmilin.identification.multisine import LENGTH, _orthogonal
 from fmilin.identification.step_size import find_fitting_step
-from fmilin.linear_model.model import LinearModel
 from fmilin.model.stepping import Cadence, Response
-from fmilin.options import Stepping
 from tests.identification.toys import ByEuler, Linear, Toy, oscillators, transfer
 
 FREQUENCIES = (1.0, 2.3, 4.1)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from fmilin.constraints.declared import Constraint, Constraints
+from fmilin import Constraint, Evaluation, Model, OperatingPoint
+from fmilin.adapters import ModelInfo
+from fmilin.constraints import Constraints
 from fmilin.errors import NumericalError
-from fmilin.model.interface import Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.model.stepping import Cadence, Response, Stepped
 from fmilin.signals import FloatArray, Signals
 

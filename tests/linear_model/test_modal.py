@@ -10,7 +10,7 @@ from scipy.linalg import solve_continuous_lyapunov
 
 import fmilin as fl
 from fmilin.linear_model.modal import modal_analysis
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.reduction import hankel_singular_values
 from fmilin.systems import bicycle, double_wishbone
 from tests.families.plants import oscillator

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin import LinearModel
 from fmilin.diagnostics import KINDS
 from fmilin.errors import ConstraintError, FmilinError
-from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.algorithm import check, compute, describe_choice
 from fmilin.linearization.checks import CHECKS
 from fmilin.linearization.linearize import along_motion

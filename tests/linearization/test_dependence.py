@@ -10,12 +10,9 @@ import pytest
 
 import fmilin as fl
 from fmilin.linearization.checks.dependence import _unmovable, dependent_combinations
+from fmilin.models import KaneEquations, KaneModel, LagrangeModel, OdeModel, der
 from fmilin.models import function as functions
-from fmilin.models.declaration import der
-from fmilin.models.kane import KaneEquations, KaneModel
-from fmilin.models.lagrange import LagrangeModel
 from fmilin.models.mechanism import Body, Joint, JointForce, Mechanism, MechanismDescription
-from fmilin.models.ode import OdeModel
 from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
 from tests.by_hand import FunctionModel, Parts, Rates
 from tests.hand_made import sized

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.constraints.declared import Constraint
+from fmilin import Constraint
+from fmilin.models import Labels, OdeModel
 from fmilin.models.batch_graph import StatePartition, batch_graph
-from fmilin.models.declaration import Labels
 from fmilin.models.mechanism import Mechanism
-from fmilin.models.ode import OdeModel
 from fmilin.systems import double_wishbone
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "one_mechanism"

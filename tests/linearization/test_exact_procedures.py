@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.adapters import ExactSlopes
 from fmilin.model.capabilities import read_exact_slopes
-from fmilin.model.interface import ExactSlopes, Tangent
+from fmilin.model.interface import Tangent
 from fmilin.model.visits import CountedModel
-from fmilin.models import KaneModel, Labels
-from fmilin.models.kane import KaneEquations
+from fmilin.models import KaneEquations, KaneModel, Labels
 from fmilin.signals import FloatArray
 from fmilin.systems import rolling_disk
 from tests.general_way import GeneralWay

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin import systems
-from fmilin.constraints.declared import Constraint
+from fmilin import Constraint, systems
 from fmilin.manifold.frame import frame_at
 from fmilin.signals import FloatArray
 from tests.by_hand import FunctionModel, Parts, pendulum

@@ -9,7 +9,7 @@ import pytest
 import sympy
 
 import fmilin as fl
-from fmilin.constraints.declared import Constraint
+from fmilin import Constraint
 from fmilin.manifold.frame import frame_at
 from fmilin.models import Labels, LagrangeModel
 from fmilin.signals import FloatArray

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.constraints.declared import Constraint
-from fmilin.model.interface import Copy, Evaluation
+from fmilin import Constraint, Evaluation
+from fmilin.model.interface import Copy
 from fmilin.signals import FloatArray, Signal
 from tests.by_hand import FunctionModel, Parts, pendulum
 

@@ -10,9 +10,8 @@ import pytest
 import fmilin as fl
 from fmilin.linearization.lagrange import linearize_at_singularity
 from fmilin.manifold.rank import branch_frequencies
-from fmilin.models import NullSpaceModel
+from fmilin.models import NullSpaceModel, SymbolicModel
 from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.models.symbolic import SymbolicModel
 from fmilin.systems import cartesian_pendulum, five_bar, four_bar
 from tests.by_hand import pendulum
 

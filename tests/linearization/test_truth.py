@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.models.function import FunctionModel
+from fmilin.models import FunctionModel
 from fmilin.signals import FloatArray, Signal, Signals
 from tests.hard_models import cases, model, ring_of_rooms
 from tests.random_hard_models import random_cases

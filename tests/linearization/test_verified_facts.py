@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin import Evaluation
 from fmilin.manifold.operating_points import start_of
 from fmilin.manifold.verification import recall_facts
-from fmilin.model.interface import Evaluation
-from fmilin.models.function import FunctionModel
+from fmilin.models import FunctionModel
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, four_bar
 from tests.by_hand import FunctionModel as ByHand

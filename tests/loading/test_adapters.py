@@ -12,9 +12,9 @@ import pytest
 
 import fmilin as fl
 from fmilin.adapters import installed_adapters
-from fmilin.cli.main import main
 from fmilin.errors import ModelError, UsageError
 from fmilin.testing import check_model
+from tests.command_line import main
 
 README = (Path(__file__).parents[2] / "adapters" / "README.md").read_text(encoding="utf-8")
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import fmilin
-from fmilin.constraints.declared import Constraint
+from fmilin import Constraint, load
 from fmilin.errors import ConstraintError, ModelError, UnknownNameError, UsageError
 from fmilin.fmi.read.archive import FmuFile
-from fmilin.loading.load import constraints_with, load, load_as
+from fmilin.loading.load import constraints_with, load_as
 from fmilin.options import Loading
 from fmilin.trimming.request import PointRequest
 from tests.fmus.make import build

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import cos, sin
 
-from fmilin.models.kane import KaneEquations, KaneModel
+from fmilin.models import KaneEquations, KaneModel
 
 __all__ = ["CANONICAL", "in_angles", "in_cartesian_coordinates"]
 

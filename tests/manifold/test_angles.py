@@ -10,8 +10,7 @@ import pytest
 import fmilin as fl
 from fmilin.errors import KinkError
 from fmilin.fmi.write import build_fmu
-from fmilin.models import LagrangeModel, OdeModel
-from fmilin.models.function import FunctionModel
+from fmilin.models import FunctionModel, LagrangeModel, OdeModel
 from fmilin.signals import FloatArray
 from tests.shared import shared
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.models.function import FunctionModel
+from fmilin.models import FunctionModel, OdeModel
 from fmilin.models.mechanism import Body, Joint, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.models.ode import OdeModel
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, four_bar, loader, slider_crank, stewart_platform
 from tests.systems.linkages import four_bar_mechanism

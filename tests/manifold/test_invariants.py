@@ -8,14 +8,11 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.constraints.declared import Constraint
+from fmilin import Constraint, Model, linearize, operating_point
 from fmilin.errors import ConstraintError, NumericalError
-from fmilin.linearization.linearize import linearize
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.operating_points import operating_point
 from fmilin.manifold.selection import kinematic_pairs
-from fmilin.model.interface import Model
 from fmilin.models import function as functions
 from fmilin.signals import FloatArray
 from fmilin.systems import double_wishbone

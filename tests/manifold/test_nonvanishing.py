@@ -10,9 +10,9 @@ import pytest
 import sympy
 
 import fmilin as fl
-from fmilin.constraints.declared import Constraint
+from fmilin import Constraint
 from fmilin.fmi.write import build_fmu
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.systems import cartesian_pendulum
 from tests.by_hand import FunctionModel, Parts, pendulum
 

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.constraints.declared import Constraint
+from fmilin import Constraint, OperatingPoint
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.manifold.coordinates import conditioning
 from fmilin.manifold.frame import CoordinateChoice, Frame, choose_coordinates, constraint_manifold, frame_at
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.verification import VerifiedFacts
-from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray, Signal
 from tests.by_hand import FunctionModel, Parts, pendulum
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.systems import rolling_disk
 from tests.by_hand import FunctionModel, Parts
 from tests.motions import PERIODIC, STEADY, two_bladed_rotor

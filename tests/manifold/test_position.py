@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.constraints.declared import Constraint
-from fmilin.models.ode import OdeModel
+from fmilin import Constraint
+from fmilin.models import OdeModel
 
 
 def at_rest(constraints: list[str], start: dict[str, float]) -> OdeModel:

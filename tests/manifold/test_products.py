@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.model.interface import Evaluation
+from fmilin import Evaluation
 from fmilin.signals import FloatArray
 from tests.by_hand import FunctionModel, Parts
 

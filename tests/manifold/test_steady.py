@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.constraints.declared import Constraint
+from fmilin import Constraint
 from fmilin.fmi.write import build_fmu
 from fmilin.linearization.evaluation import evaluate
 from fmilin.manifold.differentiation import differentiate
@@ -20,9 +20,9 @@ from fmilin.model.visits import RememberingModel
 from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription
 from fmilin.numerics.balanced import is_equilibrium
 from fmilin.systems import bicycle, furuta_pendulum, rolling_disk
-from fmilin.systems.disk import steady_yaw_rates
 from tests.by_hand import FunctionModel, Parts, pendulum
 from tests.motions import conical
+from tests.systems.turns import steady_yaw_rates
 
 RADIUS, GRAVITY = 0.35, 9.81
 WELL = ("q1", "q2", "q3", "q4", "q5", "u1", "u2", "u3")

@@ -11,9 +11,8 @@ from scipy.spatial.transform import Rotation
 
 import fmilin as fl
 from fmilin.cli.options import names
-from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription
-from fmilin.models.mechanism.elements import Wheel
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
+from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription, Wheel
 from fmilin.systems.disk import steady_yaw_rates
 
 MASS, LENGTH, G = 0.5, 0.08, 9.81

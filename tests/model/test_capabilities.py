@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.adapters import HasContacts, HasDiscreteStates, HasEvents
+from fmilin.adapters import HasContacts, HasDiscreteStates, HasEvents, ModelInfo
 from fmilin.constraints import Constraint, Constraints
 from fmilin.model import capabilities
-from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.systems import four_bar
 from fmilin.testing import check_model

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.adapters import ModelInfo
 from fmilin.model.files import SavedPoint, check_point_file, dump_point, load_point
-from fmilin.model.interface import ModelInfo
 from fmilin.systems import cartesian_pendulum
 
 NASTY = SavedPoint(

@@ -14,10 +14,9 @@ from fmilin import design
 from fmilin.adapters import MechanismEngine
 from fmilin.codegen import compiler
 from fmilin.model.capabilities import read_constraint_residuals
+from fmilin.models import LagrangeModel, NullSpaceModel
 from fmilin.models.compiled_visits import CompiledVisits
-from fmilin.models.lagrange import LagrangeModel
 from fmilin.models.mechanism import Body, Force, Joint, Mechanism, MechanismDescription, Torque
-from fmilin.models.null_space import NullSpaceModel
 from fmilin.signals import FloatArray
 from fmilin.simulation import Projection
 from fmilin.systems import cartesian_pendulum, double_wishbone, four_bar, slider_crank

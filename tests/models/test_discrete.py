@@ -12,8 +12,7 @@ from scipy.linalg import expm
 
 import fmilin as fl
 from fmilin.errors import NumericalError, UsageError
-from fmilin.models.function import FunctionModel
-from fmilin.models.ode import OdeModel
+from fmilin.models import FunctionModel, OdeModel
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk, slider_crank
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from fmilin import Constraint, ConstraintError, UnknownNameError, UsageError
-from fmilin.adapters import Engine, EngineModel
+from fmilin import Constraint, ConstraintError, Evaluation, Model, UnknownNameError, UsageError
+from fmilin.adapters import Engine, EngineModel, ModelInfo, NativeModel
 from fmilin.model.capabilities import HasBaumgarteStabilization, has_graph, read_graph, read_products
-from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo
+from fmilin.model.interface import Copy
 from fmilin.model.visits import PASSED_ON, CountedModel
 from fmilin.models import FunctionModel, NullSpaceModel, OdeModel
 from fmilin.models.mechanism import Body, Joint, JointForce, Mechanism, MechanismDescription, Sensor
-from fmilin.models.native_model import NativeModel
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.systems import flexible_double_pendulum, four_bar, rolling_disk
 from tests.systems.skate_model import skate

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import fmilin as fl
-from fmilin.cli.main import main
+from tests.command_line import main
 
 FACTS = ("Residual", "Newton step", "Regularity")
 

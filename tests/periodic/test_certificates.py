@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin import Floquet
 from fmilin.models import OdeModel
-from fmilin.periodic.floquet import Floquet
 
 
 def folding(mu: float) -> OdeModel:

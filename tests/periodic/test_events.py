@@ -10,8 +10,8 @@ import pytest
 from scipy.linalg import expm
 
 import fmilin as fl
-from fmilin.cli.main import main
 from fmilin.models import OdeModel
+from tests.command_line import main
 from tests.periodic.hybrids import BuckConverter, CompassWalker, RimlessWheel
 
 STEPS = ((1e-5, 0.0), (0.0, 1e-5))

@@ -7,8 +7,9 @@ import pytest
 from scipy import special
 from scipy.integrate import solve_ivp
 
+from fmilin import Floquet
 from fmilin.errors import NumericalError
-from fmilin.periodic.floquet import Floquet, Periodic, floquet
+from fmilin.periodic.floquet import Periodic, floquet
 from fmilin.periodic.fourier import Interpolant, derivative
 from fmilin.periodic.transition import NODES, WEIGHTS, factors
 from fmilin.signals import FloatArray, Signals

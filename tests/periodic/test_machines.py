@@ -10,11 +10,11 @@ from scipy.spatial.transform import Rotation
 
 import fmilin as fl
 from fmilin.models import LagrangeModel, OdeModel
-from fmilin.periodic.floquet import mismatch
 from fmilin.signals import FloatArray
-from fmilin.simulation.inputs import InputTable
+from fmilin.simulation import InputTable
 from tests.manifold.test_turning import ACROSS, AXIAL, LENGTH, MASS, G, sleeping, top
 from tests.models.mechanism.test_markers import benchmark, bicycle
+from tests.periodic.spectra import mismatch
 
 
 @pytest.mark.parametrize("q", [0.3, 1.5, 4.0])

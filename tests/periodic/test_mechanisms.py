@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.cli.main import main
 from fmilin.models import LagrangeModel, OdeModel
-from fmilin.periodic.floquet import mismatch
 from fmilin.systems import four_bar, slider_crank
+from tests.command_line import main
+from tests.periodic.spectra import mismatch
 
 SPEED = 100.0
 

@@ -11,8 +11,8 @@ from scipy.linalg import expm
 import fmilin as fl
 from fmilin.families.multiblade import change_of
 from fmilin.models import OdeModel
-from fmilin.periodic.floquet import mismatch
 from tests.periodic.rotors import SPEED, rotor
+from tests.periodic.spectra import mismatch
 
 
 @cache

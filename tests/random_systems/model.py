@@ -10,8 +10,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.constraints.declared import Constraint, Constraints
-from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo
+from fmilin import Constraint, Evaluation, Model
+from fmilin.adapters import ModelInfo
+from fmilin.constraints import Constraints
+from fmilin.model.interface import Copy
 from fmilin.signals import FloatArray, Signal, Signals
 from tests.random_systems.recipe import Recipe
 from tests.random_systems.system import TINY, HiddenSystem

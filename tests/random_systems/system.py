@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fmilin.constraints.declared import Constraint
-from fmilin.model.interface import OperatingPoint
+from fmilin import Constraint, OperatingPoint
 from fmilin.signals import FloatArray
 from tests.random_systems.answer import Chosen, Reference
 from tests.random_systems.recipe import Recipe, Values, random_dynamics

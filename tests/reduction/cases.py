@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fmilin.linear_model.model import EntryErrors, LinearizationPoint, LinearModel
+from fmilin import LinearModel
+from fmilin.linear_model.model import EntryErrors, LinearizationPoint
 from fmilin.signals import FloatArray, Signal, Signals
 from tests.hand_made import sized
 

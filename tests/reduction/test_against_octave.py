@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fmilin.linear_model.model import LinearModel
+from fmilin import LinearModel
 from fmilin.numerics.feedback import StateSpace
 from fmilin.reduction import balanced_truncation, discretize, hankel_singular_values, minimal_realization
 from fmilin.reduction.gramians import peak_gain

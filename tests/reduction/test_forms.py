@@ -9,8 +9,9 @@ import pytest
 from scipy.linalg import expm
 
 import fmilin as fl
+from fmilin import LinearModel
 from fmilin.errors import UsageError
-from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel
+from fmilin.linear_model.model import Accuracy, EntryErrors
 from fmilin.reduction import Conditioning, balance, balanced_truncation, minimal_realization, modal_form
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.systems import four_bar

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fmilin import LinearModel
 from fmilin.errors import UsageError
-from fmilin.linear_model.model import Accuracy, LinearModel
-from fmilin.reduction import balanced_truncation, minimal_realization, modal_form
-from fmilin.reduction.modal import keep_frequencies
+from fmilin.linear_model.model import Accuracy
+from fmilin.reduction import balanced_truncation, keep_frequencies, minimal_realization, modal_form
 from tests.reduction.cases import from_matrices, response
 
 

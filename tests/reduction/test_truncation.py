@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
+from fmilin import LinearModel
 from fmilin.errors import UsageError
-from fmilin.linear_model.model import LinearModel
 from fmilin.numerics.feedback import StateSpace
 from fmilin.reduction import balanced_truncation, hankel_singular_values, keep_frequencies
 from fmilin.reduction.gramians import peak_gain

@@ -11,7 +11,7 @@ from matplotlib.text import Annotation
 
 import fmilin as fl
 from fmilin.families.family_builder import family_of
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.report.family_pictures import quantity_of
 from fmilin.report.figures import rendered
 from fmilin.systems import cartesian_pendulum

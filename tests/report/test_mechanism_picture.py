@@ -15,8 +15,9 @@ from PIL import Image
 import fmilin as fl
 from fmilin.errors import UsageError
 from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription, PointSpring
+from fmilin.report import mechanism_figure
 from fmilin.report.figures import rendered
-from fmilin.report.mechanism_picture import FRAMES, REACH, _swing, mechanism_figure, mechanism_motion, moving, named
+from fmilin.report.mechanism_picture import FRAMES, REACH, _swing, mechanism_motion, moving, named
 from fmilin.report.mechanism_shapes import Shapes, outline, view_of
 from fmilin.systems import double_wishbone, furuta_pendulum, loader, slider_crank, stewart_platform
 from tests.systems.linkages import four_bar_mechanism, parallel_robot

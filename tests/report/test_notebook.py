@@ -14,9 +14,8 @@ import pytest
 
 import fmilin as fl
 from fmilin import design
-from fmilin.diagnostics import Remark
+from fmilin.adapters import ModelInfo, Remark
 from fmilin.export.nonlinear_control import nonlinear_view
-from fmilin.model.interface import ModelInfo
 from fmilin.report.page import MOST_LINES, as_html, as_text
 from fmilin.report.table import print_table
 from fmilin.support.table_repr import Sheet

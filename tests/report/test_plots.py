@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.model.interface import ModelInfo
-from fmilin.models.ode import OdeModel
+from fmilin.adapters import ModelInfo
+from fmilin.models import OdeModel
 from fmilin.systems import cartesian_pendulum, four_bar
 from tests.families.plants import oscillator
 from tests.hand_made import pendulum, sized

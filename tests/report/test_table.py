@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fmilin.diagnostics import Remark
+from fmilin.adapters import Remark
 from fmilin.report.numbers import eigenvalue_text, rounded, shortened, value_with_unit
 from fmilin.report.table import print_table
 from tests.hand_made import LONG, pendulum, sized

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.diagnostics import Remark
+from fmilin.adapters import ModelInfo, Remark
 from fmilin.linear_model.modal import modal_analysis
-from fmilin.model.interface import ModelInfo
 from fmilin.report.web import report_html
 from fmilin.report.web.of_linear import ill_moved
 from fmilin.systems import bicycle, cartesian_pendulum

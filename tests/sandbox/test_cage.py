@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from fmilin import Limits, sandbox_report
 from fmilin.errors import ModelError
 from fmilin.sandbox import cage, guard, kernel, landlock, limits, seccomp
 from fmilin.sandbox.guard import Guard
-from fmilin.sandbox.limits import Limits, sandbox_report
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the cage is made of Linux's means")
 HEADERS = (

@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin import Limits, isolated
 from fmilin.errors import ModelCrashError, NumericalError
 from fmilin.sandbox import other_processes
 from fmilin.sandbox.guard import Guard
-from fmilin.sandbox.limits import Limits
-from fmilin.sandbox.other_processes import in_a_copy, isolated
+from fmilin.sandbox.other_processes import in_a_copy
 from tests.fmus.make import build
 
 pytestmark = [

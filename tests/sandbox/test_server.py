@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from fmilin import Limits
 from fmilin.errors import ModelCrashError
 from fmilin.sandbox import server as module
-from fmilin.sandbox.limits import Limits
 from fmilin.sandbox.server import Pipe, Server
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="servers need fork()")

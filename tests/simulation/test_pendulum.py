@@ -10,8 +10,7 @@ from scipy.special import ellipj, ellipk
 
 import fmilin as fl
 from fmilin.signals import FloatArray
-from fmilin.simulation import Baumgarte, LocalForm, Method, Projection, Underlying
-from fmilin.simulation.stabilization import Stabilization
+from fmilin.simulation import Baumgarte, LocalForm, Method, Projection, Stabilization, Underlying
 from fmilin.systems import cartesian_pendulum
 from tests.by_hand import pendulum
 

@@ -8,9 +8,8 @@ import pytest
 
 import fmilin as fl
 from fmilin.lyapunov import lyapunov_exponents
-from fmilin.models import DaeModel, OdeModel
-from fmilin.models.function import FunctionModel
-from fmilin.simulation.inputs import InputTable
+from fmilin.models import DaeModel, FunctionModel, OdeModel
+from fmilin.simulation import InputTable
 
 PULSES = {
     "a hat": ("1e6*max(0, 0.0015 - abs(time - 3))", 2.25),

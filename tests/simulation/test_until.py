@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.systems import cartesian_pendulum
 from tests.cli.conftest import shell
 from tests.simulation.hybrids import Ball

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.simulation.inputs import InputTable
+from fmilin.simulation import InputTable
 from fmilin.support.annotations import is_own_class, members_of
 from fmilin.systems import cartesian_pendulum
 

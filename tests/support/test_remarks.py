@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from fmilin.diagnostics import KINDS, ROWS, Remark, discrete_states_remarks, off_equilibrium
+from fmilin.adapters import Remark
+from fmilin.diagnostics import KINDS, ROWS, discrete_states_remarks, off_equilibrium
 
 
 @pytest.mark.parametrize("kind", ["held", "method", "other-method", "fit", "order", "sampling", "repetition"])

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fmilin import Model
 from fmilin.model.capabilities import read_products
-from fmilin.model.interface import Model
 from fmilin.signals import FloatArray
 
 __all__ = ["reduced", "relative_error"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import radians
 
 from fmilin.errors import UsageError
-from fmilin.models.declaration import Labels
-from fmilin.models.kane import KaneEquations, KaneModel
+from fmilin.models import KaneEquations, KaneModel, Labels
 
 __all__ = ["skate"]
 

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 import fmilin as fl
 from fmilin import OperatingPoint, UnknownNameError
 from fmilin.fmi.write import build_fmu
-from fmilin.models.kane import KaneModel
+from fmilin.models import KaneModel
 from fmilin.signals import FloatArray
 from fmilin.systems import bicycle
 

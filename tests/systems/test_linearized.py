@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.linear_model.model import LinearModel
-from fmilin.model.interface import Model, OperatingPoint
+from fmilin import LinearModel, Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
 from tests.systems import test_four_bar, test_pendulum, test_rolling_disk

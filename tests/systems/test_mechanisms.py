@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin import systems
+from fmilin import LinearModel, systems
 from fmilin.errors import UsageError
-from fmilin.linear_model.model import LinearModel
 from fmilin.models.mechanism import Mechanism
 from fmilin.systems import double_wishbone, five_bar, four_bar, furuta_pendulum, loader, slider_crank, stewart_platform
 from fmilin.testing import check_model

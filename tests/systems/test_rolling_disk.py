@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fmilin import UsageError
-from fmilin.models.kane import KaneModel
+from fmilin.models import KaneModel
 from fmilin.signals import FloatArray
 from fmilin.systems import rolling_disk
 from fmilin.systems.disk import steady_yaw_rates

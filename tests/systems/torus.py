@@ -8,8 +8,7 @@ import sympy
 from sympy.physics.mechanics import KanesMethod, Point, ReferenceFrame, RigidBody, dynamicsymbols, inertia
 
 from fmilin.errors import UsageError
-from fmilin.models.declaration import Labels
-from fmilin.models.kane import KaneModel
+from fmilin.models import KaneModel, Labels
 
 __all__ = ["rolling_torus", "torus_equations"]
 

@@ -11,11 +11,9 @@ import pytest
 import sympy
 
 import fmilin as fl
-from fmilin import systems
-from fmilin.adapters import Engine, EngineModel
-from fmilin.constraints.declared import Constraint
+from fmilin import Constraint, Evaluation, Model, systems
+from fmilin.adapters import Engine, EngineModel, ModelInfo
 from fmilin.fmi.write import build_fmu
-from fmilin.model.interface import Evaluation, Model, ModelInfo
 from fmilin.models import FunctionModel, LagrangeModel, MultiplierModel, NullSpaceModel, OdeModel
 from fmilin.models.mechanism import Mechanism
 from fmilin.models.sparse.model import NumericModel

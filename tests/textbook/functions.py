@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fmilin import Signal, Signals
-from fmilin.models.function import FunctionModel
+from fmilin.models import FunctionModel
 from tests.textbook.cells import Cell
 from tests.textbook.models import MODELS
 from tests.textbook.native import first_order, start_of

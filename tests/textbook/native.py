@@ -6,11 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from fmilin.models.dae.model import DaeModel
-from fmilin.models.kane.equations import KaneEquations
-from fmilin.models.kane.model import KaneModel
-from fmilin.models.lagrange import LagrangeModel
-from fmilin.models.ode import OdeModel
+from fmilin.models import DaeModel, KaneEquations, KaneModel, LagrangeModel, OdeModel
 from tests.textbook.cells import Cell, Coordinate
 from tests.textbook.models import MODELS, Textbook
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from fmilin.linear_model.model import LinearModel
+from fmilin import LinearModel
 from fmilin.signals import FloatArray
 from tests.random_systems import Chosen, Family, HiddenSystem, Level, Recipe, Reference, relative_error
 

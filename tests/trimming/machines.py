@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.models.mechanism.assembly import assemble
+from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement, assemble
 
 __all__ = ["boom_and_cylinder", "boom_force", "excavator", "excavator_forces"]
 

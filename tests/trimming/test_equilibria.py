@@ -11,7 +11,7 @@ import pytest
 
 import fmilin as fl
 from fmilin import trim, trim_each
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, four_bar
 from tests.by_hand import FunctionModel, Parts, pendulum

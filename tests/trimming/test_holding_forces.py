@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin import TrimRequest, trim
+from fmilin import Evaluation, TrimRequest, trim
 from fmilin.errors import NumericalError
-from fmilin.model.interface import Evaluation
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.numerics.balanced import balanced
 from fmilin.signals import FloatArray
 from fmilin.systems import slider_crank

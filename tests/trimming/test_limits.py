@@ -7,7 +7,7 @@ import pytest
 
 import fmilin as fl
 from fmilin import trim
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.signals import FloatArray
 from tests.by_hand import FunctionModel, Parts, pendulum
 

@@ -8,8 +8,8 @@ import casadi as ca
 import pytest
 
 import fmilin as fl
-from fmilin.fmi.write.fmu import build_fmu
-from fmilin.model.ranges import TableRange
+from fmilin.adapters import TableRange
+from fmilin.fmi.write import build_fmu
 from fmilin.models import DaeGraph, DaeModel
 
 PARAMETERS = {"table.u_min": 0.0, "table.u_max": 2.0}

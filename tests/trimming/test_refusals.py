@@ -9,7 +9,7 @@ import pytest
 
 import fmilin as fl
 from fmilin import trim, trim_each
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.systems import cartesian_pendulum, four_bar
 from fmilin.trimming.failures import TrimError
 from tests.by_hand import FunctionModel, Parts, pendulum

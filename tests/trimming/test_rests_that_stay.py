@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.systems import cartesian_pendulum, four_bar, loader
 from tests.cli.conftest import shell
 

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.cli.main import main
+from fmilin import Model
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.fmi.write import build_fmu
 from fmilin.linear_model.descriptor import eigenvalue_derivatives
-from fmilin.model.interface import Model
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.signals import FloatArray
 from fmilin.systems import bicycle, cartesian_pendulum, four_bar, loader
+from tests.command_line import main
 from tests.composition.plants import oscillator, oscillator_fmu
 from tests.shared import shared
 

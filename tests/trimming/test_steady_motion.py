@@ -10,9 +10,9 @@ from scipy.integrate import solve_ivp
 
 import fmilin as fl
 from fmilin import TrimmedPoint, trim
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.systems import bicycle, cartesian_pendulum, rolling_disk
-from fmilin.systems.disk import steady_yaw_rates
+from tests.systems.turns import steady_yaw_rates
 
 MOVING = ["q1", "q3", "q4", "q5"]
 RESTING = [1, 6, 7, 8]  # q2, u1, u2, u3

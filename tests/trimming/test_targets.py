@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.models.function import FunctionModel
-from fmilin.models.ode import OdeModel
+from fmilin.models import FunctionModel, OdeModel
 from fmilin.signals import Signal, Signals
 from fmilin.systems import four_bar
 from tests.cli.conftest import fmus, shell  # noqa: F401 - a fixture

@@ -11,7 +11,7 @@ import pytest
 import fmilin as fl
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.fmi.write import build_fmu
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.signals import FloatArray
 from fmilin.systems import four_bar
 from tests.composition.plants import oscillator

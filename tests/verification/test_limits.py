@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum
 from tests.by_hand import FunctionModel, Parts

@@ -13,9 +13,7 @@ from scipy.integrate import solve_ivp
 import fmilin as fl
 from fmilin.errors import UsageError
 from fmilin.linear_model.verification import Channel
-from fmilin.models.declaration import SymbolicConstraint
-from fmilin.models.lagrange import LagrangeModel
-from fmilin.models.ode import OdeModel
+from fmilin.models import LagrangeModel, OdeModel, SymbolicConstraint
 from fmilin.systems import cartesian_pendulum, double_wishbone, four_bar, slider_crank
 from fmilin.verification import procedure as verifying
 from fmilin.verification.reduced import reduced_model

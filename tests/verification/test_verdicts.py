@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.linear_model.model import LinearModel
-from fmilin.models.ode import OdeModel
+from fmilin import LinearModel
+from fmilin.models import OdeModel
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
 from tests.by_hand import FunctionModel, Parts, pendulum

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.cli.main import main
 from fmilin.errors import FmilinError, UsageError
 from fmilin.wrapping import wrap_as_fmu
+from tests.command_line import main
 
 MODEL = '''
 import numpy as np

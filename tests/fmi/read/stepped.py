@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import fmilin as fl
-from fmilin.linear_model.model import LinearModel
+from fmilin import LinearModel
 from fmilin.systems import four_bar
 
 PREFERRED = {"four_bar": ("phi", "w"), "motor": ("i", "w", "angle")}

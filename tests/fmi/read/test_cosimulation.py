@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin import Stepping
 from fmilin.errors import ModelError, NumericalError, UsageError
 from fmilin.fmi.read.stepped_model import SteppedFmu
 from fmilin.fmi.write import build_fmu
-from fmilin.models.ode import OdeModel
-from fmilin.options import FmuOptions, Stepping
+from fmilin.models import OdeModel
+from fmilin.options import FmuOptions
 from fmilin.systems import four_bar
 from tests.fmi.read.stepped import FOUR_BAR, PREFERRED, Made, assert_same, constraints_of, exchanged, remark
 

@@ -12,7 +12,7 @@ import pytest
 from scipy import linalg
 
 import fmilin as fl
-from fmilin.options import Stepping
+from fmilin import Stepping
 from tests.cosimulation_table import (
     DIVIDES,
     EULER,

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin import LinearModel, Stepping
 from fmilin.errors import ModelError, NumericalError
-from fmilin.linear_model.model import LinearModel
 from fmilin.loading.load import load_as
 from fmilin.model.stepping import Stepped
-from fmilin.options import FmuOptions, Loading, Stepping
+from fmilin.options import FmuOptions, Loading
 from fmilin.trimming.request import PointRequest
 from tests.fmus.make import build, compile_library, description_of, pack
 from tests.fmus.stepped import make as stepped

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fmilin.constraints.declared import Constraint
+from fmilin import Constraint
 from fmilin.errors import ConstraintError, ModelError, NumericalError
 from fmilin.fmi.read import FmuModel, open_fmu
 from fmilin.fmi.read.early_instances import Instance2

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin import Stepping
 from fmilin.errors import ModelError
 from fmilin.fmi.read.stepped_model import SteppedFmu
-from fmilin.options import Stepping
 from tests.fmi.read.stepped import PREFERRED, Made, assert_same, constraints_of, exchanged, remark
 from tests.fmus.stepped.make import Kind
 

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.constraints.declared import Constraint
+from fmilin import Constraint, Evaluation, Model
 from fmilin.fmi.read import FmuModel
 from fmilin.fmi.read.component import Call, LoadedCode
 from fmilin.fmi.write import build_fmu
 from fmilin.model.capabilities import read_products
-from fmilin.model.interface import Evaluation, Model
 from fmilin.systems import cartesian_pendulum
 
 Opened = Callable[..., FmuModel]

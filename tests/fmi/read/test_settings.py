@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmilin.cli.main import main
-from fmilin.constraints.declared import Constraint
+from fmilin import Constraint
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.fmi.read import FmuModel
 from fmilin.report.summary import summary_of_fmu
+from tests.command_line import main
 from tests.fmus.make import build
 
 Opened = Callable[..., FmuModel]

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin import LinearModel
 from fmilin.fmi.read.buffers import Group
 from fmilin.fmi.read.component import Call, LoadedCode
 from fmilin.fmi.read.instance3 import Instance3
 from fmilin.fmi.write import build_fmu
-from fmilin.linear_model.model import LinearModel
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from tests.fmi.write.linear_samples import written
 from tests.fmus.make import pack
 from tests.hand_made import sized

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from scipy.linalg import expm
 
+from fmilin import LinearModel
 from fmilin.fmi.write import LinearFmu, linear_fmu
-from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 from tests.fmi.write.running import Running
 from tests.hand_made import sized

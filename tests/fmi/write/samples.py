@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import sympy
 
-from fmilin.constraints.declared import Constraint
+from fmilin import Constraint
 from fmilin.model.equations import SymbolicSystem
 from fmilin.signals import Signal, Signals
 

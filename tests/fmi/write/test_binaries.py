@@ -16,11 +16,11 @@ from pathlib import Path
 import fmpy
 import pytest
 
+from fmilin import LinearModel
 from fmilin.errors import ModelError, UnknownNameError, UsageError
 from fmilin.fmi.platforms import Machine, host, machines
 from fmilin.fmi.write import LinearFmu, build_fmu, linear_fmu
 from fmilin.fmi.write.binaries import compiled, runtime_sources, standard_of, universal
-from fmilin.linear_model.model import LinearModel
 from tests.fmi.write import samples
 from tests.fmi.write.linear_samples import drifting, sampled, written
 

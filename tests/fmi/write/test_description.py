@@ -17,7 +17,7 @@ from fmpy import read_model_description
 from fmpy.model_description import read_build_description
 from fmpy.validation import validate_fmu
 
-from fmilin.constraints.declared import Constraint
+from fmilin import Constraint
 from fmilin.errors import ConstraintError, ModelError
 from fmilin.fmi.write import build_fmu
 from fmilin.model.equations import SymbolicSystem

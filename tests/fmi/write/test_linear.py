@@ -18,10 +18,10 @@ from fmpy.validation import validate_fmu
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fmilin as fl
+from fmilin import LinearModel
 from fmilin.errors import UsageError
 from fmilin.fmi.write import LinearFmu, linear_fmu
 from fmilin.fmi.write.linear import LinearLayout, lay_out_linear
-from fmilin.linear_model.model import LinearModel
 from fmilin.signals import Signal, Signals
 from fmilin.systems import four_bar
 from tests.fmi.write.linear_samples import drifting, exact, outputs, outputs_at, sampled, written

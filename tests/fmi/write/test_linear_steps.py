@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fmilin.linear_model.model import LinearModel
+from fmilin import LinearModel
 from fmilin.signals import FloatArray
 from tests.fmi.write.linear_samples import U, drifting, exact, outputs, outputs_at, sampled, set_inputs, states, written
 from tests.fmi.write.running import FMICallException, Running

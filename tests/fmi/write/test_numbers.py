@@ -13,11 +13,11 @@ import sympy
 from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 
+from fmilin import Model
 from fmilin.codegen.compiler import Compiler
 from fmilin.fmi.write import build_fmu
 from fmilin.model.capabilities import read_products
 from fmilin.model.equations import SymbolicSystem
-from fmilin.model.interface import Model
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
 from tests.fmi.write import samples

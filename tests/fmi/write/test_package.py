@@ -17,10 +17,10 @@ import sympy
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fmilin as fl
+from fmilin import Model
 from fmilin.codegen.compiler import Compiler
 from fmilin.errors import ModelError, UsageError
 from fmilin.fmi.write import build_fmu
-from fmilin.model.interface import Model
 from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
 from tests.fmi.write import samples
 from tests.fmi.write.running import Running

@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin import Model
+from fmilin import Model, Stepping
 from fmilin.errors import UsageError
 from fmilin.fmi.write import build_fmu
-from fmilin.models.lagrange import LagrangeModel
-from fmilin.models.ode import OdeModel
-from fmilin.options import Stepping
+from fmilin.models import LagrangeModel, OdeModel
 from tests.fmi.read.stepped import remark
 
 MASS, LENGTH, GRAVITY = 0.5, 0.7, 9.81

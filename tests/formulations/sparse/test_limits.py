@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from fmilin import NumericalError
-from fmilin.formulations.form import ConstrainedForm
+from fmilin.formulations import ConstrainedForm
 from fmilin.formulations.sparse import Around, eigenvalues_near
 
 

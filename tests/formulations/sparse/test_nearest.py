@@ -12,9 +12,8 @@ from scipy import sparse
 
 import fmilin as fl
 from fmilin import ConstraintError, NumericalError, UnknownNameError, UsageError
-from fmilin.formulations import RCS, UCS, ConstrainedForm
+from fmilin.formulations import RCS, UCS, ConstrainedForm, spectrum_of_form
 from fmilin.formulations.formulation import ComplexArray
-from fmilin.formulations.procedure import spectrum_of_form
 from fmilin.formulations.sparse import Around, eigenvalues_near, sparse_form_of
 from fmilin.systems import flexible_double_pendulum, four_bar, four_bar_form
 

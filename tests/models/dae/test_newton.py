@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.adapters import DenseFactors
 from fmilin.codegen.c99 import PointCode
 from fmilin.codegen.implicit import Guess, solved
-from fmilin.fmi.write.fmu import build_fmu
+from fmilin.fmi.write import build_fmu
 from fmilin.models import DaeModel, OdeModel
-from fmilin.numerics.factors import DenseFactors
 
 
 def tanks(s: float = 2.0, **start: float) -> DaeModel:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fmilin import OperatingPoint
-from fmilin.models.kane import KaneModel
+from fmilin.models import KaneModel
 from fmilin.signals import FloatArray
 
 

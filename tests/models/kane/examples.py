@@ -20,7 +20,7 @@ from sympy.physics.mechanics import (
 
 import fmilin as fl
 from fmilin import OperatingPoint
-from fmilin.models.kane import KaneEquations, KaneModel
+from fmilin.models import KaneEquations, KaneModel
 from fmilin.systems import rolling_disk
 
 __all__ = ["bead", "cartesian_lagrange", "disc", "leaning", "pendulum_on_a_moving_pivot", "pulled_pendulum"]

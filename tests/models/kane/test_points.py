@@ -9,7 +9,7 @@ import pytest
 
 import fmilin as fl
 from fmilin import ConstraintError, NumericalError, OperatingPoint, UsageError
-from fmilin.models.kane import KaneModel
+from fmilin.models import KaneModel
 from fmilin.systems import rolling_disk
 from tests.general_way import GeneralWay
 from tests.models.kane.examples import bead, pulled_pendulum

@@ -12,7 +12,8 @@ import fmilin as fl
 from fmilin import NumericalError, OperatingPoint, UnknownNameError, UsageError
 from fmilin.codegen.functions import SystemFunctions
 from fmilin.fmi.write import build_fmu
-from fmilin.models.kane import Backend, KaneModel, Numerics
+from fmilin.models import KaneModel
+from fmilin.models.kane import Backend, Numerics
 from fmilin.systems import rolling_disk
 from tests.general_way import GeneralWay
 from tests.models.kane.blocks import blocks

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.models.mechanism import Joint
 from fmilin.models.mechanism.part import Numbers, skew
-from fmilin.models.mechanism.parts import Joint
 from fmilin.models.mechanism.tree import Ball, Screw, ad, steps_of
 from tests.models.mechanism.recursion import Ad
 

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin import systems
+from fmilin import Evaluation, Model, OperatingPoint, systems
 from fmilin.codegen.compiler import Compiler
 from fmilin.fmi.write import build_fmu
-from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.models.mechanism import (
     Body,
     Force,

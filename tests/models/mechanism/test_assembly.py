@@ -11,8 +11,17 @@ import pytest
 import fmilin as fl
 import fmilin.models.mechanism as public
 from fmilin.errors import ConstraintError, UnknownNameError
-from fmilin.models.mechanism import Body, Joint, Loop, Mechanism, MechanismDescription, Placement, Wheel
-from fmilin.models.mechanism.assembly import Assembly, assemble
+from fmilin.models.mechanism import (
+    Assembly,
+    Body,
+    Joint,
+    Loop,
+    Mechanism,
+    MechanismDescription,
+    Placement,
+    Wheel,
+    assemble,
+)
 from fmilin.systems import double_wishbone, loader, slider_crank, stewart_platform
 from tests.models.mechanism.builders import rod, triangle
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.models.mechanism import Mechanism
-from fmilin.models.mechanism.assembly import assemble
+from fmilin.models.mechanism import Mechanism, assemble
 from fmilin.models.mechanism.elements import Quantity
 from fmilin.models.mechanism.model import read_mechanism_file
 from fmilin.models.mechanism.parts import COORDINATES, SPEEDS, LoopType

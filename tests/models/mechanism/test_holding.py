@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.cli.main import main
+from fmilin.adapters import Contact, Foot
 from fmilin.errors import ConstraintError, ModelError, UnknownNameError, UsageError
-from fmilin.models.contacts import Contact, Foot, contact_remarks, inside
+from fmilin.models.contacts import contact_remarks, inside
 from fmilin.models.mechanism import Body, Force, Joint, Marker, Mechanism, MechanismDescription, Placement
 from fmilin.signals import FloatArray
+from tests.command_line import main
 
 BIPED = Path(__file__).parents[3] / "examples" / "standing_robot" / "biped.toml"
 SOLES = ("left_sole:flat", "right_sole:flat")

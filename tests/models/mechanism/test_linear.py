@@ -13,9 +13,8 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 import fmilin as fl
-from fmilin.linear_model.model import LinearModel
+from fmilin import LinearModel, OperatingPoint
 from fmilin.manifold.frame import kept_states
-from fmilin.model.interface import OperatingPoint
 from fmilin.models.mechanism import Mechanism
 from fmilin.models.mechanism.independence import close_loops
 from fmilin.models.mechanism.linear import Choice, LocalFormMatrices

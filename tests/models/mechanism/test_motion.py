@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 import fmilin as fl
 from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription
-from fmilin.simulation.method import Method
+from fmilin.simulation import Method
 from fmilin.systems import stewart_platform
 from fmilin.testing import check_model
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from fmilin.errors import ConstraintError, FmilinError
-from fmilin.models.mechanism import Body, Placement
-from fmilin.models.mechanism.assembly import assemble
+from fmilin.models.mechanism import Body, Placement, assemble
 from tests.models.mechanism.builders import triangle
 from tests.models.mechanism.test_assembly import residuals
 

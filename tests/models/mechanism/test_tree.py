@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fmilin.models.mechanism.parts import COORDINATES, SPEEDS, Joint
+from fmilin.models.mechanism import Joint
+from fmilin.models.mechanism.parts import COORDINATES, SPEEDS
 from tests.models.mechanism.builders import Floats, Random
 from tests.models.mechanism.joint_screws import joint_screw, joint_transformation, quaternion_rate, rotation
 

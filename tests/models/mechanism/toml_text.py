@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.models.mechanism.description import INPUTS, PARTS, MechanismDescription
-from fmilin.models.mechanism.part import ORIGIN, Placement
-from fmilin.models.mechanism.parts import Body, Joint, Loop
+from fmilin.models.mechanism import Body, Joint, Loop, MechanismDescription, Placement
+from fmilin.models.mechanism.description import INPUTS, PARTS
+from fmilin.models.mechanism.part import ORIGIN
 
 __all__ = ["toml_text"]
 

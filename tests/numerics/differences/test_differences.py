@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fmilin as fl
+from fmilin import Differences
 from fmilin.errors import NumericalError
-from fmilin.numerics.differences.differences import Differences, jacobian_by_differences, slopes
+from fmilin.numerics.differences.differences import jacobian_by_differences, slopes
 from fmilin.numerics.differences.sweep import POINTS, noise_from_table
 from fmilin.signals import FloatArray
 from tests.by_hand import FunctionModel, Parts

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin import Differences
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.numerics.differences.coloring import column_groups, tangent_pattern
-from fmilin.numerics.differences.differences import Differences, EventCrossingError, slopes
+from fmilin.numerics.differences.differences import EventCrossingError, slopes
 from fmilin.signals import FloatArray, Signals
 from fmilin.systems import cartesian_pendulum, rolling_disk
 from tests.by_hand import FunctionModel, Parts, pendulum

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.linalg.lapack import dgetrf
 
-from fmilin.numerics.factors import DenseFactors, lu_solved
+from fmilin.adapters import DenseFactors
+from fmilin.numerics.factors import lu_solved
 from fmilin.signals import FloatArray
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fmilin.adapters import NullSpaceFactors, require_regular
 from fmilin.errors import NumericalError
-from fmilin.numerics.factors import require_regular
-from fmilin.numerics.null_space import MultiplierFactors, NullSpaceFactors
+from fmilin.numerics.null_space import MultiplierFactors
 from fmilin.signals import FloatArray
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from fmilin.adapters import DenseFactors, NullSpaceFactors
 from fmilin.errors import NumericalError
-from fmilin.numerics.factors import DenseFactors, SparseFactors, regular_factors, singular
-from fmilin.numerics.null_space import NullSpaceFactors
+from fmilin.numerics.factors import SparseFactors, regular_factors, singular
 from fmilin.signals import FloatArray
 
 
