@@ -15,9 +15,9 @@ from pathlib import Path
 
 import psutil
 
+from fmilin import sandbox_report
 from fmilin.codegen.compiler import library_suffix
 from fmilin.fmi.platforms import fmi2_folders
-from fmilin.sandbox.limits import sandbox_report
 from tests.fmus.make import HERE, description_of, pack
 from tests.shared import shared
 
@@ -28,7 +28,7 @@ _STAYER = "fmilin-stayer"
 _COMMAND = """
 import os, sys
 os.environ["FMILIN_ATTACKS"] = f"{os.getpid()} {sys.argv[1]}"
-from fmilin.cli.main import main
+from tests.command_line import main
 sys.exit(main(sys.argv[2:]))
 """
 

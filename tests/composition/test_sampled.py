@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.composition.linear_member import LinearLaw
 from fmilin.composition.system import ConnectedModel
 from fmilin.fmi.write import build_fmu
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 from fmilin.signals import FloatArray
+from fmilin.simulation import InputTable
 from fmilin.systems import four_bar
 from tests.composition.plants import motor, oscillator
 from tests.shared import shared
@@ -84,13 +84,16 @@ def test_a_regulator_answers_from_sample_to_sample_about_its_own_point() -> None
     """x+ = 2 + f0 + A (x - 2) + B e and y = 6 + 3 (x - 2) + e, from x = 2."""
     continuous = fl.linearize(OdeModel("r", {"x": "-x + e"}, inputs=["e"], outputs={"y": "3*x + e"}, start={"x": 2.0}))
     linear = replace(continuous, A=np.array([[0.5]]), B=np.array([[0.25]]), f0=np.array([0.125]), sample_time=0.1)
-    law = LinearLaw(linear)
-    deviation = 0.0
-    for e in (4.0, 0.0, -1.0):
-        assert law.answer(0.0, np.array([e])) == pytest.approx(6 + 3 * deviation + e, rel=1e-13)
-        deviation = 0.125 + 0.5 * deviation + 0.25 * e
-    law.restart()
-    assert law.answer(0.0, np.array([4.0])) == pytest.approx(10.0)
+    system = fl.connect({"law": linear, "clock": OdeModel("clock", {"x": "1"})}, inputs=["law.e"], outputs=["law.y"])
+    errors = np.array([4.0, 4.0, 0.0, 0.0, -1.0, -1.0])
+    steps = InputTable(np.array([0.0, 0.05, 0.05, 0.15, 0.15, 0.25]), ("law.e",), errors[:, None])
+    for _ in range(2):  # a second run begins before the first sample again
+        motion = fl.simulate(system, stop_time=0.25, step=0.05, inputs=steps)
+        deviation = 0.0
+        for sample, e in enumerate((4.0, 0.0, -1.0)):
+            answer = motion["law.y"][np.isclose(motion.times, 0.1 * sample + 0.05)]
+            assert answer == pytest.approx(6 + 3 * deviation + e, rel=1e-13)
+            deviation = 0.125 + 0.5 * deviation + 0.25 * e
 
 
 def two_rates(fast: float, slow: float) -> ConnectedModel:

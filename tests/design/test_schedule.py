@@ -7,8 +7,7 @@ import pytest
 from scipy.interpolate import RegularGridInterpolator
 
 import fmilin as fl
-from fmilin.design.regulators import KalmanRegulator
-from fmilin.design.schedule import Schedule, schedule
+from fmilin.design import KalmanRegulator, Schedule
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.signals import FloatArray
 from tests.design.scheduled import (
@@ -29,7 +28,7 @@ from tests.design.scheduled import (
 
 @pytest.fixture(scope="module")
 def one() -> Schedule:
-    return schedule(family_over("theta"), lqr, over=["theta"])
+    return fl.design.schedule(family_over("theta"), lqr, over=["theta"])
 
 
 def test_at_a_point_of_the_grid_it_is_the_regulator_of_that_point(one: Schedule) -> None:
@@ -43,7 +42,7 @@ def test_at_a_point_of_the_grid_it_is_the_regulator_of_that_point(one: Schedule)
 
 
 def test_between_the_points_it_is_linear_in_every_variable() -> None:
-    made = schedule(family_over("theta", "L", "m"), lqr, ["m", "theta", "L"])
+    made = fl.design.schedule(family_over("theta", "L", "m"), lqr, ["m", "theta", "L"])
     axes, rng = [AXES["m"], AXES["theta"][::2], AXES["L"]], np.random.default_rng(2)
     grid = made.table.rows[made.table.numbers].reshape(2, 5, 3, -1)
     oracle = RegularGridInterpolator(axes, grid)
@@ -59,10 +58,10 @@ def test_between_the_points_it_is_linear_in_every_variable() -> None:
 
 def test_axes_may_descend() -> None:
     trim = fl.TrimRequest(fixed={"w": 0.0}, free=["torque"])
-    down = schedule(fl.sweep(pendulum(), {"theta": AXES["theta"][::-1]}, trim=trim), lqr)
+    down = fl.design.schedule(fl.sweep(pendulum(), {"theta": AXES["theta"][::-1]}, trim=trim), lqr)
     for theta in (-1.9, 0.3, 1.99):
         assert down.step([theta], [theta, 1.0]) == pytest.approx(
-            schedule(family_over("theta"), lqr).step([theta], [theta, 1.0])
+            fl.design.schedule(family_over("theta"), lqr).step([theta], [theta, 1.0])
         )
 
 
@@ -89,14 +88,14 @@ def test_a_coarse_grid_is_uncertain_and_a_bad_gain_unstable() -> None:
     def barely(linear: fl.LinearModel) -> FloatArray:
         return np.array([[max(0.0, 0.5 + linear.A[1, 0]), 0.0]])
 
-    made = schedule(coarse, barely)
+    made = fl.design.schedule(coarse, barely)
     assert made.verdict([1.0]).kind == "uncertain"
     assert any("the interpolation's own error may make the loop unstable" in text for text in made.report.remarks)
-    bad = schedule(family_over("theta"), lambda _: np.array([[0.0, 1.0]]))
+    bad = fl.design.schedule(family_over("theta"), lambda _: np.array([[0.0, 1.0]]))
     assert bad.verdict([2.0]).kind == "unstable"
     assert bad.verdict([0.0]).kind == "stable"
     assert bad.report.weakest[0] in {0, len(bad.report.points) - 1}
-    two = schedule(fl.sweep(pendulum(), {"theta": np.array([0.0, 0.5])}, trim=trim), lqr)
+    two = fl.design.schedule(fl.sweep(pendulum(), {"theta": np.array([0.0, 0.5])}, trim=trim), lqr)
     assert two.verdict([0.25]).kind == "uncertain"
     assert np.isnan(two.verdict([0.25]).uncertainty)
     assert any("three values in a row" in text for text in two.report.remarks)
@@ -105,16 +104,16 @@ def test_a_coarse_grid_is_uncertain_and_a_bad_gain_unstable() -> None:
 def test_hidden_coupling_is_told_and_right() -> None:
     """With exact trim values one eigenvalue is zero, and the other the trace: -(d + K_w)."""
     trim = fl.TrimRequest(fixed={"w": 0.0}, free=["torque"])
-    fine = schedule(fl.sweep(pendulum(), {"theta": np.linspace(0.4, 0.6, 21)}, trim=trim), lqr)
+    fine = fl.design.schedule(fl.sweep(pendulum(), {"theta": np.linspace(0.4, 0.6, 21)}, trim=trim), lqr)
     K = -fine.linear_model([0.505]).D
     assert fine.verdict([0.505]).measured_decay == pytest.approx(DAMPING + K[0, 1], rel=1e-3)
     assert any("hidden coupling" in text for text in fine.report.remarks)
-    assert not any("hidden coupling" in t for t in schedule(family_over("L"), lqr).report.remarks)
-    assert not any("hidden" in t for t in schedule(family_over("theta"), lqr, form="velocity").report.remarks)
+    assert not any("hidden coupling" in t for t in fl.design.schedule(family_over("L"), lqr).report.remarks)
+    assert not any("hidden" in t for t in fl.design.schedule(family_over("theta"), lqr, form="velocity").report.remarks)
 
 
 def test_the_pendulum_follows_its_reference_over_the_range() -> None:
-    made = schedule(family_over("theta"), lqr, sample_time=0.05)
+    made = fl.design.schedule(family_over("theta"), lqr, sample_time=0.05)
     start = fl.operating_point(pendulum(), {"theta": -1.5})
     ran = fl.closed_loop(pendulum(), made.along({"theta": lambda t: min(-1.5 + t, 1.5)}), start, stop_time=8.0)
     assert ran["theta"][-1] == pytest.approx(1.5, abs=1e-2)
@@ -122,7 +121,7 @@ def test_the_pendulum_follows_its_reference_over_the_range() -> None:
 
 
 def test_read_from_the_plant_it_damps_and_holds_nothing() -> None:
-    made = schedule(family_over("theta"), lqr, sample_time=0.05)
+    made = fl.design.schedule(family_over("theta"), lqr, sample_time=0.05)
     start = fl.operating_point(pendulum(), {"theta": 0.25, "w": 0.3})
     ran = fl.closed_loop(pendulum(), made, start, stop_time=3.0)
     assert made.reads == ("theta", "w")
@@ -131,7 +130,7 @@ def test_read_from_the_plant_it_damps_and_holds_nothing() -> None:
 
 
 def test_the_velocity_form_goes_on_from_the_last_input() -> None:
-    made = schedule(family_over("theta"), lqr, form="velocity")
+    made = fl.design.schedule(family_over("theta"), lqr, form="velocity")
     theta, w = 0.7, 0.1
     first = made.step([theta], [theta, w])
     K = -made.linear_model([0.75]).D
@@ -145,7 +144,7 @@ def test_the_velocity_form_goes_on_from_the_last_input() -> None:
 
 
 def test_at_one_point_the_scheduled_estimator_is_the_lqg_regulator() -> None:
-    made = schedule(family_over("theta"), lqr, estimator=filtered)
+    made = fl.design.schedule(family_over("theta"), lqr, estimator=filtered)
     linear = family_over("theta")[5]
     law = KalmanRegulator(filtered(linear), lqr(linear))
     frozen = made.linear_model({"theta": 0.5})
@@ -166,7 +165,7 @@ def test_at_one_point_the_scheduled_estimator_is_the_lqg_regulator() -> None:
 
 
 def test_the_verdict_of_an_estimator_is_that_of_the_whole_loop() -> None:
-    made = schedule(family_over("theta"), lqr, estimator=filtered)
+    made = fl.design.schedule(family_over("theta"), lqr, estimator=filtered)
     p = made.parts.of(made.table.row(np.array([0.8])))
     regulator, observer = p["A"] - p["B"] @ p["K"], p["A"] @ (np.eye(2) - p["L"] @ p["C"])
     every = np.concatenate(
@@ -177,7 +176,7 @@ def test_the_verdict_of_an_estimator_is_that_of_the_whole_loop() -> None:
 
 
 def test_holes_are_named_and_never_answered() -> None:
-    made = schedule(family_over("theta", "L"), holed)
+    made = fl.design.schedule(family_over("theta", "L"), holed)
     with pytest.raises(
         NumericalError, match=r"a hole at theta = 0\.9, L = 0\.9: it has nothing at theta = 1, L = 1\. "
     ):
@@ -190,16 +189,16 @@ def test_holes_are_named_and_never_answered() -> None:
 
 
 def test_outside_the_range_it_refuses_or_takes_the_nearest() -> None:
-    made = schedule(family_over("theta"), lqr)
+    made = fl.design.schedule(family_over("theta"), lqr)
     for at in (2.1, np.inf):
         with pytest.raises(
             UsageError, match=r"theta = .*, outside its range: theta from -2 to 2\. Sweep a larger range"
         ):
             made.step([at], [0.0, 0.0])
-    near = schedule(family_over("theta"), lqr, outside="nearest")
+    near = fl.design.schedule(family_over("theta"), lqr, outside="nearest")
     assert near.step([2.1], [0.3, 0.0]) == pytest.approx(made.step([2.0], [0.3, 0.0]))
     assert near.left == 1
-    kept = schedule(family_over("theta", "L"), holed, outside="nearest")
+    kept = fl.design.schedule(family_over("theta", "L"), holed, outside="nearest")
     inside = kept.step([-0.2, 0.9], [0.3, 0.1])
     assert kept.step([0.9, 0.9], [0.3, 0.1]) == pytest.approx(inside)
     assert kept.left == 1
@@ -208,42 +207,42 @@ def test_outside_the_range_it_refuses_or_takes_the_nearest() -> None:
 
 
 def test_a_sampled_loop_is_judged_as_it_runs() -> None:
-    hard = schedule(family_over("theta"), lambda _: np.array([[0.0, 10.0]]))
+    hard = fl.design.schedule(family_over("theta"), lambda _: np.array([[0.0, 10.0]]))
     assert hard.verdict([0.0]).kind == "stable"
-    slow = schedule(family_over("theta"), lambda _: np.array([[0.0, 10.0]]), sample_time=0.5)
+    slow = fl.design.schedule(family_over("theta"), lambda _: np.array([[0.0, 10.0]]), sample_time=0.5)
     assert slow.verdict([0.0]).kind == "unstable"
 
 
 def test_bad_input_is_told() -> None:
     family = family_over("theta")
     with pytest.raises(UnknownNameError, match="thet"):
-        schedule(family, lqr, ["thet"])
+        fl.design.schedule(family, lqr, ["thet"])
     with pytest.raises(UsageError, match=r"gain of the shape \(1, 3\); .* it needs \(1, 2\)"):
-        schedule(family, lambda _: np.ones((1, 3)))
+        fl.design.schedule(family, lambda _: np.ones((1, 3)))
     with pytest.raises(
         UsageError, match=r"runs over theta, L, the schedule over theta: it needs all of them, 3 at most"
     ):
-        schedule(family_over("theta", "L"), lqr, ["theta"])
+        fl.design.schedule(family_over("theta", "L"), lqr, ["theta"])
     with pytest.raises(
         NumericalError, match=r"no gains at any point of the family\. At the first one: The gains are inf"
     ):
-        schedule(family, lambda _: np.full((1, 2), np.nan))
+        fl.design.schedule(family, lambda _: np.full((1, 2), np.nan))
     with pytest.raises(UsageError, match=r"failed at point 0: KeyError: 'none'"):
-        schedule(family, lambda _: {"gains": np.zeros((1, 2))}["none"])
+        fl.design.schedule(family, lambda _: {"gains": np.zeros((1, 2))}["none"])
     with pytest.raises(UsageError, match=r"finite values, not \[nan, 0"):
-        schedule(family, lqr).step([0.0], [np.nan, 0.0])
+        fl.design.schedule(family, lqr).step([0.0], [np.nan, 0.0])
     with pytest.raises(UsageError, match="one value in the family"):
-        schedule(family[3:4], lqr)
+        fl.design.schedule(family[3:4], lqr)
     for wrong in ({"form": "fast"}, {"outside": "far"}):
         with pytest.raises(UsageError, match="use trim or velocity, and refuse or nearest"):
-            schedule(family, lqr, **wrong)  # type: ignore[arg-type]
+            fl.design.schedule(family, lqr, **wrong)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="'rule' is of the type 'str', and should be of the type Callable"):
-        schedule(family, "lqr")  # type: ignore[arg-type]
+        fl.design.schedule(family, "lqr")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="velocity form reads coordinates"):
-        schedule(family, lqr, form="velocity", estimator=filtered)
+        fl.design.schedule(family, lqr, form="velocity", estimator=filtered)
     with pytest.raises(UsageError, match=r"filter runs every 0\.01 s and the schedule every 0\.02 s"):
-        schedule(family, lqr, estimator=filtered, sample_time=0.02)
-    made = schedule(family, lqr)
+        fl.design.schedule(family, lqr, estimator=filtered, sample_time=0.02)
+    made = fl.design.schedule(family, lqr)
     with pytest.raises(UsageError, match="reads theta, w: 2 finite values, not"):
         made.step([0.0], [1.0, 2.0, 3.0])
     with pytest.raises(UsageError, match="runs over theta: give each a value"):

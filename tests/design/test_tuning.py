@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.design.tuning import tune
+from fmilin.design import tune
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.models.ode import OdeModel
+from fmilin.models import OdeModel
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +44,7 @@ def test_what_cannot_be_reached_is_said(motors: fl.LinearFamily) -> None:
 
 
 def test_a_structure_of_ones_own_on_a_sampled_plant(motors: fl.LinearFamily) -> None:
-    from fmilin.reduction.transformation import discretize
-
-    plant = discretize(motors[1], 0.02)
+    plant = fl.reduction.discretize(motors[1], 0.02)
 
     def lead(k: float, zero: float) -> control.TransferFunction:
         return control.tf([k, -k * zero], [1.0, -0.2], 0.02)

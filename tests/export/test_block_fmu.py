@@ -16,7 +16,7 @@ from fmpy.fmi3 import FMU3Slave
 from fmpy.validation import validate_fmu
 
 import fmilin as fl
-from fmilin.design.schedule import Schedule, schedule
+from fmilin.design import Schedule
 from fmilin.errors import UsageError
 from fmilin.fmi.write import build_fmu
 from fmilin.signals import FloatArray
@@ -276,7 +276,7 @@ def test_inputs_begin_at_the_point(tmp_path: Path) -> None:
 
 def test_what_is_no_fmu_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="needs a sample time"):
-        schedule(family_over("theta"), lqr).save(tmp_path / "gains.fmu")
+        fl.design.schedule(family_over("theta"), lqr).save(tmp_path / "gains.fmu")
     with pytest.raises(UsageError, match="'precision' is a choice of C code"):
         every_kind()["one"].save(tmp_path / "schedule.fmu", precision="single")
     kf, _ = swinging()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fmilin.design.schedule import Schedule, schedule
+import fmilin as fl
+from fmilin.design import Schedule
 from fmilin.errors import UnknownNameError, UsageError
 from tests.c_code import COMPILERS, PLACES, CCode, compiled, run_elsewhere, stack_of, stated
 from tests.design.scheduled import SAMPLE, answers, every_kind, family_over, lqr, steps
@@ -65,7 +66,7 @@ def test_the_comment_says_what_is_needed(every: Mapping[str, Schedule], flag: st
 
 
 def test_without_a_sample_time_there_is_none(tmp_path: Path) -> None:
-    schedule(family_over("theta"), lqr).save(tmp_path / "gains.c")
+    fl.design.schedule(family_over("theta"), lqr).save(tmp_path / "gains.c")
     assert "SAMPLE_TIME" not in (tmp_path / "gains.c").read_text()
     compiled(tmp_path / "gains.c")
 

@@ -13,10 +13,8 @@ from scipy import linalg
 from scipy.io import loadmat
 
 import fmilin as fl
-from fmilin import Model, ModelError, UsageError
-from fmilin.formulations.descriptor import descriptor_of
+from fmilin import LinearModel, Model, ModelError, UsageError
 from fmilin.linear_model.descriptor import Descriptor
-from fmilin.linear_model.model import LinearModel
 from fmilin.reduction import discretize
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, flexible_double_pendulum, four_bar, rolling_disk
@@ -138,7 +136,7 @@ def test_who_has_none(tmp_path: Path) -> None:
     assert fl.linearize(four_bar()).descriptor is None  # nobody asked
     assert discretize(fl.linearize(four_bar(), descriptor=True), 0.1).descriptor is None
     with pytest.raises(UsageError, match="does not show its mass matrix"):
-        descriptor_of(rolling_disk(), rolling_disk().start)
+        fl.descriptor(rolling_disk(), rolling_disk().start)
     pendulum().save(tmp_path / "plant.mat")
     assert LinearModel.load(tmp_path / "plant.mat").descriptor is None
 
@@ -146,7 +144,7 @@ def test_who_has_none(tmp_path: Path) -> None:
 def test_coordinates_that_mix_positions_and_velocities_in_motion() -> None:
     model = cartesian_pendulum(angle=0.4, rate=1.0)
     with pytest.raises(UsageError, match="not positions followed by their own velocities"):
-        descriptor_of(model, model.start, coordinates=np.array([[1.0, 0, 0, 0], [0, 0, 0, 1.0]]))
+        fl.descriptor(model, fl.linearize(model, independent=["x", "vy"]))
 
 
 # ---------------------------------------------------------------------- files

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +14,9 @@ import pytest
 import xarray
 
 import fmilin as fl
-from fmilin.cli.main import main
 from fmilin.errors import ModelError
 from fmilin.systems import cartesian_pendulum
+from tests.command_line import main
 from tests.export.octave import needs_octave, run
 from tests.families.plants import oscillator
 from tests.file_contents import written
@@ -160,10 +161,9 @@ def test_suffixes() -> None:
 
 
 def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from fmilin.export import netcdf_file
-
-    monkeypatch.setattr(netcdf_file, "find_spec", lambda name: None)
     family = MAKERS["a line"]()
+    for package in ("h5netcdf", "h5py", "xarray"):
+        monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
     with pytest.raises(fl.UsageError, match=r"pip install 'fmilin\[families\]'"):
         family.save(tmp_path / "family.nc")
     with pytest.raises(fl.UsageError, match="the package xarray"):

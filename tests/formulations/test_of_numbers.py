@@ -11,7 +11,6 @@ from scipy import linalg, sparse
 
 from fmilin import NumericalError, UsageError
 from fmilin.formulations import MCS, RCS, UCS, ConstrainedForm, spectrum_of_form
-from fmilin.formulations.form import METHODS
 from fmilin.systems import flexible_double_pendulum, four_bar_form
 from fmilin.systems.four_bar_linkage import equilibrium_angle
 from tests.formulations.hand_made import closed_pair, random_form
@@ -25,6 +24,14 @@ def expected(form: ConstrainedForm) -> np.ndarray:
     p = R.shape[1]
     values = np.linalg.eigvals(np.vstack((np.hstack((np.zeros((p, p)), np.eye(p))), lower)))
     return np.asarray(values[np.lexsort((values.imag, np.abs(values).round(9)))])
+
+
+METHODS = ("coordinates", "zero-eigenvalue", "svd", "qr", "gram-schmidt")
+
+
+def test_every_basis_is_tried_here() -> None:
+    with pytest.raises(UsageError, match=f"Choose one of: {', '.join(METHODS)}."):
+        spectrum_of_form(four_bar_form(1), MCS("none"))
 
 
 def distance(found: np.ndarray, wanted: np.ndarray) -> float:

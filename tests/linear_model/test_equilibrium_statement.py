@@ -11,10 +11,10 @@ import pytest
 from scipy import io
 
 import fmilin as fl
-from fmilin.diagnostics import equilibrium_not_tested
-from fmilin.linear_model.model import LinearModel
-from fmilin.models.ode import OdeModel
-from fmilin.reduction.transformation import discretize
+from fmilin import LinearModel
+from fmilin.adapters import Remark
+from fmilin.models import OdeModel
+from fmilin.reduction import discretize
 from tests.identification.toys import Toy, oscillators
 
 
@@ -32,7 +32,7 @@ STATED = {True: "yes", False: "no", None: "not tested"}
 def cases() -> dict[str, tuple[LinearModel, bool | None]]:
     """Linear models from several sources, and what is true of their points."""
     moving = Toy(oscillators((1.0,)), offset=np.array([0.0, 0.3]))
-    untested = replace(resting_body(), warnings=(equilibrium_not_tested("the file does not say"),))
+    untested = replace(resting_body(), warnings=(Remark("equilibrium-not-tested", "The file does not say."),))
     without_remark = replace(fl.linearize(falling_body()), warnings=())
     return {
         "derivatives, in motion": (fl.linearize(falling_body()), False),

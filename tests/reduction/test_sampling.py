@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Literal
 
 import control
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from fmilin import LinearModel
 from fmilin.errors import NumericalError, UsageError
-from fmilin.linear_model.model import EntryErrors, LinearModel
+from fmilin.linear_model.model import EntryErrors
 from fmilin.reduction import Conditioning, discretize
-from fmilin.reduction.transformation import Hold
 from fmilin.signals import FloatArray, Signals
 from tests.hand_made import pendulum, sized
 from tests.reduction.cases import cart_with_pendulum, from_matrices, masses_and_springs
 
 H = 0.1
+Hold = Literal["zoh", "foh", "tustin"]
 HOLDS: list[Hold] = ["zoh", "foh", "tustin"]
 
 

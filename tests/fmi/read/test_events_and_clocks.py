@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.fmi.read.stepped_model import SteppedFmu
 from tests.fmi.read.stepped import Made, exchanged, remark
 from tests.fmus.stepped import make
 from tests.identification.toys import transfer
@@ -33,7 +32,7 @@ def ball(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 
 @pytest.mark.parametrize("flags", [(), ("-DSTALE_RATES",)], ids=["derivatives", "steps"])
 def test_a_default_step_that_holds_a_bounce_is_not_taken(
-    ball: Callable[..., Path], stepped: Callable[..., SteppedFmu], flags: tuple[str, ...]
+    ball: Callable[..., Path], stepped: Callable[..., fl.Model], flags: tuple[str, ...]
 ) -> None:
     linear = fl.linearize(stepped(ball(*flags)))
     np.testing.assert_allclose(linear.A, [[0.0, 1.0], [0.0, 0.0]], atol=1e-6)
@@ -43,20 +42,20 @@ def test_a_default_step_that_holds_a_bounce_is_not_taken(
 
 @pytest.mark.parametrize("flags", [("-DSTALE_RATES",), ("-DDEAF_STATES",)], ids=["states", "hidden"])
 def test_a_step_that_is_asked_for_and_holds_a_bounce_is_an_error(
-    ball: Callable[..., Path], stepped: Callable[..., SteppedFmu], flags: tuple[str, ...]
+    ball: Callable[..., Path], stepped: Callable[..., fl.Model], flags: tuple[str, ...]
 ) -> None:
     with pytest.raises(fl.NumericalError):
         fl.linearize(stepped(ball(*flags)), stepping=fl.Stepping(step=1.0))
 
 
 def test_the_map_of_a_step_with_an_event_is_not_that_of_two_halves(
-    ball: Callable[..., Path], stepped: Callable[..., SteppedFmu]
+    ball: Callable[..., Path], stepped: Callable[..., fl.Model]
 ) -> None:
     with pytest.raises(fl.NumericalError, match=r"is not what two steps of 0\.4 s make"):
         fl.linearize(stepped(ball("-DSTALE_RATES")), stepping=fl.Stepping(method="step", step=0.8))
 
 
-def test_a_relay_that_switches_later_is_not_in_the_model(made: Made, stepped: Callable[..., SteppedFmu]) -> None:
+def test_a_relay_that_switches_later_is_not_in_the_model(made: Made, stepped: Callable[..., fl.Model]) -> None:
     linear = fl.linearize(stepped(made("relay", "-DSTALE_RATES", experiment=SLOW)))
     np.testing.assert_allclose(linear.A, [[-1.0]], rtol=1e-6)
     with pytest.raises(fl.NumericalError):
@@ -65,7 +64,7 @@ def test_a_relay_that_switches_later_is_not_in_the_model(made: Made, stepped: Ca
 
 @pytest.mark.parametrize("hidden", [True, False], ids=["responses", "derivatives"])
 def test_an_output_that_no_equal_run_repeats_is_left_out_and_named(
-    made: Made, stepped: Callable[..., SteppedFmu], *, hidden: bool
+    made: Made, stepped: Callable[..., fl.Model], *, hidden: bool
 ) -> None:
     linear = fl.linearize(stepped(made("motor", "-DCLOCK=1", hidden=hidden)))
     assert linear.outputs.names == ("speed", "marker")

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.constraints.declared import Constraint
-from fmilin.fmi.read import FmuModel
+from fmilin import Constraint
 
-Opened = Callable[..., FmuModel]
+Opened = Callable[..., fl.Model]
 ROD = Constraint.from_text("pin.x^2 + pin.y^2 - L^2")
 GAP = Constraint.from_text("rod.gap")  # a local variable: its slopes are always differences
 

@@ -11,7 +11,7 @@ from scipy import linalg
 import fmilin as fl
 from fmilin.errors import ModelError
 from fmilin.models.mechanism import Body, Bushing, Joint, Mechanism, MechanismDescription, Placement, Sensor
-from fmilin.models.mechanism.part import skew
+from fmilin.signals import FloatArray
 
 MASS, CENTER, INERTIA = 12.0, np.array([0.1, -0.05, 0.2]), np.diag([0.4, 0.5, 0.3])
 POINT = np.array([0.05, 0.1, -0.1])
@@ -25,6 +25,11 @@ def symmetric(seed: int, sizes: np.ndarray) -> np.ndarray:
 
 K = symmetric(1, np.array([2e4, 3e4, 5e4, 400.0, 300.0, 500.0]))
 C = symmetric(2, np.array([20.0, 30.0, 50.0, 0.4, 0.3, 0.5]))
+
+
+def cross_matrix(v: FloatArray) -> FloatArray:
+    """Return the matrix of ``v x``."""
+    return np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
 
 
 def mounted() -> Mechanism:
@@ -48,9 +53,9 @@ def mounted() -> Mechanism:
 def test_a_body_on_a_bushing_swings_as_its_matrices_say() -> None:
     """M xi'' + B' C B xi' + B' K B xi = 0 with twists xi = (v, w) of the body's frame in its own axes."""
     linear = fl.linearize(mounted())
-    s = skew(CENTER)
+    s = cross_matrix(CENTER)
     M = np.block([[MASS * np.eye(3), -MASS * s], [MASS * s, INERTIA - MASS * s @ s]])
-    B = np.block([[np.eye(3), -skew(POINT)], [np.zeros((3, 3)), np.eye(3)]])
+    B = np.block([[np.eye(3), -cross_matrix(POINT)], [np.zeros((3, 3)), np.eye(3)]])
     A = np.block([[np.zeros((6, 6)), np.eye(6)], [-np.linalg.solve(M, B.T @ K @ B), -np.linalg.solve(M, B.T @ C @ B)]])
     expected, values = (np.sort_complex(linalg.eigvals(a)) for a in (A, linear.A))
     assert len(values) == 12

@@ -10,7 +10,6 @@ import pytest
 
 import fmilin as fl
 from fmilin.models.mechanism import Mechanism
-from fmilin.models.mechanism.parts import SPEEDS
 from tests.models.mechanism.example_robots import FILES
 
 pin: Any = pytest.importorskip("pinocchio")
@@ -32,7 +31,7 @@ def slopes_of_both(model: Mechanism, robot: Any) -> tuple[Any, Any]:
     Positions of the base move in the ground's axes, its turns and velocities are in those of the body; accelerations
     are ours: those of the base in the ground's axes.
     """
-    joints = [joint for joint in model.description.joints if SPEEDS[joint.type]][1:]
+    joints = [joint for joint in model.description.joints if joint.type != "fixed"][1:]
     leads = {coupling.joint: coupling for coupling in model.description.couplings}
     free = [joint.name for joint in joints if joint.name not in leads]
     n, random = len(free), np.random.default_rng(7)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import pi
+from typing import Literal
 
 import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.constraints.declared import Constraint
+from fmilin import Constraint, OperatingPoint
 from fmilin.errors import ConstraintError, ModelError, UnknownNameError, UsageError
-from fmilin.model.interface import OperatingPoint
 from fmilin.models import NullSpaceModel
 from fmilin.models.mechanism import Body, Joint, Loop, Mechanism, MechanismDescription, Placement, Sensor, Wheel
-from fmilin.models.mechanism.parts import JointType
 from fmilin.systems import five_bar, four_bar, rolling_disk
 from tests.models.mechanism.builders import everything, five_bar_chain, four_bar_pins
 
@@ -264,7 +263,9 @@ def test_a_freedom_without_mass_is_named() -> None:
         Mechanism(MechanismDescription("m", bodies, joints))
 
 
-def strut(inertia: tuple[float, float, float], kind: JointType = "spherical") -> MechanismDescription:
+def strut(
+    inertia: tuple[float, float, float], kind: Literal["spherical", "universal"] = "spherical"
+) -> MechanismDescription:
     """A crank whose pin carries a strut, a ball at its other end, to a slider; the loop is closed as it is given."""
     a = -np.arcsin(0.4 * np.sin(0.5)) - 0.5
     turned = (np.cos(a / 2), 0.0, 0.0, np.sin(a / 2)) if kind == "spherical" else (a, 0.0)

@@ -23,7 +23,6 @@ from fmilin.models.mechanism import (
     Placement,
     PointSpring,
 )
-from fmilin.models.mechanism.description import Input
 
 WHEEL, CAR, TYRE, SPRING, DAMPER = 45.0, 320.0, 2.2e5, 2.1e4, 1500.0
 FREQUENCIES = 2j * np.pi * np.array([0.3, 1.0, 3.0, 11.0, 40.0])
@@ -90,7 +89,7 @@ def test_a_moving_point_by_exact_slopes_and_by_differences() -> None:
         Joint("drive", "prismatic", "ground", "cart", axis=(1, 0, 0)),
         Joint("pin", "revolute", "cart", "rod", axis=(0, 1, 0), position=0.4, velocity=1.2),
     ]
-    inputs: list[Input] = [
+    inputs: list[JointForce | Motion] = [
         JointForce("torque", "pin"),
         Motion("x", "drive", start=0.2, velocity=0.7, acceleration=-2.0),
     ]

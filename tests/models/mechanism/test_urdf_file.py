@@ -10,13 +10,14 @@ import pytest
 import fmilin as fl
 from fmilin.errors import ModelError
 from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, Placement, Sensor
-from fmilin.models.mechanism.model import read_mechanism_file
-from fmilin.models.mechanism.urdf_file import MOST_JOINTS
 from tests.models.mechanism.described import ADDITIONS, ARM, refused, written
+
+OPEN_ADDITIONS = ADDITIONS[: ADDITIONS.index("[[loop]]")].replace('independent = ["shoulder.q"]\n', "")
+"""Without the loop, which moves the joints from their first positions."""
 
 
 def test_the_tree(tmp_path: Path) -> None:
-    read = read_mechanism_file(written(tmp_path / "arm.urdf", ARM))[0]
+    read = Mechanism.from_urdf(written(tmp_path / "arm.urdf", ARM)).description
     assert (read.name, read.ground, read.gravity) == ("arm", "base", (0.0, 0.0, -9.81))
     assert [b.name for b in read.bodies] == ["upper", "flange", "lower"]
     upper, flange, lower = read.bodies
@@ -33,7 +34,7 @@ def test_the_tree(tmp_path: Path) -> None:
 
 
 def test_joints_with_one_freedom_are_inputs_and_outputs_unless_a_file_says_otherwise(tmp_path: Path) -> None:
-    read = read_mechanism_file(written(tmp_path / "arm.urdf", ARM))[0]
+    read = Mechanism.from_urdf(written(tmp_path / "arm.urdf", ARM)).description
     assert read.inputs == (JointForce("shoulder.torque", "shoulder"), JointForce("slide.force", "slide"))
     assert read.sensors == (
         Sensor("shoulder.q", "joint_position", "shoulder"),
@@ -42,9 +43,12 @@ def test_joints_with_one_freedom_are_inputs_and_outputs_unless_a_file_says_other
 
 
 def test_friction_is_left_out_aloud(tmp_path: Path) -> None:
-    (remark,) = read_mechanism_file(written(tmp_path / "arm.urdf", ARM))[0].remarks
+    (remark,) = Mechanism.from_urdf(written(tmp_path / "arm.urdf", ARM)).description.remarks
     assert remark.startswith("The dry friction of shoulder is left out")
-    assert read_mechanism_file(written(tmp_path / "arm.urdf", ARM.replace(' friction="0.1"', "")))[0].remarks == ()
+    assert (
+        Mechanism.from_urdf(written(tmp_path / "arm.urdf", ARM.replace(' friction="0.1"', ""))).description.remarks
+        == ()
+    )
 
 
 def test_the_arm_moves(tmp_path: Path) -> None:
@@ -60,11 +64,11 @@ def test_the_arm_moves(tmp_path: Path) -> None:
 
 
 def assert_has_additions(path: Path) -> None:
-    read = read_mechanism_file(path)[0]
+    read = Mechanism.from_urdf(path).description
     assert read.gravity == (0.0, 0.0, -1.62)
     assert read.independent == ("shoulder.q",)
     slide = read.joints[2]
-    assert (slide.position, slide.stiffness, slide.armature) == ((0.2,), (30.0,), (0.5,))
+    assert (slide.stiffness, slide.armature) == ((30.0,), (0.5,))
     assert slide.drive_limits == (-8.0, 8.0)
     assert read.loops == (Loop("stay", "rod", "base", "lower", length=2.0),)
     assert read.inputs == (JointForce("pull", "slide"),)
@@ -74,24 +78,28 @@ def assert_has_additions(path: Path) -> None:
 def test_loops_come_from_the_file_beside(tmp_path: Path) -> None:
     written(tmp_path / "arm.fmilin.toml", ADDITIONS)
     assert_has_additions(written(tmp_path / "arm.urdf", ARM))
+    written(tmp_path / "arm.fmilin.toml", OPEN_ADDITIONS)
+    assert Mechanism.from_urdf(tmp_path / "arm.urdf").description.joints[2].position == (0.2,)
 
 
 def test_loops_come_from_a_file_that_names_the_robot(tmp_path: Path) -> None:
     written(tmp_path / "arm.urdf", ARM)
     assert_has_additions(written(tmp_path / "closed.toml", 'urdf = "arm.urdf"\n' + ADDITIONS))
+    opened = written(tmp_path / "open.toml", 'urdf = "arm.urdf"\n' + OPEN_ADDITIONS)
+    assert Mechanism.from_urdf(opened).description.joints[2].position == (0.2,)
 
 
 def test_a_third_file_can_be_given(tmp_path: Path) -> None:
     extra = written(tmp_path / "other.toml", ADDITIONS)
-    assert len(read_mechanism_file(written(tmp_path / "arm.urdf", ARM), extra)[0].loops) == 1
+    assert len(Mechanism.from_urdf(written(tmp_path / "arm.urdf", ARM), extra).description.loops) == 1
     with pytest.raises(ModelError, match="is no URDF file: write everything into it"):
-        read_mechanism_file(extra, extra)
+        Mechanism.from_urdf(extra, extra)
 
 
 def test_the_declaration_of_xml_may_be_left_out(tmp_path: Path) -> None:
     text = ARM.removeprefix('<?xml version="1.0"?>\n')
     assert text != ARM
-    assert read_mechanism_file(written(tmp_path / "arm.urdf", text))[0].name == "arm"
+    assert Mechanism.from_urdf(written(tmp_path / "arm.urdf", text)).description.name == "arm"
 
 
 def test_a_circle_of_joints_is_no_tree(tmp_path: Path) -> None:
@@ -128,11 +136,10 @@ def test_entities_are_not_expanded(tmp_path: Path) -> None:
 
 def test_a_chain_without_end_is_refused(tmp_path: Path) -> None:
     inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
-    links = "".join(f'<link name="l{i}">{inertial}</link>' for i in range(MOST_JOINTS + 2))
+    most = 1000
+    links = "".join(f'<link name="l{i}">{inertial}</link>' for i in range(most + 2))
     ends = '<parent link="l{}"/><child link="l{}"/>'
-    joints = "".join(
-        f'<joint name="j{i}" type="continuous">{ends.format(i, i + 1)}</joint>' for i in range(MOST_JOINTS + 1)
-    )
+    joints = "".join(f'<joint name="j{i}" type="continuous">{ends.format(i, i + 1)}</joint>' for i in range(most + 1))
     path = written(tmp_path / "chain.urdf", f'<robot name="chain">{links}{joints}</robot>')
     with pytest.raises(ModelError, match="it has 1001 moving joints, and 1000 is the largest number that is read"):
         fl.load(path)

@@ -12,7 +12,6 @@ import pytest
 import fmilin as fl
 from fmilin.errors import ModelError, UsageError
 from fmilin.models.mechanism import Body, Coupling, Joint, Mechanism, MechanismDescription, Placement
-from fmilin.models.mechanism.model import read_mechanism_file
 from tests.models.mechanism.toml_text import toml_text
 
 LINK = """<link name="{0}"><inertial><origin xyz="0.1 0 0"/><mass value="1"/>
@@ -38,7 +37,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def remarks(folder: Path, text: str) -> str:
-    return " ".join(read_mechanism_file(written(folder, text))[0].remarks)
+    return " ".join(Mechanism.from_urdf(written(folder, text)).description.remarks)
 
 
 # ---------------------------------------------------------------------- mimic
@@ -72,14 +71,14 @@ def test_at_a_moving_point_the_slopes_are_those_of_the_equations(tmp_path: Path)
 
 def test_a_fixed_joint_mimics_nothing_and_an_unknown_one_cannot_be_followed(tmp_path: Path) -> None:
     fixed = GRIPPER.replace('name="r" type="revolute"', 'name="r" type="fixed"')
-    read = read_mechanism_file(written(tmp_path, fixed))[0]
+    read = Mechanism.from_urdf(written(tmp_path, fixed)).description
     assert read.couplings == ()
     assert "Left" not in remarks(tmp_path, GRIPPER)
     astray = remarks(tmp_path, GRIPPER.replace('mimic joint="l"', 'mimic joint="L"'))
     assert "'L' is not a joint, though the joint 'r' mimics it. Did you mean 'l'" in astray
     planar = GRIPPER.replace('name="l" type="revolute"', 'name="l" type="fixed"')
     with pytest.raises(ModelError, match="line 8: the joint 'r' mimics 'l', but 'l' is of the type 'fixed'"):
-        read_mechanism_file(written(tmp_path, planar))
+        Mechanism.from_urdf(written(tmp_path, planar))
 
 
 def rack(coupling: Coupling) -> MechanismDescription:
@@ -126,7 +125,7 @@ def test_a_mass_of_zero_is_a_massless_frame(tmp_path: Path) -> None:
     <inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/></inertial></link>
     <joint name="w" type="fixed"><parent link="left"/><child link="tool"/><axis xyz="0 0 0"/></joint></robot>"""
     text = GRIPPER.replace("</robot>", tool)
-    assert read_mechanism_file(written(tmp_path, text))[0].bodies[2] == Body("tool", None)
+    assert Mechanism.from_urdf(written(tmp_path, text)).description.bodies[2] == Body("tool", None)
     assert "Massless frames, because their mass is 0: the links tool." in remarks(tmp_path, text)
     turning = text.replace('iyy="0" iyz', 'iyy="0.02" iyz')  # no mass, but it resists turning
     assert fl.linearize(fl.load(str(written(tmp_path, turning)))).B[1, 0] == pytest.approx(1 / (0.1 + 0.02), rel=1e-12)
@@ -143,7 +142,7 @@ def test_a_negative_moment_is_taken_only_where_it_is_negligible(tmp_path: Path) 
     small = GRIPPER.replace('iyy="0.01"', 'iyy="-1e-9"', 1)
     assert "with a negative principal moment: left (-1e-09 kg m2)" in remarks(tmp_path, small)
     with pytest.raises(ModelError, match=r"'left' has an inertia with the negative principal moment -0\.001 kg"):
-        read_mechanism_file(written(tmp_path, GRIPPER.replace('iyy="0.01"', 'iyy="-1e-3"', 1)))
+        Mechanism.from_urdf(written(tmp_path, GRIPPER.replace('iyy="0.01"', 'iyy="-1e-3"', 1)))
 
 
 def test_a_freedom_without_inertia_is_named(tmp_path: Path) -> None:
@@ -159,7 +158,7 @@ def test_a_freedom_without_inertia_is_named(tmp_path: Path) -> None:
 def test_what_is_unknown_is_ignored_with_one_remark(tmp_path: Path) -> None:
     text = GRIPPER.replace("<robot ", '<robot author="me" ').replace('damping="0.3"', 'damping="0.3" D="1" frictin="2"')
     text = text.replace("</robot>", "<ros2_control><joint/></ros2_control><ros2_control/></robot>")
-    (remark,) = read_mechanism_file(written(tmp_path, text))[0].remarks
+    (remark,) = Mechanism.from_urdf(written(tmp_path, text)).description.remarks
     assert remark == (
         "Ignored, because URDF does not know it: the attribute 'author' of <robot> (line 1), the attribute 'D' of "
         "<dynamics> (line 7), the attribute 'frictin' of <dynamics> (line 7; did you mean 'friction'?), "
@@ -197,7 +196,7 @@ def test_a_base_that_floats_has_six_freedoms_more(tmp_path: Path) -> None:
 
 def test_names_that_the_file_has_already_stay_its_own(tmp_path: Path) -> None:
     text = PENDULUM.replace('"base"', '"ground"').replace('"l"', '"floating_base"')
-    read = read_mechanism_file(written(tmp_path, text), floating_base=True)[0]
+    read = Mechanism.from_urdf(written(tmp_path, text), floating_base=True).description
     assert [(j.name, j.parent) for j in read.joints] == [("floating_base_2", "ground_2"), ("floating_base", "ground")]
 
 
@@ -248,7 +247,7 @@ PLAIN = """<robot name="p"><link name="a"/>
 def test_what_other_tools_read_is_read_with_a_remark(text: str, said: str, tmp_path: Path) -> None:
     """A pendulum of 1 kg, 0.5 m below its pin: q'' = -9.81 0.5 q / (1 + 0.25)."""
     assert "Read all the same" not in remarks(tmp_path, PLAIN)
-    (remark,) = read_mechanism_file(written(tmp_path, text))[0].remarks
+    (remark,) = Mechanism.from_urdf(written(tmp_path, text)).description.remarks
     assert remark.startswith("Read all the same, though URDF is not written so: ")
     assert said in remark
     assert fl.linearize(fl.load(str(tmp_path / "robot.urdf"))).A[1, 0] == pytest.approx(-9.81 * 0.5 / 1.25, rel=1e-12)
@@ -256,7 +255,7 @@ def test_what_other_tools_read_is_read_with_a_remark(text: str, said: str, tmp_p
 
 def test_a_declaration_after_an_element_is_no_xml(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="is no well-formed XML: XML declaration allowed only at the start"):
-        read_mechanism_file(written(tmp_path, PLAIN.replace("<joint", '<?xml version="1.0"?><joint')))
+        Mechanism.from_urdf(written(tmp_path, PLAIN.replace("<joint", '<?xml version="1.0"?><joint')))
 
 
 # ---------------------------------------------------------------------- joints that are fixed when a file is opened
