@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from math import pi, sqrt
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fmilin.model.files import load_point
 from tests.cli.conftest import Run, shell
 
 UPPER = 2.234331019017586
@@ -53,10 +53,11 @@ def test_the_point_is_saved_with_all_digits(run: Run, suffix: str) -> None:
     done = run("trim", FOUR_BAR, "--guess", "phi=2", "-o", f"point.{suffix}")
     assert (done.status, done.out) == (0, "")
     assert done.err == f"point.{suffix}: an equilibrium\n"
-    point = load_point(f"point.{suffix}")
-    assert point.states["phi"] == pytest.approx(UPPER, abs=1e-14)
-    assert point.model.name == "four_bar"
-    assert set(point.rates) == set(point.states)
+    text = Path(f"point.{suffix}").read_text(encoding="utf-8")
+    point = json.loads(text) if suffix == "json" else tomllib.loads(text)
+    assert point["states"]["phi"] == pytest.approx(UPPER, abs=1e-14)
+    assert point["model"]["name"] == "four_bar"
+    assert set(point["rates"]) == set(point["states"])
 
 
 def test_several_guesses_list_each_equilibrium_once(run: Run) -> None:

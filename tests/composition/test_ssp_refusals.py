@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import fmilin as fl
-from fmilin.composition.ssp.opening import open_ssp
 from fmilin.options import FmuOptions
 from tests.command_line import main
 from tests.composition.plants import oscillator_fmu
@@ -160,8 +159,8 @@ def test_archives_in_each_other_share_one_limit(tmp_path: Path) -> None:
     with pytest.raises(
         fl.ModelError, match=r"with what was unpacked before, would take .* fmu=FmuOptions\(most_bytes="
     ):
-        open_ssp(inner, lambda path, *_: fl.load(path), options=one)
-    open_ssp(inner, lambda path, *_: fl.load(path), options=all_of_them).close()
+        fl.load(inner, fmu=one)
+    fl.load(inner, fmu=all_of_them).close()
 
 
 def test_a_member_that_crashes_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import sympy
@@ -11,6 +12,8 @@ from fmilin.model.equations import SymbolicSystem
 from fmilin.signals import Signal, Signals
 
 time = sympy.Symbol("time", real=True)
+
+Sample = Callable[[], SymbolicSystem]
 
 
 def pendulum() -> SymbolicSystem:

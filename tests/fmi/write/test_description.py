@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tomllib
 import zipfile
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,11 @@ from fmpy import read_model_description
 from fmpy.model_description import read_build_description
 from fmpy.validation import validate_fmu
 
+import fmilin as fl
 from fmilin import Constraint
 from fmilin.errors import ConstraintError, ModelError
 from fmilin.fmi.write import build_fmu
-from fmilin.model.equations import SymbolicSystem
 from fmilin.signals import Signal, Signals
-from fmilin.version import __version__
 from tests.fmi.write import samples
 
 
@@ -44,7 +42,7 @@ def dependencies(unknowns: list[Any]) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("sample", samples.ALL)
-def test_fmpy_finds_nothing_wrong(tmp_path: Path, version: str, sample: Callable[[], SymbolicSystem]) -> None:
+def test_fmpy_finds_nothing_wrong(tmp_path: Path, version: str, sample: samples.Sample) -> None:
     path = build_fmu(sample(), tmp_path / "model.fmu", fmi_version=version)
     assert validate_fmu(str(path)) == []
     assert read(path).fmiVersion == version
@@ -53,7 +51,7 @@ def test_fmpy_finds_nothing_wrong(tmp_path: Path, version: str, sample: Callable
 def test_the_whole_interface_is_described(tmp_path: Path, version: str) -> None:
     description = read(build_fmu(samples.pendulum(), tmp_path / "model.fmu", fmi_version=version))
     assert (description.modelName, description.description) == ("pendulum", "Point mass on a rod")
-    assert description.generationTool == f"fmilin {__version__}"
+    assert description.generationTool == f"fmilin {fl.__version__}"
     assert description.variableNamingConvention == "structured"
     variables = {v.name: v for v in description.modelVariables}
     assert [n for n, v in variables.items() if v.causality == "input"] == ["F"]
