@@ -13,9 +13,9 @@ from scipy.integrate import DOP853
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
-from fmilin.manifold.coordinates import LocalParametrization
 from fmilin.manifold.frame import manifold_at
 from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.point_parametrization import PointParametrization
 from fmilin.manifold.projection import project, require_on_manifold
 from fmilin.manifold.selection import kinematic_pairs, select_partition, select_states
 from fmilin.model.capabilities import read_exact_slopes, read_products
@@ -154,7 +154,7 @@ class _Integration:
             tangent = procedure.along(kept)
             A = tangent.derivatives[kept, : len(kept)]
             return _Local(procedure.values.derivatives, A, tangent.T, choice.condition_number)
-        T = LocalParametrization(
+        T = PointParametrization(
             self._invariants, rows, choice.coordinates, t, x, condition_number=choice.condition_number
         ).derivative
         A = self._products(t, x, T).derivatives[kept]

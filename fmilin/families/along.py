@@ -20,8 +20,8 @@ from fmilin.linearization.batch import BatchResult, limit_batch, linearize_batch
 from fmilin.linearization.linearize import add_parameter_derivatives, linearize_next
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
-from fmilin.manifold.batch_parametrization import PointBatch
 from fmilin.manifold.operating_points import model_at
+from fmilin.manifold.points import PointBatch
 from fmilin.manifold.selection import Selection
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.memory import with_outputs

@@ -10,8 +10,8 @@ from fmilin.errors import FmilinError
 from fmilin.families.continuation import ContinuationPoint
 from fmilin.families.grid import Grid
 from fmilin.linearization.reference import Reference
-from fmilin.manifold.batch_parametrization import PointBatch
 from fmilin.manifold.many_points import FollowedFromStart
+from fmilin.manifold.points import PointBatch
 from fmilin.model.interface import Model, TangentBatch
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS

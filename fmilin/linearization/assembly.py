@@ -20,9 +20,10 @@ from fmilin.linear_model.model import Accuracy, LinearModel
 from fmilin.linearization.context import LinearizedPoint
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
-from fmilin.manifold.batch_parametrization import BatchParametrization, PointBatch
 from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.manifold.parametrization import LocalParametrization
+from fmilin.manifold.points import PointBatch
 from fmilin.model.capabilities import can_be_described
 from fmilin.model.interface import Model, TangentBatch
 from fmilin.model.visits import CountedModel
@@ -91,7 +92,7 @@ def assemble_batch(
     reference: Reference,
     points: PointBatch,
     tangents: TangentBatch,
-    geometry: BatchParametrization,
+    geometry: LocalParametrization,
     errors: FloatArray,
 ) -> LinearArrays:
     """Return linear models at k points in the coordinates of a reference.
@@ -115,7 +116,7 @@ def assemble_batch(
         "coordinate_size": geometry.y_sizes,
         "input_size": geometry.u_sizes,
     }
-    rows = _row_errors(reference.model, dict(reference.facts.pairs or {}), kept, geometry.row_errors_of_T, errors)
+    rows = _row_errors(reference.model, dict(reference.facts.pairs or {}), kept, geometry.T_errors[..., 0], errors)
     kept_zeros, output_zeros = reference.zeros[kept], reference.zeros[len(reference.model.states) :]
     zeros = {
         "A": kept_zeros[:, :p],

@@ -20,9 +20,12 @@ from fmilin.linearization.checks import CHECKS
 from fmilin.linearization.checks.check import accept_batch, check_batch
 from fmilin.linearization.context import LinearizedBatch, Mask
 from fmilin.linearization.reference import Reference
-from fmilin.manifold.batch_parametrization import POINTS_AT_ONCE, BatchParametrization, PointBatch
 from fmilin.manifold.comparison import SMALL_STEP, compare_slopes, random_direction
+from fmilin.manifold.derivatives import TangentDerivatives
+from fmilin.manifold.equations import POINTS_AT_ONCE
 from fmilin.manifold.motion import MotionBatch, find_motions
+from fmilin.manifold.parametrization import LocalParametrization
+from fmilin.manifold.points import PointBatch
 from fmilin.model.interface import TangentBatch
 from fmilin.numerics.rounding import estimate_rounding, move_some_bits
 from fmilin.signals import FloatArray
@@ -75,15 +78,17 @@ def compute_batch(reference: Reference, points: PointBatch, tangents: TangentBat
     """Return the linear models at points, not checked, with what they were computed from."""
     model = reference.model
     tangents, rounding = differentiate(reference, points, tangents)
-    geometry = BatchParametrization(model, points, tangents, reference.rows)
-    errors = estimate_row_errors(reference, points, tangents, geometry, rounding)
+    geometry = LocalParametrization.of_batch(model, points, tangents, reference.rows)
+    derivatives = TangentDerivatives.of_batch(tangents, geometry)
+    errors = estimate_row_errors(reference, points, tangents, geometry, derivatives, rounding)
+    derivatives = derivatives.with_row_errors(errors)
     models = assemble_batch(reference, points, tangents, geometry, errors)
     if reference.is_checked and reference.request.seek_steady:
-        motion = find_motions(model, tangents, geometry, errors[:, : len(model.states)])
+        motion = find_motions(model, derivatives, geometry)
     else:
         motion = MotionBatch.not_searched(np.full(len(points), -1), len(reference.kept))
-    evaluations = len(points) + geometry.evaluations + (0 if rounding is None else len(rounding.again.rates))
-    return LinearizedBatch(reference, points, tangents, geometry, errors, motion, models, evaluations)
+    evaluations = len(points) + geometry.equations.evaluations + (0 if rounding is None else len(rounding.again.rates))
+    return LinearizedBatch(reference, points, tangents, geometry, derivatives, motion, models, evaluations)
 
 
 def limit_batch(reference: Reference) -> int:
@@ -147,7 +152,8 @@ def estimate_row_errors(
     reference: Reference,
     points: PointBatch,
     tangents: TangentBatch,
-    geometry: BatchParametrization,
+    geometry: LocalParametrization,
+    derivatives: TangentDerivatives,
     rounding: RoundingSamples | None,
 ) -> FloatArray:
     """Return estimated errors of the rows of derivatives, in sizes of y and u, shape (k, N + ny).
@@ -155,7 +161,7 @@ def estimate_row_errors(
     They are infinite where derivatives contradict a difference along one direction.
     """
     count, facts = len(points), reference.facts
-    sizes = np.concatenate((geometry.slopes.sizes, geometry.output_slopes.sizes), axis=1)
+    sizes = np.concatenate((derivatives.rate_sizes.largest, derivatives.output_sizes.largest), axis=1)
     relative = 8 * EPS * geometry.condition_number + geometry.relative_error_of_T
     errors = sizes * relative[:, None]
     if rounding is not None:
@@ -173,7 +179,7 @@ def compare_with_differences(
     reference: Reference,
     points: PointBatch,
     tangents: TangentBatch,
-    geometry: BatchParametrization,
+    geometry: LocalParametrization,
     samples: NDArray[np.intp],
 ) -> FloatArray:
     """Return gaps to a difference along one direction that are not noise, (k, N + ny), infinite where they count."""
@@ -187,7 +193,7 @@ def compare_with_differences(
         guess = points.states + sign * (T @ direction[:, :p, None])[..., 0]
         guess[:, kept] = points.states[:, kept] + sign * direction[:, :p]
         moved, good = geometry.reach(guess, samples, points.inputs + sign * direction[:, p:])
-        values.append(np.concatenate(geometry.evaluate(moved), axis=1))
+        values.append(np.concatenate(geometry.equations.evaluate(moved), axis=1))
         is_reached &= good
     precision = EPS / SMALL_STEP if reference.facts.precision is None else reference.facts.precision
     agrees, gaps = compare_slopes(J, scales, (values[0], base, values[1]), precision)

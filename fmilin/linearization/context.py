@@ -12,11 +12,12 @@ from fmilin.linear_model.arrays import LinearArrays
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
-from fmilin.manifold.batch_parametrization import BatchParametrization, PointBatch
 from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.frame import ConstraintManifold, Frame
 from fmilin.manifold.motion import MotionBatch
 from fmilin.manifold.neighbourhood import Neighbourhood, Observations
+from fmilin.manifold.parametrization import LocalParametrization
+from fmilin.manifold.points import PointBatch
 from fmilin.manifold.verification import (
     Invariance,
     VerifiedFacts,
@@ -26,7 +27,6 @@ from fmilin.manifold.verification import (
 )
 from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
 from fmilin.model.visits import RememberingModel
-from fmilin.signals import FloatArray
 
 Mask = NDArray[np.bool_]
 
@@ -104,8 +104,8 @@ class LinearizedBatch:
     reference: Reference
     points: PointBatch  # k of them
     tangents: TangentBatch  # rates, outputs and residuals, with their derivatives
-    geometry: BatchParametrization  # distances, conditioning and sizes, and the model near the points
-    row_errors: FloatArray  # (k, N + ny), of derivatives, in sizes of y and u
+    geometry: LocalParametrization  # distances, conditioning and sizes, and the model near the points
+    derivatives: TangentDerivatives  # with errors that are the same in each row
     motion: MotionBatch  # how the points move
     models: LinearArrays  # the linear models
     evaluations: int  # of the model, at these points and near them

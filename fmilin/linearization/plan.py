@@ -21,8 +21,8 @@ from fmilin.linearization.batch import linearize_batch
 from fmilin.linearization.context import LinearizedBatch
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
-from fmilin.manifold.batch_parametrization import PointBatch
 from fmilin.manifold.coordinates import condition_number
+from fmilin.manifold.points import PointBatch
 from fmilin.manifold.rank import independent_rows, scaled
 from fmilin.manifold.selection import Manifold, Selection, select_partition
 from fmilin.model.capabilities import has_compiled_derivatives

@@ -17,8 +17,8 @@ from fmilin.errors import NumericalError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import path_to_an_output
 from fmilin.linearization.request import Request
-from fmilin.manifold.batch_parametrization import PointBatch
 from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.points import PointBatch
 from fmilin.manifold.rank import independent_rows, scaled
 from fmilin.manifold.selection import Selection, find_linear_states
 from fmilin.manifold.verification import VerifiedFacts, recall_facts

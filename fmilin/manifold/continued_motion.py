@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import ModelError, NumericalError
-from fmilin.manifold.batch_parametrization import BatchParametrization, PointBatch
 from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.frame import Frame
+from fmilin.manifold.parametrization import LocalParametrization
+from fmilin.manifold.points import PointBatch
 from fmilin.manifold.rank import independent_rows
 from fmilin.model.capabilities import has_graph, read_event_indicators, read_exact_slopes
 from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
@@ -109,7 +110,7 @@ class ContinuedBatch(ContinuedMotion):
     """The model further along the motions of a batch in kept states: all points are evaluated together."""
 
     model: Model
-    parametrization: BatchParametrization
+    parametrization: LocalParametrization
     numbers: NDArray[np.intp]  # (k,), of the points of the parametrization, in their order
 
     @property
@@ -152,15 +153,15 @@ class ContinuedBatch(ContinuedMotion):
         parametrization, points = self.parametrization, self.points
         steps = STEP * parametrization.y_sizes[self.numbers]
         near = replace(points, states=points.states + (self.T @ steps[..., None])[..., 0])
-        rates, _ = parametrization.evaluate(near)
-        rates_later, _ = parametrization.evaluate(replace(near, time=near.time + later))
+        rates, _ = parametrization.equations.evaluate(near)
+        rates_later, _ = parametrization.equations.evaluate(replace(near, time=near.time + later))
         return np.asarray((rates != rates_later).any(axis=1))
 
     def compute_A(self, ahead: PointsAhead, sizes: FloatArray, some: Mask) -> FloatArray:
         """Return the model's own A; by differences where it has none."""
         points = self.points[some]
         further = replace(points, time=points.time + ahead.later[some], states=ahead.x[some])
-        A = self.parametrization.compute_A(further)
+        A = self.parametrization.equations.compute_A(further)
         return super().compute_A(ahead, sizes, some) if A is None else A
 
     def _evaluate(self, steps: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> list[PointsAhead]:
@@ -171,7 +172,7 @@ class ContinuedBatch(ContinuedMotion):
         guess = near + np.concatenate([(self.T @ step[..., None])[..., 0] for _, step, _ in steps])
         guess[:, kept] = near[:, kept] + dy
         reached, good = parametrization.reach(guess, np.tile(self.numbers, len(steps)))
-        f, _ = parametrization.evaluate(replace(reached, time=reached.time + later))
+        f, _ = parametrization.equations.evaluate(replace(reached, time=reached.time + later))
         rates, good = f[:, kept], good & np.isfinite(f).all(axis=1)
         slices = [slice(i, i + count) for i in range(0, len(near), count)]
         return [PointsAhead(later[s], reached.states[s], f[s], rates[s], good[s]) for s in slices]
@@ -199,7 +200,7 @@ def continue_batch(
         derivatives.c,
     )
     points = PointBatch(np.array([t]), x[None], u[None])
-    parametrization = BatchParametrization(model, points, tangents, rows)
+    parametrization = LocalParametrization.of_batch(model, points, tangents, rows)
     return ContinuedBatch(model, parametrization, np.arange(1))
 
 

@@ -1,30 +1,45 @@
-"""Independent coordinates y = rho(x), and the local parametrization x = Psi(t, y) of the manifold (Spencer, ch. 2).
+"""Independent coordinates y = rho(x) of a manifold h(t, x) = 0 (Spencer, ch. 2), at one point and at many.
 
 Linear ones, y = R x (eq. 2.33), have the M x M system of eq. (2.37); nonlinear ones, given by an expression each, the
-full system of eqs. (2.29) and (2.31). Psi solves (rho(x) - y; h(t, x)) = 0 (eq. 2.23) by Newton's iteration with the
-contraction-rate criterion of section 2.3.1. Coordinates that are states keep their values to the last bit.
+full system of eqs. (2.29) and (2.31). Coordinates that are states keep their values to the last bit.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dgetrf
 
 from fmilin.constraints.functions import ExpressionFunctions
 from fmilin.errors import NumericalError
-from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import singular_values
-from fmilin.model.capabilities import read_constraint_gradient
-from fmilin.numerics.factors import lu_solved
 from fmilin.signals import FloatArray
-from fmilin.tolerances import EPS
 
-Solver = Callable[[FloatArray, FloatArray], FloatArray]
-"""(r, h) -> d with D rho d = r and H d = h; r (P,) or (P, k), h (M,) or (M, k)."""
+NOT_FINITE = "The gradient of the constraints or coordinates is not finite at the point."
+SINGULAR_COORDINATES = "These coordinates do not determine the others at this point: choose another set."
+
+
+class Inverse(NamedTuple):
+    """What takes residuals h of independent constraints to displacements x that undo them, coordinates unmoved."""
+
+    back: FloatArray  # (k, N', M), of the states that move
+    tangent: FloatArray | None = None  # (k, N', P), the same for coordinates; None where these are linear, and met
+
+    def select(self, numbers: NDArray[np.intp]) -> Inverse:
+        """Return those of some points."""
+        return Inverse(self.back[numbers], None if self.tangent is None else self.tangent[numbers])
+
+    def compute_displacement(self, h: FloatArray, r: FloatArray | None) -> FloatArray:
+        """Return the displacement (k, N') for residuals h (k, M) and coordinates that are too large by r (k, P)."""
+        displacement = (self.back @ h[..., None])[..., 0]
+        if r is not None and self.tangent is not None:
+            displacement = displacement + (self.tangent @ r[..., None])[..., 0]
+        return np.asarray(displacement)
 
 
 class Coordinates(ABC):
@@ -32,10 +47,24 @@ class Coordinates(ABC):
 
     R: FloatArray  # (P, N), D rho at the point where they were chosen
     is_linear: bool
+    moving: slice | list[int] = slice(None)  # states that may move while the coordinates stay
+    kept: list[int] | None = None  # the states that the coordinates are; None where they are none
 
     @abstractmethod
     def values(self, x: FloatArray) -> FloatArray:
-        """Return y, shape (P,)."""
+        """Return y (..., P) at states x (..., N)."""
+
+    def sizes(self, sizes: FloatArray) -> FloatArray:
+        """Return a size for each coordinate (..., P) from those of the states (..., N)."""
+        return np.asarray((np.abs(self.R) @ sizes[..., None])[..., 0])
+
+    def project(self, vectors: FloatArray) -> FloatArray:
+        """Return R V (..., P, c) for V (..., N, c)."""
+        return np.asarray(self.R @ vectors)
+
+    def project_errors(self, errors: FloatArray) -> FloatArray:
+        """Return |R| E (..., P, c) for errors E (..., N, c)."""
+        return np.asarray(np.abs(self.R) @ errors)
 
     @abstractmethod
     def jacobian(self, x: FloatArray) -> FloatArray:
@@ -50,8 +79,15 @@ class Coordinates(ABC):
         """Return y as a column of CasADi's nodes for a column x."""
 
     @abstractmethod
-    def solver(self, H: FloatArray, x: FloatArray) -> Solver:
-        """Factor (D rho; H) at x, with H (M, N), rows normalized."""
+    def compute_tangents(self, H: FloatArray, x: FloatArray) -> FloatArray:
+        """Return T = DPsi (k, N, P) at states x (k, N), with H (k, M, N) of independent constraints, rows normalized.
+
+        Raises NumericalError if H is not finite, or the coordinates do not determine the states at one of the points.
+        """
+
+    @abstractmethod
+    def invert(self, H: FloatArray, x: FloatArray) -> Inverse:
+        """Return the inverse of (D rho; H) at states x (k, N), with H (k, M, N); errors as of ``compute_tangents``."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +102,7 @@ class LinearCoordinates(Coordinates):
 
     def values(self, x: FloatArray) -> FloatArray:
         """Return R x."""
-        return self.R @ x
+        return np.asarray((self.R @ x[..., None])[..., 0])
 
     def jacobian(self, x: FloatArray) -> FloatArray:
         """Return R, wherever x is."""
@@ -82,15 +118,74 @@ class LinearCoordinates(Coordinates):
 
         return ca.mtimes(ca.sparsify(ca.DM(self.R)), x)
 
-    def solver(self, H: FloatArray, x: FloatArray) -> Solver:
-        """Factor the M x M matrix H Sbar of eq. (2.37); a solution moves along Sbar alone where r = 0."""
-        factors = _factor(H @ self.Sbar)
+    def compute_tangents(self, H: FloatArray, x: FloatArray) -> FloatArray:
+        """Return Rbar - Sbar (H Sbar)^-1 H Rbar."""
+        along = solve_regular(H @ self.Sbar, H @ self.Rbar)
+        return np.asarray(self.Rbar - self.Sbar @ along)
 
-        def solve(r: FloatArray, h: FloatArray) -> FloatArray:
-            along = self.Rbar @ r
-            return along + self.Sbar @ _solve(factors, h - H @ along)
+    def invert(self, H: FloatArray, x: FloatArray) -> Inverse:
+        """Return Sbar (H Sbar)^-1: a solution moves along Sbar alone."""
+        return Inverse(self.Sbar @ invert_regular(H @ self.Sbar))
 
-        return solve
+
+class StateCoordinates(Coordinates):
+    """P of N states, by number: the other states move."""
+
+    is_linear = True
+
+    def __init__(self, kept: Sequence[int], count: int) -> None:
+        self.kept: list[int] = list(kept)
+        chosen = set(self.kept)
+        self.moving: list[int] = [i for i in range(count) if i not in chosen]
+        self._count = count
+
+    @cached_property
+    def R(self) -> FloatArray:  # type: ignore[override]
+        """Rows of the unit matrix, shape (P, N)."""
+        return np.eye(self._count)[self.kept]
+
+    def values(self, x: FloatArray) -> FloatArray:
+        """Return the kept states."""
+        return x[..., self.kept]
+
+    def sizes(self, sizes: FloatArray) -> FloatArray:
+        """Return those of the kept states."""
+        return sizes[..., self.kept]
+
+    def project(self, vectors: FloatArray) -> FloatArray:
+        """Return the rows of the kept states."""
+        are_first = self.kept == list(range(len(self.kept)))  # a view then
+        return vectors[..., : len(self.kept), :] if are_first else vectors[..., self.kept, :]
+
+    def project_errors(self, errors: FloatArray) -> FloatArray:
+        """Return the rows of the kept states."""
+        return self.project(errors)
+
+    def jacobian(self, x: FloatArray) -> FloatArray:
+        """Return R, wherever x is."""
+        return self.R
+
+    def curvature(self, x: FloatArray, w: FloatArray) -> FloatArray:
+        """Return zeros."""
+        return np.zeros((len(self.kept), self._count))
+
+    def graph(self, x: Any) -> Any:
+        """Return the kept rows of a column of nodes."""
+        import casadi as ca
+
+        return ca.mtimes(ca.sparsify(ca.DM(self.R)), x)
+
+    def compute_tangents(self, H: FloatArray, x: FloatArray) -> FloatArray:
+        """Return T with rows of the unit matrix for the kept states, -H_z^-1 H_y for the others."""
+        T = np.zeros((len(x), self._count, len(self.kept)))
+        T[:, self.kept] = np.eye(len(self.kept))
+        if self.moving:
+            T[:, self.moving] = -solve_regular(H[..., self.moving], H[..., self.kept])
+        return T
+
+    def invert(self, H: FloatArray, x: FloatArray) -> Inverse:
+        """Return H_z^-1."""
+        return Inverse(invert_regular(H[..., self.moving]))
 
 
 class NonlinearCoordinates(Coordinates):
@@ -104,6 +199,8 @@ class NonlinearCoordinates(Coordinates):
 
     def values(self, x: FloatArray) -> FloatArray:
         """Return rho(x)."""
+        if x.ndim > 1:
+            return np.array([self._functions.values(point) for point in x])
         return self._functions.values(x)
 
     def jacobian(self, x: FloatArray) -> FloatArray:
@@ -118,16 +215,22 @@ class NonlinearCoordinates(Coordinates):
         """Return rho(x) for a column of nodes."""
         return self._functions.graph(x)
 
-    def solver(self, H: FloatArray, x: FloatArray) -> Solver:
-        """Factor the N x N matrix of eq. (2.29)."""
-        D = self.jacobian(x)
-        sizes = np.maximum(np.linalg.norm(D, axis=1), np.finfo(float).tiny)
-        factors = _factor(np.vstack((D / sizes[:, None], H)))
+    def compute_tangents(self, H: FloatArray, x: FloatArray) -> FloatArray:
+        """Return the first P columns of the inverse of eq. (2.29)."""
+        return self._invert_all(H, x)[..., : len(self.R)]
 
-        def solve(r: FloatArray, h: FloatArray) -> FloatArray:
-            return _solve(factors, np.concatenate(((r.T / sizes).T, h)))
+    def invert(self, H: FloatArray, x: FloatArray) -> Inverse:
+        """Return the inverse of the N x N matrix of eq. (2.29)."""
+        inverse = self._invert_all(H, x)
+        p = len(self.R)
+        return Inverse(inverse[..., p:], inverse[..., :p])
 
-        return solve
+    def _invert_all(self, H: FloatArray, x: FloatArray) -> FloatArray:
+        D = np.array([self.jacobian(point) for point in x])
+        sizes = np.maximum(np.linalg.norm(D, axis=2, keepdims=True), np.finfo(float).tiny)
+        inverse = invert_regular(np.concatenate((D / sizes, H), axis=1))
+        inverse[..., : D.shape[1]] /= np.swapaxes(sizes, 1, 2)
+        return inverse
 
 
 def conditioning(R: FloatArray, H: FloatArray, scales: FloatArray) -> float:
@@ -145,152 +248,45 @@ def condition_number(matrix: FloatArray) -> float:
     return float(sigma[0] / sigma[-1]) if sigma[-1] > 0 else np.inf
 
 
-Factors = tuple[FloatArray, NDArray[np.int32]]
+def compute_condition_numbers(R: FloatArray, Hs: FloatArray) -> FloatArray:
+    """Return the condition numbers (k,) of (R; Hs), R (P, N) and Hs (k, M, N), with rows and columns scaled."""
+    k = len(Hs)
+    if not Hs.shape[1]:
+        return np.ones(k)
+    matrices = np.concatenate((np.broadcast_to(R, (k, *R.shape)), Hs), axis=1)
+    if k == 1:
+        return np.array([condition_number(matrices[0]) if np.isfinite(matrices).all() else np.inf])
+    sigma = np.linalg.svd(np.where(np.isfinite(matrices), matrices, 0.0), compute_uv=False)
+    smallest = np.where(np.isfinite(matrices).all(axis=(1, 2)), sigma[:, -1], 0.0)
+    return np.where(smallest > 0, sigma[:, 0] / np.where(smallest > 0, smallest, 1.0), np.inf)
 
 
-def _factor(matrix: FloatArray) -> Factors:
-    if not np.isfinite(matrix).all():
-        raise NumericalError("The gradient of the constraints or coordinates is not finite at the point.")
-    if matrix.size == 0:
-        return matrix, np.empty(0, dtype=np.int32)
-    lu, pivots, singular = dgetrf(matrix)
-    if singular > 0:
-        raise NumericalError(
-            "These coordinates do not determine the others at this point: choose another set.", condition_number=np.inf
-        )
-    return lu, pivots
+def solve_regular(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    """Return the solutions of k systems, NaN where a matrix is singular; NumericalError if all of them are."""
+    return _solve_each(np.linalg.solve, matrix, right)
 
 
-def _solve(factors: Factors, right: FloatArray) -> FloatArray:
-    return np.zeros_like(right) if factors[0].size == 0 or right.size == 0 else lu_solved(*factors, right)
+def invert_regular(matrix: FloatArray) -> FloatArray:
+    """Return the inverses of k matrices, NaN where one is singular; NumericalError if all of them are."""
+    return _solve_each(np.linalg.inv, matrix)
 
 
-MAX_NEWTON_ITERATIONS = 30
-LAST_STEP = 1e-9  # of Newton's method, in sizes of the states: its square is rounding
-SLOW_CONTRACTION = 0.25  # contraction rate above which the matrix of the iteration is renewed
-FARTHEST_STEP = 1e3  # in sizes of the states: it has left every neighbourhood of the point
-
-
-class LocalParametrization:
-    """Psi near a point x0 of the manifold; of the rows of h the M in ``rows`` are independent."""
-
-    def __init__(
-        self,
-        invariants: Invariants,
-        rows: list[int],
-        coordinates: Coordinates,
-        time: float,
-        x0: FloatArray,
-        *,
-        condition_number: float | None = None,
-    ) -> None:
-        self.invariants = invariants
-        self.rows = rows
-        self.coordinates = coordinates
-        self.time = time
-        self.x0 = x0
-        self.y0 = coordinates.values(x0)
-        self.scales = invariants.scales
-        self.gradient = invariants.gradient(time, x0)
-        self._row_scales = self.gradient.sizes[rows]
-        self._solver = self._factored(self.gradient.H, x0)
-        self.condition_number = (
-            conditioning(coordinates.R, self.gradient.H[rows], self.scales)
-            if condition_number is None
-            else condition_number
-        )
-        """Of (R; H) at x0, rows and columns scaled: how far the coordinates are from dependent."""
-        self.y_scales: FloatArray = np.abs(coordinates.R) @ self.scales  # a size for each coordinate, (P,)
-        p, m = len(self.y0), len(rows)
-        self.derivative = self._solver(np.eye(p), np.zeros((m, p)))  # DPsi at x0, shape (N, P)
-        self._is_identity = not m and coordinates.is_linear and np.array_equal(coordinates.R, np.eye(p))
-        self.derivative_error = self._derivative_error()  # (N, P), absolute, from the error of H
-
-    def psi(
-        self,
-        y: FloatArray,
-        *,
-        time: float | None = None,
-        inputs: FloatArray | None = None,
-        near: FloatArray | None = None,
-    ) -> FloatArray:
-        """Return x (N,) on the manifold with coordinates y (P,), sought from ``near``, by default along the tangent."""
-        if self._is_identity:
-            return y.copy()
-        start = self.x0 + self.derivative @ (y - self.y0) if near is None else near.copy()
-        if self.coordinates.is_linear:
-            # In exact arithmetic R start = y already; make it so to the last bit before the others are solved for.
-            r = y - self.coordinates.values(start)
-            start += self._solver(r, np.zeros(len(self.rows))) if r.any() else 0.0
-        return self._newton(start, y, self.time if time is None else time, inputs)
-
-    def dpsi(self, x: FloatArray) -> FloatArray:
-        """Return DPsi at any point x of the manifold, shape (N, P)."""
-        p, m = len(self.y0), len(self.rows)
-        return self._factored(self.invariants.gradient(self.time, x).H, x)(np.eye(p), np.zeros((m, p)))
-
-    def along_inputs(self) -> FloatArray:
-        """Return dPsi/du at the point, y held, shape (N, nu): zero unless inputs enter the constraints."""
-        if not self.invariants.prescribing:
-            return np.zeros((len(self.x0), len(self.invariants.inputs)))
-        h_u = self.invariants.input_gradient(self.time, self.x0)[self.rows] / self._row_scales[:, None]
-        return self._solver(np.zeros((len(self.y0), h_u.shape[1])), -h_u)
-
-    def _newton(self, start: FloatArray, y: FloatArray, t: float, inputs: FloatArray | None) -> FloatArray:
-        if not self.rows and self.coordinates.is_linear:
-            return start
-        x, solver, rho, previous = start.copy(), self._solver, 0.0, np.inf
-        limit = 4 * EPS * max(1.0, float((np.abs(x) / self.scales).max(initial=0.0)))
-        none = np.zeros(len(y))
-        for iteration in range(MAX_NEWTON_ITERATIONS):
-            # Whether the model gives residuals and their gradient in one visit: Newton's own steps are fewer then.
-            u = self.invariants.inputs if inputs is None else inputs
-            cheap = read_constraint_gradient(self.invariants.model, t, x, u) is not None
-            if cheap:
-                solver = self._factored(self.invariants.gradient(t, x, inputs).H, x)
-            h = self.invariants.values(t, x, inputs)[self.rows]
-            r = none if self.coordinates.is_linear else self.coordinates.values(x) - y
-            if not (np.isfinite(h).all() and (r is none or np.isfinite(r).all())):
-                raise self._failure(x, t, "the constraints or coordinates are not defined there")
-            step = -solver(r, h / self._row_scales)
-            size = float((np.abs(step) / self.scales).max(initial=0.0))
-            x += step
-            rho = size / previous if previous < np.inf else 0.0
-            # Section 2.3.1: |x_{j+1} - x| <= rho / (1 - rho) |x_{j+1} - x_j|
-            near = rho < 0.5 and size * rho / (1 - rho) <= limit and iteration > 0
-            if size <= limit or (cheap and size <= LAST_STEP) or near:
-                return x
-            if rho >= 0.5 and previous <= 1e3 * limit:
-                return x  # rounding keeps it from getting any better
-            if size > FARTHEST_STEP or (iteration > 5 and rho > 1.0):
-                raise self._failure(x, t, "Newton's iteration left the neighbourhood of the point")
-            if rho > SLOW_CONTRACTION and not cheap:
-                solver = self._factored(self.invariants.gradient(t, x, inputs).H, x)
-            previous = size
-        raise self._failure(x, t, "Newton's iteration converges too slowly")
-
-    def _factored(self, H: FloatArray, x: FloatArray) -> Solver:
-        return self.coordinates.solver(H[self.rows] / self._row_scales[:, None], x)
-
-    def _derivative_error(self) -> FloatArray:
-        """To first order, d(DPsi) = -(D rho; H)^-1 (0; dH DPsi)."""
-        T, y_scales = np.abs(self.derivative), self.y_scales
-        rows = np.maximum((T * y_scales).max(axis=1, initial=0.0), self.scales)  # rounding follows the largest term
-        error: FloatArray = EPS * self.condition_number * rows[:, None] / y_scales
-        if not self.gradient.is_exact:
-            measured = self.gradient.error[self.rows]
-            p, m = len(self.y0), len(self.rows)
-            inverse = np.abs(self._solver(np.zeros((p, m)), np.eye(m)))
-            error = error + inverse @ ((measured / self._row_scales[:, None]) @ T)
-        return error
-
-    def _failure(self, x: FloatArray, t: float, why: str) -> NumericalError:
-        worst = ""
-        if self.rows:
-            h = np.abs(self.invariants.values(t, x)[self.rows]) / self._row_scales
-            name = self.invariants.names[self.rows[int(np.argmax(np.where(np.isfinite(h), h, np.inf)))]]
-            worst = f" (constraint '{name}')"
-        return NumericalError(
-            f"No point of the manifold was found with the wanted coordinates: {why}{worst}. The coordinates may be "
-            "close to singular here; choose others with independent= or coordinates='tangent'."
-        )
+def _solve_each(function: Callable[..., FloatArray], matrix: FloatArray, *right: FloatArray) -> FloatArray:
+    """Call a function of numpy that raises LinAlgError if one of many matrices is singular."""
+    finite = np.isfinite(matrix)
+    if not finite.all() and not finite.all(axis=(1, 2)).any():
+        raise NumericalError(NOT_FINITE)
+    try:
+        return np.asarray(function(matrix, *right))
+    except np.linalg.LinAlgError:
+        if len(matrix) == 1:
+            raise NumericalError(SINGULAR_COORDINATES, condition_number=np.inf) from None
+    solutions = []
+    for k in range(len(matrix)):
+        one = slice(k, k + 1)
+        try:
+            solutions.append(function(matrix[one], *(array[one] for array in right)))
+        except np.linalg.LinAlgError:
+            shape = right[0].shape[1:] if right else matrix.shape[1:]
+            solutions.append(np.full((1, *shape), np.nan))
+    return np.concatenate(solutions)

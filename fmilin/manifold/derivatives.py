@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from functools import cached_property
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
+from fmilin.manifold.parametrization import LocalParametrization
+from fmilin.model.interface import TangentBatch
 from fmilin.numerics.differences.differences import Slopes
 from fmilin.signals import FloatArray
 
 Source = Literal["procedure", "products", "differences"]
 Mask = NDArray[np.bool_]
+
+
+class RowSizes(NamedTuple):
+    """How large rows of derivatives are, in sizes of y and u, each (k, rows)."""
+
+    largest: FloatArray  # the largest entry
+    terms: FloatArray  # the sum of the entries
+
+    @classmethod
+    def of(cls, derivatives: FloatArray, scales: FloatArray) -> RowSizes:
+        """Return those of derivatives (k, rows, P + nu) along variables of sizes ``scales`` (k, P + nu)."""
+        entries = np.abs(derivatives)
+        entries *= scales[:, None]
+        return cls(entries.max(axis=2, initial=0.0), entries.sum(axis=2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +118,46 @@ class TangentDerivatives:
         if self.source == "differences":
             return "differences"
         return "exact" if self.is_exact.all() else "mixed"
+
+    @cached_property
+    def rate_sizes(self) -> RowSizes:
+        """How large the derivatives of the rates are."""
+        return RowSizes.of(self.f, self.scales)
+
+    @cached_property
+    def output_sizes(self) -> RowSizes:
+        """How large the derivatives of the outputs are."""
+        return RowSizes.of(self.c, self.scales)
+
+    def find_finite(self, rows: list[int]) -> Mask:
+        """Return where T, all derivatives of the outputs, and rates in ``rows`` with theirs are finite, shape (k,)."""
+        T = self.T.sum(axis=(1, 2))[:, None]
+        sums = self.rate_sizes.terms[:, rows], self.output_sizes.terms, self.rates[:, rows], T
+        return np.asarray(np.isfinite(np.concatenate(sums, axis=1)).all(axis=1))
+
+    @classmethod
+    def of_batch(cls, tangents: TangentBatch, parametrization: LocalParametrization) -> TangentDerivatives:
+        """Return those that a model gave at many points, which are exact, without errors."""
+        k, n, columns = tangents.derivatives.shape
+        rows, nu = n + tangents.outputs.shape[1], columns - len(tangents.kept)
+        return cls(
+            tangents.rates,
+            tangents.values,
+            tangents.derivatives,
+            tangents.outputs,
+            tangents.T,
+            np.broadcast_to(0.0, (k, n, nu)),
+            parametrization.scales,
+            np.broadcast_to(0.0, (k, rows, 1)),
+            "products",
+            np.ones((rows, columns), dtype=bool),
+        )
+
+    def with_row_errors(self, errors: FloatArray) -> TangentDerivatives:
+        """Return the same with errors (k, N + ny) that are the same in each row, in sizes of y and u."""
+        other = replace(self, errors=errors[..., None])
+        vars(other).update(rate_sizes=self.rate_sizes, output_sizes=self.output_sizes)  # not computed again
+        return other
 
     @property
     def slopes(self) -> Slopes:

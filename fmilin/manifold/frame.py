@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError
-from fmilin.manifold.coordinates import Coordinates, LocalParametrization
+from fmilin.manifold.coordinates import Coordinates
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.nonlinear import has_expressions, select_expressions
 from fmilin.manifold.nonvanishing import require_nonvanishing
+from fmilin.manifold.point_parametrization import PointParametrization
 from fmilin.manifold.projection import distances, require_on_manifold
 from fmilin.manifold.rank import RankDecision, decide_rank, independent_rows
 from fmilin.manifold.selection import (
@@ -72,7 +73,7 @@ class CoordinateChoice:
 class Frame:
     """Independent coordinates at a point of the manifold."""
 
-    parametrization: LocalParametrization
+    parametrization: PointParametrization
     selection: Selection  # the P coordinates, their kind and condition number
     constraint_manifold: ConstraintManifold
     remarks: tuple[Remark, ...] = ()  # on the choice of the coordinates
@@ -142,7 +143,7 @@ def choose_coordinates(manifold: ConstraintManifold, choice: CoordinateChoice) -
         selection, remarks = _chosen(manifold.tangent, named, choice.advised, choice.kind, parameters)
     else:
         selection, remarks = _continue(manifold.tangent, previous, parameters)
-    parametrization = LocalParametrization(
+    parametrization = PointParametrization(
         manifold.invariants,
         manifold.rows,
         selection.coordinates,
@@ -181,7 +182,7 @@ def frame_at(model: Model, point: OperatingPoint, *, named: Sequence[str] = (), 
 def with_selection(frame: Frame, point: OperatingPoint, selection: Selection) -> Frame:
     """Return the frame of other coordinates at the same point; what was verified of the manifold holds on."""
     own, condition = (frame.parametrization.rows, selection.coordinates), selection.condition_number
-    parametrization = LocalParametrization(frame.invariants, *own, point.time, point.states, condition_number=condition)
+    parametrization = PointParametrization(frame.invariants, *own, point.time, point.states, condition_number=condition)
     return replace(frame, parametrization=parametrization, selection=selection)
 
 

@@ -14,11 +14,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.manifold.batch_parametrization import BatchParametrization
 from fmilin.manifold.continued_motion import ContinuedBatch, ContinuedMotion, ContinuedPoint, Mask, Some, continue_batch
 from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.nonlinear import turns_of
+from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.steady_coordinates import FunctionsOfStates, SteadyCoordinates
 from fmilin.manifold.uniform import (
@@ -36,7 +36,7 @@ from fmilin.manifold.uniform import (
     is_straight,
     may_turn,
 )
-from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.tolerances import SAME_ALONG
 
@@ -111,9 +111,8 @@ def find_motion(
     ``spectra``: whether the eigenvalues of A are compared where A changes.
     """
     rates, sizes, y_sizes = derivatives.rates, frame.invariants.scales[None], frame.y_scales[None]
-    terms = (np.abs(derivatives.f) @ derivatives.scales[..., None])[..., 0]
-    errors, order = derivatives.errors[:, : rates.shape[1]], derivatives.order
-    fastest = find_fastest_states(rates, sizes, terms, derivatives.f, derivatives.scales, errors, order=order)
+    order = derivatives.order
+    fastest = find_fastest_states(derivatives, sizes)
     has_choice = bool(len(frame.manifold.H) and order)
     motion = MotionBatch.not_searched(fastest, order, has_choice=has_choice)
     if frame.invariants.prescribing or not order:
@@ -160,30 +159,18 @@ def find_motion(
     return motion
 
 
-def find_motions(
-    model: Model,
-    tangents: TangentBatch,
-    parametrization: BatchParametrization,
-    row_errors: FloatArray,
-) -> MotionBatch:
-    """Describe how the points of a batch move; points that may be steady in other coordinates remain open.
-
-    ``row_errors`` (k, N) are those of the derivatives of the rates, in sizes of the coordinates.
-    """
-    kept, rates = list(tangents.kept), tangents.rates
-    errors = np.broadcast_to(row_errors[..., None], tangents.derivatives.shape)
-    terms, order = parametrization.slopes.terms, len(kept)
-    fastest = find_fastest_states(
-        rates, parametrization.sizes, terms, tangents.derivatives, parametrization.scales, errors, order=order
-    )
+def find_motions(model: Model, derivatives: TangentDerivatives, parametrization: LocalParametrization) -> MotionBatch:
+    """Describe how the points of a batch move; points that may be steady in other coordinates remain open."""
+    kept, rates, order = parametrization.kept, derivatives.rates, derivatives.order
+    fastest = find_fastest_states(derivatives, parametrization.sizes)
     motion = MotionBatch.not_searched(fastest, order, has_choice=bool(parametrization.others and kept))
     if not order or (model.autonomous and not (fastest >= 0).any()):
         return motion
     at = MovingBatch(
         rates,
         rates[:, kept],
-        tangents.derivatives[..., :order],
-        row_errors[..., None],
+        derivatives.f_y,
+        derivatives.scaled_f_y_errors,
         parametrization.sizes,
         parametrization.y_sizes,
         np.abs(rates) / model.states.scales(),
@@ -192,9 +179,9 @@ def find_motions(
     search = _MotionSearch(
         model,
         parametrization.points.states,
-        tangents.gradient,
-        tangents.T,
-        tangents.A,
+        parametrization.H,
+        derivatives.T,
+        parametrization.coordinates.project(derivatives.f_y),
         at,
         KeptStates(kept),
         motion,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from fmilin.errors import ModelError, NumericalError, UnknownNameError, UsageError
-from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, condition_number, conditioning
+from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, StateCoordinates, condition_number, conditioning
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import pivoted_qr
 from fmilin.model.interface import Model, OperatingPoint
@@ -182,11 +182,8 @@ def _state_called(name: str, states: Signals) -> int:
 def select_states(manifold: Manifold, states: Sequence[int], kind: str) -> Selection:
     """Keep the states with these numbers, P of them; how well they determine the others is for the caller to judge."""
     n, independent = len(manifold.states), list(states)
-    identity = np.eye(n)
-    chosen = set(independent)
-    R = identity[independent]
-    coordinates = LinearCoordinates(R, R.T.copy(), identity[:, [i for i in range(n) if i not in chosen]])
-    condition = condition_number(np.concatenate((R, manifold.Hs))) if len(manifold.Hs) else 1.0
+    coordinates = StateCoordinates(independent, n)
+    condition = condition_number(np.concatenate((coordinates.R, manifold.Hs))) if len(manifold.Hs) else 1.0
     values = manifold.x0[independent].tolist()
     signals = Signals(manifold.states[i].starting_at(v) for i, v in zip(independent, values, strict=True))
     return Selection(kind, signals, coordinates, condition, tuple(independent))

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.manifold.continued_motion import SHORT_STEP, ContinuedMotion, Mask, Some
+from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.rank import fixed_direction
 from fmilin.numerics.balanced import UNTOLD, is_equilibrium
 from fmilin.signals import FloatArray
@@ -41,28 +42,19 @@ NOISE_MARGIN = 10.0  # times the error of a difference at the point: a smaller c
 EQUALLY_FAST = 1 - 1e-9  # speeds above this part of the largest are as large
 
 
-def find_fastest_states(
-    rates: FloatArray,
-    sizes: FloatArray,
-    terms: FloatArray,
-    derivatives: FloatArray,
-    unknown_sizes: FloatArray,
-    errors: FloatArray,
-    *,
-    order: int,
-) -> NDArray[np.intp]:
-    """Return the states that move fastest in their sizes, shape (k,), -1 at rest, the first of equally fast ones.
+def find_fastest_states(derivatives: TangentDerivatives, sizes: FloatArray) -> NDArray[np.intp]:
+    """Return the states that move fastest in their sizes (k, N), shape (k,), the first of equally fast ones.
 
-    ``rates``, ``sizes`` and ``terms`` are (k, N), ``derivatives`` (k, N, n) along unknowns of ``unknown_sizes`` (k, n),
-    the first ``order`` of them coordinates, and ``errors`` (k, N, n) of derivatives times sizes. Rates that are
-    rounding of their terms count as zero.
+    Those of points at rest are -1. Rates that are rounding of their terms count as zero.
     """
+    rates, terms = derivatives.rates, derivatives.rate_sizes.terms
     speeds = np.abs(rates)
     moving = speeds > np.maximum(UNTOLD * sizes, ROUNDING * terms)
     small = moving.any(axis=1) & (speeds <= np.maximum(EQUILIBRIUM * sizes, BALANCED_EXACTLY * terms)).all(axis=1)
     for k in np.flatnonzero(small):
-        in_sizes = derivatives[k] * unknown_sizes[k]
-        moving[k] &= not is_equilibrium(rates[k], sizes[k], in_sizes, errors[k], order)
+        in_sizes = derivatives.f[k] * derivatives.scales[k]
+        errors = np.broadcast_to(derivatives.errors[k, : rates.shape[1]], in_sizes.shape)
+        moving[k] &= not is_equilibrium(rates[k], sizes[k], in_sizes, errors, derivatives.order)
     if not moving.any():
         return np.full(len(rates), -1, dtype=np.intp)
     speeds_moving = np.where(moving, speeds / sizes, -1.0)

@@ -7,8 +7,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from fmilin.errors import ConstraintError, ModelError, NumericalError
-from fmilin.manifold.coordinates import LocalParametrization
 from fmilin.manifold.invariants import Gradient, Invariants
+from fmilin.manifold.point_parametrization import PointParametrization
 from fmilin.manifold.rank import decide_rank
 from fmilin.model.capabilities import read_discrete_states, read_event_indicators, read_products
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
@@ -91,12 +91,12 @@ class Invariance:
     rates: FloatArray | None  # (N,), the largest that were seen; None where there were too few points, or too uncertain
 
 
-def verify_invariance(parametrization: LocalParametrization) -> None:
+def verify_invariance(parametrization: PointParametrization) -> None:
     """Require that the motion keeps every invariant, at the point and near it (Spencer eq. 4.5)."""
     require_invariance(parametrization, measure_invariance(parametrization))
 
 
-def measure_invariance(parametrization: LocalParametrization) -> Invariance:
+def measure_invariance(parametrization: PointParametrization) -> Invariance:
     """Compare H f + h_t with the size of its terms at the point and at points near it."""
     invariants = parametrization.invariants
     samples = _samples(parametrization)
@@ -118,14 +118,14 @@ def measure_invariance(parametrization: LocalParametrization) -> Invariance:
     return Invariance(violation, tolerance, ranks[0], max(ranks), largest)
 
 
-def require_invariance(parametrization: LocalParametrization, invariance: Invariance) -> None:
+def require_invariance(parametrization: PointParametrization, invariance: Invariance) -> None:
     """Raise NumericalError at a singular configuration, ConstraintError if the motion does not keep an invariant."""
     if invariance.rank_nearby > invariance.rank:
         _refuse_singular(parametrization, invariance.rank, invariance.rank_nearby)
     require_invariants(parametrization.invariants.names, invariance.violation, invariance.tolerance)
 
 
-def is_kept_at_point(parametrization: LocalParametrization, facts: VerifiedFacts) -> bool:
+def is_kept_at_point(parametrization: PointParametrization, facts: VerifiedFacts) -> bool:
     """Whether the motion keeps the invariants at the point, the model having been verified near another one."""
     invariants, x = parametrization.invariants, parametrization.x0
     if facts.rank is None or facts.rates is None or facts.rank != len(parametrization.rows):
@@ -163,7 +163,7 @@ def _violation(samples: list[_Sample], scales: FloatArray, noise: FloatArray) ->
     return worst
 
 
-def conserved_quantities(parametrization: LocalParametrization) -> list[str]:
+def conserved_quantities(parametrization: PointParametrization) -> list[str]:
     """Return the invariants that are curved in the velocities, as energies are and constraints are not."""
     invariants = parametrization.invariants
     x, t = parametrization.x0, parametrization.time
@@ -178,7 +178,7 @@ def conserved_quantities(parametrization: LocalParametrization) -> list[str]:
     return [invariants.names[i] for i in declared if abs(bend[i]) > 1e-6 * max(size[i], 1e-300)]
 
 
-def _samples(parametrization: LocalParametrization) -> list[_Sample]:
+def _samples(parametrization: PointParametrization) -> list[_Sample]:
     """Return the point and consistent ones near it, inputs moved where they prescribe a motion; fewer if it fails."""
     invariants, random = parametrization.invariants, np.random.default_rng(2011)
     p, u0 = len(parametrization.y0), invariants.inputs
@@ -199,7 +199,7 @@ def _samples(parametrization: LocalParametrization) -> list[_Sample]:
     return samples
 
 
-def _sample(parametrization: LocalParametrization, x: FloatArray, u: FloatArray) -> _Sample:
+def _sample(parametrization: PointParametrization, x: FloatArray, u: FloatArray) -> _Sample:
     invariants, t = parametrization.invariants, parametrization.time
     f = invariants.model.evaluate(t, x, u).derivatives
     return _Sample(x, u, f, invariants.gradient(t, x, u), invariants.drift(t, x, u))
@@ -221,7 +221,7 @@ def require_invariants(names: Sequence[str], violation: FloatArray, tolerance: f
     )
 
 
-def _refuse_singular(parametrization: LocalParametrization, rank: int, rank_nearby: int) -> None:
+def _refuse_singular(parametrization: PointParametrization, rank: int, rank_nearby: int) -> None:
     names = parametrization.invariants.names
     others = [names[i] for i in range(len(names)) if i not in parametrization.rows]
     raise NumericalError(
@@ -233,7 +233,7 @@ def _refuse_singular(parametrization: LocalParametrization, rank: int, rank_near
     )
 
 
-def verify_inputs(parametrization: LocalParametrization, slopes: tuple[FloatArray, FloatArray] | None = None) -> None:
+def verify_inputs(parametrization: PointParametrization, slopes: tuple[FloatArray, FloatArray] | None = None) -> None:
     """Check H f_u = 0, of independent rows: no input moves states off the manifold; ``slopes``: f_u and its error."""
     invariants, rows, g = parametrization.invariants, parametrization.rows, parametrization.gradient
     if invariants.prescribing or not rows:

@@ -24,7 +24,6 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.linearize import linearize_next
 from fmilin.linearization.reference import AGREEMENT_OF_MATRICES
 from fmilin.linearization.request import Request
-from fmilin.manifold.coordinates import LinearCoordinates
 from fmilin.manifold.frame import manifold_at
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.operating_points import model_at
@@ -177,7 +176,7 @@ def _carried(model: Model, points: Sequence[OperatingPoint], request: Request) -
     for point in points:
         linear, selection = linearize_next(model_at(model, point), point, request, previous)
         previous = selection or previous
-        assert selection is not None and isinstance(selection.coordinates, LinearCoordinates)  # noqa: S101, PT018
+        assert selection is not None and selection.coordinates.is_linear  # noqa: S101, PT018
         if not made and request.derivatives == "auto" and linear.method.derivatives == "exact":
             # Compared with differences once, at the first point, as where slopes are taken at all points together.
             request = replace(request, derivatives="exact")

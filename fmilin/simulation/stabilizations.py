@@ -17,8 +17,9 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.errors import NumericalError, UsageError
-from fmilin.manifold.coordinates import LocalParametrization, conditioning
+from fmilin.manifold.coordinates import conditioning
 from fmilin.manifold.frame import frame_at
+from fmilin.manifold.point_parametrization import PointParametrization
 from fmilin.manifold.selection import require_kind
 from fmilin.model.capabilities import HasBaumgarteStabilization
 from fmilin.signals import FloatArray
@@ -184,7 +185,7 @@ class _LocalIntegration(IntegratedCoordinates):
         super().__init__(plant)
         self._options = options
         self._names: tuple[str, ...] = ()
-        self._map: LocalParametrization | None = None
+        self._map: PointParametrization | None = None
         self._project = Projector(plant)
 
     @property
@@ -229,23 +230,23 @@ class _LocalIntegration(IntegratedCoordinates):
         return CorrectedState(self._psi.y0, is_small=False) if switched else None
 
     @property
-    def _psi(self) -> LocalParametrization:
+    def _psi(self) -> PointParametrization:
         assert self._map is not None  # noqa: S101 - begin() comes first
         return self._map
 
-    def _centred(self, t: float, x: FloatArray) -> LocalParametrization:
+    def _centred(self, t: float, x: FloatArray) -> PointParametrization:
         """Return Psi in the same coordinates around another point: Newton's iteration starts from there."""
         old = self._psi
         self.plant.invariants.inputs = self.plant.u(t)
-        return LocalParametrization(old.invariants, old.rows, old.coordinates, t, x)
+        return PointParametrization(old.invariants, old.rows, old.coordinates, t, x)
 
     def _chosen(
         self, t: float, x: FloatArray, named: Sequence[str] = ()
-    ) -> tuple[LocalParametrization, tuple[str, ...]]:
+    ) -> tuple[PointParametrization, tuple[str, ...]]:
         frame = frame_at(self.plant.model, self.plant.point(t, x), named=named, kind=self._options.coordinates)
         return frame.parametrization, frame.selection.signals.names
 
-    def _condition(self, psi: LocalParametrization, x: FloatArray) -> float:
+    def _condition(self, psi: PointParametrization, x: FloatArray) -> float:
         """Return the condition number of (R; H) in sizes of the states as they are now."""
         scales = self.plant.model.states.scales(x)
         return conditioning(psi.coordinates.jacobian(x), psi.gradient.H[psi.rows], scales)

@@ -15,9 +15,10 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.angles import CLOSE, AngleUnwrapper
-from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, LocalParametrization
+from fmilin.manifold.coordinates import Coordinates, LinearCoordinates
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.operating_points import model_at
+from fmilin.manifold.point_parametrization import PointParametrization
 from fmilin.model.capabilities import compile_for
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import CountedModel, RememberingModel
@@ -29,7 +30,7 @@ class ReducedModel:
     """The reduced nonlinear model, with the inputs, outputs and coordinates of the linear one."""
 
     def __init__(
-        self, model: CountedModel, psi: LocalParametrization, point: OperatingPoint, remarks: tuple[Remark, ...]
+        self, model: CountedModel, psi: PointParametrization, point: OperatingPoint, remarks: tuple[Remark, ...]
     ) -> None:
         self.model, self.psi, self.point, self.remarks = model, psi, point, remarks
         self.x0, self.u0, self.y0 = point.states, point.inputs, psi.y0
@@ -107,7 +108,7 @@ def reduced_model(model: Model, linear: LinearModel) -> ReducedModel:
     psi = frame.parametrization
     coordinates = _coordinates(frame, linear)
     if coordinates is not psi.coordinates:
-        psi = LocalParametrization(psi.invariants, psi.rows, coordinates, point.time, point.states)
+        psi = PointParametrization(psi.invariants, psi.rows, coordinates, point.time, point.states)
     return ReducedModel(visited, psi, point, remarks)
 
 

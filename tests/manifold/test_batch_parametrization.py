@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.manifold.batch_parametrization import BatchParametrization, PointBatch, correct_chord
+from fmilin.manifold.equations import VectorizedEquations
+from fmilin.manifold.parametrization import LocalParametrization, correct_chord
+from fmilin.manifold.points import PointBatch
 from fmilin.signals import FloatArray
 from fmilin.systems import slider_crank
 
@@ -17,7 +19,7 @@ NUMBERS = np.arange(4)
 
 
 @pytest.fixture
-def crank() -> tuple[BatchParametrization, FloatArray]:
+def crank() -> tuple[LocalParametrization, FloatArray]:
     """Return the parametrization at four equal points, and guesses with the coordinates moved."""
     model = slider_crank()
     kept = [model.states.positions[name] for name in fl.linearize(model).states.names]
@@ -25,14 +27,14 @@ def crank() -> tuple[BatchParametrization, FloatArray]:
     tangents = model.tangents(points.time, points.states, points.inputs, kept)
     assert tangents is not None
     guess = points.states + MOVED[:, None] * tangents.T.sum(axis=2)
-    return BatchParametrization(model, points, tangents, list(range(len(model.states) - len(kept)))), guess
+    return LocalParametrization.of_batch(model, points, tangents, list(range(len(model.states) - len(kept)))), guess
 
 
-def test_the_gradient_from_nearby_leads_to_the_same_points(crank: tuple[BatchParametrization, FloatArray]) -> None:
+def test_the_gradient_from_nearby_leads_to_the_same_points(crank: tuple[LocalParametrization, FloatArray]) -> None:
     parametrization, guess = crank
-    assert parametrization.back is not None
+    assert parametrization.inverse is not None
     near, as_good = parametrization.reach(guess, NUMBERS)
-    vars(parametrization)["back"] = None
+    vars(parametrization)["inverse"] = None
     alone, good = parametrization.reach(guess, NUMBERS)
     assert good.all()
     assert as_good.all()
@@ -40,10 +42,10 @@ def test_the_gradient_from_nearby_leads_to_the_same_points(crank: tuple[BatchPar
     assert (near.states[:, parametrization.kept] == guess[:, parametrization.kept]).all()
 
 
-def test_it_is_not_computed_again_while_it_serves(crank: tuple[BatchParametrization, FloatArray]) -> None:
+def test_it_is_not_computed_again_while_it_serves(crank: tuple[LocalParametrization, FloatArray]) -> None:
     parametrization, guess = crank
     computed = AssertionError("the gradient was computed")
-    with patch.object(BatchParametrization, "_compute_gradient", side_effect=computed):
+    with patch.object(VectorizedEquations, "compute_gradient", side_effect=computed):
         near, good = parametrization.reach(guess[:1], NUMBERS[:1])
     assert good.all()
     assert np.abs(near.states - guess[:1]).max() > 0

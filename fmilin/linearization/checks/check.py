@@ -94,7 +94,7 @@ def accept_batch(checks: Sequence[Check[LinearizedPoint]], at: LinearizedBatch) 
 
     That belongs to the choice of coordinates: those of the reference are continued as long as they are regular.
     """
-    is_regular = at.geometry.is_finite & (at.geometry.condition_number <= CONDITION_LIMIT)
+    is_regular = at.derivatives.find_finite(at.geometry.kept) & (at.geometry.condition_number <= CONDITION_LIMIT)
     descriptions = [one.describe_batch(at, ~is_regular) for one in checks if one.describes_computation]
     given = [each for each in descriptions if each is not None]
     return BatchRemarks([SharedRemarks((NOT_CHECKED,), len(at)), *given], len(at)), np.asarray(~is_regular)

@@ -94,7 +94,7 @@ class ModelRepeatsItself(LinearizationCheck):
         if at.reference.has_exact_procedure:
             return None
         tangents, pairs = at.tangents, at.reference.facts.pairs or {}
-        again = at.geometry.evaluate(at.points)
+        again = at.geometry.equations.evaluate(at.points)
         first = tangents.rates, tangents.values
         same = [(a == b) & (np.abs(a) < HUGE) for a, b in zip(again, first, strict=True)]
         same.append(tangents.rates[:, list(pairs)] == at.points.states[:, list(pairs.values())])
@@ -130,13 +130,14 @@ class EntriesAreAccurate(LinearizationCheck):
         return judged.warnings[len(linear.warnings) :]
 
     def find_doubt(self, at: LinearizedBatch) -> Mask:
-        geometry, errors = at.geometry, at.row_errors
+        geometry, derivatives = at.geometry, at.derivatives
+        errors = derivatives.errors[..., 0]
         model, kept = at.reference.model, at.reference.kept
-        sizes = np.concatenate((geometry.slopes.sizes, geometry.output_slopes.sizes), axis=1)
+        sizes = np.concatenate((derivatives.rate_sizes.largest, derivatives.output_sizes.largest), axis=1)
         terms = np.concatenate((geometry.sizes, model.outputs.scales(at.tangents.values)), axis=1)
         is_accurate = errors <= INACCURATE * comparable_sizes(sizes, errors, terms)
         rows = [*kept, *range(len(model.states), errors.shape[1])]
-        return np.asarray(~(is_accurate[:, rows].all(axis=1) & geometry.is_finite))
+        return np.asarray(~(is_accurate[:, rows].all(axis=1) & derivatives.find_finite(kept)))
 
 
 def _row_terms(linear: LinearModel, nearby: Neighbourhood, largest: FloatArray) -> FloatArray:

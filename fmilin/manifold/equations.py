@@ -1,0 +1,157 @@
+"""The equations of a model that a parametrization of its manifold needs: residuals of the constraints, and gradients.
+
+:class:`PointwiseEquations` evaluate one point after another, with invariants closed under the motion;
+:class:`VectorizedEquations` evaluate many points together, of a model that allows that.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import suppress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.errors import FmilinError, NumericalError
+from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.many_points import constraints_at
+from fmilin.manifold.point_by_point import evaluate_each
+from fmilin.manifold.points import PointBatch
+from fmilin.model.capabilities import (
+    has_graph,
+    reach_manifold,
+    read_constraint_gradient,
+    read_constraint_residuals,
+    read_tangents,
+)
+from fmilin.model.interface import Model, TangentBatch
+from fmilin.signals import FloatArray
+
+Mask = NDArray[np.bool_]
+
+POINTS_AT_ONCE = 128  # that are evaluated together: what fits into the processor's cache
+
+
+class ConstraintEquations(ABC):
+    """Residuals h of the constraints at points, and their gradient H = dh/dx."""
+
+    model: Model
+    evaluations: int = 0  # of rates and outputs, so far
+
+    @abstractmethod
+    def compute_residuals(self, points: PointBatch) -> FloatArray | None:
+        """Return the residuals (j, m) alone; None where they cost as much as their gradient."""
+
+    @abstractmethod
+    def compute_gradient(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
+        """Return the residuals (j, m) and their gradient (j, m, N)."""
+
+    @abstractmethod
+    def evaluate(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
+        """Return rates (j, N) and outputs (j, ny) at points."""
+
+    def compute_A(self, points: PointBatch) -> FloatArray | None:
+        """Return the model's own A (j, P, P) at points; None where it has none."""
+        return None
+
+    def reach_manifold(self, points: PointBatch, sizes: FloatArray) -> tuple[FloatArray, Mask] | None:
+        """Return states (j, N) on the manifold with the kept ones of points, and where they were reached, by compiled
+        code; None without. ``sizes`` (j, N) are those of the states.
+        """
+        return None
+
+
+class PointwiseEquations(ConstraintEquations):
+    """The invariants of a model, at one point after another."""
+
+    def __init__(self, invariants: Invariants) -> None:
+        self.invariants, self.model = invariants, invariants.model
+
+    def compute_residuals(self, points: PointBatch) -> FloatArray | None:
+        """Return the residuals; None where the model gives residuals and their gradient in one evaluation."""
+        residuals = []
+        for t, x, u in _list_points(points):
+            if read_constraint_gradient(self.model, t, x, u) is not None:
+                return None
+            residuals.append(self.invariants.values(t, x, u))
+        return np.array(residuals)
+
+    def compute_gradient(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
+        """Return both, exact or measured."""
+        gradients = [self.invariants.gradient(*point).H for point in _list_points(points)]
+        residuals = [self.invariants.values(*point) for point in _list_points(points)]
+        return np.array(residuals), np.array(gradients)
+
+    def evaluate(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
+        """Return both; the errors of the model where it cannot be evaluated."""
+        self.evaluations += len(points)
+        answer = evaluate_each(self.model, points.time, points.states, points.inputs)
+        return answer.derivatives, answer.outputs
+
+
+def _list_points(points: PointBatch) -> list[tuple[float, FloatArray, FloatArray]]:
+    return list(zip(points.time.tolist(), points.states, points.inputs, strict=True))
+
+
+class VectorizedEquations(ConstraintEquations):
+    """A model at many points at once, with derivatives along P kept states."""
+
+    def __init__(self, model: Model, kept: Sequence[int]) -> None:
+        self.model, self.kept = model, list(kept)
+
+    def compute_residuals(self, points: PointBatch) -> FloatArray | None:
+        """Return the residuals; None where the model gives them with the rates only."""
+        constraints = self.model.constraints
+        if points.parameters or constraints.time_dependent or constraints.hidden or not self.model.batches:
+            return None
+        return read_constraint_residuals(self.model, float(points.time[0]), points.states, points.inputs)
+
+    def compute_gradient(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
+        """Return both; NumericalError if the model cannot be evaluated at one of the points."""
+        model = self.model
+        if not (points.parameters or model.constraints.time_dependent):
+            answer = constraints_at(model, float(points.time[0]), points.states, points.inputs)
+            if answer is not None:
+                return answer
+        tangents = self._differentiate(points)
+        if tangents is None:
+            raise NumericalError("The model does not answer at one of many points.")
+        return tangents.residuals, tangents.gradient
+
+    def evaluate(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
+        """Return rates (j, N) and outputs (j, ny) at points; NaN where the model cannot be evaluated."""
+        model = self.model
+        self.evaluations += len(points)
+        same_time = (model.autonomous or len(set(points.time.tolist())) <= 1) and not points.parameters
+        with suppress(FmilinError, np.linalg.LinAlgError):
+            if same_time and model.batches:
+                parts = [points[i : i + POINTS_AT_ONCE] for i in range(0, len(points), POINTS_AT_ONCE)]
+                answers = [model.evaluate(float(part.time[0]), part.states, part.inputs) for part in parts]
+                rates = np.concatenate([answer.derivatives for answer in answers])
+                return rates, np.concatenate([answer.outputs for answer in answers])
+            if model.batches and not has_graph(model) and not points.parameters:
+                answer = evaluate_each(model, points.time, points.states, points.inputs)
+                return answer.derivatives, answer.outputs
+            tangents = self._differentiate(points)
+            if tangents is not None:
+                return tangents.rates, tangents.values
+        nothing = np.full((len(points), len(model.states)), np.nan)
+        return nothing, np.full((len(points), len(model.outputs)), np.nan)
+
+    def compute_A(self, points: PointBatch) -> FloatArray | None:
+        """Return the model's own A (j, P, P) at points; None where it has none."""
+        self.evaluations += len(points)
+        with suppress(FmilinError, np.linalg.LinAlgError):
+            tangents = self._differentiate(points)
+            return None if tangents is None else tangents.A
+        return None
+
+    def reach_manifold(self, points: PointBatch, sizes: FloatArray) -> tuple[FloatArray, Mask] | None:
+        """Return both if the model is compiled."""
+        if points.parameters:
+            return None
+        return reach_manifold(self.model, points.time, points.states, points.inputs, self.kept, sizes)
+
+    def _differentiate(self, points: PointBatch) -> TangentBatch | None:
+        return read_tangents(self.model, points.time, points.states, points.inputs, self.kept, points.parameters)
