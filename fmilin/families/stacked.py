@@ -23,7 +23,7 @@ from fmilin.linear_model.builder import chosen_inputs
 from fmilin.linearization.batch import limit_batch, linearize_batch
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
-from fmilin.manifold.batch_parametrization import PointBatch
+from fmilin.manifold.points import PointBatch
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.trimming.request import TrimRequest

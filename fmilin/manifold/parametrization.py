@@ -33,6 +33,7 @@ VANISHING_ROW = 1e-12  # rows of the gradient below this part of the largest are
 MAX_NEWTON_ITERATIONS = 30
 LAST_STEP = 1e-9  # of Newton's method, in sizes of the states, by the gradient of its own point: its square is rounding
 SLOW_CONTRACTION = 0.25  # contraction rate above which the gradient is computed anew
+SMALLEST_STEP = 1e-100  # to divide by
 FARTHEST_STEP = 1e3  # in sizes of the states: it has left every neighbourhood of the point
 CHEAP_CONDITIONING = 20_000
 """Number of points times the cube of that of the states, up to which condition numbers are computed from singular
@@ -205,11 +206,6 @@ class LocalParametrization:
         return np.abs(self.T[:, self.coordinates.moving])
 
     @cached_property
-    def largest_of_T(self) -> FloatArray:
-        """The largest entry of T, shape (k,)."""
-        return np.asarray(self._dependent.max(axis=(1, 2), initial=1.0 if self.kept else 0.0))
-
-    @cached_property
     def T_errors(self) -> FloatArray:
         """The errors of T times the sizes of the coordinates, (k, N, P), or (k, N, 1) if the same in each row."""
         moving, terms = self.coordinates.moving, self.sizes.copy()
@@ -286,7 +282,7 @@ class LocalParametrization:
             if not (is_finite := np.isfinite(size)).all():
                 step = np.where(is_finite[:, None], step, 0.0)
             x[:, moving] -= step * moving_sizes
-            rho = np.where(np.isfinite(previous), size / previous, 0.0)
+            rho = size / np.maximum(previous, SMALLEST_STEP)  # 0 at first
             converged |= _find_converged(size, rho, previous, limit, iteration, is_fresh=is_fresh)
             lost = ~(size <= FARTHEST_STEP) | ((rho > 1.0) & (iteration > 5))
             if not failure and (lost & ~converged).any():
