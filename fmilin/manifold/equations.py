@@ -56,8 +56,9 @@ class ConstraintEquations(ABC):
         return None
 
     def reach_manifold(self, points: PointBatch, sizes: FloatArray) -> tuple[FloatArray, Mask] | None:
-        """Return states (j, N) on the manifold with the kept ones of points, and where they were reached, by compiled
-        code; None without. ``sizes`` (j, N) are those of the states.
+        """Return states (j, N) on the manifold with the kept ones of points, and where they were reached.
+
+        ``sizes`` (j, N) are those of the states. Returns None without compiled code for that.
         """
         return None
 
