@@ -26,9 +26,9 @@ from fmilin.codegen.functions import StackFunctions, SystemFunctions, has_kinks
 from fmilin.codegen.implicit import ImplicitSystem, jacobian
 from fmilin.codegen.vectorized_code import Reduction
 from fmilin.errors import NumericalError, UsageError
-from fmilin.manifold.batch_parametrization import LAST_STEP, MAX_NEWTON_ITERATIONS
 from fmilin.manifold.frame import kept_states, row_terms
 from fmilin.manifold.operating_points import require_sizes
+from fmilin.manifold.parametrization import LAST_STEP, MAX_NEWTON_ITERATIONS
 from fmilin.manifold.rank import independent_rows, row_sizes
 from fmilin.model.capabilities import has_graph, read_graph, read_sparse_equations
 from fmilin.model.interface import (
