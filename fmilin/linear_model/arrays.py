@@ -65,6 +65,12 @@ class LinearArrays:
         count = len(arrays["time"])
         return cls(count, dict(arrays), np.zeros(count, dtype=np.intp), [zeros])
 
+    @classmethod
+    def of_points(cls, arrays: Mapping[str, FloatArray]) -> Self:
+        """Return linear models with the errors of their entries as matrices."""
+        count = len(arrays["time"])
+        return cls(count, dict(arrays), np.full(count, ENTRY_BY_ENTRY, dtype=np.intp))
+
     def __len__(self) -> int:
         return self.count
 

@@ -19,7 +19,7 @@ import numpy as np
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.assembly import assemble, attach_descriptor, state_accuracy
+from fmilin.linearization.assembly import assemble_point, attach_descriptor, state_accuracy
 from fmilin.linearization.checks import CHECKS, Check, CoordinateCheck, ManifoldCheck
 from fmilin.linearization.checks.check import NOT_CHECKED
 from fmilin.linearization.checks.constraints import InputsKeepConstraints
@@ -77,7 +77,7 @@ def compute(model: Model, point: OperatingPoint, request: Request, choice: Coord
         observations = nearby.observe()
         motion = follow_motion(nearby, jacobians, request, choice)
         nearby, jacobians = take_steady_coordinates(nearby, jacobians, motion, request, choice)
-        linear = assemble(remembering, nearby, jacobians, observations.turns)
+        linear = assemble_point(remembering, nearby, jacobians, observations.turns)
         linear = attach_descriptor(linear, model, nearby, request)
     except FmilinError as error:
         # A constraint that is violated, say, is the reason why coordinates cannot be chosen, or slopes not be measured.

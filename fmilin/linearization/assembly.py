@@ -8,60 +8,145 @@ Nonlinear coordinates y = rho(x) have R = D rho(x0) and d(D rho(x) f0)/dx DPsi i
 that prescribe a motion move the manifold: x = Psi(y, u), and Psi_u adds f_x Psi_u to B and c_x Psi_u to D.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from fmilin.diagnostics import Remark
-from fmilin.linear_model.arrays import MATRICES, LinearArrays
-from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, built, point_of
-from fmilin.linear_model.model import Accuracy, LinearModel
+from fmilin.linear_model.arrays import MATRICES, LinearArrays, Mask
+from fmilin.linear_model.builder import built_of_arrays, point_of
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearizationMethod, LinearModel
 from fmilin.linearization.context import LinearizedPoint
-from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.parametrization import LocalParametrization
-from fmilin.manifold.points import PointBatch
 from fmilin.model.capabilities import can_be_described
-from fmilin.model.interface import Model, TangentBatch
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import CountedModel
 from fmilin.numerics.differences.differences import Differences
-from fmilin.signals import FloatArray
+from fmilin.signals import FloatArray, Signals
+
+NUMBERS_OF_ACCURACY = len(fields(Accuracy))
+RESIDUAL, CONDITIONING = NUMBERS_OF_ACCURACY - 2, NUMBERS_OF_ACCURACY - 1  # where these stand among them
+
+
+@dataclass(frozen=True, eq=False)
+class RowErrors:
+    """Errors of matrices that are the same in each row, in sizes of y and u, and entries that have none."""
+
+    rows: Mapping[str, FloatArray]  # (k, rows), by matrix
+    zeros: Mapping[str, Mask]  # entries that are zero by the structure of the model, by matrix
 
 
 def assemble(
+    derivatives: TangentDerivatives,
+    geometry: LocalParametrization,
+    row_errors: RowErrors | None = None,
+    distance: FloatArray | None = None,
+) -> LinearArrays:
+    """Return the linear models at k points; nonlinear coordinates are those of one point.
+
+    Their errors are ``row_errors``, or else those of the derivatives, entry by entry. ``distance`` (k,) is that of the
+    points from the manifold where it was computed before.
+    """
+    coordinates, points, order = geometry.coordinates, geometry.points, derivatives.order
+    rates = coordinates.project(derivatives.f)
+    if not coordinates.is_linear:
+        curvature = coordinates.curvature(points.states[0], derivatives.rates[0])  # d(D rho f)
+        rates = rates + curvature @ np.concatenate((derivatives.T, derivatives.x_u), axis=2)
+    accuracy = np.empty((len(derivatives), NUMBERS_OF_ACCURACY))  # of matrices it is summarized when it is read
+    accuracy[:, RESIDUAL] = geometry.distance if distance is None else distance
+    accuracy[:, CONDITIONING] = geometry.condition_number
+    arrays = {
+        "A": rates[..., :order],
+        "B": rates[..., order:],
+        "C": derivatives.c_y,
+        "D": derivatives.c_u,
+        "T": derivatives.T,
+        "T_u": derivatives.x_u,
+        "f0": coordinates.project(derivatives.rates[..., None])[..., 0],
+        "y0": geometry.y0,
+        "x0": points.states,
+        "u0": points.inputs,
+        "out0": derivatives.outputs,
+        "time": points.time,
+        "accuracy": accuracy,
+        "visits": np.zeros((len(derivatives), 2)),
+    }
+    if row_errors is None:
+        return LinearArrays.of_points(arrays | compute_entry_errors(derivatives, geometry))
+    arrays |= {f"row_error_{name}": each for name, each in row_errors.rows.items()}
+    arrays |= {"coordinate_size": geometry.y_sizes, "input_size": geometry.u_sizes}
+    return LinearArrays.of_batch(arrays, row_errors.zeros)
+
+
+def compute_entry_errors(derivatives: TangentDerivatives, geometry: LocalParametrization) -> dict[str, FloatArray]:
+    """Return the errors of the entries of matrices, by name: |R| times those of the rates."""
+    n, p, scales = derivatives.rates.shape[1], derivatives.order, derivatives.scales[:, None]
+    of_rates = geometry.coordinates.project_errors(derivatives.errors[:, :n]) / scales
+    of_outputs = derivatives.errors[:, n:] / scales
+    of_T = np.broadcast_to(geometry.T_errors / geometry.y_sizes[:, None], derivatives.T.shape)
+    return {
+        "error_A": of_rates[..., :p],
+        "error_B": of_rates[..., p:],
+        "error_C": of_outputs[..., :p],
+        "error_D": of_outputs[..., p:],
+        "error_T": of_T,
+    }
+
+
+def find_row_errors(
+    model: Model, pairs: Mapping[int, int], zeros: Mask, derivatives: TangentDerivatives, geometry: LocalParametrization
+) -> RowErrors:
+    """Return the errors of rows of matrices in kept states, from those of the derivatives, the same in each row.
+
+    Rates of ``pairs`` are other states, and some outputs are states or inputs: they are as good as T, or exact.
+    ``zeros`` (N + ny, P + nu) are derivatives that are zero by the structure of the model.
+    """
+    kept, n, p = geometry.kept, derivatives.rates.shape[1], derivatives.order
+    errors, of_T = derivatives.errors[..., 0], geometry.T_errors[..., 0]
+    along_y, seen_y = errors[:, kept], errors[:, n:].copy()
+    along_u, seen_u = along_y.copy(), seen_y.copy()
+    for row, i in enumerate(kept):
+        if i in pairs:
+            along_y[:, row], along_u[:, row] = of_T[:, pairs[i]], 0.0
+    for row, copy in model.copies.items():
+        seen_y[:, row], seen_u[:, row] = of_T[:, copy.index] if copy.kind == "state" else 0.0, 0.0
+    rows = {"A": along_y, "B": along_u, "C": seen_y, "D": seen_u, "T": of_T}
+    of_rates, of_outputs = zeros[kept], zeros[n:]
+    structural = {"A": of_rates[:, :p], "B": of_rates[:, p:], "C": of_outputs[:, :p], "D": of_outputs[:, p:]}
+    return RowErrors(rows, structural)
+
+
+def extract_model(
+    models: LinearArrays,
+    model: Model,
+    point: OperatingPoint,
+    states: Signals,
+    method: LinearizationMethod,
+    remarks: Sequence[Remark] = (),
+) -> LinearModel:
+    """Return the first of some linear models, which is that of a point in the coordinates ``states``."""
+    values = {name: np.array(models.read(name)[0]) for name in ("A", "B", "C", "D", "T", "T_u", "f0", "y0", "out0")}
+    errors = {name: models.read(f"error_{name}") for name in MATRICES}
+    entries = EntryErrors(**{name: np.array(each[0]) for name, each in errors.items()})
+    accuracy = Accuracy(*models.summarize_errors(errors)[0].tolist())
+    signals, at_point = (states, model.states), point_of(model, point, values["out0"])
+    return built_of_arrays(model, values, (entries, accuracy), signals, at_point, method, remarks=remarks)
+
+
+def assemble_point(
     model: CountedModel, nearby: Neighbourhood, derivatives: TangentDerivatives, turns: Mapping[int, float]
 ) -> LinearModel:
     """Return the linear model in the coordinates of ``nearby``; ``turns`` are those of outputs seen to wrap, by row."""
-    frame, point, base = nearby.frame, nearby.point, nearby.base_evaluation
-    R, T = frame.coordinates.R, frame.T
-    A, B, size, x_u = R @ derivatives.f_y[0], R @ derivatives.f_u[0], np.abs(R), derivatives.x_u[0]
-    if not frame.coordinates.is_linear:
-        curvature = frame.coordinates.curvature(point.states, base.derivatives)  # d(D rho f)
-        A, B = A + curvature @ T, B + curvature @ x_u
-    selection, parametrization = frame.selection, frame.parametrization
-    coordinates = IndependentCoordinates(
-        selection.signals,
-        model.states,
-        frame.y0,
-        T,
-        parametrization.derivative_error,
-        selection.kind,
-        selection.condition_number,
-        frame.residual,
-        T_u=x_u,
-    )
-    errors = (
-        size @ derivatives.f_y_errors[0],
-        size @ derivatives.f_u_errors[0],
-        derivatives.c_y_errors[0],
-        derivatives.c_u_errors[0],
-    )
-    matrices = LinearMatrices(A, B, derivatives.c_y[0], derivatives.c_u[0], R @ base.derivatives, *errors)
-    method = derivatives.method, model.evaluations, model.directions
-    linear = built(model, coordinates, matrices, point_of(model, point, base.outputs), method)
+    frame = nearby.frame
+    models = assemble(derivatives, frame.parametrization.batch, distance=np.array([frame.residual]))
+    method = LinearizationMethod(derivatives.method, frame.selection.kind, model.evaluations, model.directions)
+    linear = extract_model(models, model, nearby.point, frame.selection.signals, method)
     # A black box does not declare that an output wraps: it is seen at the points of the differences.
     outputs = linear.outputs.with_turns([signal.turn or turns.get(i) for i, signal in enumerate(linear.outputs)])
     return linear if outputs is linear.outputs else replace(linear, outputs=outputs)
@@ -86,58 +171,3 @@ def state_accuracy(at: LinearizedPoint, diagnostics: Sequence[Remark]) -> Linear
     """Return the linear model of a point with diagnostics, and with the evaluations that checks took, too."""
     method = replace(at.linear.method, evaluations=at.model.evaluations, products=at.model.directions)
     return replace(at.stated, method=method, warnings=tuple(diagnostics))
-
-
-def assemble_batch(
-    reference: Reference,
-    points: PointBatch,
-    tangents: TangentBatch,
-    geometry: LocalParametrization,
-    errors: FloatArray,
-) -> LinearArrays:
-    """Return linear models at k points in the coordinates of a reference.
-
-    The error of an entry is that of its row, ``errors`` (k, N + ny), over the size of its column; entries that are zero
-    by the structure of the model have none.
-    """
-    t, kept, p, count = tangents, list(tangents.kept), len(tangents.kept), len(points)
-    accuracy = np.empty((count, len(fields(Accuracy))))  # that of matrices follows from their errors when it is read
-    accuracy[:, 6], accuracy[:, 7] = geometry.distance, geometry.condition_number
-    values = {
-        "T_u": np.broadcast_to(0.0, (count, *t.T.shape[1:2], points.inputs.shape[1])),
-        "f0": t.rates[:, kept],
-        "y0": points.states[:, kept],
-        "x0": points.states,
-        "u0": points.inputs,
-        "out0": t.values,
-        "time": points.time,
-        "accuracy": accuracy,
-        "visits": np.zeros((count, 2)),
-        "coordinate_size": geometry.y_sizes,
-        "input_size": geometry.u_sizes,
-    }
-    rows = _row_errors(reference.model, dict(reference.facts.pairs or {}), kept, geometry.T_errors[..., 0], errors)
-    kept_zeros, output_zeros = reference.zeros[kept], reference.zeros[len(reference.model.states) :]
-    zeros = {
-        "A": kept_zeros[:, :p],
-        "B": kept_zeros[:, p:],
-        "C": output_zeros[:, :p],
-        "D": output_zeros[:, p:],
-    }
-    matrices = {name: getattr(t, name) for name in MATRICES}
-    row_errors = {f"row_error_{name}": each for name, each in rows.items()}
-    return LinearArrays.of_batch(matrices | values | row_errors, zeros)
-
-
-def _row_errors(
-    model: Model, pairs: Mapping[int, int], kept: list[int], of_T: FloatArray, errors: FloatArray
-) -> dict[str, FloatArray]:
-    """Return what rows of matrices may be off by; what is known without asking is as good as T (k, N), or exact."""
-    along_y, seen_y = errors[:, kept], errors[:, len(model.states) :].copy()
-    along_u, seen_u = along_y.copy(), seen_y.copy()
-    for row, i in enumerate(kept):
-        if i in pairs:
-            along_y[:, row], along_u[:, row] = of_T[:, pairs[i]], 0.0
-    for row, copy in model.copies.items():
-        seen_y[:, row], seen_u[:, row] = of_T[:, copy.index] if copy.kind == "state" else 0.0, 0.0
-    return {"A": along_y, "B": along_u, "C": seen_y, "D": seen_u, "T": of_T}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError
 from fmilin.linear_model.arrays import LinearArrays
-from fmilin.linearization.assembly import assemble_batch
+from fmilin.linearization.assembly import assemble, find_row_errors
 from fmilin.linearization.batch_remarks import BatchRemarks
 from fmilin.linearization.checks import CHECKS
 from fmilin.linearization.checks.check import accept_batch, check_batch
@@ -82,7 +82,9 @@ def compute_batch(reference: Reference, points: PointBatch, tangents: TangentBat
     derivatives = TangentDerivatives.of_batch(tangents, geometry)
     errors = estimate_row_errors(reference, points, tangents, geometry, derivatives, rounding)
     derivatives = derivatives.with_row_errors(errors)
-    models = assemble_batch(reference, points, tangents, geometry, errors)
+    pairs = reference.facts.pairs or {}
+    row_errors = find_row_errors(model, pairs, reference.zeros, derivatives, geometry)
+    models = assemble(derivatives, geometry, row_errors)
     if reference.is_checked and reference.request.seek_steady:
         motion = find_motions(model, derivatives, geometry)
     else:

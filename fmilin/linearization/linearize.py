@@ -11,7 +11,7 @@ from fmilin.errors import FmilinError
 from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.algorithm import check_constraints, compute, describe_choice
-from fmilin.linearization.assembly import assemble
+from fmilin.linearization.assembly import assemble_point
 from fmilin.linearization.checks.motion import remarks_along
 from fmilin.linearization.methods import linearize_by_method
 from fmilin.linearization.request import Request
@@ -138,6 +138,6 @@ def along_motion(model: Model, point: OperatingPoint) -> tuple[list[Remark], Lin
         other = at.motion.selections.get(0, at.nearby.frame.selection)
         if other is not at.nearby.frame.selection:
             nearby, jacobians = change_coordinates(at.nearby, at.jacobians, other)
-            linear = assemble(at.model, nearby, jacobians, at.observations.turns)
+            linear = assemble_point(at.model, nearby, jacobians, at.observations.turns)
         return remarks, replace(linear, warnings=tuple(remarks))
     return [], None

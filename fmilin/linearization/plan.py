@@ -8,20 +8,16 @@ allows no batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fmilin.diagnostics import Remark
-from fmilin.linear_model.arrays import MATRICES
-from fmilin.linear_model.builder import built_of_arrays, point_of
-from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel
+from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.assembly import extract_model
 from fmilin.linearization.batch import linearize_batch
 from fmilin.linearization.context import LinearizedBatch
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
-from fmilin.manifold.coordinates import condition_number
 from fmilin.manifold.points import PointBatch
 from fmilin.manifold.rank import independent_rows, scaled
 from fmilin.manifold.selection import Manifold, Selection, select_partition
@@ -72,52 +68,30 @@ def find_plan(model: Model, request: Request) -> LinearizationPlan | None:
 def linearize_like(reference: Reference, point: OperatingPoint) -> tuple[LinearModel, Selection] | None:
     """Return the linear model at a point as a batch of one; None if a check has a doubt, or other coordinates suit."""
     points = PointBatch(np.array([point.time]), point.states[None], point.inputs[None])
-    result = linearize_batch(reference, points)
-    if result is None or result.is_doubtful[0] or reference.selection is None:
+    result, selection = linearize_batch(reference, points), reference.selection
+    if result is None or result.is_doubtful[0] or selection is None or not would_be_chosen(result.computed):
         return None
-    conditioning = find_conditioning(result.computed)
-    if conditioning is None:
-        return None
+    model = reference.model
+    starts = zip(selection.signals, point.states[reference.kept].tolist(), strict=True)
+    states = Signals(signal.starting_at(value) for signal, value in starts)
+    method = replace(reference.linear.method, evaluations=result.computed.evaluations)
     diagnostics = (*point.remarks, *result.diagnostics[0])
-    return extract_model(result.computed, point, conditioning, diagnostics), reference.selection
+    return extract_model(result.models, model, point, states, method, diagnostics), selection
 
 
-def find_conditioning(at: LinearizedBatch) -> float | None:
-    """Return the condition number of (R; H) at the first point; None if other coordinates would be chosen there."""
+def would_be_chosen(at: LinearizedBatch) -> bool:
+    """Whether the coordinates of the reference would be chosen at the first point, too."""
     reference, model = at.reference, at.reference.model
     if not reference.dependent:
-        return 1.0
+        return True
     H, sizes = at.tangents.gradient[0], at.geometry.sizes[0]
     every_row, _ = scaled(H, sizes, np.abs(H) @ sizes, np.zeros_like(H))
     rows = independent_rows(every_row, len(reference.dependent), len(model.constraints))
     if rows != reference.rows:
-        return None
-    Hs = every_row[rows]
+        return False
     if reference.request.independent or model.independent:
-        conditioning = condition_number(np.concatenate((np.eye(len(sizes))[reference.kept], Hs)))
-        return conditioning if conditioning <= DOUBTFUL else None
+        return bool(at.geometry.condition_number[0] <= DOUBTFUL)
     is_position, pairs = reference.is_position_level[rows], reference.facts.pairs or {}
-    x = at.points.states[0]
+    Hs, x = every_row[rows], at.points.states[0]
     manifold = Manifold(model.states, H[rows], Hs, is_position, lambda: reference.linear_states, pairs, sizes, x)
-    selection = select_partition(manifold)
-    return selection.condition_number if selection.kept == tuple(reference.kept) else None
-
-
-def extract_model(
-    at: LinearizedBatch, point: OperatingPoint, conditioning: float, diagnostics: Sequence[Remark]
-) -> LinearModel:
-    """Return the first linear model of a batch."""
-    reference, model = at.reference, at.reference.model
-    models = at.models
-    values = {name: np.array(models.read(name)[0]) for name in ("A", "B", "C", "D", "T", "f0", "y0", "out0")}
-    starts = zip(reference.kept, values["y0"].tolist(), strict=True)
-    states = Signals(model.states[i].starting_at(value) for i, value in starts)
-    method = replace(reference.linear.method, evaluations=at.evaluations)
-    errors = {name: models.read(f"error_{name}") for name in MATRICES}
-    accuracy = Accuracy(*models.summarize_errors(errors)[0].tolist())
-    certainty = (
-        EntryErrors(**{name: each[0] for name, each in errors.items()}),
-        replace(accuracy, conditioning=conditioning),
-    )
-    at_point = point_of(model, point, values["out0"])
-    return built_of_arrays(model, values, certainty, (states, model.states), at_point, method, remarks=diagnostics)
+    return select_partition(manifold).kept == tuple(reference.kept)
