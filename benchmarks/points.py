@@ -17,9 +17,9 @@ from scipy.optimize import least_squares
 
 import fmilin as fl
 from benchmarks import published_trims as published
+from benchmarks.counting import count_calls
 from benchmarks.tables import show
 from fmilin.errors import NumericalError
-from fmilin.model.visits import CountedModel
 from fmilin.signals import FloatArray
 from fmilin.systems import four_bar
 from tests.trimming.test_targets import car, motors, tank
@@ -278,9 +278,10 @@ def _show_costs() -> None:
     for make, by_state, by_output in PAIRS:
         visits = []
         for request in (by_state, by_output):
-            model = CountedModel(make())
-            fl.trim(model, **request)
-            visits.append(model.evaluations + model.directions)
+            model = make()
+            with count_calls(model) as calls:
+                fl.trim(model, **request)
+            visits.append(calls.total())
         ratios.append(visits[1] / visits[0])
         targets = ", ".join(by_output["fixed"])
         rows.append([make().info.name, ", ".join(by_state["fixed"]), targets, *map(str, visits), f"{ratios[-1]:.2f}"])

@@ -19,6 +19,7 @@ from fmilin.manifold.point_parametrization import PointParametrization
 from fmilin.manifold.projection import project, require_on_manifold
 from fmilin.manifold.selection import kinematic_pairs, select_partition, select_states
 from fmilin.model.capabilities import read_exact_slopes, read_products
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.simulation.inputs import input_course
@@ -134,7 +135,7 @@ class _Integration:
         self.t, self.x, self.u = point.time, point.states.astype(np.float64), point.inputs
         self._scales = model.states.scales(self.x)
         pairs = kinematic_pairs(model, point) if len(model.constraints) else {}
-        self._invariants = Invariants(model, point.inputs, pairs, self._scales)
+        self._invariants = Invariants(PointEvaluator(model, remembers=False), point.inputs, pairs, self._scales)
         require_on_manifold(self._invariants, self.t, self.x, otherwise="The point is not on the manifold")
         self.switches: list[float] = []
         self.breaks = TimeBreaks(np.empty(0))

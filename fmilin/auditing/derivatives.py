@@ -15,6 +15,7 @@ from fmilin.auditing.result import AuditRow, compare, keep_worst
 from fmilin.errors import FmilinError
 from fmilin.linearization.linearize import linearize
 from fmilin.manifold.operating_points import assembled_from
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.tolerances import AUDITED_DERIVATIVES
@@ -137,5 +138,5 @@ def _linearize_at(
     point = OperatingPoint(linear.point.time, x, u, dict(changed.start.parameters))
     if len(changed.constraints):
         kept = {state: float(x[changed.states.index_of(state)]) for state in linear.states.names}
-        point = assembled_from(changed, point.time, x, u, kept)
+        point = assembled_from(PointEvaluator(changed), point.time, x, u, kept)
     return linearize(changed, point, independent=linear.states.names, keep_inaccurate=True), point.states

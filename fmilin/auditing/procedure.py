@@ -41,7 +41,7 @@ TrimmedPoint, Trajectory or another result
     """
     if model is None:
         return _load_audits()(result, None)
-    from fmilin.model.visits import one_at_a_time
+    from fmilin.model.locks import one_at_a_time
 
     @one_at_a_time
     def audit_with_model(model: Model) -> Audit:

@@ -31,8 +31,8 @@ from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.capabilities import HasDiscreteStates, HasEvents, read_discrete_states, read_event_indicators
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.locks import one_at_a_time
 from fmilin.model.stepping import Hybrid, Passage, Stepped
-from fmilin.model.visits import one_at_a_time
 from fmilin.options import Linearization
 from fmilin.options.functions import (
     CoordinateOptions,

@@ -27,7 +27,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.linearize import linearize_as
 from fmilin.linearization.request import Request
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import one_at_a_time
+from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization
 from fmilin.options.functions import BoxOptions, takes_linearization
 from fmilin.signals import FloatArray, as_numbers

@@ -13,7 +13,7 @@ from fmilin.linearization.linearize import linearize_as
 from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import one_at_a_time
+from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization
 from fmilin.options.functions import DerivativeOptions, takes_linearization
 from fmilin.support.implemented_in import implemented_in

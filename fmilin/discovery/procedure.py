@@ -21,7 +21,7 @@ from fmilin.discovery.tangent import linearize_on_tangent
 from fmilin.discovery.verification import InvariantResiduals, InvariantVerification
 from fmilin.errors import FmilinError
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import one_at_a_time
+from fmilin.model.locks import one_at_a_time
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EQUILIBRIUM, INVARIANT, INVARIANT_MEASURED
 

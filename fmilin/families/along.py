@@ -24,8 +24,8 @@ from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.points import PointBatch
 from fmilin.manifold.selection import Selection
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.locks import one_at_a_time
 from fmilin.model.memory import with_outputs
-from fmilin.model.visits import one_at_a_time
 from fmilin.options import Linearization, LinearizationOptions
 from fmilin.options.functions import takes_linearization
 

@@ -16,8 +16,8 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import pseudo_inverse
 from fmilin.manifold.selection import Selection, kinematic_pairs
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import RememberingModel
 from fmilin.signals import FloatArray
 from fmilin.trimming.request import TrimRequest
 
@@ -97,13 +97,13 @@ def corrected(
     for name, value in request.fixed.items():
         if model.inputs.has(name):
             u[model.inputs.positions[name]] = value
-    visited = RememberingModel(model)
+    evaluator = PointEvaluator(model)
     lengths: list[float] = []
     try:
-        invariants = _invariants(visited, model, t, x, u)
+        invariants = _invariants(evaluator, t, x, u)
         back = _normals(invariants, t, x)
         for _ in range(ROUNDS):
-            rates = visited.evaluate(t, x, u).derivatives
+            rates = evaluator.evaluate(t, x, u).derivatives
             normal = -back @ invariants.values(t, x)
             residual = balance.residual(rates, x[balance.held] + normal[balance.held] - wanted)
             off = float(np.max(np.abs(normal) / balance.x_scales, initial=0.0))
@@ -124,11 +124,12 @@ def corrected(
     return None
 
 
-def _invariants(visited: Model, model: Model, t: float, x: FloatArray, u: FloatArray) -> Invariants:
+def _invariants(evaluator: PointEvaluator, t: float, x: FloatArray, u: FloatArray) -> Invariants:
+    model = evaluator.model
     pairs = _pairs.get(model)
     if pairs is None:
         pairs = _pairs[model] = dict(kinematic_pairs(model, OperatingPoint(t, x, u))) if len(model.constraints) else {}
-    return Invariants(visited, u, pairs, model.states.scales(x))
+    return Invariants(evaluator, u, pairs, model.states.scales(x))
 
 
 def _normals(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:

@@ -20,7 +20,7 @@ from fmilin.linearization.request import Request
 from fmilin.loading.request import is_fmu
 from fmilin.model.capabilities import can_be_described
 from fmilin.model.interface import Model
-from fmilin.model.visits import no_model
+from fmilin.model.locks import no_model
 from fmilin.options import Linearization, LinearizationOptions, Loading
 from fmilin.options.functions import takes_linearization
 from fmilin.sandbox.isolation import can_isolate

@@ -21,7 +21,7 @@ from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.capabilities import HasDescriptorForm
 from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import one_at_a_time
+from fmilin.model.locks import one_at_a_time
 from fmilin.models.dae.model import DaeModel
 from fmilin.numerics.staircase import deflate, is_order_doubtful
 from fmilin.signals import FloatArray

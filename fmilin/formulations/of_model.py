@@ -17,6 +17,7 @@ from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import not_on_manifold, require_on_manifold
 from fmilin.model.capabilities import HasSparseForm, read_constraint_residuals, read_second_order_form
 from fmilin.model.equations import SecondOrderForm
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import CONSISTENT, EPS, EQUILIBRIUM, RANK
@@ -126,7 +127,7 @@ def numeric_form(
 def require_consistent(model: Model, point: OperatingPoint, form: SecondOrderForm) -> None:
     """Refuse a point that violates the constraints or their rates."""
     pairs = dict(zip(form.positions.tolist(), form.velocities.tolist(), strict=True))
-    invariants = Invariants(model, point.inputs, pairs, model.states.scales(point.states))
+    invariants = Invariants(PointEvaluator(model), point.inputs, pairs, model.states.scales(point.states))
     require_on_manifold(invariants, point.time, point.states, nearer=CONSISTENT, advice=TAKE)
 
 

@@ -25,6 +25,7 @@ from fmilin.manifold.differentiation import differentiate
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.nonlinear import has_expressions
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.numerics.balanced import is_equilibrium
@@ -123,7 +124,7 @@ class DisplacedStates(MeasuredWay):
     def _difference_step_once(self, frame: Frame, step: float) -> tuple[Sampled, Sampled]:
         step_map = _StepMap(self.model, self.setting.stepped, self.point, step)
         base = step_map.evaluate(self.point.time, self.point.states, self.point.inputs)
-        nearby = Neighbourhood(step_map, frame, self.point, base, pairs={})
+        nearby = Neighbourhood(PointEvaluator(step_map), frame, self.point, base, pairs={})
         slopes = differentiate(nearby, Differences())
         f_y, f_u, c_y, c_u = slopes.f_y[0], slopes.f_u[0], slopes.c_y[0], slopes.c_u[0]
         R, ny = frame.coordinates.R, len(self.model.outputs)

@@ -36,9 +36,8 @@ from fmilin.manifold.motion import MotionBatch, find_motion
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.verification import recall_facts, remember_facts
-from fmilin.model.capabilities import read_exact_slopes
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.model.visits import RememberingModel
 from fmilin.numerics.differences.differences import Differences
 
 
@@ -63,28 +62,28 @@ def linearize_point(
 
 def compute(model: Model, point: OperatingPoint, request: Request, choice: CoordinateChoice) -> LinearizedPoint:
     """Return the linear model at a point, not checked, with what it was computed from."""
-    remembering = RememberingModel(model)
-    base = evaluate_with_derivatives(remembering, point, request)
+    evaluator = PointEvaluator(model)
+    base = evaluate_with_derivatives(evaluator, point, request)
     facts = recall_facts(model, point, base, trusted=request.checks != "all")
     try:
-        manifold = constraint_manifold(remembering, point, facts, choice.named)
+        manifold = constraint_manifold(evaluator, point, facts, choice.named)
         frame = choose_coordinates(manifold, choice)
         facts = manifold.facts
-        nearby = Neighbourhood(remembering, frame, point, base, hold_modes=request.hold_modes)
+        nearby = Neighbourhood(evaluator, frame, point, base, hold_modes=request.hold_modes)
         jacobians = differentiate(nearby, request.derivatives)
         if request.checks != "none":
             jacobians, facts = compare_with_differences(nearby, jacobians, request.derivatives, facts)
         observations = nearby.observe()
         motion = follow_motion(nearby, jacobians, request, choice)
         nearby, jacobians = take_steady_coordinates(nearby, jacobians, motion, request, choice)
-        linear = assemble_point(remembering, nearby, jacobians, observations.turns)
+        linear = assemble_point(evaluator, nearby, jacobians, observations.turns)
         linear = attach_descriptor(linear, model, nearby, request)
     except FmilinError as error:
         # A constraint that is violated, say, is the reason why coordinates cannot be chosen, or slopes not be measured.
-        evaluated = EvaluatedPoint(remembering, point, request, facts, base)
+        evaluated = EvaluatedPoint(evaluator, point, request, facts, base)
         raise find_failed_check(error, evaluated, choice) from error.__cause__
     return LinearizedPoint(
-        remembering, point, request, facts, base, manifold, frame, nearby, jacobians, observations, motion, linear
+        evaluator, point, request, facts, base, manifold, frame, nearby, jacobians, observations, motion, linear
     )
 
 
@@ -108,7 +107,7 @@ def check(at: LinearizedPoint, checks: Sequence[Check[LinearizedPoint]] = CHECKS
     for one in in_order:
         if one in errors:
             raise errors[one]
-    remember_facts(at.source, facts)
+    remember_facts(at.model, facts)
     first = [remark for one in in_order if one.is_reported_first for remark in diagnostics[one]]
     if at.request.checks == "none":
         first = [NOT_CHECKED]
@@ -123,11 +122,11 @@ def check_constraints(at: LinearizedPoint) -> None:
             one.examine(at)
 
 
-def evaluate_with_derivatives(model: RememberingModel, point: OperatingPoint, request: Request) -> Evaluation:
+def evaluate_with_derivatives(evaluator: PointEvaluator, point: OperatingPoint, request: Request) -> Evaluation:
     """Return what the model says at the point; its exact derivatives, where it has them, come with that."""
     if request.derivatives in ("auto", "exact"):
-        read_exact_slopes(model, point.time, point.states, point.inputs)
-    return evaluate(model, point)
+        evaluator.exact_slopes(point.time, point.states, point.inputs)
+    return evaluate(evaluator, point)
 
 
 def describe_choice(model: Model, request: Request, previous: Selection | None) -> CoordinateChoice:
@@ -151,7 +150,7 @@ def follow_motion(
         return MotionBatch.not_searched(np.array([-1]), len(nearby.frame.y0))
     is_bounded = isinstance(request.derivatives, Differences)  # so are the evaluations that are made for it
     base = nearby.base_evaluation
-    return find_motion(nearby.model, nearby.point, base, nearby.frame, jacobians, spectra=not is_bounded)
+    return find_motion(nearby.evaluator, nearby.point, base, nearby.frame, jacobians, spectra=not is_bounded)
 
 
 def are_coordinates_free(nearby: Neighbourhood, request: Request, choice: CoordinateChoice) -> bool:

@@ -25,8 +25,8 @@ from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.model.capabilities import can_be_described
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import CountedModel
 from fmilin.numerics.differences.differences import Differences
 from fmilin.signals import FloatArray, Signals
 
@@ -140,12 +140,12 @@ def extract_model(
 
 
 def assemble_point(
-    model: CountedModel, nearby: Neighbourhood, derivatives: TangentDerivatives, turns: Mapping[int, float]
+    evaluator: PointEvaluator, nearby: Neighbourhood, derivatives: TangentDerivatives, turns: Mapping[int, float]
 ) -> LinearModel:
     """Return the linear model in the coordinates of ``nearby``; ``turns`` are those of outputs seen to wrap, by row."""
-    frame = nearby.frame
+    model, frame = evaluator.model, nearby.frame
     models = assemble(derivatives, frame.parametrization.batch, distance=np.array([frame.residual]))
-    method = LinearizationMethod(derivatives.method, frame.selection.kind, model.evaluations, model.directions)
+    method = LinearizationMethod(derivatives.method, frame.selection.kind, evaluator.evaluations, evaluator.directions)
     linear = extract_model(models, model, nearby.point, frame.selection.signals, method)
     # A black box does not declare that an output wraps: it is seen at the points of the differences.
     outputs = linear.outputs.with_turns([signal.turn or turns.get(i) for i, signal in enumerate(linear.outputs)])
@@ -169,5 +169,5 @@ def attach_descriptor(linear: LinearModel, model: Model, nearby: Neighbourhood, 
 
 def state_accuracy(at: LinearizedPoint, diagnostics: Sequence[Remark]) -> LinearModel:
     """Return the linear model of a point with diagnostics, and with the evaluations that checks took, too."""
-    method = replace(at.linear.method, evaluations=at.model.evaluations, products=at.model.directions)
+    method = replace(at.linear.method, evaluations=at.evaluator.evaluations, products=at.evaluator.directions)
     return replace(at.stated, method=method, warnings=tuple(diagnostics))

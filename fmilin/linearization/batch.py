@@ -26,6 +26,7 @@ from fmilin.manifold.equations import POINTS_AT_ONCE
 from fmilin.manifold.motion import MotionBatch, find_motions
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.points import PointBatch
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import TangentBatch
 from fmilin.numerics.rounding import estimate_rounding, move_some_bits
 from fmilin.signals import FloatArray
@@ -78,7 +79,8 @@ def compute_batch(reference: Reference, points: PointBatch, tangents: TangentBat
     """Return the linear models at points, not checked, with what they were computed from."""
     model = reference.model
     tangents, rounding = differentiate(reference, points, tangents)
-    geometry = LocalParametrization.of_batch(model, points, tangents, reference.rows)
+    evaluator = PointEvaluator(model)
+    geometry = LocalParametrization.of_batch(evaluator, points, tangents, reference.rows)
     derivatives = TangentDerivatives.of_batch(tangents, geometry)
     errors = estimate_row_errors(reference, points, tangents, geometry, derivatives, rounding)
     derivatives = derivatives.with_row_errors(errors)
@@ -89,7 +91,7 @@ def compute_batch(reference: Reference, points: PointBatch, tangents: TangentBat
         motion = find_motions(model, derivatives, geometry)
     else:
         motion = MotionBatch.not_searched(np.full(len(points), -1), len(reference.kept))
-    evaluations = len(points) + geometry.equations.evaluations + (0 if rounding is None else len(rounding.again.rates))
+    evaluations = len(points) + evaluator.evaluations + (0 if rounding is None else len(rounding.again.rates))
     return LinearizedBatch(reference, points, tangents, geometry, derivatives, motion, models, evaluations)
 
 

@@ -25,8 +25,8 @@ from fmilin.manifold.verification import (
     is_kept_at_point,
     measure_invariance,
 )
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
-from fmilin.model.visits import RememberingModel
 
 Mask = NDArray[np.bool_]
 
@@ -35,16 +35,16 @@ Mask = NDArray[np.bool_]
 class EvaluatedPoint:
     """A model evaluated at a point: all that a check of the point itself needs."""
 
-    model: RememberingModel  # remembers the points at which it was evaluated
+    evaluator: PointEvaluator  # remembers the points at which the model was evaluated
     point: OperatingPoint
     request: Request
     facts: VerifiedFacts  # what was verified of the model at other points
     base: Evaluation  # rates, outputs and residuals at the point
 
     @property
-    def source(self) -> Model:
-        """The model without its memory."""
-        return self.model.source
+    def model(self) -> Model:
+        """The model."""
+        return self.evaluator.model
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,13 +6,13 @@ import numpy as np
 
 from fmilin.errors import NumericalError
 from fmilin.manifold.rank import singularity_of
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, OperatingPoint
-from fmilin.model.visits import RememberingModel
 
 HUGE = 1e150  # rates and outputs whose squares overflow say nothing
 
 
-def evaluate(model: RememberingModel, point: OperatingPoint) -> Evaluation:
+def evaluate(evaluator: PointEvaluator, point: OperatingPoint) -> Evaluation:
     """Return rates, outputs and residuals at a point.
 
     Raises
@@ -20,8 +20,9 @@ def evaluate(model: RememberingModel, point: OperatingPoint) -> Evaluation:
     NumericalError
         When one of them is not finite, or rates are undetermined, as at a singular configuration.
     """
+    model = evaluator.model
     try:
-        base = model.evaluate(point.time, point.states, point.inputs)
+        base = evaluator.evaluate(point.time, point.states, point.inputs)
     except NumericalError as error:
         singular = singularity_of(model, point)
         raise NumericalError(singular, condition_number=error.condition_number) if singular else error from None

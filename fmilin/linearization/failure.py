@@ -19,9 +19,9 @@ def find_failed_check(error: FmilinError, at: EvaluatedPoint, choice: Coordinate
     """Return the error of the first check of what could be computed; the error of the computation if all pass."""
     if at.request.checks == "none":
         return error
-    evaluated = at.model, at.point, at.request, at.facts, at.base
+    evaluated = at.evaluator, at.point, at.request, at.facts, at.base
     try:
-        manifold = constraint_manifold(at.model, at.point, at.facts, choice.named)
+        manifold = constraint_manifold(at.evaluator, at.point, at.facts, choice.named)
         on_manifold = PointOnManifold(*evaluated, manifold)
         for one in CHECKS:
             if isinstance(one, ManifoldCheck):
@@ -32,7 +32,7 @@ def find_failed_check(error: FmilinError, at: EvaluatedPoint, choice: Coordinate
                 one.examine(in_coordinates)
     except FmilinError as failed:
         return failed
-    if isinstance(error, EventCrossingError) and (chattering := describe_chattering(at.source, at.point)):
+    if isinstance(error, EventCrossingError) and (chattering := describe_chattering(at.model, at.point)):
         return NumericalError(chattering)
     return error
 

@@ -28,10 +28,10 @@ from fmilin.linearization.evaluation import evaluate
 from fmilin.linearization.request import Request
 from fmilin.manifold.projection import not_on_manifold
 from fmilin.manifold.rank import explanation
-from fmilin.model.capabilities import read_products, read_second_order_form
+from fmilin.model.capabilities import read_second_order_form
 from fmilin.model.equations import SecondOrderForm, SparseEquations
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import RememberingModel
 from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import COMPARED, DOUBTFUL, EPS, KINK, ON_MANIFOLD, RANK
 
@@ -78,8 +78,8 @@ def _linearized(
     n, t, x, u = equations.n, point.time, point.states, point.inputs
     if not (distance := equations.distance(x, u, t)) <= ON_MANIFOLD:
         raise not_on_manifold(_residuals(model, equations, point))
-    counted = RememberingModel(model)
-    base = evaluate(counted, point)
+    evaluator = PointEvaluator(model)
+    base = evaluate(evaluator, point)
     W, r = equations.matrix(t, x, u)
     solver = equations.solver(W)
     null = _null_space(W[n:, :n], independent, model)
@@ -88,7 +88,7 @@ def _linearized(
     K, K_dot = null.R, null.lift(-(equations.turning(t, x, u) @ null.R))
     T = sparse.block_array([[K, None], [K_dot, K]]).toarray()
     directions = np.hstack((T, np.zeros((2 * n, len(u))))), np.eye(len(u), p + len(u), p)
-    slopes = read_products(counted, t, x, u, *directions)
+    slopes = evaluator.products(t, x, u, *directions)
     assert slopes is not None  # noqa: S101 - these equations have them
     if request.checks != "none":
         _compare(model, equations, point, solver.solve(r), np.vstack(directions))
@@ -108,7 +108,7 @@ def _linearized(
     if conditioning > DOUBTFUL:
         text = f"The coordinates move others {conditioning:.3g} times as far as themselves: name others, or none."
         remarks.append(Remark("conditioning", text))
-    method = "exact", counted.evaluations + 2, counted.directions
+    method = "exact", evaluator.evaluations + 2, evaluator.directions
     own = LinearMatrices.known_to(EPS / solver.rcond, (A, B, C, D), base.derivatives[states])
     own = replace(own, A_error=rate_errors[:, :p], B_error=rate_errors[:, p:])
     every = (*remarks, *model_remarks(model.notes))

@@ -20,8 +20,8 @@ from fmilin.manifold.operating_points import model_at, start_of
 from fmilin.manifold.selection import Selection
 from fmilin.model.capabilities import model_at_input_limits
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.locks import one_at_a_time
 from fmilin.model.memory import with_outputs
-from fmilin.model.visits import one_at_a_time
 from fmilin.options import Linearization, LinearizationOptions
 from fmilin.options.functions import takes_linearization
 from fmilin.support.implemented_in import implemented_in
@@ -138,6 +138,6 @@ def along_motion(model: Model, point: OperatingPoint) -> tuple[list[Remark], Lin
         other = at.motion.selections.get(0, at.nearby.frame.selection)
         if other is not at.nearby.frame.selection:
             nearby, jacobians = change_coordinates(at.nearby, at.jacobians, other)
-            linear = assemble_point(at.model, nearby, jacobians, at.observations.turns)
+            linear = assemble_point(at.evaluator, nearby, jacobians, at.observations.turns)
         return remarks, replace(linear, warnings=tuple(remarks))
     return [], None

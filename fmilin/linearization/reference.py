@@ -34,6 +34,7 @@ from fmilin.model.capabilities import (
     read_sparse_equations,
     read_tangents,
 )
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import ExactSlopes, Model, OperatingPoint, TangentBatch
 from fmilin.signals import FloatArray
 
@@ -134,7 +135,7 @@ class Reference:
     @cached_property
     def _invariants(self) -> Invariants:
         scales = self.own.states.scales(self.point.states)
-        return Invariants(self.own, self.point.inputs, self.facts.pairs or {}, scales)
+        return Invariants(PointEvaluator(self.own), self.point.inputs, self.facts.pairs or {}, scales)
 
     @cached_property
     def is_position_level(self) -> Mask:
@@ -153,7 +154,7 @@ class Reference:
         """Which slopes are zero by the structure of the model, shape (N + ny, P + nu)."""
         point, n, invariants = self.point, len(self.own.states), self._invariants
         x_u = np.zeros((n, len(point.inputs)))  # inputs that prescribe a motion allow no batch
-        zeros = find_structural_zeros(self.own, point, invariants, self.linear.T, x_u).copy()
+        zeros = find_structural_zeros(invariants.evaluator, point, invariants, self.linear.T, x_u).copy()
         # rates and outputs that are states have the rows of T, and their errors
         zeros[[*invariants.pairs, *(n + row for row in self.own.copies)]] = False
         return zeros

@@ -20,7 +20,6 @@ from fmilin.manifold.differentiation import require_no_kink, row_sizes
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.rank import fixed_direction
 from fmilin.manifold.verification import VerifiedFacts
-from fmilin.model.capabilities import read_exact_slopes, read_products
 from fmilin.numerics.differences.differences import Differences, Slopes
 from fmilin.signals import FloatArray
 from fmilin.tolerances import AGREEMENT, EPS, KINK, PRECISE, ROUNDING
@@ -60,7 +59,7 @@ def _compare_procedure(
     if facts.procedure:
         return jacobians, facts
     point, exact = nearby.point, jacobians.slopes
-    procedure = read_exact_slopes(nearby.model, point.time, point.states, point.inputs)
+    procedure = nearby.evaluator.exact_slopes(point.time, point.states, point.inputs)
     is_smooth = procedure is not None and procedure.smooth
     precision = np.full(len(exact.J), EPS / SMALL_STEP)
     floor = 10 / SMALL_STEP * np.max(estimate_cancellation(nearby, exact.J) * nearby.scales, axis=1, initial=0.0)
@@ -168,7 +167,7 @@ def estimate_solving(nearby: Neighbourhood) -> FloatArray:
     """Return what Newton's last correction on the manifold may leave of differences over small steps, (r,), scaled."""
     point, sizes = nearby.point, nearby.model.states.scales(nearby.point.states)
     du = np.zeros((nearby.k, len(sizes)))
-    answer = read_products(nearby.model, point.time, point.states, point.inputs, np.diag(sizes), du)
+    answer = nearby.evaluator.products(point.time, point.states, point.inputs, np.diag(sizes), du)
     if answer is None or not nearby.frame.parametrization.rows:
         return np.zeros(len(nearby.base))
     off = np.abs(np.concatenate((answer.derivatives, answer.outputs))).sum(axis=1)

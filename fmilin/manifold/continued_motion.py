@@ -23,7 +23,8 @@ from fmilin.manifold.frame import Frame
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.points import PointBatch
 from fmilin.manifold.rank import independent_rows
-from fmilin.model.capabilities import has_graph, read_event_indicators, read_exact_slopes
+from fmilin.model.capabilities import has_graph, read_event_indicators
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
 from fmilin.signals import FloatArray
 
@@ -179,13 +180,14 @@ class ContinuedBatch(ContinuedMotion):
 
 
 def continue_batch(
-    model: Model, point: OperatingPoint, base: Evaluation, frame: Frame, derivatives: TangentDerivatives
+    evaluator: PointEvaluator, point: OperatingPoint, base: Evaluation, frame: Frame, derivatives: TangentDerivatives
 ) -> ContinuedBatch | None:
     """Return one point as a batch of one, where equations of the model answer for many points at once."""
     t, x, u, kept = point.time, point.states, point.inputs, frame.selection.kept
+    model = evaluator.model
     if kept is None or not model.batches or frame.invariants.moving:
         return None
-    if read_exact_slopes(model, t, x, u) is None or len(read_event_indicators(model, t, x, u)):
+    if evaluator.exact_slopes(t, x, u) is None or len(read_event_indicators(model, t, x, u)):
         return None
     gradient = frame.invariants.gradient(t, x)
     rows = independent_rows(gradient.scaled, len(x) - len(kept), len(model.constraints))
@@ -200,15 +202,16 @@ def continue_batch(
         derivatives.c,
     )
     points = PointBatch(np.array([t]), x[None], u[None])
-    parametrization = LocalParametrization.of_batch(model, points, tangents, rows)
+    parametrization = LocalParametrization.of_batch(evaluator, points, tangents, rows)
     return ContinuedBatch(model, parametrization, np.arange(1))
 
 
 class ContinuedPoint(ContinuedMotion):
     """The model further along the motion of one point; none beyond an event, or the border of the domain."""
 
-    def __init__(self, model: Model, point: OperatingPoint, frame: Frame) -> None:
-        self._model, self._point, self._frame = model, point, frame
+    def __init__(self, evaluator: PointEvaluator, point: OperatingPoint, frame: Frame) -> None:
+        self._evaluator, self._point, self._frame = evaluator, point, frame
+        self._model = model = evaluator.model
         self._before = read_event_indicators(model, point.time, point.states, point.inputs) > 0
         self._is_linear = frame.coordinates.is_linear
         self.exact = has_graph(model) and self._is_linear  # a short step shows too little where coordinates are curved
@@ -242,7 +245,7 @@ class ContinuedPoint(ContinuedMotion):
         answers = []
         try:
             for time in (t, t + float(later[0])):
-                evaluation = model.evaluate(time, nearby, u)
+                evaluation = self._evaluator.evaluate(time, nearby, u)
                 indicators = read_event_indicators(model, time, nearby, u)
                 answers.append((evaluation.derivatives, evaluation.residuals, indicators))
         except (ModelError, NumericalError):
@@ -268,7 +271,7 @@ class ContinuedPoint(ContinuedMotion):
     def _evaluate(self, y: FloatArray, later: float, near: FloatArray | None) -> PointsAhead:
         t, u = self._point.time, self._point.inputs
         x = self._frame.parametrization.psi(y, time=t + later, near=near)
-        f = self._model.evaluate(t + later, x, u).derivatives
+        f = self._evaluator.evaluate(t + later, x, u).derivatives
         if not np.isfinite(f).all():
             raise NumericalError("The model is not defined further on.")
         if len(self._before) and ((read_event_indicators(self._model, t + later, x, u) > 0) != self._before).any():

@@ -14,7 +14,7 @@ from fmilin.manifold.frame import with_selection
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.zeros import find_structural_zeros
-from fmilin.model.capabilities import HasDerivativeErrors, read_exact_slopes, read_products
+from fmilin.model.capabilities import HasDerivativeErrors
 from fmilin.model.interface import ExactSlopes
 from fmilin.numerics.differences.differences import Differences, Slopes
 from fmilin.numerics.rounding import move_some_bits
@@ -25,7 +25,7 @@ from fmilin.tolerances import EPS, INACCURATE, ROUNDING
 def by_procedure(nearby: Neighbourhood) -> Slopes | None:
     """Let the model's own procedure eliminate the dependent states; None where it has none for these coordinates."""
     independent, point = nearby.frame.selection.kept, nearby.point
-    exact = None if independent is None else read_exact_slopes(nearby.model, point.time, point.states, point.inputs)
+    exact = None if independent is None else nearby.evaluator.exact_slopes(point.time, point.states, point.inputs)
     if exact is None or independent is None:
         return None
     J = _along(exact, independent)
@@ -57,7 +57,7 @@ def _rounding_error(
         return None
     nudged = move_some_bits(point.states, nearby.frame.invariants.scales)
     try:
-        again = read_exact_slopes(nearby.model, point.time, nudged, point.inputs)
+        again = nearby.evaluator.exact_slopes(point.time, nudged, point.inputs)
     except FmilinError:
         return None
     other = None if again is None else _along(again, independent)
@@ -71,7 +71,7 @@ def by_products(nearby: Neighbourhood) -> Slopes | None:
         return _smooth(np.zeros((len(nearby.base), 0)), np.zeros((len(nearby.base), 0)))
     dx = np.hstack((frame.T, frame.x_u))
     du = np.hstack((np.zeros((k, p)), np.eye(k)))
-    answer = read_products(nearby.model, point.time, point.states, point.inputs, dx, du)
+    answer = nearby.evaluator.products(point.time, point.states, point.inputs, dx, du)
     if answer is None:
         return None
     J = np.concatenate((answer.derivatives, answer.outputs))
@@ -102,7 +102,7 @@ def _without_zeros(nearby: Neighbourhood, J: FloatArray, error: FloatArray) -> F
     if (J != 0).all():
         return error
     frame = nearby.frame
-    structural = find_structural_zeros(nearby.model, nearby.point, frame.invariants, frame.T, frame.x_u)
+    structural = find_structural_zeros(nearby.evaluator, nearby.point, frame.invariants, frame.T, frame.x_u)
     return np.where((J == 0) & structural, 0.0, error)
 
 

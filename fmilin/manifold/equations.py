@@ -21,10 +21,8 @@ from fmilin.manifold.points import PointBatch
 from fmilin.model.capabilities import (
     has_graph,
     reach_manifold,
-    read_constraint_gradient,
-    read_constraint_residuals,
-    read_tangents,
 )
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, TangentBatch
 from fmilin.signals import FloatArray
 
@@ -36,8 +34,12 @@ POINTS_AT_ONCE = 128  # that are evaluated together: what fits into the processo
 class ConstraintEquations(ABC):
     """Residuals h of the constraints at points, and their gradient H = dh/dx."""
 
-    model: Model
-    evaluations: int = 0  # of rates and outputs, so far
+    evaluator: PointEvaluator
+
+    @property
+    def model(self) -> Model:
+        """The model."""
+        return self.evaluator.model
 
     @abstractmethod
     def compute_residuals(self, points: PointBatch) -> FloatArray | None:
@@ -67,13 +69,13 @@ class PointwiseEquations(ConstraintEquations):
     """The invariants of a model, at one point after another."""
 
     def __init__(self, invariants: Invariants) -> None:
-        self.invariants, self.model = invariants, invariants.model
+        self.invariants, self.evaluator = invariants, invariants.evaluator
 
     def compute_residuals(self, points: PointBatch) -> FloatArray | None:
         """Return the residuals; None where the model gives residuals and their gradient in one evaluation."""
         residuals = []
         for t, x, u in _list_points(points):
-            if read_constraint_gradient(self.model, t, x, u) is not None:
+            if self.evaluator.constraint_gradient(t, x, u) is not None:
                 return None
             residuals.append(self.invariants.values(t, x, u))
         return np.array(residuals)
@@ -86,8 +88,7 @@ class PointwiseEquations(ConstraintEquations):
 
     def evaluate(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
         """Return both; the errors of the model where it cannot be evaluated."""
-        self.evaluations += len(points)
-        answer = evaluate_each(self.model, points.time, points.states, points.inputs)
+        answer = evaluate_each(self.evaluator.evaluate, points.time, points.states, points.inputs)
         return answer.derivatives, answer.outputs
 
 
@@ -98,21 +99,21 @@ def _list_points(points: PointBatch) -> list[tuple[float, FloatArray, FloatArray
 class VectorizedEquations(ConstraintEquations):
     """A model at many points at once, with derivatives along P kept states."""
 
-    def __init__(self, model: Model, kept: Sequence[int]) -> None:
-        self.model, self.kept = model, list(kept)
+    def __init__(self, evaluator: PointEvaluator, kept: Sequence[int]) -> None:
+        self.evaluator, self.kept = evaluator, list(kept)
 
     def compute_residuals(self, points: PointBatch) -> FloatArray | None:
         """Return the residuals; None where the model gives them with the rates only."""
         constraints = self.model.constraints
         if points.parameters or constraints.time_dependent or constraints.hidden or not self.model.batches:
             return None
-        return read_constraint_residuals(self.model, float(points.time[0]), points.states, points.inputs)
+        return self.evaluator.constraint_residuals(float(points.time[0]), points.states, points.inputs)
 
     def compute_gradient(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
         """Return both; NumericalError if the model cannot be evaluated at one of the points."""
         model = self.model
         if not (points.parameters or model.constraints.time_dependent):
-            answer = constraints_at(model, float(points.time[0]), points.states, points.inputs)
+            answer = constraints_at(self.evaluator, float(points.time[0]), points.states, points.inputs)
             if answer is not None:
                 return answer
         tangents = self._differentiate(points)
@@ -123,16 +124,15 @@ class VectorizedEquations(ConstraintEquations):
     def evaluate(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
         """Return rates (j, N) and outputs (j, ny) at points; NaN where the model cannot be evaluated."""
         model = self.model
-        self.evaluations += len(points)
         same_time = (model.autonomous or len(set(points.time.tolist())) <= 1) and not points.parameters
         with suppress(FmilinError, np.linalg.LinAlgError):
             if same_time and model.batches:
                 parts = [points[i : i + POINTS_AT_ONCE] for i in range(0, len(points), POINTS_AT_ONCE)]
-                answers = [model.evaluate(float(part.time[0]), part.states, part.inputs) for part in parts]
+                answers = [self.evaluator.evaluate(float(part.time[0]), part.states, part.inputs) for part in parts]
                 rates = np.concatenate([answer.derivatives for answer in answers])
                 return rates, np.concatenate([answer.outputs for answer in answers])
             if model.batches and not has_graph(model) and not points.parameters:
-                answer = evaluate_each(model, points.time, points.states, points.inputs)
+                answer = evaluate_each(self.evaluator.evaluate, points.time, points.states, points.inputs)
                 return answer.derivatives, answer.outputs
             tangents = self._differentiate(points)
             if tangents is not None:
@@ -142,7 +142,6 @@ class VectorizedEquations(ConstraintEquations):
 
     def compute_A(self, points: PointBatch) -> FloatArray | None:
         """Return the model's own A (j, P, P) at points; None where it has none."""
-        self.evaluations += len(points)
         with suppress(FmilinError, np.linalg.LinAlgError):
             tangents = self._differentiate(points)
             return None if tangents is None else tangents.A
@@ -155,4 +154,4 @@ class VectorizedEquations(ConstraintEquations):
         return reach_manifold(self.model, points.time, points.states, points.inputs, self.kept, sizes)
 
     def _differentiate(self, points: PointBatch) -> TangentBatch | None:
-        return read_tangents(self.model, points.time, points.states, points.inputs, self.kept, points.parameters)
+        return self.evaluator.tangents(points.time, points.states, points.inputs, self.kept, points.parameters)

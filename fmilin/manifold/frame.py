@@ -27,6 +27,7 @@ from fmilin.manifold.selection import (
     selected,
 )
 from fmilin.manifold.verification import VerifiedFacts, verify_inputs, verify_invariance
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DOUBTFUL
@@ -120,13 +121,13 @@ class Frame:
 
 
 def constraint_manifold(
-    model: Model, point: OperatingPoint, facts: VerifiedFacts, named: Sequence[str] = ()
+    evaluator: PointEvaluator, point: OperatingPoint, facts: VerifiedFacts, named: Sequence[str] = ()
 ) -> ConstraintManifold:
     """Return the manifold at a point and its rank. ``named`` coordinates may be positions alone.
 
     Raises NumericalError if the gradient of a constraint is not finite.
     """
-    invariants, facts = _invariants_at(model, point, facts, named)
+    invariants, facts = _invariants_at(evaluator, point, facts, named)
     facts = replace(facts, moving=invariants.find_time_dependence(point.time, point.states))
     manifold, rows, rank = manifold_at(invariants, point)
     return ConstraintManifold(invariants, manifold, rows, rank, point.time, point.states, facts)
@@ -166,11 +167,18 @@ def _continue(
 
 
 def frame_at(model: Model, point: OperatingPoint, *, named: Sequence[str] = (), kind: str = "partition") -> Frame:
+    """Return coordinates at a point of a model whose constraints are verified; see :func:`verify_frame`."""
+    return verify_frame(PointEvaluator(model), point, named=named, kind=kind)
+
+
+def verify_frame(
+    evaluator: PointEvaluator, point: OperatingPoint, *, named: Sequence[str] = (), kind: str = "partition"
+) -> Frame:
     """Return coordinates at a point whose constraints are verified: for callers that do not linearize.
 
     Raises ConstraintError if the point is not on the manifold, or the motion or an input leaves it.
     """
-    manifold = constraint_manifold(model, point, VerifiedFacts(), named)
+    manifold = constraint_manifold(evaluator, point, VerifiedFacts(), named)
     require_nonvanishing(manifold.invariants, point.time, point.states)
     require_on_manifold(manifold.invariants, point.time, point.states)
     frame = choose_coordinates(manifold, CoordinateChoice(named, kind=kind))
@@ -210,25 +218,26 @@ def kept_states(
     model: Model, point: OperatingPoint, named: Sequence[str] = (), *, by_default: bool = False
 ) -> tuple[int, ...]:
     """Return which states a partition keeps at a point, unverified; ``by_default`` named ones where they do well."""
-    manifold = manifold_at(_invariants_at(model, point, VerifiedFacts(), named)[0], point)[0]
+    manifold = manifold_at(_invariants_at(PointEvaluator(model), point, VerifiedFacts(), named)[0], point)[0]
     given, advised = ((), named) if by_default else (named, ())
     return _chosen(manifold, given, advised, "partition", {})[0].kept or ()
 
 
 def row_terms(model: Model, point: OperatingPoint) -> FloatArray:
     """Return the sizes of the terms that the rows of H are sums of at a point, (m,), in sizes of the states."""
-    return _invariants_at(model, point, VerifiedFacts())[0].gradient(point.time, point.states).reference
+    return _invariants_at(PointEvaluator(model), point, VerifiedFacts())[0].gradient(point.time, point.states).reference
 
 
 def _invariants_at(
-    model: Model, point: OperatingPoint, facts: VerifiedFacts, named: Sequence[str] = ()
+    evaluator: PointEvaluator, point: OperatingPoint, facts: VerifiedFacts, named: Sequence[str] = ()
 ) -> tuple[Invariants, VerifiedFacts]:
     """Return the invariants at a point, and the facts with the kinematic pairs that they were made of."""
+    model = evaluator.model
     halved = 0 < len(named) < len(model.states)  # positions alone may have been named: their velocities go along
     if facts.pairs is None and (len(model.constraints) or halved):
-        facts = replace(facts, pairs=find_kinematic_pairs(model, point))  # None if that fails near the point
+        facts = replace(facts, pairs=find_kinematic_pairs(evaluator, point))  # None if that fails near the point
     scales = model.states.scales(point.states)
-    return Invariants(model, point.inputs, facts.pairs or {}, scales, moving=facts.moving), facts
+    return Invariants(evaluator, point.inputs, facts.pairs or {}, scales, moving=facts.moving), facts
 
 
 def _chosen(

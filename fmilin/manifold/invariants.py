@@ -16,13 +16,8 @@ from numpy.typing import NDArray
 
 from fmilin.errors import ConstraintError, ModelError, NumericalError
 from fmilin.manifold.rank import TINY, fixed_direction, scaled, threshold
-from fmilin.model.capabilities import (
-    read_constraint_gradient,
-    read_constraint_residuals,
-    read_exact_slopes,
-    read_products,
-)
-from fmilin.model.interface import Evaluation, Model
+from fmilin.model.evaluator import PointEvaluator
+from fmilin.model.interface import Evaluation
 from fmilin.numerics.differences.differences import jacobian_by_differences
 from fmilin.numerics.differences.sweep import noise_level
 from fmilin.signals import FloatArray
@@ -74,7 +69,7 @@ class Invariants:
 
     def __init__(
         self,
-        model: Model,
+        evaluator: PointEvaluator,
         inputs: FloatArray,
         pairs: Mapping[int, int],
         scales: FloatArray,
@@ -82,11 +77,12 @@ class Invariants:
         moving: bool | None = None,
         declared_alone: bool = False,
     ) -> None:
-        self.model = model
+        self.evaluator = evaluator
+        self.model = evaluator.model
         self.inputs = inputs
         self.pairs = dict(pairs)
         self.scales = scales
-        constraints = model.constraints
+        constraints = self.model.constraints
         self.declared = len(constraints)
         self._last: tuple[tuple[float, bytes, bytes], Gradient] | None = None
         self.hidden = [] if declared_alone else constraints.hidden
@@ -144,7 +140,7 @@ class Invariants:
         if not len(self):
             return np.empty(0)
         u = self.inputs if inputs is None else inputs
-        visit = self.model.evaluate(t, x, u) if self.hidden and not self._kinematic else None
+        visit = self.evaluator.evaluate(t, x, u) if self.hidden and not self._kinematic else None
         if self._analytic:
             g = self.model.constraints.residuals(t, x, u, np.empty(0))
         else:
@@ -156,7 +152,7 @@ class Invariants:
         if self.model.batches and not self.hidden and not self._analytic:
             with suppress(ModelError, NumericalError):
                 u = np.broadcast_to(self.inputs, (len(x), len(self.inputs)))
-                residuals = read_constraint_residuals(self.model, t, x, u)
+                residuals = self.evaluator.constraint_residuals(t, x, u)
                 if residuals is not None:
                     return residuals
         h = np.full((len(x), len(self)), np.nan)
@@ -182,7 +178,7 @@ class Invariants:
         reference = np.maximum(reference, self._sizes_nearby(t, x, u, reference))
         if not self.hidden:
             return Gradient(G, error, reference, np.zeros(len(G)), self.scales)
-        visit = None if self._kinematic else self.model.evaluate(t, x, u)
+        visit = None if self._kinematic else self.evaluator.evaluate(t, x, u)
         w = self._velocity(x, visit)
         W, W_error = self._velocity_gradient(t, x, u)
         curvature, curvature_error = self._curvature(t, x, u, w)
@@ -248,8 +244,8 @@ class Invariants:
         return len(self) > 0 and self._is_moving(t, x, self.inputs)
 
     def _residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
-        alone = read_constraint_residuals(self.model, t, x, u)
-        return self.model.evaluate(t, x, u).residuals if alone is None else alone
+        alone = self.evaluator.constraint_residuals(t, x, u)
+        return self.evaluator.evaluate(t, x, u).residuals if alone is None else alone
 
     def _velocity(self, x: FloatArray, visit: Evaluation | None) -> FloatArray:
         """Return w = x': state partners where there are, else what the model computed; shape (N,)."""
@@ -259,10 +255,10 @@ class Invariants:
 
     def _noise_of_rates(self, t: float, x: FloatArray, u: FloatArray, terms: FloatArray) -> FloatArray:
         """Return the noise of x' (N,) where it comes from the model, measured once; 0 where it is rounding of terms."""
-        if self._noise is None and read_exact_slopes(self.model, t, x, u) is not None:
+        if self._noise is None and self.evaluator.exact_slopes(t, x, u) is not None:
             self._noise = np.zeros_like(x)  # equations, no black box
         if self._noise is None:
-            noise = noise_level(lambda s: self.model.evaluate(t, s, u).derivatives, x, self.scales)
+            noise = noise_level(lambda s: self.evaluator.evaluate(t, s, u).derivatives, x, self.scales)
             noise[self._paired] = 0.0
             terms = np.maximum(terms, self.scales * np.max(terms / self.scales))
             self._noise = np.where(noise > BEYOND_ROUNDING * terms, noise, 0.0)
@@ -281,15 +277,17 @@ class Invariants:
         if self._analytic:
             partials = self.model.constraints.partials(t, x, u, np.empty(0))
             return (partials.time + partials.states @ w + partials.inputs @ du)[self.hidden]
-        exact = read_products(self.model, t, x, u, w[:, None], du[:, None])
+        exact = self.evaluator.products(t, x, u, w[:, None], du[:, None])
         rates = np.full(self.declared, np.nan) if exact is None else exact.residuals[:, 0].copy()
         finite, moving = np.isfinite(rates), self._is_moving(t, x, u)
         fastest = max(float(np.max(np.abs(w) / self.scales, initial=0.0)), 1.0 if moving else 1e-3)
         if moving and finite.any():
-            rates += derivative_along(lambda s: self.model.evaluate(t + s, x, u).residuals, STEP)
+            rates += derivative_along(lambda s: self.evaluator.evaluate(t + s, x, u).residuals, STEP)
         if not finite[self.hidden].all():
             h, dt = STEP / fastest, float(moving)  # a model's time is left alone where nothing depends on it
-            measured = derivative_along(lambda s: self.model.evaluate(t + s * dt, x + s * w, u + s * du).residuals, h)
+            measured = derivative_along(
+                lambda s: self.evaluator.evaluate(t + s * dt, x + s * w, u + s * du).residuals, h
+            )
             rates = np.where(finite, rates, measured)
         return rates[self.hidden]
 
@@ -298,13 +296,13 @@ class Invariants:
         if self._moving is None:
             self._moving = self.model.constraints.time_dependent
             if not self._moving and not self._analytic:
-                here = self.model.evaluate(t, x, u).residuals
+                here = self.evaluator.evaluate(t, x, u).residuals
                 self._moving = any(self._differs(t + later, x, u, here) for later in (1e-3, 0.1))
         return self._moving
 
     def _differs(self, t: float, x: FloatArray, u: FloatArray, residuals: FloatArray) -> bool:
         try:
-            return not np.array_equal(self.model.evaluate(t, x, u).residuals, residuals, equal_nan=True)
+            return not np.array_equal(self.evaluator.evaluate(t, x, u).residuals, residuals, equal_nan=True)
         except (ModelError, NumericalError):
             return False
 
@@ -313,9 +311,9 @@ class Invariants:
         if self._analytic:
             G = self.model.constraints.partials(t, x, u, np.empty(0)).states
             return G, np.zeros_like(G)
-        if (alone := read_constraint_gradient(self.model, t, x, u)) is not None:
+        if (alone := self.evaluator.constraint_gradient(t, x, u)) is not None:
             return alone[1], np.zeros_like(alone[1])
-        procedure = read_exact_slopes(self.model, t, x, u)
+        procedure = self.evaluator.exact_slopes(t, x, u)
         if procedure is not None and procedure.constraint_gradient is not None:
             return procedure.constraint_gradient, np.zeros_like(procedure.constraint_gradient)
         return self._exact_or_measured(t, x, u, "residuals")
@@ -325,7 +323,7 @@ class Invariants:
         n = len(x)
         W, error = np.zeros((n, n)), np.zeros((n, n))
         if not self._kinematic:
-            procedure = read_exact_slopes(self.model, t, x, u)
+            procedure = self.evaluator.exact_slopes(t, x, u)
             exact = None if procedure is None else procedure.rate_gradient()
             if exact is not None:
                 W, error = exact, np.zeros_like(exact)
@@ -345,9 +343,9 @@ class Invariants:
 
     def _exact_or_measured(self, t: float, x: FloatArray, u: FloatArray, what: str) -> tuple[FloatArray, FloatArray]:
         n = len(x)
-        exact = read_products(self.model, t, x, u, np.eye(n), np.zeros((len(u), n)))
+        exact = self.evaluator.products(t, x, u, np.eye(n), np.zeros((len(u), n)))
         products: FloatArray | None = None if exact is None else getattr(exact, what)
-        return self._completed(products, lambda s: getattr(self.model.evaluate(t, s, u), what), x)
+        return self._completed(products, lambda s: getattr(self.evaluator.evaluate(t, s, u), what), x)
 
     def _completed(
         self, exact: FloatArray | None, function: Callable[[FloatArray], FloatArray], x: FloatArray

@@ -16,7 +16,7 @@ from fmilin.manifold.operating_points import assembled_from, kept_besides, let_g
 from fmilin.manifold.position import ROUNDED_SLOPES, ROUNDED_VALUES
 from fmilin.manifold.projection import ProjectedPoints, Some, follow
 from fmilin.manifold.rank import decide_rank, independent_rows
-from fmilin.model.capabilities import read_constraint_gradient
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray, RealArray
 from fmilin.tolerances import REACHED
@@ -49,7 +49,8 @@ def points_with(
     for number, (x, u, target) in enumerate(zip(states, inputs, targets.tolist(), strict=True)):
         if not np.isfinite(x).all():  # found alone, from its neighbour
             try:
-                x[:] = assembled_from(model, first.time, previous, u, dict(zip(held, target, strict=True))).states
+                values_held = dict(zip(held, target, strict=True))
+                x[:] = assembled_from(PointEvaluator(model), first.time, previous, u, values_held).states
             except (ConstraintError, NumericalError) as error:
                 where = ", ".join(f"{name} = {column[number]:g}" for name, column in columns.items())
                 raise ConstraintError(f"Point {number + 1} of {count} ({where}): {error}") from None
@@ -94,15 +95,17 @@ class FollowedFromStart:
             return np.full_like(states, np.nan)
 
 
-def constraints_at(model: Model, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-    """Return residuals (k, m) and their gradient (k, m, N) at many points in one visit, or in none; None without."""
-    constraints = model.constraints
+def constraints_at(
+    evaluator: PointEvaluator, t: float, x: FloatArray, u: FloatArray
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return residuals (k, m) and their gradient (k, m, N) at many points, evaluated together; None without."""
+    constraints = evaluator.model.constraints
     if constraints.hidden:
         return None
     if constraints.analytic.all():
         H = constraints.partials(t, x, u, np.empty((len(x), 0))).states
         return constraints.residuals(t, x, u, np.empty((len(x), 0))), np.broadcast_to(H, (len(x), *H.shape[-2:]))
-    return read_constraint_gradient(model, t, x, u) if model.batches else None
+    return evaluator.constraint_gradient(t, x, u) if evaluator.model.batches else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +122,7 @@ class _Batch:
     @classmethod
     def of(cls, model: Model, t: float, start: FloatArray, held: Sequence[int]) -> _Batch | None:
         """Return the batch; which constraints are independent is decided at the start. None where one is not enough."""
-        here = constraints_at(model, t, start[None], model.start.inputs[None])
+        here = constraints_at(PointEvaluator(model), t, start[None], model.start.inputs[None])
         if here is None:
             return None
         H = here[1][0] * model.states.scales(start)
@@ -150,7 +153,7 @@ class _Batch:
         return follow(predict, correct, self.start, fixed, targets, sizes)[0]
 
     def _constraints(self, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        answer = constraints_at(self.model, self.t, x, u)
+        answer = constraints_at(PointEvaluator(self.model), self.t, x, u)
         if answer is None:
             raise NumericalError("The model does not answer at one of many points.")
         return answer

@@ -36,6 +36,7 @@ from fmilin.manifold.uniform import (
     is_straight,
     may_turn,
 )
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.tolerances import SAME_ALONG
@@ -98,7 +99,7 @@ class KeptStates:
 
 
 def find_motion(
-    model: Model,
+    evaluator: PointEvaluator,
     point: OperatingPoint,
     base: Evaluation,
     frame: Frame,
@@ -110,6 +111,7 @@ def find_motion(
 
     ``spectra``: whether the eigenvalues of A are compared where A changes.
     """
+    model = evaluator.model
     rates, sizes, y_sizes = derivatives.rates, frame.invariants.scales[None], frame.y_scales[None]
     order = derivatives.order
     fastest = find_fastest_states(derivatives, sizes)
@@ -141,8 +143,8 @@ def find_motion(
         at,
         in_use,
         motion,
-        together=continue_batch(model, point, base, frame, derivatives) if moves else None,
-        alone=ContinuedPoint(model, point, frame),
+        together=continue_batch(evaluator, point, base, frame, derivatives) if moves else None,
+        alone=ContinuedPoint(evaluator, point, frame),
         spectra=spectra,
     )
     if not moves:
@@ -151,7 +153,7 @@ def find_motion(
     if has_choice and not frame.invariants.moving:
         search.find_steady()
         if not (motion.steady[0] or search.falls[0]):
-            other = SteadyCoordinates(model, point, frame, derivatives.f_y[0], at, search.free[0]).find()
+            other = SteadyCoordinates(evaluator, point, frame, derivatives.f_y[0], at, search.free[0]).find()
             if other is not None:
                 motion.steady[0], motion.carried[0], motion.later[0] = True, other.carried, other.later
                 motion.selections[0] = other.selection

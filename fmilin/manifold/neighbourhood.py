@@ -13,8 +13,8 @@ from fmilin.errors import ModelError, NumericalError
 from fmilin.manifold.angles import CLOSE, AngleUnwrapper
 from fmilin.manifold.frame import Frame
 from fmilin.model.capabilities import read_event_indicators
-from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.model.visits import RememberingModel
+from fmilin.model.evaluator import PointEvaluator
+from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.numerics.differences.coloring import column_groups, tangent_pattern
 from fmilin.numerics.differences.differences import Differences, EventCrossingError, Slopes, slopes
 from fmilin.numerics.differences.directional import Surroundings, direction_of
@@ -46,7 +46,7 @@ class Neighbourhood:
 
     def __init__(
         self,
-        model: Model,
+        evaluator: PointEvaluator,
         frame: Frame,
         point: OperatingPoint,
         base: Evaluation,
@@ -54,7 +54,8 @@ class Neighbourhood:
         pairs: Mapping[int, int] | None = None,
         hold_modes: bool = False,
     ) -> None:
-        self.model, self.frame, self.point = model, frame, point
+        self.evaluator, self.frame, self.point = evaluator, frame, point
+        self.model = model = evaluator.model
         self.pairs = frame.invariants.pairs if pairs is None else pairs
         self.base_evaluation = base
         self.base = np.concatenate((base.derivatives, base.outputs))
@@ -90,9 +91,7 @@ class Neighbourhood:
         return np.where(np.isnan(change), np.inf, change)
 
     def _again(self) -> FloatArray:
-        if not isinstance(self.model, RememberingModel):
-            return self.base
-        again = self.model.evaluate_again(self.point.time, self.point.states, self.point.inputs)
+        again = self.evaluator.evaluate_again(self.point.time, self.point.states, self.point.inputs)
         return np.concatenate((again.derivatives, again.outputs))
 
     @cached_property
@@ -135,7 +134,7 @@ class Neighbourhood:
     def in_frame(self, frame: Frame) -> Neighbourhood:
         """Return the same in other coordinates; the change of a visit to the same point holds on."""
         same = self.point, self.base_evaluation
-        other = Neighbourhood(self.model, frame, *same, pairs=self.pairs, hold_modes=self._holds)
+        other = Neighbourhood(self.evaluator, frame, *same, pairs=self.pairs, hold_modes=self._holds)
         other._crossed = self._crossed
         if self.revisited:
             other._revisits = self.revisit_change, {}  # those visits lie along other coordinates
@@ -164,9 +163,7 @@ class Neighbourhood:
             moved = displacement if self._moves else displacement[: self.p]
             if np.count_nonzero(moved):
                 x = self.frame.parametrization.psi(self.frame.y0 + displacement[: self.p], inputs=u)
-            evaluate = self.model.evaluate
-            if again and isinstance(self.model, RememberingModel):
-                evaluate = self.model.evaluate_again
+            evaluate = self.evaluator.evaluate_again if again else self.evaluator.evaluate
             visit = evaluate(t, x, u)
             if len(self._indicators) and (crossed := self._crossed_at(displacement, t, x, u)):
                 if self._holds:

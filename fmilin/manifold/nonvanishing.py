@@ -146,7 +146,7 @@ def _computed(invariants: Invariants, t: float, x: FloatArray) -> list[int]:
     limit, seen = ROUNDING * size, 0
     for s in _directions(invariants, x) if len(rows) else []:
         try:
-            g = invariants.model.evaluate(t, s, invariants.inputs).residuals[rows]
+            g = invariants.evaluator.evaluate(t, s, invariants.inputs).residuals[rows]
         except (ModelError, NumericalError):
             continue
         seen += 1

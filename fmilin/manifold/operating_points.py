@@ -16,11 +16,12 @@ from fmilin.manifold.nonvanishing import require_nonvanishing
 from fmilin.manifold.position import position_remarks
 from fmilin.manifold.projection import followed
 from fmilin.manifold.rank import singular_values
-from fmilin.manifold.selection import kinematic_pairs
+from fmilin.manifold.selection import find_kinematic_pairs
 from fmilin.model.capabilities import HasGivenStates, read_discrete_states, read_sparse_equations
 from fmilin.model.equations import SparseEquations
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import RememberingModel, one_at_a_time
+from fmilin.model.locks import one_at_a_time
 from fmilin.signals import FloatArray, Signals, as_numbers
 from fmilin.tolerances import CONSISTENT, DOUBTFUL
 
@@ -63,7 +64,14 @@ def operating_point(
         When the start values violate the constraints, no point satisfies them with the named states held, or a
         constraint vanishes everywhere.
     """
-    values = values or {}
+    return assemble_point(PointEvaluator(model), values or {}, time=time, project=project)
+
+
+def assemble_point(
+    evaluator: PointEvaluator, values: Mapping[str, float], *, time: float | None = None, project: bool = False
+) -> OperatingPoint:
+    """Return the point of :func:`operating_point`, with a model whose evaluations are remembered."""
+    model = evaluator.model
     t = model.start.time if time is None else float(time)
     if not np.isfinite(t):
         raise UsageError(f"The time of an operating point must be finite, not {t:g} s.")
@@ -88,10 +96,10 @@ def operating_point(
     if (equations := read_sparse_equations(model)) is not None:
         projected = consistent_states(model, equations, t, x, u, held, project=project)
         return _adjusted(point, projected, scales)
-    invariants = _invariants(RememberingModel(model), u, scales)
+    invariants = _invariants(evaluator, u, scales)
     require_nonvanishing(invariants, t, model.start.states)
     if model.constraints.prescribing and not (held or project):
-        x = _followed(model, t, x, u)
+        x = _followed(evaluator, t, x, u)
     if not held and not project:
         projection.require_on_manifold(invariants, t, x, nearer=CONSISTENT, otherwise=WRONG, advice=_advice(model))
     remarks: tuple[Remark, ...] = ()
@@ -107,12 +115,13 @@ def operating_point(
     return replace(_adjusted(point, projected, scales), remarks=remarks)
 
 
-def _followed(model: Model, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+def _followed(evaluator: PointEvaluator, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
     """Let dependent states go with prescribed inputs in steps from the start: what is nearest may be folded."""
+    model = evaluator.model
     start, driven = model.start.inputs, model.constraints.prescribing
     steps = np.abs((u - start)[driven] / model.inputs.scales(u)[driven]).max() / STEP_OF_MOTION
     for part in np.linspace(0.0, 1.0, 1 + min(int(np.ceil(steps)), STEPS))[1:]:
-        between = _invariants(RememberingModel(model), start + part * (u - start), model.states.scales(x))
+        between = _invariants(evaluator, start + part * (u - start), model.states.scales(x))
         x = _projected(between, t, x, ())
     return x
 
@@ -130,29 +139,32 @@ def _advice(model: Model) -> str:
 
 
 def assembled_from(
-    model: Model, t: float, start: FloatArray, u: FloatArray, values: Mapping[str, float]
+    evaluator: PointEvaluator, t: float, start: FloatArray, u: FloatArray, values: Mapping[str, float]
 ) -> OperatingPoint:
     """Return the point with states held at ``values``, on the branch of ``start`` (N,), a neighbour on a grid, say."""
+    model = evaluator.model
     x, held = start.copy(), [model.states.positions[name] for name in values]
     x[held] = list(values.values())
-    invariants = _invariants(RememberingModel(model), u, model.states.scales(x))
+    invariants = _invariants(evaluator, u, model.states.scales(x))
     projected, remarks = _assembled(invariants, t, start, x, held)
     remarks = (*remarks, *position_remarks(invariants, t, projected))
     return OperatingPoint(t, projected, u, model.start.parameters, remarks=remarks)
 
 
-def _invariants(visited: RememberingModel, u: FloatArray, scales: FloatArray) -> Invariants:
+def _invariants(evaluator: PointEvaluator, u: FloatArray, scales: FloatArray) -> Invariants:
     """Return what the point must satisfy; which rates are states is tested where the model starts, no farther off."""
-    hidden = visited.constraints.hidden
-    return Invariants(visited, u, kinematic_pairs(visited, visited.start) if hidden else {}, scales)
+    model, pairs = evaluator.model, None
+    if model.constraints.hidden:
+        pairs = find_kinematic_pairs(evaluator, model.start)
+    return Invariants(evaluator, u, pairs or {}, scales)
 
 
 def _easily(invariants: Invariants) -> Invariants:
-    """Return the part of the invariants that needs no visit to the model: declared expressions, where all are that."""
+    """Return the declared invariants alone where all are expressions, which need no evaluation of the model."""
     constraints = invariants.model.constraints
     if not (constraints.hidden and constraints.analytic.all()):
         return invariants
-    return Invariants(invariants.model, invariants.inputs, {}, invariants.scales, declared_alone=True)
+    return Invariants(invariants.evaluator, invariants.inputs, {}, invariants.scales, declared_alone=True)
 
 
 def _projected(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int]) -> FloatArray:

@@ -25,7 +25,8 @@ from fmilin.manifold.coordinates import (
 )
 from fmilin.manifold.equations import ConstraintEquations, VectorizedEquations
 from fmilin.manifold.points import PointBatch
-from fmilin.model.interface import Model, TangentBatch
+from fmilin.model.evaluator import PointEvaluator
+from fmilin.model.interface import TangentBatch
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
 
@@ -88,12 +89,12 @@ class LocalParametrization:
 
     @classmethod
     def of_batch(
-        cls, model: Model, points: PointBatch, tangents: TangentBatch, rows: Sequence[int]
+        cls, evaluator: PointEvaluator, points: PointBatch, tangents: TangentBatch, rows: Sequence[int]
     ) -> LocalParametrization:
         """Return that of points in kept states, with the derivatives that the model gave there."""
-        sizes = model.states.scales(points.states)
+        sizes = evaluator.model.states.scales(points.states)
         coordinates = StateCoordinates(tangents.kept, sizes.shape[1])
-        equations = VectorizedEquations(model, tangents.kept)
+        equations = VectorizedEquations(evaluator, tangents.kept)
         H, residuals = tangents.gradient, tangents.residuals
         return cls(equations, points, coordinates, rows, H, sizes, T=tangents.T, residuals=residuals)
 

@@ -1,6 +1,6 @@
 """Many points of a model that is evaluated at one after the other, with exact directional derivatives of its own."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -8,10 +8,12 @@ from fmilin.model.capabilities import read_products
 from fmilin.model.interface import Evaluation, Model, TangentBatch
 from fmilin.signals import FloatArray
 
+Evaluate = Callable[[float, FloatArray, FloatArray], Evaluation]
 
-def evaluate_each(model: Model, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation:
-    """Evaluate a model at times t (k,), points x (k, N), u (k, nu), each result with a leading axis."""
-    answers = [model.evaluate(*point) for point in zip(t.tolist(), x, u, strict=True)]
+
+def evaluate_each(evaluate: Evaluate, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation:
+    """Evaluate at times t (k,), points x (k, N), u (k, nu), each result with a leading axis."""
+    answers = [evaluate(*point) for point in zip(t.tolist(), x, u, strict=True)]
     return Evaluation(*(np.array([getattr(a, p) for a in answers]) for p in ("derivatives", "outputs", "residuals")))
 
 
@@ -45,5 +47,5 @@ def compute_tangents(
         T[:, others] = -np.linalg.solve(G[..., others], G[..., kept])
     parts = all_derivatives.derivatives, all_derivatives.outputs
     J, C = (np.concatenate((part[..., :n] @ T, part[..., n:]), axis=2) for part in parts)
-    base = evaluate_each(model, t, x, u)
+    base = evaluate_each(model.evaluate, t, x, u)
     return TangentBatch(tuple(kept), base.derivatives, base.outputs, base.residuals, H, T, J, C, smooth=False)

@@ -12,7 +12,6 @@ from fmilin.errors import ConstraintError, NumericalError
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.position import SOLVED_FOR, smallest_usable, solve_weak_directions
 from fmilin.manifold.rank import decide_rank, independent_rows
-from fmilin.model.capabilities import read_constraint_gradient
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, ON_MANIFOLD, RANK, REACHED
 
@@ -212,7 +211,7 @@ def _damped(
 def _values(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:
     """Return h, NaN where the model refuses to be evaluated, as FMUs do far away from where they were made for."""
     try:
-        read_constraint_gradient(invariants.model, t, x, invariants.inputs)  # where it is cheap, both are computed then
+        invariants.evaluator.constraint_gradient(t, x, invariants.inputs)  # where it is cheap, both are computed then
         return invariants.values(t, x)
     except NumericalError:
         return np.full(len(invariants), np.nan)

@@ -15,6 +15,7 @@ from fmilin.errors import ModelError, NumericalError, UnknownNameError, UsageErr
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, StateCoordinates, condition_number, conditioning
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import pivoted_qr
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import DOUBTFUL, REFUSED
@@ -25,18 +26,18 @@ PERTURBATION = 1e-6  # of sizes: tells equal from equal by chance, and stays in 
 def kinematic_pairs(model: Model, point: OperatingPoint) -> Mapping[int, int]:
     """Return ``{i: j}`` where the derivative of state i is state j itself, bitwise, at the point and at two near it."""
     # A model that cannot be evaluated off its manifold has no pairs by this test: nothing is lost but the short cut.
-    return find_kinematic_pairs(model, point) or {}
+    return find_kinematic_pairs(PointEvaluator(model), point) or {}
 
 
-def find_kinematic_pairs(model: Model, point: OperatingPoint) -> Mapping[int, int] | None:
+def find_kinematic_pairs(evaluator: PointEvaluator, point: OperatingPoint) -> Mapping[int, int] | None:
     """Return :func:`kinematic_pairs`, and None where the model cannot be evaluated near the point."""
     rng = np.random.default_rng(20160901)
-    scales = model.states.scales(point.states)
+    scales = evaluator.model.states.scales(point.states)
     candidates: set[tuple[int, int]] | None = None
     for amount in (0.0, PERTURBATION, PERTURBATION):
         x = point.states + amount * scales * rng.uniform(0.5, 1.0, len(scales)) * rng.choice([-1.0, 1.0], len(scales))
         try:
-            rates = model.evaluate(point.time, x, point.inputs).derivatives
+            rates = evaluator.evaluate(point.time, x, point.inputs).derivatives
         except (ModelError, NumericalError):
             return None
         rows, columns = np.nonzero(rates[:, None] == x[None, :])

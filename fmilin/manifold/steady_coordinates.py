@@ -22,7 +22,8 @@ from fmilin.manifold.nonlinear import Turn, charts, expressed, select_expression
 from fmilin.manifold.rank import pivoted_qr
 from fmilin.manifold.selection import NOT_TURNING, Selection, select_states
 from fmilin.manifold.uniform import MovingBatch, UniformMotion, confirm_steady, find_uninfluential
-from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.evaluator import PointEvaluator
+from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, UNIFORM
 
@@ -95,14 +96,15 @@ class SteadyCoordinates:
 
     def __init__(
         self,
-        model: Model,
+        evaluator: PointEvaluator,
         point: OperatingPoint,
         frame: Frame,
         f_y: FloatArray,
         at: MovingBatch,
         free: Mask,
     ) -> None:
-        self._model, self._point, self._frame, self._f_y, self._at = model, point, frame, f_y, at
+        self._evaluator, self._model = evaluator, evaluator.model
+        self._point, self._frame, self._f_y, self._at = point, frame, f_y, at
         self._free = free
         self._rates, self._sizes = at.rates[0], at.sizes[0]
 
@@ -186,7 +188,7 @@ class SteadyCoordinates:
         A = functions.compute_A(f_y, frame.T, self._rates)
         leading = functions.find_leading(self._free[None])
         uniform = UniformMotion((coordinates.R @ self._rates)[None], frame.y_scales[None], A[None], leading)
-        continued = ContinuedPoint(self._model, self._point, frame)
+        continued = ContinuedPoint(self._evaluator, self._point, frame)
         confirmation = confirm_steady(self._at, uniform, continued)
         if not confirmation.steady[0]:
             return None, confirmation.changed[0]

@@ -10,7 +10,7 @@ from fmilin.errors import ConstraintError, ModelError, NumericalError
 from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.manifold.point_parametrization import PointParametrization
 from fmilin.manifold.rank import decide_rank
-from fmilin.model.capabilities import read_discrete_states, read_event_indicators, read_products
+from fmilin.model.capabilities import read_discrete_states, read_event_indicators
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.numerics.differences.differences import jacobian_by_differences
 from fmilin.numerics.differences.sweep import noise_level
@@ -106,10 +106,10 @@ def measure_invariance(parametrization: PointParametrization) -> Invariance:
     violation = _violation(samples, invariants.scales, np.zeros(len(invariants.scales)))
     if max(ranks) == ranks[0] and not (violation <= tolerance).all():
         # At rest, noise is all that there is of the rates. It is measured at every sample: at x = 0 there is none.
-        model, t = invariants.model, parametrization.time
+        evaluator, t = invariants.evaluator, parametrization.time
 
         def rates(x: FloatArray) -> FloatArray:
-            return model.evaluate(t, x, invariants.inputs).derivatives
+            return evaluator.evaluate(t, x, invariants.inputs).derivatives
 
         noise = np.max([noise_level(rates, s.x, invariants.scales) for s in samples], axis=0)
         violation = _violation(samples, invariants.scales, noise)
@@ -201,7 +201,7 @@ def _samples(parametrization: PointParametrization) -> list[_Sample]:
 
 def _sample(parametrization: PointParametrization, x: FloatArray, u: FloatArray) -> _Sample:
     invariants, t = parametrization.invariants, parametrization.time
-    f = invariants.model.evaluate(t, x, u).derivatives
+    f = invariants.evaluator.evaluate(t, x, u).derivatives
     return _Sample(x, u, f, invariants.gradient(t, x, u), invariants.drift(t, x, u))
 
 
@@ -268,11 +268,12 @@ def verify_inputs(parametrization: PointParametrization, slopes: tuple[FloatArra
 
 def input_gradient(invariants: Invariants, t: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return f_u and its estimated error, each (N, nu): exact where the model has products, else differenced."""
-    model, u = invariants.model, invariants.inputs
+    evaluator, u = invariants.evaluator, invariants.inputs
     n, k = len(x), len(u)
-    exact = read_products(model, t, x, u, np.zeros((n, k)), np.eye(k)) if k else None
+    exact = evaluator.products(t, x, u, np.zeros((n, k)), np.eye(k)) if k else None
     if exact is not None and np.isfinite(exact.derivatives).all():
         return exact.derivatives, np.zeros((n, k))
     if not k:
         return np.empty((n, 0)), np.empty((n, 0))
-    return jacobian_by_differences(lambda v: model.evaluate(t, x, v).derivatives, u, model.inputs.scales(u))
+    scales = invariants.model.inputs.scales(u)
+    return jacobian_by_differences(lambda v: evaluator.evaluate(t, x, v).derivatives, u, scales)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError
 from fmilin.manifold.invariants import Invariants
-from fmilin.model.capabilities import read_discrete_states, read_event_indicators, read_products
+from fmilin.model.capabilities import read_discrete_states, read_event_indicators
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import CountedModel
 from fmilin.numerics.differences.coloring import tangent_pattern
 from fmilin.signals import FloatArray
 
@@ -28,13 +28,13 @@ _zero_patterns: WeakKeyDictionary[Model, dict[object, Pattern]] = WeakKeyDiction
 
 
 def find_structural_zeros(
-    model: Model, point: OperatingPoint, invariants: Invariants, T: FloatArray, x_u: FloatArray
+    evaluator: PointEvaluator, point: OperatingPoint, invariants: Invariants, T: FloatArray, x_u: FloatArray
 ) -> Pattern:
     """Return which slopes of rates and outputs, shape (N + ny, P + nu), are zero whatever the values of the states.
 
     They are slopes along coordinates and inputs, which move the states by T (N, P) and x_u (N, nu).
     """
-    connections = invariants.connections
+    model, connections = evaluator.model, invariants.connections
     if connections is None:  # the model computes its constraints: each may contain every state
         connections = np.ones((1, len(model.states)), dtype=bool)
     if model.structure is not None:
@@ -46,18 +46,19 @@ def find_structural_zeros(
     if len(read_event_indicators(model, point.time, point.states, point.inputs)):
         return nothing
     try:
-        # The model itself, for what remembers its evaluations is a new object at each linearization.
-        patterns = _zero_patterns.setdefault(model.source if isinstance(model, CountedModel) else model, {})
+        patterns = _zero_patterns.setdefault(model, {})
     except TypeError:  # a model without a hash, or of which there are not weak references
         patterns = {}
     key = (tuple(read_discrete_states(model).items()), directions.tobytes())
     if key not in patterns:
-        slopes = _evaluate_in_general_position(model, point, directions)
+        slopes = _evaluate_in_general_position(evaluator, point, directions)
         patterns[key] = nothing if slopes is None else np.asarray(slopes == 0)
     return patterns[key]
 
 
-def _evaluate_in_general_position(model: Model, point: OperatingPoint, directions: Pattern) -> FloatArray | None:
+def _evaluate_in_general_position(
+    evaluator: PointEvaluator, point: OperatingPoint, directions: Pattern
+) -> FloatArray | None:
     """Return exact slopes near the point, (N + ny, P + nu), along directions as full as constraints allow; or None.
 
     ``directions`` (N, P + nu) says which states each coordinate and input may move.
@@ -66,11 +67,12 @@ def _evaluate_in_general_position(model: Model, point: OperatingPoint, direction
     k, count = len(point.inputs), directions.shape[1]
     dx = np.where(directions, random.uniform(0.5, 1.0, directions.shape), 0.0)
     du = np.eye(k, count, count - k)
+    model = evaluator.model
     x = _move(point.states, model.states.scales(point.states), random)
     u = _move(point.inputs, model.inputs.scales(point.inputs), random)
     try:
         with np.errstate(all="ignore"):
-            answer = read_products(model, point.time, x, u, dx, du)
+            answer = evaluator.products(point.time, x, u, dx, du)
     except (FmilinError, np.linalg.LinAlgError):
         return None  # the model cannot be evaluated there
     return None if answer is None else np.concatenate((answer.derivatives, answer.outputs))

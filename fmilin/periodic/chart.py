@@ -14,7 +14,7 @@ from fmilin.errors import FmilinError, NumericalError
 from fmilin.families.grid import Grid, grid_over
 from fmilin.linearization.request import Request
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import one_at_a_time
+from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization
 from fmilin.options.functions import CoordinateOptions, takes_linearization
 from fmilin.periodic.floquet import Floquet

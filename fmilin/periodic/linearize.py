@@ -11,7 +11,7 @@ from scipy import linalg
 from fmilin.errors import UsageError
 from fmilin.linearization.request import Request
 from fmilin.model.interface import Model
-from fmilin.model.visits import one_at_a_time
+from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization
 from fmilin.options.functions import PeriodicOptions, takes_linearization
 from fmilin.periodic.fourier import derivative

@@ -11,6 +11,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, NumericalError, UsageError
 from fmilin.manifold.operating_points import assembled_from, operating_point
 from fmilin.manifold.selection import kinematic_pairs
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.numerics.certificate import Certificate
@@ -255,7 +256,9 @@ def _start(model: Model, request: OrbitRequest, fixed: Mapping[str, float]) -> t
             x = x.copy()
             x[held] = list(states.values())
             constrained = len(model.constraints)
-            point = assembled_from(model, time, x, u, states) if constrained else replace(point, states=x)
+            point = (
+                assembled_from(PointEvaluator(model), time, x, u, states) if constrained else replace(point, states=x)
+            )
     else:
         point = operating_point(model, {**(request.start or {}), **fixed}, time=request.time)
     if request.run.inputs is not None:

@@ -30,6 +30,7 @@ from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.projection import project
 from fmilin.manifold.selection import Selection, kinematic_pairs, select_partition, select_states
 from fmilin.model.capabilities import read_discrete_states, read_tangents
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.periodic.orbit import PeriodicOrbit, simulated
@@ -140,7 +141,9 @@ def good_everywhere(model: Model, points: Sequence[OperatingPoint]) -> tuple[str
         return model.states.names
     some = [points[i] for i in np.unique(np.linspace(0, len(points) - 1, LOOKED_AT).astype(int))]
     pairs, scales = kinematic_pairs(model, some[0]), model.states.scales(some[0].states)
-    manifolds = [manifold_at(Invariants(model, point.inputs, pairs, scales), point)[0] for point in some]
+    manifolds = [
+        manifold_at(Invariants(PointEvaluator(model), point.inputs, pairs, scales), point)[0] for point in some
+    ]
     choices = {select_partition(manifold).kept for manifold in manifolds}
     if model.independent:
         choices = {tuple(model.states.positions[name] for name in model.independent), *choices}
@@ -224,7 +227,8 @@ class NeighbouringMotions:
         x = start.states + self.slopes.T[0][:, j] * by
         if len(self.model.constraints):
             pairs = kinematic_pairs(self.model, start)
-            invariants = Invariants(self.model, start.inputs, pairs, self.model.states.scales(start.states))
+            scales = self.model.states.scales(start.states)
+            invariants = Invariants(PointEvaluator(self.model), start.inputs, pairs, scales)
             kept = np.flatnonzero(np.abs(self.slopes.R[0]).sum(axis=0)).tolist()
             x = project(invariants, start.time, x, kept if len(kept) == P else ())
         return replace(start, states=x)

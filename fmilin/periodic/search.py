@@ -10,8 +10,8 @@ import numpy as np
 
 from fmilin.errors import ConstraintError, NumericalError
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.locks import one_at_a_time
 from fmilin.model.stepping import Stepped
-from fmilin.model.visits import one_at_a_time
 from fmilin.periodic.certified_orbit import CertifiedOrbit, certify_orbit
 from fmilin.periodic.orbit import (
     PERIOD,

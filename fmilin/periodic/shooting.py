@@ -17,6 +17,7 @@ from fmilin.linearization.request import Request
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import project
 from fmilin.manifold.selection import kinematic_pairs
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.periodic.orbit import OrbitProblem, simulated
@@ -328,7 +329,7 @@ class Shooting:
             u[list(problem.free_inputs)] += rest[1 : 1 + inputs]
             time = problem.start.time + period * k / K
             moved = node.states + arcs[k].slopes.T[0] @ step[k * order : (k + 1) * order]
-            invariants = Invariants(model, u, self._pairs, self.scales)
+            invariants = Invariants(PointEvaluator(model), u, self._pairs, self.scales)
             states = project(invariants, time, moved, problem.held if k == 0 else ())
             nodes.append(OperatingPoint(time, states, u, model.start.parameters))
         return Shot(model, tuple(nodes), period, shot.drift + rest[len(rest) - len(problem.drifting) :])

@@ -15,8 +15,8 @@ from fmilin.manifold.projection import require_on_manifold
 from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.capabilities import compile_for
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.locks import one_at_a_time
 from fmilin.model.stepping import Hybrid, Stepped
-from fmilin.model.visits import one_at_a_time
 from fmilin.signals import FloatArray, RealArray, as_numbers
 from fmilin.simulation.inputs import Inputs, input_course
 from fmilin.simulation.integration_loop import Integration, IntegrationPlan, Sample
@@ -282,7 +282,7 @@ def _condition(plant: Plant, start: OperatingPoint, until: str | None) -> Callab
         raise UsageError(f'\'{until}\' is no comparison of two expressions. Write for example "x > 3", or "{EVENT}".')
     larger, smaller = (sides[1], sides[3]) if sides[2] == ">" else (sides[3], sides[1])
     text = f"({larger.strip()}) - ({smaller.strip()})"
-    model = plant.model.source
+    model = plant.model
     value = Energy(model, text, start, pairs=plant.invariants.pairs, scales=plant.scales, what="condition").value
     return lambda t, x: value(t, x, plant.u(t))
 

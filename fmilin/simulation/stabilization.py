@@ -17,9 +17,9 @@ from fmilin.constraints.expressions import parse
 from fmilin.errors import ConstraintError, FmilinError, ModelError, NumericalError, UsageError
 from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.model.capabilities import HasFormulas, compile_for, read_event_indicators
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Hybrid
-from fmilin.model.visits import CountedModel
 from fmilin.signals import FloatArray
 from fmilin.simulation.inputs import InputCourse
 from fmilin.simulation.trajectory import Switch
@@ -44,16 +44,17 @@ class Energy:
         if expression.is_variable and isinstance(model, HasFormulas):
             expression = model.formula(expression.names[0]) or expression
 
-        def view(level: float) -> CountedModel:
+        def view(level: float) -> PointEvaluator:
             row = Constraint(expression.minus(level), name=what, level="velocity")
             try:
-                return CountedModel(compile_for(model.with_constraints([*declared, row]), 0))
+                shifted = model.with_constraints([*declared, row])
+                return PointEvaluator(compile_for(shifted, 0), remembers=False)
             except ConstraintError as error:
                 raise UsageError(f"The {what} '{text}' cannot be computed. {error}") from None
 
         self._first = float(view(0.0).evaluate(start.time, start.states, start.inputs).residuals[self._row])
-        self.model = view(self._first)
-        self._invariants = Invariants(self.model, start.inputs, pairs, scales)
+        self.evaluator = view(self._first)
+        self._invariants = Invariants(self.evaluator, start.inputs, pairs, scales)
         self._scales = scales
         self.size = abs(self._first)  # the largest slope met so far: what a difference is compared with
 
@@ -86,26 +87,29 @@ class Plant:
     def __init__(
         self, model: Model, start: OperatingPoint, course: InputCourse, pairs: Mapping[int, int], energy: str | None
     ) -> None:
-        self.model = CountedModel(model)
+        self.model = model
+        self.evaluator = PointEvaluator(model, remembers=False)
         self.scales = model.states.scales(start.states)
-        self.invariants = Invariants(self.model, start.inputs, pairs, self.scales)
+        self.invariants = Invariants(self.evaluator, start.inputs, pairs, self.scales)
         self.energy = None if energy is None else Energy(model, energy, start, pairs=pairs, scales=self.scales)
         self.course = course
         self.trouble: FmilinError | None = None  # of the last visit: a step that ends there is tried again, shorter
-        self._dynamics = self.model
-        self._visited = [self.model, *([self.energy.model] if self.energy else [])]
+        self._dynamics = self.evaluator
+        self._evaluators = [self.evaluator]
+        if self.energy is not None:
+            self._evaluators.append(self.energy.evaluator)
         self._inputs: Callable[[float], FloatArray] = course.piece(start.time, start.time)
         self._latest = np.inf  # the last time at which rates are looked at in this piece
 
     @property
     def evaluations(self) -> int:
-        """Visits to the model so far."""
-        return sum(m.evaluations for m in self._visited)
+        """Evaluations of the model so far."""
+        return sum(evaluator.evaluations for evaluator in self._evaluators)
 
     def replace_dynamics(self, model: Model) -> None:
         """Take the rates from another model of the same states, inputs and outputs."""
-        self._dynamics = CountedModel(compile_for(model, 0))
-        self._visited.append(self._dynamics)
+        self._dynamics = PointEvaluator(compile_for(model, 0), remembers=False)
+        self._evaluators.append(self._dynamics)
 
     def enter(self, start: float, end: float, *, before_end: bool = False) -> None:
         """Take the inputs of the piece [start, end]; with ``before_end`` the rates at its end are those before it."""
@@ -143,7 +147,7 @@ class Plant:
         try:
             rates = self.evaluate(min(t, self._latest), x).derivatives
         except (ModelError, NumericalError) as error:
-            source = self._dynamics.source
+            source = self._dynamics.model
             if isinstance(source, Hybrid) and not source.remembers_mode:
                 raise  # it would go on in another mode
             self.trouble = error

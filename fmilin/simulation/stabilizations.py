@@ -18,7 +18,7 @@ from scipy import linalg
 
 from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.coordinates import conditioning
-from fmilin.manifold.frame import frame_at
+from fmilin.manifold.frame import verify_frame
 from fmilin.manifold.point_parametrization import PointParametrization
 from fmilin.manifold.selection import require_kind
 from fmilin.model.capabilities import HasBaumgarteStabilization
@@ -101,7 +101,7 @@ class Baumgarte(Stabilization):
 
     def start(self, plant: Plant) -> IntegratedCoordinates:
         """Prepare a run of ``plant``."""
-        model = plant.model.source
+        model = plant.model
         stabilized = model.stabilized(self.alpha, self.beta) if isinstance(model, HasBaumgarteStabilization) else None
         if stabilized is not None:
             plant.replace_dynamics(stabilized)
@@ -243,7 +243,7 @@ class _LocalIntegration(IntegratedCoordinates):
     def _chosen(
         self, t: float, x: FloatArray, named: Sequence[str] = ()
     ) -> tuple[PointParametrization, tuple[str, ...]]:
-        frame = frame_at(self.plant.model, self.plant.point(t, x), named=named, kind=self._options.coordinates)
+        frame = verify_frame(self.plant.evaluator, self.plant.point(t, x), named=named, kind=self._options.coordinates)
         return frame.parametrization, frame.selection.signals.names
 
     def _condition(self, psi: PointParametrization, x: FloatArray) -> float:

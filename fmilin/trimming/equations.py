@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from fmilin.errors import REFUSALS, NumericalError
 from fmilin.manifold.invariants import Invariants
-from fmilin.model.capabilities import read_products
 from fmilin.numerics.differences.differences import slopes
 from fmilin.numerics.steps import runge_kutta_step
 from fmilin.signals import FloatArray
@@ -180,7 +179,7 @@ class Equations:
         require_time()
         sizes = self.sizes[self.first_order] if first_order else self.sizes
         try:
-            answer = candidate.model.evaluate(candidate.time, candidate.states, candidate.inputs)
+            answer = candidate.evaluator.evaluate(candidate.time, candidate.states, candidate.inputs)
             f = answer.derivatives
             h = self._invariants(candidate).values(candidate.time, candidate.states, candidate.inputs)
             parts = [h, f[self.at_rest]]
@@ -251,12 +250,12 @@ class Equations:
         return f if np.isfinite(f).all() else None
 
     def _rates(self, candidate: Candidate, delay: float, x: FloatArray) -> FloatArray:
-        return candidate.model.evaluate(candidate.time + delay, x, candidate.inputs).derivatives
+        return candidate.evaluator.evaluate(candidate.time + delay, x, candidate.inputs).derivatives
 
     def _invariants(self, candidate: Candidate) -> Invariants:
         """Return the invariants of a candidate's model; to be evaluated with the inputs of the candidate."""
-        if self._last is None or self._last.model is not candidate.model:
-            self._last = Invariants(candidate.model, candidate.inputs, self.pairs, self.state_scales)
+        if self._last is None or self._last.evaluator is not candidate.evaluator:
+            self._last = Invariants(candidate.evaluator, candidate.inputs, self.pairs, self.state_scales)
         return self._last
 
     def constraint_terms(self, candidate: Candidate) -> FloatArray:
@@ -304,7 +303,7 @@ class Equations:
     ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """Return the slopes of the invariants, rates and outputs along columns, the first ones along the states."""
         t, x, u, n = candidate.time, candidate.states, candidate.inputs, len(candidate.states)
-        answer = read_products(candidate.model, t, x, u, dx, du)
+        answer = candidate.evaluator.products(t, x, u, dx, du)
         if answer is None:
             return None
         invariants = self._invariants(candidate)
@@ -323,8 +322,8 @@ class Equations:
         t, x, u, n = candidate.time, candidate.states, candidate.inputs, len(candidate.states)
         f = self._rates(candidate, 0.0, x)
         s = ALONG / max(float(np.max(np.abs(f) / self.state_scales, initial=0.0)), 1e-3)
-        ahead = read_products(candidate.model, t + s, x + s * f, u, dx, du)
-        behind = read_products(candidate.model, t - s, x - s * f, u, dx, du)
+        ahead = candidate.evaluator.products(t + s, x + s * f, u, dx, du)
+        behind = candidate.evaluator.products(t - s, x - s * f, u, dx, du)
         if ahead is None or behind is None:
             return np.full_like(rates, np.nan)
         return rates[:, :n] @ rates + (ahead.derivatives - behind.derivatives) / (2 * s)

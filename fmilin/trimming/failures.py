@@ -9,6 +9,7 @@ import numpy as np
 
 from fmilin.errors import FmilinError, NumericalError, join_first
 from fmilin.manifold.angles import TURNS_OF_UNITS
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model
 from fmilin.numerics.balanced import balanced
 from fmilin.signals import FloatArray, rate_unit
@@ -174,7 +175,9 @@ def _displace(candidate: Candidate, name: str, step: float) -> Candidate:
     if kind == "parameter":
         changed = {name: candidate.parameters[name] + step}
         return replace(
-            candidate, model=candidate.model.with_parameters(changed), parameters={**candidate.parameters, **changed}
+            candidate,
+            evaluator=PointEvaluator(candidate.model.with_parameters(changed)),
+            parameters={**candidate.parameters, **changed},
         )
     x, u = candidate.states.copy(), candidate.inputs.copy()
     (x if kind == "state" else u)[i] += step

@@ -154,7 +154,7 @@ def _make_balance(candidate: Candidate, model: HasContacts, free: NDArray[np.int
     def at(z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         u = candidate.inputs.copy()
         u[free] = z * sizes
-        rates = candidate.model.evaluate(candidate.time, candidate.states, u).derivatives
+        rates = candidate.evaluator.evaluate(candidate.time, candidate.states, u).derivatives
         wrenches = model.contact_forces(candidate.time, candidate.states, u).values()
         forces, torques = (np.concatenate([wrench[part] for wrench in wrenches]) for part in (slice(3), slice(3, 6)))
         return rates, forces[np.isfinite(forces)], torques[np.isfinite(torques)]

@@ -9,8 +9,9 @@ import numpy as np
 
 from fmilin.errors import REFUSALS, NumericalError, UsageError
 from fmilin.manifold.many_points import points_with
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import RememberingModel, one_at_a_time
+from fmilin.model.locks import one_at_a_time
 from fmilin.signals import FloatArray, RealArray, Signals
 from fmilin.support.implemented_in import implemented_in
 from fmilin.trimming.equations import Equations
@@ -162,8 +163,8 @@ def operating_points(
     if seed < 0:
         raise UsageError(f"The seed of the random starts is {seed}, and must not be negative.")
     request = TrimRequest(fixed or {}, (), free or (), bounds or {}, time).checked(model)
-    model = RememberingModel(model_that_shows(model, [*request.targets, *request.bounds]))
-    candidate, _ = assemble_guess(model, request, {}, anywhere=True)
+    model = model_that_shows(model, [*request.targets, *request.bounds])
+    candidate, _ = assemble_guess(PointEvaluator(model), request, {}, anywhere=True)
     equations = make_equations(candidate, request)
     random = np.random.default_rng(seed)
     points: list[TrimmedPoint] = []

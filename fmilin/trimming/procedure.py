@@ -10,12 +10,13 @@ import numpy as np
 from fmilin.diagnostics import Remark
 from fmilin.errors import REFUSALS, ConstraintError, NumericalError, UsageError, join_first
 from fmilin.linearization.linearize import along_motion
-from fmilin.manifold.operating_points import assembled_from, model_at, operating_point
+from fmilin.manifold.operating_points import assemble_point, assembled_from, model_at, operating_point
 from fmilin.manifold.projection import project
-from fmilin.manifold.selection import kinematic_pairs
+from fmilin.manifold.selection import find_kinematic_pairs
 from fmilin.model.capabilities import HasSparseForm, read_remarks_at, read_sparse_equations
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import RememberingModel, one_at_a_time
+from fmilin.model.locks import one_at_a_time
 from fmilin.numerics.certificate import Certificate
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, EQUILIBRIUM
@@ -175,15 +176,15 @@ def search(
     equations = read_sparse_equations(model)
     minimized = [read_name(model, name) for name in names_minimized(request)]
     model = model_that_shows(model, [*request.targets, *request.bounds, *request.near, *minimized])
-    if not isinstance(model, HasSparseForm):
-        model = RememberingModel(model)
     if equations is not None and answers(model, request) and all(quantity(model, n)[0] != "parameter" for n in guess):
         balanced = search_sparse(model, equations, request, guess, anywhere=anywhere)
         if balanced is not None:
             return balanced
 
+    evaluator = PointEvaluator(model)
+
     def search_for(request: TrimRequest) -> TrimmedPoint:
-        start, remarks = assemble_guess(model, request, guess, anywhere=anywhere)
+        start, remarks = assemble_guess(evaluator, request, guess, anywhere=anywhere)
         is_nearest = False
         balance, solution = solve_request(make_equations(start, request), request)
         best = find_preferred(balance, solution, request)
@@ -211,29 +212,31 @@ def search(
 
 
 def assemble_guess(
-    model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool
+    evaluator: PointEvaluator, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool
 ) -> tuple[Candidate, tuple[Remark, ...]]:
     """Return the guess, on the manifold where it can be brought there, and what is to be said of that."""
+    model = evaluator.model
     named = {**request.fixed, **guess}
     changed = {n: v for n, v in named.items() if quantity(model, n)[0] == "parameter"}
     if changed:
         model = model.with_parameters(changed)
+        evaluator = PointEvaluator(model)
     held = [n for n in named if model.states.has(n)]
     t = model.start.time if request.time is None else request.time
     parameters = {**model.start.parameters, **{n: v for n, v in changed.items() if n in request.fixed}}
     if not held and not anywhere:
         values = {n: v for n, v in named.items() if n not in changed}
-        point = operating_point(model, values, time=t)  # refuses start values that are off the manifold
-        return Candidate(model, t, point.states, point.inputs, parameters), ()
+        point = assemble_point(evaluator, values, time=t)  # refuses start values that are off the manifold
+        return Candidate(evaluator, t, point.states, point.inputs, parameters), ()
     x, u = model.start.states.copy(), model.start.inputs.copy()
     for name, value in named.items():
         kind, i = quantity(model, name)
         if kind != "parameter":
             (x if kind == "state" else u)[i] = value
-    candidate = Candidate(model, t, x, u, parameters)
+    candidate = Candidate(evaluator, t, x, u, parameters)
     if held and len(model.constraints) and len(held) < len(model.states):
         try:
-            point = assembled_from(model, t, model.start.states, u, {n: named[n] for n in held})
+            point = assembled_from(evaluator, t, model.start.states, u, {n: named[n] for n in held})
             return replace(candidate, states=point.states), point.remarks
         except (ConstraintError, NumericalError):
             pass  # a guess need not be kept
@@ -243,7 +246,7 @@ def assemble_guess(
 
 def _project_guess(candidate: Candidate, held: Sequence[int]) -> FloatArray:
     """Return the nearest point of the manifold with these states held, or else the candidate's own."""
-    pairs = kinematic_pairs(candidate.model, candidate.model.start)
+    pairs = find_kinematic_pairs(candidate.evaluator, candidate.model.start) or {}
     try:
         return project(invariants_at(candidate, pairs), candidate.time, candidate.states, held)
     except (ConstraintError, NumericalError):
@@ -296,7 +299,7 @@ def remarks_on(
 def _rates_later(equations: Equations, candidate: Candidate) -> float | None:
     """Return the largest rate at the same states a little later; None where the model cannot be asked."""
     try:
-        f = candidate.model.evaluate(candidate.time + 1e-2, candidate.states, candidate.inputs).derivatives
+        f = candidate.evaluator.evaluate(candidate.time + 1e-2, candidate.states, candidate.inputs).derivatives
     except REFUSALS:
         return None
     largest = float(np.max(np.abs(f) / equations.state_scales, initial=0.0))

@@ -288,7 +288,7 @@ def _mark_positions(equations: Equations, z: FloatArray) -> FloatArray:
     x = candidate.states * random.uniform(0.9, 1.1, len(states))
     x[velocities] = 0.0
     try:
-        rates = candidate.model.evaluate(candidate.time, x, candidate.inputs).derivatives
+        rates = candidate.evaluator.evaluate(candidate.time, x, candidate.inputs).derivatives
     except REFUSALS:
         return np.ones(len(unknowns.states))
     moves = np.abs(rates[others]) > ARRIVED * equations.state_scales[others]

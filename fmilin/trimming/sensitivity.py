@@ -30,6 +30,7 @@ from fmilin.manifold.operating_points import assembled_from, model_at
 from fmilin.manifold.rank import row_sizes
 from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.capabilities import read_exact_slopes
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.models.batch_graph import AtPoint, GraphDerivatives, graph_derivatives
@@ -182,9 +183,9 @@ class _Branch:
             else:
 
                 def h(model: Model, inputs: FloatArray) -> FloatArray:
-                    return Invariants(model, inputs, self.pairs, self.scales).values(t, x)
+                    return Invariants(PointEvaluator(model), inputs, self.pairs, self.scales).values(t, x)
 
-                H = Invariants(self.model, self.point.inputs, self.pairs, self.scales).gradient(t, x).H
+                H = self._invariants.gradient(t, x).H
                 dx[self._others] = -self._closing(H) @ self.along(name, h)
         return dx, du, {}
 
@@ -196,11 +197,15 @@ class _Branch:
         inverse = self._closing(H)
         return inverse, -inverse @ H[:, self._kept]
 
+    @property
+    def _invariants(self) -> Invariants:
+        """The invariants at the point."""
+        return Invariants(PointEvaluator(self.model), self.point.inputs, self.pairs, self.scales)
+
     @cached_property
     def _row_terms(self) -> FloatArray:
         """The sizes of the terms of the rows of H at the point."""
-        invariants = Invariants(self.model, self.point.inputs, self.pairs, self.scales)
-        return invariants.gradient(self.point.time, self.point.states).reference
+        return self._invariants.gradient(self.point.time, self.point.states).reference
 
     def _closing(self, H: FloatArray) -> FloatArray:
         """Return the least-squares inverse of H over the dependent states, in sizes of the states."""
@@ -214,7 +219,7 @@ class _Branch:
         here = unknowns.at(unknowns.z0)
 
         def r(model: Model, inputs: FloatArray) -> FloatArray:
-            return balance.values_at(replace(here, model=model, inputs=inputs))
+            return balance.values_at(replace(here, evaluator=PointEvaluator(model), inputs=inputs))
 
         if self._exact is not None and name in self._exact_names and not balance.moving:
             rates, _, h = self._fixed(name)
@@ -245,7 +250,7 @@ class _Branch:
         point, model = self.point, self.model
         assert isinstance(point, TrimmedPoint)  # noqa: S101 - shift() has looked
         assert point.request is not None  # noqa: S101
-        start = Candidate(model, point.time, point.states, point.inputs, point.parameters)
+        start = Candidate(PointEvaluator(model), point.time, point.states, point.inputs, point.parameters)
         return make_equations(start, replace(point.request, targets={}))
 
     @cached_property
@@ -369,7 +374,7 @@ class _Branch:
         names, t = self.linear.states.names, point.time
         if len(model.constraints):
             own = {n: float(point.states[model.states.positions[n]]) for n in names}
-            point = assembled_from(model, t, point.states, point.inputs, own)
+            point = assembled_from(PointEvaluator(model), t, point.states, point.inputs, own)
         request = Request(
             independent=names if len(model.constraints) else None,
             inputs=self.linear.inputs.names,

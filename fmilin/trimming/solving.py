@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.errors import NumericalError
-from fmilin.manifold.selection import kinematic_pairs
+from fmilin.manifold.selection import find_kinematic_pairs
 from fmilin.model.interface import Model
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.failures import explain_no_solution, explain_targets, explain_too_far
@@ -25,7 +25,7 @@ GOES_ON = 1e-9  # change of rates, in sizes of the states per second squared, of
 def make_equations(start: Candidate, request: TrimRequest) -> Equations:
     """Return what must vanish near a guess."""
     model = start.model
-    pairs = kinematic_pairs(model, model.start)
+    pairs = dict(find_kinematic_pairs(start.evaluator, model.start) or {})
     listed = [model.states.positions[name] for name in request.steady]
     at_rest = list(range(len(model.states)))
     if listed:
@@ -84,7 +84,7 @@ def _solve_equations(balance: Equations, request: TrimRequest) -> Solution:
     if not np.isfinite(solution.residual).all():
         # Raise what is wrong with the guess.
         candidate = unknowns.at(unknowns.z0)
-        f = candidate.model.evaluate(candidate.time, candidate.states, candidate.inputs).derivatives
+        f = candidate.evaluator.evaluate(candidate.time, candidate.states, candidate.inputs).derivatives
         names = [n for n, value in zip(candidate.model.states.names, f, strict=True) if not np.isfinite(value)]
         names += [r.name for r, v in zip(balance.rows, balance.values(unknowns.z0), strict=True) if not np.isfinite(v)]
         raise NumericalError(

@@ -125,7 +125,7 @@ def _sample_rates(equations: Equations, start: Candidate, L: FloatArray) -> Floa
             try:
                 if len(invariants):
                     x = project(invariants, start.time, x, restart=False)
-                columns.append(start.model.evaluate(start.time, x, u).derivatives / scales)
+                columns.append(start.evaluator.evaluate(start.time, x, u).derivatives / scales)
             except REFUSALS:
                 break
         rates = np.array(columns).T

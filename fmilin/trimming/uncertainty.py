@@ -24,8 +24,9 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.linearize import linearize_as
 from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import assembled_from, model_at, operating_point
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import one_at_a_time
+from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization
 from fmilin.options.functions import BoxOptions, takes_linearization
 from fmilin.signals import FloatArray, Signal, Signals, as_numbers
@@ -91,7 +92,8 @@ class VariedModel:
         if not len(model.constraints):
             return model, at
         kept = {n: float(point.states[model.states.index_of(n)]) for n in self._states}
-        return model, replace(assembled_from(changed, at.time, at.states, inputs, kept), parameters=at.parameters)
+        moved = assembled_from(PointEvaluator(changed), at.time, at.states, inputs, kept)
+        return model, replace(moved, parameters=at.parameters)
 
     def linear(self, values: Mapping[str, float], *, derivatives: bool = True) -> LinearModel:
         """Return the linear model there, in the same coordinates, with its derivatives by the box's parameters."""

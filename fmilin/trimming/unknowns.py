@@ -14,6 +14,7 @@ from scipy import linalg
 from fmilin.errors import REFUSALS
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import decide_rank, scaled
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model
 from fmilin.signals import FloatArray, rate_unit
 from fmilin.tolerances import RANK
@@ -24,11 +25,16 @@ from fmilin.trimming.request import TrimRequest, is_quantity, quantity, rate_of
 class Candidate:
     """A point that may be the solution, with its model: parameters may be among the unknowns."""
 
-    model: Model
+    evaluator: PointEvaluator
     time: float
     states: FloatArray
     inputs: FloatArray
     parameters: Mapping[str, float]  # those that were fixed or solved for
+
+    @property
+    def model(self) -> Model:
+        """The model, with its parameters."""
+        return self.evaluator.model
 
 
 class Unknowns:
@@ -55,7 +61,7 @@ class Unknowns:
         bounds = np.array([request.bounds.get(name, (-np.inf, np.inf)) for name in self.names]).reshape(-1, 2)
         self.low, self.high = bounds[:, 0] / self.scales, bounds[:, 1] / self.scales
         self.z0 = np.clip(values / self.scales, self.low, self.high)
-        self._model = lru_cache(maxsize=8)(self._with)  # making one may cost
+        self._evaluator = lru_cache(maxsize=8)(self._with)  # making one may cost
 
     def __len__(self) -> int:
         return len(self.names)
@@ -83,12 +89,14 @@ class Unknowns:
         u[self.inputs] = values[self.input_columns]
         further = tuple(values[len(values) - len(self.parameters) :].tolist())
         parameters = {**self.start.parameters, **dict(zip(self.parameters, further, strict=True))}
-        return Candidate(self._model(further), self.start.time, x, u, parameters)
+        return Candidate(self._evaluator(further), self.start.time, x, u, parameters)
 
-    def _with(self, values: tuple[float, ...]) -> Model:
-        """Return the model with these values of the parameters that are solved for."""
-        model = self.start.model
-        return model.with_parameters(dict(zip(self.parameters, values, strict=True))) if values else model
+    def _with(self, values: tuple[float, ...]) -> PointEvaluator:
+        """Return what evaluates the model with these values of the parameters that are solved for."""
+        if not values:
+            return self.start.evaluator
+        parameters = dict(zip(self.parameters, values, strict=True))
+        return PointEvaluator(self.start.model.with_parameters(parameters))
 
 
 STEP = 2e-3  # how far along the motion its change is measured, in sizes of the fastest state
@@ -100,7 +108,7 @@ def change_of_rates(candidate: Candidate, f: FloatArray, scales: FloatArray) -> 
     s = STEP / max(size, 1e-3)
 
     def rates(s: float) -> FloatArray:
-        return candidate.model.evaluate(candidate.time + s, candidate.states + s * f, candidate.inputs).derivatives
+        return candidate.evaluator.evaluate(candidate.time + s, candidate.states + s * f, candidate.inputs).derivatives
 
     # The line x + s f leaves the manifold by O(s^2), equally on both sides: a central difference does not see it.
     near, far = (rates(s) - rates(-s)) / (2 * s), (rates(2 * s) - rates(-2 * s)) / (4 * s)
@@ -109,7 +117,7 @@ def change_of_rates(candidate: Candidate, f: FloatArray, scales: FloatArray) -> 
 
 def invariants_at(candidate: Candidate, pairs: Mapping[int, int]) -> Invariants:
     """Return the invariants of the model of a candidate."""
-    return Invariants(candidate.model, candidate.inputs, pairs, candidate.model.states.scales(candidate.states))
+    return Invariants(candidate.evaluator, candidate.inputs, pairs, candidate.model.states.scales(candidate.states))
 
 
 def independent_states(candidate: Candidate, pairs: Mapping[int, int], listed: Sequence[int]) -> list[int]:
@@ -135,7 +143,7 @@ def independent_states(candidate: Candidate, pairs: Mapping[int, int], listed: S
 def _movement(candidate: Candidate, scales: FloatArray) -> FloatArray:
     """Return how much each state moves, and changes its rate, between 0 and 2; zeros where that cannot be said."""
     try:
-        f = candidate.model.evaluate(candidate.time, candidate.states, candidate.inputs).derivatives
+        f = candidate.evaluator.evaluate(candidate.time, candidate.states, candidate.inputs).derivatives
         parts = np.abs([f, change_of_rates(candidate, f, scales)]) / scales
     except REFUSALS:
         return np.zeros(len(scales))

@@ -14,8 +14,8 @@ from fmilin.errors import FmilinError, ModelError, NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.verification import Channel, Validity, Verification
 from fmilin.model.interface import Model
+from fmilin.model.locks import one_at_a_time
 from fmilin.model.stepping import Stepped
-from fmilin.model.visits import one_at_a_time
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RESPONDS, SAME, SLOPES_AGREE, SLOPES_AT_WORST
 from fmilin.verification.drift import DeviationIntegrator, at_rest, drift_channel

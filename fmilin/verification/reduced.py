@@ -16,12 +16,12 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.angles import CLOSE, AngleUnwrapper
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates
-from fmilin.manifold.frame import Frame, frame_at
+from fmilin.manifold.frame import Frame, verify_frame
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.point_parametrization import PointParametrization
 from fmilin.model.capabilities import compile_for
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import CountedModel, RememberingModel
 from fmilin.signals import FloatArray
 from fmilin.tolerances import REFUSED
 
@@ -30,11 +30,12 @@ class ReducedModel:
     """The reduced nonlinear model, with the inputs, outputs and coordinates of the linear one."""
 
     def __init__(
-        self, model: CountedModel, psi: PointParametrization, point: OperatingPoint, remarks: tuple[Remark, ...]
+        self, evaluator: PointEvaluator, psi: PointParametrization, point: OperatingPoint, remarks: tuple[Remark, ...]
     ) -> None:
-        self.model, self.psi, self.point, self.remarks = model, psi, point, remarks
+        self.evaluator, self.psi, self.point, self.remarks = evaluator, psi, point, remarks
+        self.model = model = evaluator.model
         self.x0, self.u0, self.y0 = point.states, point.inputs, psi.y0
-        base = model.evaluate(point.time, self.x0, self.u0)
+        base = evaluator.evaluate(point.time, self.x0, self.u0)
         self.f0 = psi.coordinates.jacobian(self.x0) @ base.derivatives
         self.out0 = base.outputs
         self.x_sizes = psi.scales
@@ -47,26 +48,26 @@ class ReducedModel:
 
     @property
     def evaluations(self) -> int:
-        """Visits to the model so far."""
-        return self.model.evaluations
+        """Evaluations of the model so far."""
+        return self.evaluator.evaluations
 
     def rate(self, y: FloatArray, u: FloatArray) -> FloatArray:
         """Return the frozen y', shape (P,): zero at the point."""
         x = self.psi.psi(y, inputs=u)
-        f = self.model.evaluate(self.point.time, x, u).derivatives
+        f = self.evaluator.evaluate(self.point.time, x, u).derivatives
         return self.psi.coordinates.jacobian(x) @ f - self.f0
 
     def moving_rate(self, t: float, y: FloatArray) -> FloatArray:
         """Return the real y' at a time, inputs held, shape (P,)."""
         x = self.psi.psi(y, time=t, inputs=self.u0)
-        return self.psi.coordinates.jacobian(x) @ self.model.evaluate(t, x, self.u0).derivatives
+        return self.psi.coordinates.jacobian(x) @ self.evaluator.evaluate(t, x, self.u0).derivatives
 
     def visited(
         self, y: FloatArray, u: FloatArray, near: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the frozen y', all x, where ``near`` may be a guess of them, and the outputs from one visit."""
         x = self.psi.psi(y, inputs=u, near=near)
-        values = self.model.evaluate(self.point.time, x, u)
+        values = self.evaluator.evaluate(self.point.time, x, u)
         outputs = self._angles.unwrap(values.outputs.copy(), lambda: self._outputs_close_to_point(y, u))
         return self.psi.coordinates.jacobian(x) @ values.derivatives - self.f0, x, outputs
 
@@ -76,7 +77,7 @@ class ReducedModel:
         part = min(CLOSE / max(float(np.abs(parts).max(initial=0.0)), CLOSE), 1.0)
         near = self.u0 + part * (u - self.u0)
         x = self.psi.psi(self.y0 + part * (y - self.y0), inputs=near)
-        return self.model.evaluate(self.point.time, x, near).outputs
+        return self.evaluator.evaluate(self.point.time, x, near).outputs
 
 
 def reduced_model(model: Model, linear: LinearModel) -> ReducedModel:
@@ -101,15 +102,15 @@ def reduced_model(model: Model, linear: LinearModel) -> ReducedModel:
     if inputs is not None or outputs is not None:
         model = model.with_interface(inputs, outputs)
     model = model_at(model, point)
-    visited = RememberingModel(compile_for(model, 0))
+    evaluator = PointEvaluator(compile_for(model, 0))
     kind = "tangent" if linear.method.coordinates == "tangent" else "partition"
-    frame = frame_at(visited, point, named=_names(linear), kind=kind)
+    frame = verify_frame(evaluator, point, named=_names(linear), kind=kind)
     _require_order(frame, linear)
     psi = frame.parametrization
     coordinates = _coordinates(frame, linear)
     if coordinates is not psi.coordinates:
         psi = PointParametrization(psi.invariants, psi.rows, coordinates, point.time, point.states)
-    return ReducedModel(visited, psi, point, remarks)
+    return ReducedModel(evaluator, psi, point, remarks)
 
 
 def _require_comparable(model: Model, linear: LinearModel) -> None:

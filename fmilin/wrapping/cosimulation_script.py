@@ -17,6 +17,7 @@ from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.operating_points import operating_point
 from fmilin.manifold.projection import project
 from fmilin.manifold.selection import kinematic_pairs
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model
 from fmilin.signals import FloatArray, Signal, rate_unit
 from fmilin.wrapping import WRAPPED, residual_name
@@ -79,7 +80,8 @@ class WrappedModel(Fmi2Slave):  # type: ignore[misc]  # pythonfmu has no types
         self.time = current_time + step_size
         self.x = moved.y[:, -1].copy()
         if len(self.model.constraints):
-            self.x = project(Invariants(self.model, self.u, self._pairs, scales), self.time, self.x)
+            invariants = Invariants(PointEvaluator(self.model), self.u, self._pairs, scales)
+            self.x = project(invariants, self.time, self.x)
         return True
 
     def _get_fmu_state(self) -> dict[str, Any]:

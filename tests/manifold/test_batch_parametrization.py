@@ -11,6 +11,7 @@ import fmilin as fl
 from fmilin.manifold.equations import VectorizedEquations
 from fmilin.manifold.parametrization import LocalParametrization, correct_chord
 from fmilin.manifold.points import PointBatch
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.signals import FloatArray
 from fmilin.systems import slider_crank
 
@@ -27,7 +28,8 @@ def crank() -> tuple[LocalParametrization, FloatArray]:
     tangents = model.tangents(points.time, points.states, points.inputs, kept)
     assert tangents is not None
     guess = points.states + MOVED[:, None] * tangents.T.sum(axis=2)
-    return LocalParametrization.of_batch(model, points, tangents, list(range(len(model.states) - len(kept)))), guess
+    rows = list(range(len(model.states) - len(kept)))
+    return LocalParametrization.of_batch(PointEvaluator(model), points, tangents, rows), guess
 
 
 def test_the_gradient_from_nearby_leads_to_the_same_points(crank: tuple[LocalParametrization, FloatArray]) -> None:

@@ -13,6 +13,7 @@ from fmilin.errors import ConstraintError, NumericalError
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.selection import kinematic_pairs
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.models import function as functions
 from fmilin.signals import FloatArray
 from fmilin.systems import double_wishbone
@@ -21,7 +22,9 @@ from tests.by_hand import FunctionModel, Parts, pendulum
 
 def invariants_of(model: Model) -> Invariants:
     x = model.start.states
-    return Invariants(model, model.start.inputs, kinematic_pairs(model, model.start), model.states.scales(x))
+    return Invariants(
+        PointEvaluator(model), model.start.inputs, kinematic_pairs(model, model.start), model.states.scales(x)
+    )
 
 
 def observed_pendulum(*, exact: bool = False, rate: float = 1.5, angle: float = 0.7) -> FunctionModel:

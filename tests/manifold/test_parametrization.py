@@ -12,6 +12,7 @@ from fmilin.manifold.coordinates import conditioning
 from fmilin.manifold.frame import CoordinateChoice, Frame, choose_coordinates, constraint_manifold, frame_at
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.verification import VerifiedFacts
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.signals import FloatArray, Signal
 from tests.by_hand import FunctionModel, Parts, pendulum
 
@@ -201,7 +202,9 @@ def test_the_condition_of_coordinates_is_one_of_angles(size: float) -> None:
 
 
 def continue_coordinates(model: fl.Model, point: OperatingPoint, previous: Selection) -> Frame:
-    return choose_coordinates(constraint_manifold(model, point, VerifiedFacts()), CoordinateChoice(previous=previous))
+    return choose_coordinates(
+        constraint_manifold(PointEvaluator(model), point, VerifiedFacts()), CoordinateChoice(previous=previous)
+    )
 
 
 def test_tangent_coordinates_are_carried_on_as_the_tangent_turns() -> None:

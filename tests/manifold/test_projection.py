@@ -9,6 +9,7 @@ import fmilin as fl
 from fmilin import Constraint, ConstraintError, Evaluation, Model, NumericalError
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import predicted, project
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.models import FunctionModel
 from fmilin.signals import FloatArray
 
@@ -55,7 +56,7 @@ def free(names: str, constraint: str) -> Invariants:
     """The manifold of one constraint on positions; how the states move does not matter."""
     states = dict.fromkeys(names.split(), 0.0)
     model = FunctionModel("free", states, lambda t, x, u: np.zeros(len(x)), constraints=[constraint])
-    return Invariants(model, model.start.inputs, {}, np.ones(len(states)), moving=False)
+    return Invariants(PointEvaluator(model), model.start.inputs, {}, np.ones(len(states)), moving=False)
 
 
 def test_the_nearest_point_of_a_plane_and_of_a_circle() -> None:

@@ -13,10 +13,10 @@ from fmilin import Constraint
 from fmilin.fmi.write import build_fmu
 from fmilin.linearization.evaluation import evaluate
 from fmilin.manifold.differentiation import differentiate
-from fmilin.manifold.frame import frame_at
+from fmilin.manifold.frame import verify_frame
 from fmilin.manifold.motion import find_motion
 from fmilin.manifold.neighbourhood import Neighbourhood
-from fmilin.model.visits import RememberingModel
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription
 from fmilin.numerics.balanced import is_equilibrium
 from fmilin.systems import bicycle, furuta_pendulum, rolling_disk
@@ -223,12 +223,12 @@ def test_a_rate_that_is_rounding_is_no_motion() -> None:
 
 def visits(model: fl.Model) -> int:
     """How many points the search visits, beyond those that the slopes took."""
-    counted, point = RememberingModel(model), fl.operating_point(model)
-    base, frame = evaluate(counted, point), frame_at(counted, point)
-    slopes = differentiate(Neighbourhood(counted, frame, point, base), "auto")
-    before = len(counted._seen)
-    find_motion(counted, point, base, frame, slopes)
-    return len(counted._seen) - before
+    evaluator, point = PointEvaluator(model), fl.operating_point(model)
+    base, frame = evaluate(evaluator, point), verify_frame(evaluator, point)
+    slopes = differentiate(Neighbourhood(evaluator, frame, point, base), "auto")
+    before = evaluator.evaluations
+    find_motion(evaluator, point, base, frame, slopes)
+    return evaluator.evaluations - before
 
 
 def test_what_it_costs() -> None:

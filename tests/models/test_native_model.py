@@ -10,9 +10,8 @@ import pytest
 
 from fmilin import Constraint, ConstraintError, Evaluation, Model, UnknownNameError, UsageError
 from fmilin.adapters import Engine, EngineModel, ModelInfo, NativeModel
-from fmilin.model.capabilities import HasBaumgarteStabilization, has_graph, read_graph, read_products
+from fmilin.model.capabilities import read_products
 from fmilin.model.interface import Copy
-from fmilin.model.visits import PASSED_ON, CountedModel
 from fmilin.models import FunctionModel, NullSpaceModel, OdeModel
 from fmilin.models.mechanism import Body, Joint, JointForce, Mechanism, MechanismDescription, Sensor
 from fmilin.signals import FloatArray, Signal, Signals
@@ -284,16 +283,6 @@ def test_a_sensor_of_a_joint_is_a_copy() -> None:
     model = mechanism()
     assert model.copies == {0: Copy("state", 1)}
     assert model.outputs[0] == Signal("angle", "rad")
-
-
-def test_a_counted_model_has_the_capabilities_of_its_source(source: Source) -> None:
-    model = source.make()
-    counted = CountedModel(model)
-    assert (counted.notes, counted.batches) == (model.notes, model.batches)
-    assert (read_graph(counted) is None) is (not has_graph(model))
-    for capability in PASSED_ON:
-        assert isinstance(counted, capability) == isinstance(model, capability)
-    assert isinstance(model, HasBaumgarteStabilization) == isinstance(model, NullSpaceModel)
 
 
 def test_what_was_made_is_shared_by_models_of_other_parameters() -> None:

@@ -11,6 +11,7 @@ import pytest
 import fmilin as fl
 from fmilin import Evaluation, TrimRequest, trim
 from fmilin.errors import NumericalError
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.models import OdeModel
 from fmilin.numerics.balanced import balanced
 from fmilin.signals import FloatArray
@@ -93,7 +94,7 @@ def test_a_homotopy_passes_folds() -> None:
 
     model = OdeModel("fold", {"x": "x^3 - 2*x + 2"}, start={"x": 0.7})
     start = model.start
-    unknowns = Unknowns(Candidate(model, 0.0, start.states, start.inputs, {}), TrimRequest())
+    unknowns = Unknowns(Candidate(PointEvaluator(model), 0.0, start.states, start.inputs, {}), TrimRequest())
     end = release_guess(Equations(unknowns, [0], {}, moving=False), unknowns.z0, exact=True)
     assert end is not None
     assert end[0] == pytest.approx(-1.769, abs=0.3)
@@ -115,7 +116,9 @@ def test_a_homotopy_holds_by_forces_and_never_by_leaving_the_manifold(angle: flo
     from fmilin.trimming.unknowns import Candidate, Unknowns
 
     model = Narrow(pendulum(angle=angle).parts)
-    unknowns = Unknowns(Candidate(model, 0.0, model.start.states, model.start.inputs, {}), TrimRequest())
+    unknowns = Unknowns(
+        Candidate(PointEvaluator(model), 0.0, model.start.states, model.start.inputs, {}), TrimRequest()
+    )
     equations = Equations(unknowns, list(range(4)), {0: 2, 1: 3}, moving=False)
     end = release_guess(equations, unknowns.z0, exact=False)
     assert end is not None

@@ -188,7 +188,7 @@ class FmuModel(
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """See :meth:`fmilin.Model.evaluate`; outputs and constraints that are states are what the model made of x."""
         if x.ndim > 1:
-            return point_by_point.evaluate_each(self, np.full(len(x), t), x, u)
+            return point_by_point.evaluate_each(self.evaluate, np.full(len(x), t), x, u)
         buffers = self._aim(t, x, u)
         self._session.visit(buffers)
         return Evaluation(buffers.rates.copy(), self._outputs(buffers.values), self._residuals.values())

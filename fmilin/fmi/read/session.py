@@ -19,7 +19,7 @@ from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
 from fmilin.fmi.read.library import class_of_instances, compile_sources, must_be_compiled, unexpected_library
 from fmilin.fmi.read.printed import undisturbed_process
 from fmilin.fmi.read.settings import Assignment, Tuning, Value, settings_of, structural_sizes
-from fmilin.model.visits import lock_of
+from fmilin.model.locks import lock_of
 from fmilin.signals import FloatArray, Signals
 
 _BEARS_ONE = "The model's code does not bear a second instance after the first."

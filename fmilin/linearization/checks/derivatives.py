@@ -13,7 +13,6 @@ from fmilin.linearization.checks.check import LinearizationCheck
 from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask
 from fmilin.linearization.evaluation import HUGE
 from fmilin.manifold.neighbourhood import Neighbourhood
-from fmilin.model.capabilities import read_exact_slopes
 from fmilin.numerics.differences.sweep import StepSweep, step_sweep
 from fmilin.signals import FloatArray
 from fmilin.tolerances import INACCURATE
@@ -73,7 +72,7 @@ class ModelRepeatsItself(LinearizationCheck):
 
     def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
         point, nearby = at.point, at.nearby
-        if read_exact_slopes(at.model, point.time, point.states, point.inputs) is not None:
+        if at.evaluator.exact_slopes(point.time, point.states, point.inputs) is not None:
             return ()  # equations, not a black box
         measured = at.observations.change_on_return
         change = nearby.change_at_point() if measured is None else measured

@@ -21,11 +21,11 @@ class DescriptorSystemAgrees(LinearizationCheck):
     error = "NumericalError if the order differs for linear equations: rounding decides it then."
 
     def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
-        if not can_be_described(at.source) or at.linear.descriptor is None:
+        if not can_be_described(at.model) or at.linear.descriptor is None:
             return ()
         from fmilin.formulations.descriptor import check_descriptor
 
-        return check_descriptor(at.linear, at.source, at.point, at.base.derivatives)
+        return check_descriptor(at.linear, at.model, at.point, at.base.derivatives)
 
 
 class StatesAreIndependent(LinearizationCheck):
@@ -37,6 +37,6 @@ class StatesAreIndependent(LinearizationCheck):
     kinds = ("dependent-states", "conserved-quantity")
 
     def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
-        if len(at.source.constraints):
+        if len(at.model.constraints):
             return ()
-        return describe_dependence(at.stated, at.source, at.point)
+        return describe_dependence(at.stated, at.model, at.point)

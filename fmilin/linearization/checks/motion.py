@@ -45,8 +45,8 @@ class PointRests(LinearizationCheck):
     def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
         frame = at.nearby.frame
         if at.motion.fastest[0] < 0:
-            return remarks_along(at.source, at.base, frame, at.motion, WITH_TIME)
-        return _remarks_on_motion(at.source, at.base, frame, at.motion)
+            return remarks_along(at.model, at.base, frame, at.motion, WITH_TIME)
+        return _remarks_on_motion(at.model, at.base, frame, at.motion)
 
     def find_doubt(self, at: LinearizedBatch) -> Mask:
         return at.motion.open

@@ -45,8 +45,8 @@ class ModelHasNoNotes(LinearizationCheck):
     describes_computation = True
 
     def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
-        discrete = discrete_states_remarks(read_discrete_states(at.source))
-        return (*discrete, *model_remarks(at.source.notes), *read_remarks_at(at.source, at.point))
+        discrete = discrete_states_remarks(read_discrete_states(at.model))
+        return (*discrete, *model_remarks(at.model.notes), *read_remarks_at(at.model, at.point))
 
     def describe_batch(self, at: LinearizedBatch, is_doubtful: Mask) -> PointRemarks:
         model, points = at.reference.model, at.points

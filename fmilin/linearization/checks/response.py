@@ -40,7 +40,7 @@ class InputsReachOutputs(LinearizationCheck):
             return ()
         is_accepted = at.request.keep_inaccurate or at.request.hold_modes
         if not is_accepted:
-            require_no_dead_zones(at.source, at.point)
+            require_no_dead_zones(at.model, at.point)
         return marked.warnings[:1]
 
     def find_doubt(self, at: LinearizedBatch) -> Mask:

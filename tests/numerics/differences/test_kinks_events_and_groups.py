@@ -12,6 +12,7 @@ import fmilin as fl
 from fmilin import Differences
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.numerics.differences.coloring import column_groups, tangent_pattern
 from fmilin.numerics.differences.differences import EventCrossingError, slopes
 from fmilin.signals import FloatArray, Signals
@@ -180,7 +181,7 @@ def test_an_event_indicator_that_stands_still_at_first_is_read_farther_away() ->
     model.event_indicators = lambda t, x, u: np.maximum(x - 2.0, -0.1)  # type: ignore[method-assign]
     point = model.start
     base = model.evaluate(point.time, point.states, point.inputs)
-    nearby = Neighbourhood(model, frame_at(model, point), point, base)
+    nearby = Neighbourhood(PointEvaluator(model), frame_at(model, point), point, base)
     nearby.at(np.array([1e-3]))
     with pytest.raises(EventCrossingError):
         nearby.at(np.array([1.5]))

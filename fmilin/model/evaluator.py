@@ -1,0 +1,132 @@
+"""Evaluations of a model at points: counted, and remembered during one task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from fmilin.model.capabilities import (
+    read_constraint_gradient,
+    read_constraint_residuals,
+    read_exact_slopes,
+    read_products,
+    read_tangents,
+)
+from fmilin.model.interface import UNCHANGED, Changes, Evaluation, ExactSlopes, Model, TangentBatch
+from fmilin.signals import FloatArray
+
+_Key = tuple[float, bytes, bytes]
+
+MAX_REMEMBERED_NUMBERS = 2_000_000
+MIN_REMEMBERED_POINTS = 64
+
+
+class PointEvaluator:
+    """Evaluates a model, counts the evaluations, and evaluates no point twice.
+
+    Steps of one task ask for the same point: the constraints, their gradient, the derivatives and their checks. What
+    the model can do else is asked of ``model``.
+
+    Parameters
+    ----------
+    model : Model
+    remembers : bool
+        Whether evaluations at single points are remembered, as long as this object lives and the model stays in one
+        mode; those of batches never are. A simulation, which never returns to a point, remembers nothing.
+    """
+
+    def __init__(self, model: Model, *, remembers: bool = True) -> None:
+        self.model = model
+        self.evaluations = 0  # points at which the model was evaluated
+        self.directions = 0  # along which it gave exact directional derivatives
+        numbers_per_point = len(model.states) + len(model.outputs) + 1
+        most = max(MIN_REMEMBERED_POINTS, MAX_REMEMBERED_NUMBERS // numbers_per_point)
+        self._most = most if remembers else 0
+        self._evaluations: dict[_Key, Evaluation] = {}
+        self._residuals: dict[_Key, FloatArray | None] = {}
+        self._slopes: dict[_Key, ExactSlopes | None] = {}
+        self._gradients: dict[_Key, tuple[FloatArray, FloatArray] | None] = {}
+
+    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
+        """Return rates, outputs and residuals at a point, or, where the model takes ``batches``, at many."""
+        if x.ndim > 1 or not self._most:
+            return self.evaluate_again(t, x, u)
+        key = (t, x.tobytes(), u.tobytes())
+        evaluation = self._evaluations.get(key)
+        if evaluation is None:
+            evaluation = self.evaluate_again(t, x, u)
+            if len(self._evaluations) < self._most:
+                self._evaluations[key] = evaluation
+        return evaluation
+
+    def evaluate_again(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
+        """Evaluate the model even if the point is remembered: one with a solver inside may return other values."""
+        self.evaluations += prod(x.shape[:-1])
+        return self.model.evaluate(t, x, u)
+
+    def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
+        """Return exact directional derivatives along the columns of (dx, du); None without."""
+        result = read_products(self.model, t, x, u, dx, du)
+        if result is not None:
+            self.directions += dx.shape[1]
+        return result
+
+    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
+        """Return the model's exact procedure at a point, None without; its evaluation is remembered, too."""
+        key = (t, x.tobytes(), u.tobytes())
+        if key in self._slopes:
+            return self._slopes[key]
+        slopes = read_exact_slopes(self.model, t, x, u)
+        if slopes is not None:
+            self.evaluations += slopes.points
+        if len(self._slopes) < self._most:
+            self._slopes[key] = slopes
+            if slopes is not None:
+                self._evaluations[key] = slopes.values
+        return slopes
+
+    def tangents(
+        self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
+    ) -> TangentBatch | None:
+        """Return exact derivatives along the kept states at many points; None without."""
+        tangents = read_tangents(self.model, t, x, u, kept, parameters)
+        if tangents is not None:
+            self.evaluations += len(x)
+        return tangents
+
+    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
+        """Return the residuals alone, None if they cost as much as an evaluation, and the point is not remembered."""
+        if x.ndim > 1 or not self._most:
+            return self._read_residuals(t, x, u)
+        key = (t, x.tobytes(), u.tobytes())
+        if key in self._evaluations:
+            return self._evaluations[key].residuals
+        if key in self._residuals:
+            return self._residuals[key]
+        residuals = self._read_residuals(t, x, u)
+        if len(self._residuals) < self._most:
+            self._residuals[key] = residuals
+        return residuals
+
+    def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return residuals and their exact gradient; None if that costs as much as an evaluation."""
+        key = (t, x.tobytes(), u.tobytes())
+        if key in self._gradients:
+            return self._gradients[key]
+        slopes = self._slopes.get(key)
+        if slopes is not None and slopes.constraint_gradient is not None:
+            return slopes.values.residuals, slopes.constraint_gradient
+        gradient = read_constraint_gradient(self.model, t, x, u)
+        if gradient is not None:
+            self.evaluations += 1
+        if len(self._gradients) < self._most:
+            self._gradients[key] = gradient
+            if gradient is not None:
+                self._residuals[key] = gradient[0]
+        return gradient
+
+    def _read_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
+        residuals = read_constraint_residuals(self.model, t, x, u)
+        if residuals is not None:
+            self.evaluations += prod(x.shape[:-1])
+        return residuals
