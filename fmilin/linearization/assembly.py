@@ -131,11 +131,12 @@ def extract_model(
     remarks: Sequence[Remark] = (),
 ) -> LinearModel:
     """Return the first of some linear models, which is that of a point in the coordinates ``states``."""
-    values = {name: np.array(models.read(name)[0]) for name in ("A", "B", "C", "D", "T", "T_u", "f0", "y0", "out0")}
+    values = {name: models.read(name)[0] for name in ("A", "B", "C", "D", "T", "T_u", "f0", "y0", "out0")}
     errors = {name: models.read(f"error_{name}") for name in MATRICES}
-    entries = EntryErrors(**{name: np.array(each[0]) for name, each in errors.items()})
+    entries = EntryErrors(**{name: each[0] for name, each in errors.items()})
     accuracy = Accuracy(*models.summarize_errors(errors)[0].tolist())
     signals, at_point = (states, model.states), point_of(model, point, values["out0"])
+    values = {name: value if value.flags.writeable else value.copy() for name, value in values.items()}
     return built_of_arrays(model, values, (entries, accuracy), signals, at_point, method, remarks=remarks)
 
 

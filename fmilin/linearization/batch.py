@@ -192,15 +192,17 @@ def compare_with_differences(
     direction = random_direction(scales.shape[1]) * scales
     J = np.concatenate((tangents.derivatives[samples], tangents.outputs[samples]), axis=1)
     base = np.concatenate((tangents.rates[samples], tangents.values[samples]), axis=1)
-    values, is_reached = [], np.ones(len(points), dtype=bool)
-    for sign in (SMALL_STEP, -SMALL_STEP):
-        guess = points.states + sign * (T @ direction[:, :p, None])[..., 0]
-        guess[:, kept] = points.states[:, kept] + sign * direction[:, :p]
-        moved, good = geometry.reach(guess, samples, points.inputs + sign * direction[:, p:])
-        values.append(np.concatenate(geometry.equations.evaluate(moved), axis=1))
-        is_reached &= good
+    # Both sides are computed together: compiled code takes hardly longer for some more points.
+    displacement = np.concatenate((SMALL_STEP * direction, -SMALL_STEP * direction))
+    both = np.tile(np.arange(len(points)), 2)
+    guess = points.states[both] + (T[both] @ displacement[:, :p, None])[..., 0]
+    guess[:, kept] = points.states[both][:, kept] + displacement[:, :p]
+    moved, is_reached = geometry.reach(guess, samples[both], points.inputs[both] + displacement[:, p:])
+    values = np.concatenate(geometry.equations.evaluate(moved), axis=1)
+    count = len(points)
+    ahead, behind, is_reached = values[:count], values[count:], is_reached[:count] & is_reached[count:]
     precision = EPS / SMALL_STEP if reference.facts.precision is None else reference.facts.precision
-    agrees, gaps = compare_slopes(J, scales, (values[0], base, values[1]), precision)
+    agrees, gaps = compare_slopes(J, scales, (ahead, base, behind), precision)
     return np.where((is_reached & agrees)[:, None], 0.0 if reference.has_exact_procedure else gaps, np.inf)
 
 
