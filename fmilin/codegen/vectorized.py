@@ -1,8 +1,9 @@
 """Quantities of an implicit system and their slopes at many points, as vectorized compiled code.
 
 The C code computes dz/ds + dz/dw W^-1 e with vectors that have one entry for each of some points. A symmetric W is
-eliminated in a fixed order for all of them; any other is factorized with row interchanges at each point. Unknowns of
-equations that are not linear are found by Newton's iteration at each point.
+eliminated in a fixed order for all of them; where that is not good enough, and where W is not symmetric, it is
+factorized with row interchanges at each point. Unknowns of equations that are not linear are found by Newton's
+iteration at each point.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ SMALL_PIVOT = 1e-11
 """Pivot of an elimination with interchanges, of rows and columns scaled to one, up to which W may be singular: such a
 point is left to others, which state which unknowns are not determined. A larger value only costs time."""
 
-MAX_DENSE_UNKNOWNS = 100  # of a W that is not symmetric: it is factorized as a dense matrix
+MAX_DENSE_UNKNOWNS = 100  # of a W that is factorized with row interchanges, as a dense matrix
 NEARLY_SYMMETRIC = 1e-12  # how far W may be from its transpose, of its largest entry
 CHUNK = 16  # columns that are solved for together, as in vectorized.c
 _CHOICES = {ca.OP_SIGN, ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR, ca.OP_IF_ELSE_ZERO}
@@ -182,6 +183,7 @@ class _Problem:
         stored_entries = nw * nw if self.order is None else len(self.order.slots)
         counts = {
             "SYMMETRIC": int(self.order is not None), "NEWTON": int(self.system.guess is not None),
+            "DENSE": int(self.order is None or 0 < nw <= MAX_DENSE_UNKNOWNS),
             "WIDTH": width, "N_S": ns, "N_UNKNOWNS": nw, "N_QUANTITIES": nz, "N_COLUMNS": self.e.size2(),
             "N_ROWS": len(self.rows), "N_Z_W": self.z_w.nnz(),
         }  # fmt: skip

@@ -20,6 +20,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import UnknownNameError
 from fmilin.model.capabilities import (
     HasBatchDerivatives,
+    HasCompiledDerivatives,
     HasCompiledEvaluation,
     HasConstraintGradient,
     HasConstraintResiduals,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 class NativeModel(
     Model,
     HasBatchDerivatives,
+    HasCompiledDerivatives,
     HasCompiledEvaluation,
     HasConstraintGradient,
     HasConstraintResiduals,

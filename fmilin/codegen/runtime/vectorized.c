@@ -1,9 +1,10 @@
 /* Values and slopes at many points: WIDTH points at a time, each number a vector (SIMD lanes) with one entry for each of them.
 
    A SYMMETRIC W w = r is solved by W = L D L' without interchanges; whether that was good enough is measured by the backward
-   error of w (Oettli and Prager, 1964) and returned for every point. Other matrices are factorized lane by lane, with row
-   interchanges; with NEWTON, W and r depend on w, and W^-1 r is a step of Newton's iteration. Slopes along all columns
-   follow from W w_z = e with the same factors, CHUNK columns at a time, so that they stay in the cache. */
+   error of w (Oettli and Prager, 1964). Where it was not, and where W is not symmetric, W is factorized lane by lane, as a
+   DENSE matrix with row interchanges; with NEWTON, W and r depend on w, and W^-1 r is a step of Newton's iteration. It is
+   returned for every point whether w is good. Slopes along all columns follow from W w_z = e with the same factors, CHUNK
+   columns at a time, so that they stay in the cache. */
 #include <float.h>
 #include <math.h>
 #include <stddef.h>
@@ -38,10 +39,10 @@ ONE_BY_ONE(fabs) ONE_BY_ONE(floor) ONE_BY_ONE(ceil)
 TWO_BY_TWO(pow) TWO_BY_TWO(atan2) TWO_BY_TWO(hypot) TWO_BY_TWO(copysign) TWO_BY_TWO(fmod) TWO_BY_TWO(remainder)
 TWO_BY_TWO(fmin) TWO_BY_TWO(fmax)
 
-#if !SYMMETRIC
+#if DENSE
 /* L U of one W, scaled, with row interchanges. */
 typedef struct {
-    double a[NA];
+    double a[NW * NW];
     double row_scale[NW], column_scale[NW];
     int pivot[NW];
 } Factors;
@@ -53,13 +54,15 @@ typedef struct {
     V whole[NA];       /* W: the lower triangle in the order of elimination if symmetric, else row by row */
 #if SYMMETRIC
     V a[NA], d[NW];    /* its factors */
-#else
+#endif
+#if DENSE
     Factors factors[WIDTH];
+    unsigned char by_lane[WIDTH]; /* at which points these are used */
 #endif
     V r[NW];
     V z[NZ];           /* the quantities */
     V e[NE], z_s[NZS], z_w[NZW]; /* d(r - W w)/ds, dz/ds, dz/dw: nonzeros */
-    V right[NW * CHUNK], b[NW * CHUNK], row[NR * CHUNK];
+    V right[NW * CHUNK], right_of_lanes[NW * CHUNK], b[NW * CHUNK], row[NR * CHUNK];
 #if INVARIANTS_ALONE
     V h[N_INVARIANTS], h_x[NHX]; /* the invariants, and the nonzeros of their gradient along the states */
     V c[NC];                     /* what several pieces of these need */
@@ -192,7 +195,7 @@ static void sums_of(const Work *m, V *sums)
 /* w with one step of refinement (Skeel, 1980), and whether |r - W w| <= GOOD (|W| |w| + |r|) in every row then; where
    unknowns vanish, as accelerations at rest, up to the rounding of the largest unknown, as interchanges leave it.
    Returns whether the factors are so rough that the slopes need that step, too: pivots were small. */
-static int solve(Work *m, unsigned char *good)
+static int eliminate_all(Work *m, unsigned char *good)
 {
     V rest[NW], size[NW], sums[NW];
     int rough = 0;
@@ -234,8 +237,9 @@ static void refine(Work *m)
     solve_chunk(m, m->right);
     for (int i = 0; i < N_UNKNOWNS * CHUNK; i++) m->b[i] += m->right[i];
 }
+#endif
 
-#else
+#if DENSE
 /* The inverse of the power of two next to a size: scaling by it is exact. */
 static double inverse_power_of_two(double size)
 {
@@ -269,11 +273,29 @@ static int equilibrate(Factors *f)
     return 1;
 }
 
+/* W at one of the points, row by row. */
+static void load_lane(const Work *m, int l, double *W)
+{
+#if SYMMETRIC
+    memset(W, 0, sizeof(double) * N_UNKNOWNS * N_UNKNOWNS);
+    for (int k = 0; k < N_UNKNOWNS; k++) {
+        int row = PIVOT[k];
+        W[row * N_UNKNOWNS + row] = ENTRY(m->whole[DIAGONAL[k]], l);
+        for (int i = BELOW[k]; i < BELOW[k + 1]; i++) {
+            double entry = ENTRY(m->whole[BELOW_SLOT[i]], l);
+            W[row * N_UNKNOWNS + BELOW_ROW[i]] = W[BELOW_ROW[i] * N_UNKNOWNS + row] = entry;
+        }
+    }
+#else
+    for (int i = 0; i < N_UNKNOWNS * N_UNKNOWNS; i++) W[i] = ENTRY(m->whole[i], l);
+#endif
+}
+
 /* L U of W at one of the points; returns 0 where a pivot is so small that W may be singular. */
 static int factorize_lane(Work *m, int l)
 {
     Factors *f = m->factors + l;
-    for (int i = 0; i < N_UNKNOWNS * N_UNKNOWNS; i++) f->a[i] = ENTRY(m->whole[i], l);
+    load_lane(m, l, f->a);
     if (!equilibrate(f)) return 0;
     for (int k = 0; k < N_UNKNOWNS; k++) {
         double *pivot_row = f->a + k * N_UNKNOWNS;
@@ -331,26 +353,38 @@ static int factorize_lane(Work *m, int l)
 SOLVE_LANE(solve_lane, 1)
 SOLVE_LANE(solve_lane_chunk, CHUNK)
 
-/* The columns of b at all points. */
-static void solve_chunk(const Work *m, V *b, const unsigned char *good)
+/* W^-1 of the columns of right, in b, at the points that are solved lane by lane. */
+static void solve_lanes(const Work *m, const V *right, V *b)
 {
     double lane[NW * CHUNK];
     for (int l = 0; l < WIDTH; l++) {
-        if (!good[l]) continue;
-        for (int i = 0; i < N_UNKNOWNS * CHUNK; i++) lane[i] = ENTRY(b[i], l);
+        if (!m->by_lane[l]) continue;
+        for (int i = 0; i < N_UNKNOWNS * CHUNK; i++) lane[i] = ENTRY(right[i], l);
         solve_lane_chunk(m->factors + l, lane);
         for (int i = 0; i < N_UNKNOWNS * CHUNK; i++) ENTRY(b[i], l) = lane[i];
     }
 }
 
+/* w at one of the points; returns 0 where W may be singular. */
+static int solve_point(Work *m, int l)
+{
+    double w[NW];
+    m->by_lane[l] = (unsigned char)factorize_lane(m, l);
+    if (!m->by_lane[l]) return 0;
+    for (int i = 0; i < N_UNKNOWNS; i++) w[i] = ENTRY(m->r[i], l);
+    solve_lane(m->factors + l, w);
+    for (int i = 0; i < N_UNKNOWNS; i++) ENTRY(m->w[i], l) = w[i];
+    return 1;
+}
+
 #if NEWTON
 /* w by Newton's iteration from the guess at each point, as long as its steps shrink; as codegen/implicit.py. */
-static void iterate(Work *m, unsigned char *good)
+static void iterate(Work *m, unsigned char *good, int used)
 {
     double previous[WIDTH], step_of[NW];
     unsigned char ended[WIDTH];
     for (int i = 0; i < N_UNKNOWNS; i++) m->w[i] = ALL(W_GUESS[i]);
-    for (int l = 0; l < WIDTH; l++) {
+    for (int l = 0; l < used; l++) {
         previous[l] = DBL_MAX;
         ended[l] = good[l] = 0;
     }
@@ -358,7 +392,7 @@ static void iterate(Work *m, unsigned char *good)
         int remaining = 0;
         memset(m->whole, 0, sizeof m->whole);
         equations_system(m);
-        for (int l = 0; l < WIDTH; l++) {
+        for (int l = 0; l < used; l++) {
             double step = 0.0;
             if (ended[l]) continue;
             if (!factorize_lane(m, l)) {
@@ -381,43 +415,55 @@ static void iterate(Work *m, unsigned char *good)
     }
     memset(m->whole, 0, sizeof m->whole);
     equations_system(m);
-    for (int l = 0; l < WIDTH; l++) good[l] = good[l] && factorize_lane(m, l);
+    memset(m->by_lane, 0, sizeof m->by_lane);
+    for (int l = 0; l < used; l++) m->by_lane[l] = good[l] = good[l] && factorize_lane(m, l);
 }
 #endif
+#endif
 
-/* w and the factors of W at all points; good says where W is regular. */
-static void solve(Work *m, unsigned char *good)
+/* w and the factors of W at all points; good says where. Returns whether the factors are so rough that slopes are refined. */
+static int solve(Work *m, unsigned char *good, int used)
 {
+    int rough = 0;
+    (void)used;
 #if NEWTON
-    iterate(m, good);
+    iterate(m, good, used);
 #else
-    double w[NW];
     memset(m->whole, 0, sizeof m->whole);
     equations_system(m);
-    for (int l = 0; l < WIDTH; l++) {
-        good[l] = (unsigned char)factorize_lane(m, l);
-        for (int i = 0; i < N_UNKNOWNS; i++) w[i] = ENTRY(m->r[i], l);
-        if (good[l]) solve_lane(m->factors + l, w);
-        for (int i = 0; i < N_UNKNOWNS; i++) ENTRY(m->w[i], l) = w[i];
-    }
+#if SYMMETRIC
+    factorize(m);
+    rough = eliminate_all(m, good);
+#else
+    memset(good, 0, WIDTH);
 #endif
+#if DENSE
+    memset(m->by_lane, 0, sizeof m->by_lane);
+    for (int l = 0; l < used; l++)
+        if (!good[l]) good[l] = (unsigned char)solve_point(m, l);
+#endif
+#endif
+    return rough;
 }
-#endif
 
 /* Columns first .. first + CHUNK of the slopes. */
-static void slopes(Work *m, int first, double *restrict J, int used, int rough, const unsigned char *good)
+static void slopes(Work *m, int first, double *restrict J, int used, int rough)
 {
     int columns = N_COLUMNS - first < CHUNK ? N_COLUMNS - first : CHUNK, chunk = first / CHUNK;
     memset(m->b, 0, sizeof m->b);
     for (int i = E_CHUNK[chunk]; i < E_CHUNK[chunk + 1]; i++) m->b[E_ROW[i] * CHUNK + E_COLUMN[i] - first] = m->e[i];
-#if SYMMETRIC
-    (void)good;
+    int in_lanes = 0;
+#if DENSE
+    for (int l = 0; l < WIDTH; l++) in_lanes |= m->by_lane[l];
+#endif
     if (rough) memcpy(m->right, m->b, sizeof m->b);
+    if (in_lanes) memcpy(m->right_of_lanes, m->b, sizeof m->b);
+#if SYMMETRIC
     solve_chunk(m, m->b);
     if (rough) refine(m);
-#else
-    (void)rough;
-    solve_chunk(m, m->b, good);
+#endif
+#if DENSE
+    if (in_lanes) solve_lanes(m, m->right_of_lanes, m->b);
 #endif
     memset(m->row, 0, sizeof m->row);
     for (int i = Z_S_CHUNK[chunk]; i < Z_S_CHUNK[chunk + 1]; i++)
@@ -437,17 +483,9 @@ static void slopes(Work *m, int first, double *restrict J, int used, int rough, 
 /* The arguments of WIDTH points from p on, their unknowns and quantities; returns whether the factors are rough. */
 static int evaluate(Work *m, const double *s, double *z, unsigned char *fine, int used)
 {
-    int rough = 0;
     for (int i = 0; i < N_S; i++)
         for (int l = 0; l < WIDTH; l++) ENTRY(m->s[i], l) = s[(l < used ? l : 0) * N_S + i];
-#if SYMMETRIC
-    memset(m->whole, 0, sizeof m->whole);
-    equations_system(m);
-    factorize(m);
-    rough = solve(m, fine);
-#else
-    solve(m, fine);
-#endif
+    int rough = solve(m, fine, used);
     equations_values(m);
     for (int l = 0; l < used; l++)
         for (int i = 0; i < N_QUANTITIES; i++) z[l * N_QUANTITIES + i] = ENTRY(m->z[i], l);
@@ -455,10 +493,10 @@ static int evaluate(Work *m, const double *s, double *z, unsigned char *fine, in
 }
 
 /* The slopes of these points in J (used, N_QUANTITIES, N_COLUMNS). */
-static void differentiate(Work *m, double *J, int used, int rough, const unsigned char *fine)
+static void differentiate(Work *m, double *J, int used, int rough)
 {
     equations_slopes(m);
-    for (int first = 0; first < N_COLUMNS; first += CHUNK) slopes(m, first, J, used, rough, fine);
+    for (int first = 0; first < N_COLUMNS; first += CHUNK) slopes(m, first, J, used, rough);
 }
 
 OUT size_t work_size(void) { return sizeof(Work); }
@@ -475,7 +513,7 @@ OUT void run(const double *s, double *z, double *J, unsigned char *good, long co
         unsigned char fine[WIDTH];
         int rough = evaluate(m, s + p * N_S, z + p * N_QUANTITIES, fine, used);
         memcpy(good + p, fine, (size_t)used);
-        if (J) differentiate(m, J + (size_t)p * N_QUANTITIES * N_COLUMNS, used, rough, fine);
+        if (J) differentiate(m, J + (size_t)p * N_QUANTITIES * N_COLUMNS, used, rough);
     }
 }
 
@@ -567,7 +605,7 @@ OUT long run_along(const double *s, long count, const int *numbers, double limit
         int used = count - p < WIDTH ? (int)(count - p) : WIDTH;
         unsigned char fine[WIDTH];
         int rough = evaluate(m, s + p * N_S, z + p * N_QUANTITIES, fine, used);
-        differentiate(m, J, used, rough, fine);
+        differentiate(m, J, used, rough);
         for (int l = 0; l < used; l++) {
             const double *rows = J + (size_t)l * N_QUANTITIES * N_COLUMNS, *H = rows + (n + ny) * N_COLUMNS;
             double largest = others ? eliminate(&q, H, room, along) : 0.0;
