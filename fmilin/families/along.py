@@ -16,12 +16,14 @@ from fmilin.families.grid import Grid
 from fmilin.families.rows import OutcomeBlock, Template
 from fmilin.families.stacked_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK
 from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
-from fmilin.linearization.batch import BatchResult, limit_batch, linearize_batch
+from fmilin.linearization.algorithm import linearize_batch
+from fmilin.linearization.batch_derivatives import limit_batch
+from fmilin.linearization.context import BatchResult
 from fmilin.linearization.linearize import add_parameter_derivatives, linearize_next
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import model_at
-from fmilin.manifold.points import PointBatch
+from fmilin.manifold.points import batch_points
 from fmilin.manifold.selection import Selection
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
@@ -183,12 +185,3 @@ class _PathFamily:
         if any(point.remarks for point in points):
             remarks = remarks.with_first([point.remarks for point in points])
         return OutcomeBlock(np.arange(first, first + count), models, template, *self._choice, remarks)
-
-
-def batch_points(points: Sequence[OperatingPoint]) -> PointBatch:
-    """Return points of one model as a batch."""
-    return PointBatch(
-        np.array([point.time for point in points]),
-        np.array([point.states for point in points]),
-        np.array([point.inputs for point in points]),
-    )

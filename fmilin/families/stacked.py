@@ -20,7 +20,8 @@ from fmilin.families.grid import Grid
 from fmilin.families.rows import Layout, Outcome, OutcomeBlock, Template
 from fmilin.families.stacked_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK, AssembledPoints, BatchEquations, Line
 from fmilin.linear_model.builder import chosen_inputs
-from fmilin.linearization.batch import limit_batch, linearize_batch
+from fmilin.linearization.algorithm import linearize_batch
+from fmilin.linearization.batch_derivatives import limit_batch
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.manifold.points import PointBatch

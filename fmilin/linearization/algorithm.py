@@ -1,4 +1,4 @@
-"""The linearization of a constrained model at an operating point: compute, then check.
+"""The linearization of a constrained model at operating points: compute, then check.
 
 The states x of a model x' = f(t, x, u), out = c(t, x, u) lie on a manifold h(t, x, u) = 0. With independent coordinates
 y = rho(x) and the local parametrization x = Psi(y) of the manifold (Spencer, chapter 2) the linear model is
@@ -6,8 +6,14 @@ y = rho(x) and the local parametrization x = Psi(y) of the manifold (Spencer, ch
     y' = f0 + A (y - y0) + B (u - u0),    out = g0 + C (y - y0) + D (u - u0),    x - x0 = T (y - y0),
     A = R f_x T,  B = R f_u,  C = c_x T,  D = c_u,    R = D rho,  T = D Psi         (sections 2.2 and 4.1).
 
-The computation takes arrays and returns arrays. Whether a user may rely on them is decided by the checks behind it: see
-:mod:`fmilin.linearization.checks`.
+The computation takes arrays and returns arrays, with a leading axis over the points. Whether a user may rely on them is
+decided by the checks behind it: see :mod:`fmilin.linearization.checks`.
+
+A point is computed in one of two ways, by the same functions. Alone (:func:`compute`) its coordinates are chosen, and
+derivatives are measured where the model has none. In a batch of any number of points (:func:`compute_batch`) it has the
+coordinates of a reference, which was linearized alone, and exact derivatives. A point of a batch about which a check
+has a doubt is linearized alone, so that the same is said of both. Sweeps and paths are batches; so is a point of a loop
+of calls, see :mod:`fmilin.linearization.plan`.
 """
 
 from __future__ import annotations
@@ -19,25 +25,31 @@ import numpy as np
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.assembly import assemble_point, attach_descriptor, state_accuracy
+from fmilin.linearization.assembly import assemble, assemble_point, attach_descriptor, find_row_errors, state_accuracy
+from fmilin.linearization.batch_derivatives import differentiate_batch
+from fmilin.linearization.batch_remarks import BatchRemarks, SharedRemarks
 from fmilin.linearization.checks import CHECKS, Check, CoordinateCheck, ManifoldCheck
 from fmilin.linearization.checks.check import NOT_CHECKED
 from fmilin.linearization.checks.constraints import InputsKeepConstraints
-from fmilin.linearization.context import EvaluatedPoint, LinearizedPoint
+from fmilin.linearization.checks.coordinates import find_singular_points
+from fmilin.linearization.context import BatchResult, EvaluatedPoint, LinearizedBatch, LinearizedPoint
 from fmilin.linearization.evaluation import evaluate
 from fmilin.linearization.failure import explain_failure, find_failed_check
-from fmilin.linearization.plan import find_plan
+from fmilin.linearization.plan import accept_point, find_plan
+from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.manifold.comparison import compare_with_differences
 from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.differentiation import change_coordinates, differentiate
 from fmilin.manifold.frame import CoordinateChoice, choose_coordinates, constraint_manifold
-from fmilin.manifold.motion import MotionBatch, find_motion
+from fmilin.manifold.motion import MotionBatch, find_motion, find_motions
 from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.manifold.parametrization import LocalParametrization
+from fmilin.manifold.points import PointBatch, batch_points
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.verification import recall_facts, remember_facts
 from fmilin.model.evaluator import PointEvaluator
-from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
 from fmilin.numerics.differences.differences import Differences
 
 
@@ -46,9 +58,11 @@ def linearize_point(
 ) -> tuple[LinearModel, Selection]:
     """Return the linear model at a point, checked, and its coordinates, which the next point of a path continues."""
     plan = find_plan(model, request) if previous is None else None
-    in_batch = None if plan is None else plan.linearize(point)
-    if in_batch is not None:
-        return in_batch
+    if plan is not None and plan.reference is not None:
+        result = linearize_batch(plan.reference, batch_points([point]))
+        accepted = None if result is None else accept_point(result, point)
+        if accepted is not None:
+            return accepted
     choice = describe_choice(model, request, previous)
     try:
         computed = compute(model, point, request, choice)
@@ -58,6 +72,22 @@ def linearize_point(
     if plan is not None:
         plan.remember(point, linear, selection)
     return linear, selection
+
+
+def linearize_batch(
+    reference: Reference, points: PointBatch, tangents: TangentBatch | None = None
+) -> BatchResult | None:
+    """Return the linear models at points, at most :func:`limit_batch` of them; None if the reference allows no batch.
+
+    ``tangents`` are the derivatives at the points where they were computed before; the result may refer to them.
+    """
+    if not reference.is_usable:
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            return check_batch(compute_batch(reference, points, tangents)) if reference.agrees else None
+    except (FmilinError, np.linalg.LinAlgError):
+        return None
 
 
 def compute(model: Model, point: OperatingPoint, request: Request, choice: CoordinateChoice) -> LinearizedPoint:
@@ -87,6 +117,17 @@ def compute(model: Model, point: OperatingPoint, request: Request, choice: Coord
     )
 
 
+def compute_batch(reference: Reference, points: PointBatch, tangents: TangentBatch | None = None) -> LinearizedBatch:
+    """Return the linear models at points, not checked, with what they were computed from."""
+    evaluator = PointEvaluator(reference.model)
+    tangents, geometry, derivatives = differentiate_batch(evaluator, reference, points, tangents)
+    motion = follow_motions(reference, derivatives, geometry)
+    row_errors = find_row_errors(reference, derivatives, geometry)
+    models = assemble(derivatives, geometry, row_errors)
+    evaluations = evaluator.evaluations
+    return LinearizedBatch(reference, points, tangents, geometry, derivatives, motion, models, evaluations)
+
+
 def check(at: LinearizedPoint, checks: Sequence[Check[LinearizedPoint]] = CHECKS) -> LinearModel:
     """Return the linear model of a point with the diagnostics of all checks; raise the first error in their list.
 
@@ -113,6 +154,27 @@ def check(at: LinearizedPoint, checks: Sequence[Check[LinearizedPoint]] = CHECKS
         first = [NOT_CHECKED]
     others = [remark for one in in_order if not one.is_reported_first for remark in diagnostics[one]]
     return state_accuracy(at, (*first, *at.point.remarks, *others))
+
+
+def check_batch(at: LinearizedBatch, checks: Sequence[Check[LinearizedPoint]] = CHECKS) -> BatchResult:
+    """Return the linear models of a batch with the diagnostics of all checks, and the points that are in doubt.
+
+    Without checks what was computed is said, and points of singular coordinates are in doubt: coordinates of a
+    reference are continued as long as they are regular.
+    """
+    if not at.reference.is_checked:
+        is_doubtful = find_singular_points(at)
+        descriptions = [one.describe_batch(at, is_doubtful) for one in checks if one.describes_computation]
+        descriptions.insert(0, SharedRemarks((NOT_CHECKED,), len(at)))
+    else:
+        is_doubtful = np.zeros(len(at), dtype=bool)
+        for one in checks:
+            doubt = one.find_doubt(at)
+            if doubt is not None:
+                is_doubtful |= doubt
+        descriptions = [one.describe_batch(at, is_doubtful) for one in checks]
+    remarks = BatchRemarks([each for each in descriptions if each is not None], len(at))
+    return BatchResult(at, remarks, is_doubtful)
 
 
 def check_constraints(at: LinearizedPoint) -> None:
@@ -151,6 +213,15 @@ def follow_motion(
     is_bounded = isinstance(request.derivatives, Differences)  # so are the evaluations that are made for it
     base = nearby.base_evaluation
     return find_motion(nearby.evaluator, nearby.point, base, nearby.frame, jacobians, spectra=not is_bounded)
+
+
+def follow_motions(
+    reference: Reference, derivatives: TangentDerivatives, geometry: LocalParametrization
+) -> MotionBatch:
+    """Return how the points of a batch move; points that may be steady in other coordinates remain open."""
+    if reference.is_checked and reference.request.seek_steady:
+        return find_motions(reference.model, derivatives, geometry)
+    return MotionBatch.not_searched(np.full(len(geometry), -1), len(reference.kept))
 
 
 def are_coordinates_free(nearby: Neighbourhood, request: Request, choice: CoordinateChoice) -> bool:

@@ -20,6 +20,7 @@ from fmilin.linear_model.arrays import MATRICES, LinearArrays, Mask
 from fmilin.linear_model.builder import built_of_arrays, point_of
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearizationMethod, LinearModel
 from fmilin.linearization.context import LinearizedPoint
+from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.neighbourhood import Neighbourhood
@@ -99,14 +100,12 @@ def compute_entry_errors(derivatives: TangentDerivatives, geometry: LocalParamet
     }
 
 
-def find_row_errors(
-    model: Model, pairs: Mapping[int, int], zeros: Mask, derivatives: TangentDerivatives, geometry: LocalParametrization
-) -> RowErrors:
+def find_row_errors(reference: Reference, derivatives: TangentDerivatives, geometry: LocalParametrization) -> RowErrors:
     """Return the errors of rows of matrices in kept states, from those of the derivatives, the same in each row.
 
-    Rates of ``pairs`` are other states, and some outputs are states or inputs: they are as good as T, or exact.
-    ``zeros`` (N + ny, P + nu) are derivatives that are zero by the structure of the model.
+    Some rates are other states, and some outputs are states or inputs: they are as good as T, or exact.
     """
+    model, pairs, zeros = reference.model, reference.facts.pairs or {}, reference.zeros
     kept, n, p = geometry.kept, derivatives.rates.shape[1], derivatives.order
     errors, of_T = derivatives.errors[..., 0], geometry.T_errors[..., 0]
     along_y, seen_y = errors[:, kept], errors[:, n:].copy()

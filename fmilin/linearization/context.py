@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fmilin.linear_model.arrays import LinearArrays
 from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.batch_remarks import BatchRemarks
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.manifold.derivatives import TangentDerivatives
@@ -112,3 +113,22 @@ class LinearizedBatch:
 
     def __len__(self) -> int:
         return len(self.points)
+
+
+@dataclass(frozen=True, eq=False)
+class BatchResult:
+    """Linear models at k points, what is said of them, and which of them are to be examined alone."""
+
+    computed: LinearizedBatch
+    diagnostics: BatchRemarks
+    is_doubtful: Mask
+
+    @property
+    def models(self) -> LinearArrays:
+        """The linear models."""
+        return self.computed.models
+
+    @property
+    def good(self) -> int:
+        """How many points come before the first that is to be examined alone."""
+        return int(np.argmin([*~self.is_doubtful, False]))

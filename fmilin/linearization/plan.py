@@ -1,9 +1,8 @@
 """What calls with the same model and the same request have in common: the plan of a linearization, made once.
 
 Once compiled code differentiates a model, a point of a loop (an extended Kalman filter, a simulation with gain
-scheduling) is a batch of one in the coordinates of an earlier point, see :mod:`fmilin.linearization.batch`. A point is
-linearized alone when one of the checks has a doubt, when other coordinates would be chosen there, or when a model
-allows no batch.
+scheduling) is a batch of one in the coordinates of an earlier point. It is linearized alone when one of the checks has
+a doubt, when other coordinates would be chosen there, or when the model allows no batch.
 """
 
 from __future__ import annotations
@@ -14,11 +13,9 @@ import numpy as np
 
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.assembly import extract_model
-from fmilin.linearization.batch import linearize_batch
-from fmilin.linearization.context import LinearizedBatch
+from fmilin.linearization.context import BatchResult, LinearizedBatch
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
-from fmilin.manifold.points import PointBatch
 from fmilin.manifold.rank import independent_rows, scaled
 from fmilin.manifold.selection import Manifold, Selection, select_partition
 from fmilin.model.capabilities import has_compiled_derivatives
@@ -43,13 +40,6 @@ class LinearizationPlan:
         reference = Reference(self.model, self.request, point, linear, selection, own=self.model)
         self.reference = reference if reference.is_usable else None
 
-    def linearize(self, point: OperatingPoint) -> tuple[LinearModel, Selection] | None:
-        """Return the linear model at a point as a batch of one, and its coordinates; None if it has to stand alone."""
-        reference = self.reference
-        if reference is None or point.slope_changes is not None:
-            return None
-        return linearize_like(reference, point)
-
 
 def find_plan(model: Model, request: Request) -> LinearizationPlan | None:
     """Return the plan of a model and a request; None as long as one point alone is quicker than a batch of one."""
@@ -65,18 +55,18 @@ def find_plan(model: Model, request: Request) -> LinearizationPlan | None:
     return plan
 
 
-def linearize_like(reference: Reference, point: OperatingPoint) -> tuple[LinearModel, Selection] | None:
-    """Return the linear model at a point as a batch of one; None if a check has a doubt, or other coordinates suit."""
-    points = PointBatch(np.array([point.time]), point.states[None], point.inputs[None])
-    result, selection = linearize_batch(reference, points), reference.selection
-    if result is None or result.is_doubtful[0] or selection is None or not would_be_chosen(result.computed):
+def accept_point(result: BatchResult, point: OperatingPoint) -> tuple[LinearModel, Selection] | None:
+    """Return the linear model of a batch of one; None if a check has a doubt, or other coordinates would be chosen."""
+    at = result.computed
+    reference, selection = at.reference, at.reference.selection
+    is_meant_elsewhere = point.slope_changes is not None  # errors include how far the point is from the one meant
+    if result.is_doubtful[0] or selection is None or is_meant_elsewhere or not would_be_chosen(at):
         return None
-    model = reference.model
     starts = zip(selection.signals, point.states[reference.kept].tolist(), strict=True)
     states = Signals(signal.starting_at(value) for signal, value in starts)
-    method = replace(reference.linear.method, evaluations=result.computed.evaluations)
+    method = replace(reference.linear.method, evaluations=at.evaluations)
     diagnostics = (*point.remarks, *result.diagnostics[0])
-    return extract_model(result.models, model, point, states, method, diagnostics), selection
+    return extract_model(result.models, reference.model, point, states, method, diagnostics), selection
 
 
 def would_be_chosen(at: LinearizedBatch) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray
 
 
@@ -38,3 +39,12 @@ class PointBatch:
             np.concatenate((self.inputs, others.inputs)),
             parameters,
         )
+
+
+def batch_points(points: Sequence[OperatingPoint]) -> PointBatch:
+    """Return points of one model as a batch."""
+    return PointBatch(
+        np.array([point.time for point in points]),
+        np.array([point.states for point in points]),
+        np.array([point.inputs for point in points]),
+    )

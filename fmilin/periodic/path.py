@@ -18,7 +18,7 @@ from scipy import linalg
 from scipy.interpolate import make_interp_spline
 
 from fmilin.errors import FmilinError, NumericalError, UsageError
-from fmilin.families.along import batch_points, linearize_along_as
+from fmilin.families.along import linearize_along_as
 from fmilin.families.family import LinearFamily
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.linearize import linearize_next
@@ -27,6 +27,7 @@ from fmilin.linearization.request import Request
 from fmilin.manifold.frame import manifold_at
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.operating_points import model_at
+from fmilin.manifold.points import batch_points
 from fmilin.manifold.projection import project
 from fmilin.manifold.selection import Selection, kinematic_pairs, select_partition, select_states
 from fmilin.model.capabilities import read_discrete_states, read_tangents

@@ -10,10 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Generic, Literal, TypeVar
 
-import numpy as np
-
 from fmilin.diagnostics import Remark
-from fmilin.linearization.batch_remarks import BatchRemarks, PointRemarks, SharedRemarks
+from fmilin.linearization.batch_remarks import PointRemarks
 from fmilin.linearization.context import (
     EvaluatedPoint,
     LinearizedBatch,
@@ -22,7 +20,6 @@ from fmilin.linearization.context import (
     PointInCoordinates,
     PointOnManifold,
 )
-from fmilin.manifold.selection import CONDITION_LIMIT
 from fmilin.manifold.verification import VerifiedFacts
 
 P_contra = TypeVar("P_contra", bound=EvaluatedPoint, contravariant=True)
@@ -76,25 +73,3 @@ class CoordinateCheck(Check[PointInCoordinates]):
 
 class LinearizationCheck(Check[LinearizedPoint]):
     """A check of derivatives or of the linear model."""
-
-
-def check_batch(checks: Sequence[Check[LinearizedPoint]], at: LinearizedBatch) -> tuple[BatchRemarks, Mask]:
-    """Return the diagnostics of each point of a batch, and which points have to be examined alone."""
-    is_doubtful = np.zeros(len(at), dtype=bool)
-    for one in checks:
-        doubt = one.find_doubt(at)
-        if doubt is not None:
-            is_doubtful |= doubt
-    descriptions = [one.describe_batch(at, is_doubtful) for one in checks]
-    return BatchRemarks([each for each in descriptions if each is not None], len(at)), is_doubtful
-
-
-def accept_batch(checks: Sequence[Check[LinearizedPoint]], at: LinearizedBatch) -> tuple[BatchRemarks, Mask]:
-    """Return that no point was checked, and what was computed; points of singular coordinates have to stand alone.
-
-    That belongs to the choice of coordinates: those of the reference are continued as long as they are regular.
-    """
-    is_regular = at.derivatives.find_finite(at.geometry.kept) & (at.geometry.condition_number <= CONDITION_LIMIT)
-    descriptions = [one.describe_batch(at, ~is_regular) for one in checks if one.describes_computation]
-    given = [each for each in descriptions if each is not None]
-    return BatchRemarks([SharedRemarks((NOT_CHECKED,), len(at)), *given], len(at)), np.asarray(~is_regular)

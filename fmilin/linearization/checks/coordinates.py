@@ -47,3 +47,9 @@ class CoordinatesAreWellConditioned(LinearizationCheck):
 
     def find_doubt(self, at: LinearizedBatch) -> Mask:
         return np.asarray(~(at.geometry.condition_number <= CONDITION_LIMIT))
+
+
+def find_singular_points(at: LinearizedBatch) -> Mask:
+    """Return the points of a batch with singular coordinates, or nearly so, or with derivatives that are not finite."""
+    is_regular = at.geometry.condition_number <= CONDITION_LIMIT
+    return np.asarray(~(at.derivatives.find_finite(at.geometry.kept) & is_regular))

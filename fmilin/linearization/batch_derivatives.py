@@ -1,9 +1,4 @@
-"""Linear models at many points at once: the steps of :mod:`fmilin.linearization.algorithm` with arrays.
-
-The points are linearized in the coordinates of a reference, which was linearized alone. Checks look at all points
-together; a point at which one of them has a doubt is linearized and examined alone, so that the same is said of a point
-in a batch as of the point alone.
-"""
+"""Derivatives at the points of a batch, in the coordinates of a reference, and estimates of their errors."""
 
 from __future__ import annotations
 
@@ -12,18 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.errors import FmilinError
-from fmilin.linear_model.arrays import LinearArrays
-from fmilin.linearization.assembly import assemble, find_row_errors
-from fmilin.linearization.batch_remarks import BatchRemarks
-from fmilin.linearization.checks import CHECKS
-from fmilin.linearization.checks.check import accept_batch, check_batch
-from fmilin.linearization.context import LinearizedBatch, Mask
 from fmilin.linearization.reference import Reference
 from fmilin.manifold.comparison import SMALL_STEP, compare_slopes, random_direction
 from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.equations import POINTS_AT_ONCE
-from fmilin.manifold.motion import MotionBatch, find_motions
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.points import PointBatch
 from fmilin.model.evaluator import PointEvaluator
@@ -36,70 +23,26 @@ DERIVATIVES_AT_ONCE = 2**18  # that are computed together: what fits into the pr
 POINTS_PER_SAMPLE = 32  # of so many points one shows what rounding changes, and what a difference leaves open
 
 
-@dataclass(frozen=True, eq=False)
-class BatchResult:
-    """Linear models at k points, what is said of them, and which of them are to be examined alone."""
-
-    computed: LinearizedBatch
-    diagnostics: BatchRemarks
-    is_doubtful: Mask
-
-    @property
-    def models(self) -> LinearArrays:
-        """The linear models."""
-        return self.computed.models
-
-    @property
-    def good(self) -> int:
-        """How many points come before the first that is to be examined alone."""
-        return int(np.argmin([*~self.is_doubtful, False]))
-
-
-def linearize_batch(
-    reference: Reference, points: PointBatch, tangents: TangentBatch | None = None
-) -> BatchResult | None:
-    """Return the linear models at points, at most :func:`limit_batch` of them; None if the reference allows no batch.
-
-    ``tangents`` are the derivatives at the points where they were computed before; the result may refer to them.
-    """
-    if not reference.is_usable:
-        return None
-    try:
-        with np.errstate(all="ignore"):
-            if not reference.agrees:
-                return None
-            at = compute_batch(reference, points, tangents)
-            diagnostics, is_doubtful = check_batch(CHECKS, at) if reference.is_checked else accept_batch(CHECKS, at)
-    except (FmilinError, np.linalg.LinAlgError):
-        return None
-    return BatchResult(at, diagnostics, is_doubtful)
-
-
-def compute_batch(reference: Reference, points: PointBatch, tangents: TangentBatch | None = None) -> LinearizedBatch:
-    """Return the linear models at points, not checked, with what they were computed from."""
-    model = reference.model
-    tangents, rounding = differentiate(reference, points, tangents)
-    evaluator = PointEvaluator(model)
-    geometry = LocalParametrization.of_batch(evaluator, points, tangents, reference.rows)
-    derivatives = TangentDerivatives.of_batch(tangents, geometry)
-    errors = estimate_row_errors(reference, points, tangents, geometry, derivatives, rounding)
-    derivatives = derivatives.with_row_errors(errors)
-    pairs = reference.facts.pairs or {}
-    row_errors = find_row_errors(model, pairs, reference.zeros, derivatives, geometry)
-    models = assemble(derivatives, geometry, row_errors)
-    if reference.is_checked and reference.request.seek_steady:
-        motion = find_motions(model, derivatives, geometry)
-    else:
-        motion = MotionBatch.not_searched(np.full(len(points), -1), len(reference.kept))
-    evaluations = len(points) + evaluator.evaluations + (0 if rounding is None else len(rounding.again.rates))
-    return LinearizedBatch(reference, points, tangents, geometry, derivatives, motion, models, evaluations)
-
-
 def limit_batch(reference: Reference) -> int:
     """Return how many points are linearized together at most."""
     model = reference.model
     derivatives = (len(model.states) + len(model.outputs)) * (len(reference.kept) + len(model.inputs))
     return max(POINTS_AT_ONCE, DERIVATIVES_AT_ONCE // max(1, derivatives))
+
+
+def differentiate_batch(
+    evaluator: PointEvaluator, reference: Reference, points: PointBatch, tangents: TangentBatch | None = None
+) -> tuple[TangentBatch, LocalParametrization, TangentDerivatives]:
+    """Return what the model answers at points, the manifold near them, and the derivatives with errors of their rows.
+
+    ``tangents`` is what it answers, where that was computed before.
+    """
+    tangents, rounding = differentiate_with_rounding(reference, points, tangents)
+    evaluator.evaluations += len(points) + (0 if rounding is None else len(rounding.again.rates))
+    geometry = LocalParametrization.of_batch(evaluator, points, tangents, reference.rows)
+    derivatives = TangentDerivatives.of_batch(tangents, geometry)
+    errors = estimate_row_errors(reference, points, tangents, geometry, derivatives, rounding)
+    return tangents, geometry, derivatives.with_row_errors(errors)
 
 
 def choose_samples(count: int) -> NDArray[np.intp]:
@@ -128,7 +71,7 @@ class RoundingSamples:
         return np.concatenate(rows, axis=1)
 
 
-def differentiate(
+def differentiate_with_rounding(
     reference: Reference, points: PointBatch, tangents: TangentBatch | None
 ) -> tuple[TangentBatch, RoundingSamples | None]:
     """Return the derivatives at points, and what shows their rounding where it has to be measured.
