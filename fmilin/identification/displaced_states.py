@@ -124,7 +124,9 @@ class DisplacedStates(MeasuredWay):
     def _difference_step_once(self, frame: Frame, step: float) -> tuple[Sampled, Sampled]:
         step_map = _StepMap(self.model, self.setting.stepped, self.point, step)
         base = step_map.evaluate(self.point.time, self.point.states, self.point.inputs)
-        nearby = Neighbourhood(PointEvaluator(step_map), frame, self.point, base, pairs={})
+        evaluator = PointEvaluator(step_map)
+        # Each step begins by setting the states: what was computed before has no effect.
+        nearby = Neighbourhood(evaluator, frame, self.point, base, pairs={}, is_repeatable=True)
         slopes = differentiate(nearby, Differences())
         f_y, f_u, c_y, c_u = slopes.f_y[0], slopes.f_u[0], slopes.c_y[0], slopes.c_u[0]
         R, ny = frame.coordinates.R, len(self.model.outputs)

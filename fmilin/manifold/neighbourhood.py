@@ -53,6 +53,7 @@ class Neighbourhood:
         *,
         pairs: Mapping[int, int] | None = None,
         hold_modes: bool = False,
+        is_repeatable: bool = False,
     ) -> None:
         self.evaluator, self.frame, self.point = evaluator, frame, point
         self.model = model = evaluator.model
@@ -67,6 +68,7 @@ class Neighbourhood:
         self._indicators = read_event_indicators(model, point.time, point.states, point.inputs)
         # Parts of the way to zero that indicators go per size of a column, over steps of that column alone so long.
         self._approach, self._reach = np.zeros(self.p + self.k), np.zeros(self.p + self.k)
+        self._is_repeatable = is_repeatable  # evaluated again at the point, the model certainly returns the same
         self._holds = hold_modes  # an event that is not carried out leaves the model in its mode
         self._crossed: set[int] = set()
 
@@ -91,6 +93,8 @@ class Neighbourhood:
         return np.where(np.isnan(change), np.inf, change)
 
     def _again(self) -> FloatArray:
+        if self._is_repeatable:
+            return self.base
         again = self.evaluator.evaluate_again(self.point.time, self.point.states, self.point.inputs)
         return np.concatenate((again.derivatives, again.outputs))
 
