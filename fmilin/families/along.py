@@ -66,6 +66,16 @@ def linearize_along_as(model: Model, points: Iterable[OperatingPoint], request: 
 
     The points have all inputs of the model.
     """
+    return linearize_path(model, points, request)[0]
+
+
+def linearize_path(
+    model: Model, points: Iterable[OperatingPoint], request: Request
+) -> tuple[LinearFamily, Sequence[Selection | None]]:
+    """Return the linear models of :func:`linearize_along_as`, and the coordinates of each point.
+
+    None stands for coordinates that are states, at points of methods which choose none.
+    """
     inputs, outputs = request.inputs, request.outputs
     points = list(points)
     require_points(points)
@@ -76,7 +86,9 @@ def linearize_along_as(model: Model, points: Iterable[OperatingPoint], request: 
         model, inputs = model.with_interface(inputs, None), None
     if outputs is not None:
         model = with_outputs(model, outputs)
-    return _PathFamily(model, replace(request, inputs=inputs, outputs=None), points).family()
+    path = _PathFamily(model, replace(request, inputs=inputs, outputs=None), points)
+    family = path.family()
+    return family, path.selections
 
 
 def _others_at_start(model: Model, points: Iterable[OperatingPoint], inputs: Sequence[str]) -> bool:
@@ -116,6 +128,7 @@ class _PathFamily:
         self._parameters = tuple(dict.fromkeys(name for point in points for name in point.parameters))
         self._template: Template | None = None
         self._block = LARGEST_BLOCK
+        self.selections: list[Selection | None] = []
 
     def family(self) -> LinearFamily:
         """Walk along the path."""
@@ -123,11 +136,13 @@ class _PathFamily:
         while left < len(self._points):
             number = left
             selection, reference = self._one(number, selection)
+            self.selections.append(selection)
             left = number + 1
             if self._request.inputs is not None:  # a batch has all inputs
                 continue
             for outcomes in self._linearize_together(reference, left):
                 self._builder.add_all(outcomes)
+                self.selections += [selection] * len(outcomes)
                 left += len(outcomes)
         return self._builder.family()
 

@@ -16,7 +16,7 @@ from fmilin.numerics.balanced import TERMS_ROUNDED, balanced
 from fmilin.numerics.certificate import Certificate, CertifiedZero
 from fmilin.numerics.certification import CLEARLY, UnboundedUnknowns, certify_zero
 from fmilin.periodic.orbit import OrbitProblem
-from fmilin.periodic.shooting import Arc, Shooting, Shot
+from fmilin.periodic.shooting import Arc, ShootingEquations, Shot
 from fmilin.signals import FloatArray
 from fmilin.simulation.method import Method
 from fmilin.tolerances import EXTENT_OF_AN_ORBIT
@@ -47,14 +47,14 @@ class CertifiedOrbit:
     resolution: float = 0.0  # of a family: the change over a period, in sizes of the states, that passes for none
 
 
-class ShootingEquations:
+class OrbitEquations:
     """The gaps of an orbit and its phase condition as functions of displacements from a shot, all in sizes."""
 
     moving = False
     # Nine more integrations would measure the noise; the error of the integration is larger, and known from one.
     measures_noise = False
 
-    def __init__(self, shooting: Shooting, shot: Shot) -> None:
+    def __init__(self, shooting: ShootingEquations, shot: Shot) -> None:
         self.shooting, self.shot = shooting, shot
         self._arcs: dict[bytes, tuple[list[Arc], Shot]] = {}
         self._values: dict[bytes, FloatArray] = {}
@@ -87,12 +87,12 @@ class ShootingEquations:
     @property
     def order(self) -> int:
         """The number of coordinates at a node."""
-        return int(self.arcs[0].slopes.A.shape[1])
+        return int(self.arcs[0].path.A.shape[1])
 
     def _conditions(self) -> FloatArray:
         """Return rows (k, n): what is held at the start stays; else the phase does where the period is found."""
         problem, n, order = self.shooting.problem, len(self.column_sizes), self.order
-        first = self.arcs[0].slopes
+        first = self.arcs[0].path
         if problem.held:
             rows = np.zeros((len(problem.held), n))
             scales = self.shooting.scales[list(problem.held)]
@@ -172,17 +172,17 @@ class ShootingEquations:
     def monodromy(self, arcs: list[Arc]) -> FloatArray:
         """Return what becomes of deviations after a period, in the coordinates of the start, (P, P)."""
         P = self.order
-        M = arcs[0].slopes.R[0] @ self.arcs[0].slopes.T[0]
+        M = arcs[0].path.R[0] @ self.arcs[0].path.T[0]
         for k, arc in enumerate(arcs):
             following = arcs[(k + 1) % len(arcs)] if k + 1 < len(arcs) else self.arcs[0]
-            M = following.slopes.R[0] @ arc.slopes.T[-1] @ arc.transition[:, :P] @ M
+            M = following.path.R[0] @ arc.path.T[-1] @ arc.transition[:, :P] @ M
         return np.asarray(M)
 
 
-def certify_orbit(shooting: Shooting, shot: Shot) -> CertifiedOrbit:
+def certify_orbit(shooting: ShootingEquations, shot: Shot) -> CertifiedOrbit:
     """Return how near the periodic motion is; raise NumericalError where nothing says that there is one."""
     problem = shooting.problem
-    equations = ShootingEquations(shooting, shot)
+    equations = OrbitEquations(shooting, shot)
     n = len(equations.column_sizes)
     noise = _integration_error(problem, equations)
     exact = not shooting.measured and equations.blur <= BLURRED
@@ -193,7 +193,7 @@ def certify_orbit(shooting: Shooting, shot: Shot) -> CertifiedOrbit:
     certified = equations.shot_at(zero.z) if zero.z.any() else shot
     ends = shooting.ends(certified)
     gaps = shooting.gaps_of(certified, ends)
-    gap = float(np.max([np.max(np.abs(g) / shooting.scales, initial=0.0) for g in gaps]))
+    gap = shooting.measure(gaps)
     distance = zero.distance * equations.column_sizes
     if problem.finds_period:
         _require_extent(problem, equations, ends[0], distance)
@@ -207,7 +207,7 @@ def certify_orbit(shooting: Shooting, shot: Shot) -> CertifiedOrbit:
     )
 
 
-def _resolve_change(equations: ShootingEquations, noise: FloatArray) -> float:
+def _resolve_change(equations: OrbitEquations, noise: FloatArray) -> float:
     """Return the change over a period, in sizes of the states, below which a motion passes for one of a family.
 
     A motion that decays more slowly than that is not periodic, and has no neighbours that are: the gap does not show
@@ -219,7 +219,7 @@ def _resolve_change(equations: ShootingEquations, noise: FloatArray) -> float:
     return CLEARLY * max(float(np.max(noise + rounding, initial=0.0)), from_slopes)
 
 
-def _integration_error(problem: OrbitProblem, equations: ShootingEquations) -> FloatArray:
+def _integration_error(problem: OrbitProblem, equations: OrbitEquations) -> FloatArray:
     """Return by what the integrator may be off in each equation: from a run with looser tolerances."""
     run, z = problem.request.run, np.zeros(len(equations.column_sizes))
     least = LEAST_NOISE * np.ones(len(equations.J))
@@ -231,7 +231,7 @@ def _integration_error(problem: OrbitProblem, equations: ShootingEquations) -> F
     else:
         other = replace(method, relative=min(LOOSER * method.relative, 0.1), absolute=LOOSER * method.absolute)
         ratio = other.relative / method.relative
-    loose = Shooting(problem.with_run(replace(run, method=other)))
+    loose = ShootingEquations(problem.with_run(replace(run, method=other)))
     shot = equations.shot
     try:
         gaps = loose.gaps_of(shot, loose.ends(shot, 1))
@@ -247,9 +247,9 @@ def _names(problem: OrbitProblem) -> list[str]:
     return ["period", *inputs, *problem.free_parameters]
 
 
-def _name_unknowns(problem: OrbitProblem, equations: ShootingEquations, zero: CertifiedZero, gap: float) -> Certificate:
+def _name_unknowns(problem: OrbitProblem, equations: OrbitEquations, zero: CertifiedZero, gap: float) -> Certificate:
     """Return the certificate by the names of the states at the start, the period, free inputs and parameters."""
-    P, count, T = equations.order, len(equations.row_sizes), equations.arcs[0].slopes.T[0]
+    P, count, T = equations.order, len(equations.row_sizes), equations.arcs[0].path.T[0]
     further = [name for name in _names(problem) if name != "period" or problem.finds_period]
 
     def by_name(values: FloatArray, T: FloatArray) -> dict[str, float]:
@@ -260,7 +260,7 @@ def _name_unknowns(problem: OrbitProblem, equations: ShootingEquations, zero: Ce
     columns = equations.column_sizes
     sizes = dict(zip(problem.model.states.names, equations.shooting.scales.tolist(), strict=True))
     sizes |= {name: float(size) for name, size in zip(_names(problem), columns[count:], strict=False)}
-    coordinates = [*equations.arcs[0].slopes.states.names, *[""] * (count - P), *_names(problem)]
+    coordinates = [*equations.arcs[0].path.states.names, *[""] * (count - P), *_names(problem)]
     return Certificate(
         residual=gap,
         step=by_name(zero.step * columns, T),
@@ -273,11 +273,11 @@ def _name_unknowns(problem: OrbitProblem, equations: ShootingEquations, zero: Ce
 
 
 def _no_orbit(
-    problem: OrbitProblem, equations: ShootingEquations, step: FloatArray, distance: FloatArray, regularity: float
+    problem: OrbitProblem, equations: OrbitEquations, step: FloatArray, distance: FloatArray, regularity: float
 ) -> str:
     """Return in words why what nearly closes is not known to be a periodic motion."""
     P, count = equations.order, len(equations.row_sizes)
-    first = equations.arcs[0].slopes
+    first = equations.arcs[0].path
     names = [*first.states.names, *[""] * (count - P), *_names(problem)]
     worst = int(np.argmax(np.where(np.isfinite(distance), np.abs(step), np.abs(step) + np.abs(distance))[:P]))
     size = abs(step[worst]) * equations.column_sizes[worst]
@@ -290,13 +290,13 @@ def _no_orbit(
 
 
 def _require_extent(
-    problem: OrbitProblem, equations: ShootingEquations, points: tuple[object, ...], distance: FloatArray
+    problem: OrbitProblem, equations: OrbitEquations, points: tuple[object, ...], distance: FloatArray
 ) -> None:
     """Raise a NumericalError where a motion is not larger than the error of its start: an equilibrium."""
     states = np.array([point.states for point in points])  # type: ignore[attr-defined]
     scales = equations.shooting.scales
     extent = float(np.max(np.ptp(states, axis=0) / scales, initial=0.0))
-    off = float(np.max(np.abs(equations.arcs[0].slopes.T[0]) @ distance[: equations.order] / scales, initial=0.0))
+    off = float(np.max(np.abs(equations.arcs[0].path.T[0]) @ distance[: equations.order] / scales, initial=0.0))
     if extent > EXTENT_OF_AN_ORBIT * off:
         return
     raise NumericalError(
@@ -306,7 +306,7 @@ def _require_extent(
     )
 
 
-def _is_family(equations: ShootingEquations, multiple: tuple[int, ...], *, exact: bool) -> bool:
+def _is_family(equations: OrbitEquations, multiple: tuple[int, ...], *, exact: bool) -> bool:
     """Whether a null space of the equations is left that does not come from motions that meet."""
     from fmilin.tolerances import RANK, RANK_MEASURED
 
@@ -314,10 +314,10 @@ def _is_family(equations: ShootingEquations, multiple: tuple[int, ...], *, exact
     return not multiple and form.rank(RANK if exact else RANK_MEASURED) < equations.J.shape[1]
 
 
-def _monodromy_error(equations: ShootingEquations, z: FloatArray, distance: FloatArray) -> FloatArray:
+def _monodromy_error(equations: OrbitEquations, z: FloatArray, distance: FloatArray) -> FloatArray:
     """Return what the distance (n,) of the true orbit may change in the monodromy matrix, in all states, (N, N)."""
     base = equations.arcs
-    R, T = base[0].slopes.R[0], base[0].slopes.T[0]
+    R, T = base[0].path.R[0], base[0].path.T[0]
     largest = float(np.max(distance, initial=0.0))
     if not largest > 0:
         return np.zeros((len(T), len(T)))
@@ -339,7 +339,7 @@ def _monodromy_error(equations: ShootingEquations, z: FloatArray, distance: Floa
         return np.asarray(np.nan_to_num(np.abs(T) @ worst @ np.abs(R), nan=0.0, posinf=np.inf))
 
 
-def _known_change(equations: ShootingEquations, z: FloatArray, M: FloatArray, distance: float) -> FloatArray | None:
+def _known_change(equations: OrbitEquations, z: FloatArray, M: FloatArray, distance: float) -> FloatArray | None:
     """Return a bound of what ``distance`` changes in M, from where slopes were taken last; None where it matters.
 
     That is one direction of many: with a margin it says enough where the change is far below the error of M itself.
@@ -356,7 +356,7 @@ def _known_change(equations: ShootingEquations, z: FloatArray, M: FloatArray, di
     return 3 * change if bool((10 * change <= matters).all()) else None
 
 
-def _monodromy_at(equations: ShootingEquations, z: FloatArray) -> FloatArray | None:
+def _monodromy_at(equations: OrbitEquations, z: FloatArray) -> FloatArray | None:
     try:
         M = equations.monodromy(equations.arcs_at(z)[0])
     except REFUSALS:

@@ -1,4 +1,4 @@
-"""Slopes along a stretch of a motion, by linear models in coordinates that do not jump, or by deviations beside it.
+"""Linear models along a stretch of a motion, in coordinates that do not jump, or deviations beside it.
 
 States are taken that determine the others well at all points, where there are such; else a basis of the tangent space
 is carried along (Spencer, chapter 2): y = R(t) x turns with the motion, and y' = (R f_x + R') T y.
@@ -7,6 +7,8 @@ Deviations are measured where linear models do not tell what becomes of them: pa
 have the saltation matrix in their differences; Leine and Nijmeijer, Dynamics and bifurcations of non-smooth mechanical
 systems, 2004, chapter 7), and of co-simulation FMUs, which do not say their rates.
 """
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,37 +19,39 @@ import numpy as np
 from scipy import linalg
 from scipy.interpolate import make_interp_spline
 
-from fmilin.errors import FmilinError, NumericalError, UsageError
-from fmilin.families.along import linearize_along_as
+from fmilin.diagnostics import Remark
+from fmilin.errors import NumericalError, UsageError
+from fmilin.families.along import linearize_path
 from fmilin.families.family import LinearFamily
+from fmilin.families.family_builder import family_of
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.linearize import linearize_next
-from fmilin.linearization.reference import AGREEMENT_OF_MATRICES
 from fmilin.linearization.request import Request
 from fmilin.manifold.frame import manifold_at
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.operating_points import model_at
-from fmilin.manifold.points import batch_points
 from fmilin.manifold.projection import project
 from fmilin.manifold.selection import Selection, kinematic_pairs, select_partition, select_states
-from fmilin.model.capabilities import read_discrete_states, read_tangents
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.periodic.orbit import PeriodicOrbit, simulated
 from fmilin.signals import FloatArray, Signals
 from fmilin.simulation.run import RunRequest, snapshots
-from fmilin.tolerances import EPS
 
-GOOD = 30.0  # condition number up to which states are kept as coordinates along the whole motion
-LOOKED_AT = 24  # points of a motion at which coordinates are compared
+MAX_CONDITION_OF_STATES = 30.0
+"""Condition number up to which states are kept as coordinates along a whole motion."""
+
+POINTS_COMPARED = 24
+"""Points of a motion at which coordinates are compared."""
+
 DEGREE_OF_BASIS = 9  # of the spline that says how a carried basis turns
-OF_MODELS = ("A", "B", "C", "D", "T", "f0")  # what slopes have of every linear model
+QUANTITIES = ("A", "B", "C", "D", "T", "f0")  # that a path has of each linear model
 
 
 @dataclass(frozen=True, eq=False)
-class PathSlopes:
-    """Slopes at m + 1 points from the start to the end of a stretch of a motion, a leading axis of that length."""
+class LinearizedPath:
+    """Linear models at m + 1 points from the start to the end of a stretch of a motion, along the first axis."""
 
     times: FloatArray
     states: Signals  # the P coordinates, at the end those of the start or carried along from there
@@ -63,6 +67,8 @@ class PathSlopes:
     error: FloatArray  # of A
     R: FloatArray  # shape (m + 1, P, N), dy = R dx
     carried: bool = False  # whether R turns along the motion
+    is_exact: bool = False  # whether no derivative was measured
+    diagnostics: tuple[tuple[Remark, ...], ...] = ()  # of each point; empty where nothing was linearized
 
     @cached_property
     def moving(self) -> FloatArray:
@@ -78,118 +84,92 @@ class PathSlopes:
         """What becomes of y at the end in the coordinates of the start, shape (P, P)."""
         return np.asarray(self.R[0] @ self.T[-1])
 
+    def measure_dependence(self, scales: FloatArray) -> float:
+        """Return the largest norm of T along the path, in sizes of the states: large near singular coordinates."""
+        y_scales = np.abs(self.R[0]) @ scales
+        return float(np.linalg.norm(self.T * y_scales / scales[:, None], axis=(1, 2)).max(initial=0.0))
 
-def slopes_along(
+    def with_end_like_start(self, time: float) -> LinearizedPath:
+        """Return the path with one more point, at a time at which everything is as at the start."""
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in (*QUANTITIES, "error", "R")}
+        longer: dict[str, Any] = {name: np.concatenate((values, values[:1])) for name, values in arrays.items()}
+        return replace(self, times=np.append(self.times, time), **longer)
+
+
+def linearize_stretch(
     model: Model, points: Sequence[OperatingPoint], request: Request, *, closed: bool = False
-) -> PathSlopes:
-    """Return slopes at points of a motion, in their order, in coordinates that are carried along.
+) -> LinearizedPath:
+    """Return linear models at points of a motion, in their order, in coordinates that do not jump.
 
-    With ``closed`` the last point is the first one a period later, where states that are kept have the same slopes.
+    If the path is ``closed``, the last point is the first one a period later, where states that are kept have the same
+    linear model. Points are linearized, and checked, as :func:`fmilin.linearize_along` does it; whether each of them
+    is part of a steady motion is not examined, as the motion is known.
     """
-    # Points of a motion that is followed: whether each is part of a steady motion does not matter, and takes long.
     request = replace(request, seek_steady=False)
-    if request.outputs is not None:
-        model, request = model.with_interface(None, request.outputs), replace(request, outputs=None)
     if request.independent is None and request.coordinates == "partition":
-        kept = good_everywhere(model_at(model, points[0]), points)
+        kept = choose_states(model_at(model, points[0]), points)
         request = replace(request, coordinates="tangent") if kept is None else replace(request, independent=kept)
-    if request.coordinates != "partition":
-        return _carried(model, points, request)
-    own = points[:-1] if closed else points
-    slopes = _at_once(model, own, request) or _of_family(linearize_along_as(model, own, request))
-    if not closed:
-        return slopes
-    arrays: dict[str, Any] = {name: getattr(slopes, name) for name in (*OF_MODELS, "error", "R")}
-    again: dict[str, Any] = {name: np.concatenate((values, values[:1])) for name, values in arrays.items()}
-    return replace(slopes, times=np.append(slopes.times, points[-1].time), **again)
+    repeats = closed and request.coordinates == "partition"
+    linearized_points = points[:-1] if repeats else points
+    family, selections = linearize_path(model, linearized_points, request)
+    path = _join(family, selections, linearized_points)
+    return path.with_end_like_start(points[-1].time) if repeats else path
 
 
-def _at_once(model: Model, points: Sequence[OperatingPoint], request: Request) -> PathSlopes | None:
-    """Return exact slopes at all points together, checked at the first one; None where the model does not have them."""
-    own = model_at(model, points[0])
-    chosen = request.inputs is not None or request.derivatives not in ("auto", "exact")
-    if chosen or own.constraints.prescribing or read_discrete_states(own):
-        return None
-    first, selection = linearize_next(own, points[0], request, None)
-    kept = list(selection.kept or ()) if selection is not None else []
-    stack, order = batch_points(points), len(kept)
-    try:
-        tangents = read_tangents(own, stack.time, stack.states, stack.inputs, kept) if kept else None
-    except FmilinError:
-        return None
-    if tangents is None or first.method.derivatives != "exact":
-        return None
-    J, seen = tangents.derivatives, tangents.outputs
-    A, B = J[:, kept, :order], J[:, kept, order:]
-    exact = np.isfinite(J).all() and np.isfinite(tangents.T).all()
-    if not (
-        exact and np.abs(A[0] - first.A).max(initial=0.0) <= AGREEMENT_OF_MATRICES * np.abs(first.A).max(initial=1e-12)
-    ):
-        return None
-    R = np.zeros((len(points), order, len(own.states)))
-    R[:, range(order), kept] = 1.0
-    error = np.abs(A).max(axis=2, keepdims=True) * max(first.accuracy.A, EPS) * np.ones_like(A)
-    times = np.array([point.time for point in points])
-    return PathSlopes(
-        times, first.states, first.inputs, first.outputs, A, B, seen[..., :order], seen[..., order:], tangents.T,
-        tangents.rates[:, kept], error, R,
-    )  # fmt: skip
-
-
-def good_everywhere(model: Model, points: Sequence[OperatingPoint]) -> tuple[str, ...] | None:
+def choose_states(model: Model, points: Sequence[OperatingPoint]) -> tuple[str, ...] | None:
     """Return the states that determine the others best where they do it worst; None where none do it well."""
     if not len(model.constraints):
         return model.states.names
-    some = [points[i] for i in np.unique(np.linspace(0, len(points) - 1, LOOKED_AT).astype(int))]
-    pairs, scales = kinematic_pairs(model, some[0]), model.states.scales(some[0].states)
+    compared = [points[i] for i in np.unique(np.linspace(0, len(points) - 1, POINTS_COMPARED).astype(int))]
+    pairs, scales = kinematic_pairs(model, compared[0]), model.states.scales(compared[0].states)
     manifolds = [
-        manifold_at(Invariants(PointEvaluator(model), point.inputs, pairs, scales), point)[0] for point in some
+        manifold_at(Invariants(PointEvaluator(model), point.inputs, pairs, scales), point)[0] for point in compared
     ]
+    order = manifolds[0].order
+    for point, manifold in zip(compared, manifolds, strict=True):
+        if manifold.order != order:
+            raise NumericalError(
+                f"The motion passes a singular configuration at t = {point.time:.6g} s: {manifold.order} states are "
+                f"independent there and {order} where it begins, and what becomes of deviations is not determined. "
+                "Look at a motion that does not reach it, or at other lengths."
+            )
     choices = {select_partition(manifold).kept for manifold in manifolds}
     if model.independent:
-        choices = {tuple(model.states.positions[name] for name in model.independent), *choices}
-    order = manifolds[0].order
-    if other := [(p, m) for p, m in zip(some, manifolds, strict=True) if m.order != order]:
-        raise NumericalError(
-            f"The motion passes a singular configuration at t = {other[0][0].time:.6g} s: {other[0][1].order} states "
-            f"are independent there and {order} where it begins, and what becomes of deviations is not determined. "
-            "Look at a motion that does not reach it, or at other lengths."
-        )
+        choices.add(tuple(model.states.positions[name] for name in model.independent))
     worst = {
         kept: max(select_states(manifold, kept, "partition").condition_number for manifold in manifolds)
         for kept in sorted(c for c in choices if c is not None and len(c) == order)
     }
     best = min(worst, key=lambda kept: worst[kept], default=None)
-    return None if best is None or not worst[best] <= GOOD else tuple(model.states.names[i] for i in best)
+    if best is None or not worst[best] <= MAX_CONDITION_OF_STATES:
+        return None
+    return tuple(model.states.names[i] for i in best)
 
 
-def _of_family(family: LinearFamily) -> PathSlopes:
-    rows = [family.full_states.positions[name] for name in family.states.names]
-    R = np.zeros((len(rows), len(family.full_states)))
-    R[range(len(rows)), rows] = 1.0
-    arrays: dict[str, Any] = {name: np.asarray(family.array(name)) for name in OF_MODELS}
-    times, error = (np.asarray(family.array(name)) for name in ("time", "error_A"))
-    every = np.broadcast_to(R, (len(times), *R.shape))
-    return PathSlopes(times, family.states, family.inputs, family.outputs, **arrays, error=error, R=every)
-
-
-def _carried(model: Model, points: Sequence[OperatingPoint], request: Request) -> PathSlopes:
-    previous: Selection | None = None
-    made: list[LinearModel] = []
-    R = []
-    for point in points:
-        linear, selection = linearize_next(model_at(model, point), point, request, previous)
-        previous = selection or previous
-        assert selection is not None and selection.coordinates.is_linear  # noqa: S101, PT018
-        if not made and request.derivatives == "auto" and linear.method.derivatives == "exact":
-            # Compared with differences once, at the first point, as where slopes are taken at all points together.
-            request = replace(request, derivatives="exact")
-        made.append(linear)
-        R.append(selection.coordinates.R)
-    arrays: dict[str, Any] = {name: np.array([getattr(linear, name) for linear in made]) for name in OF_MODELS}
-    arrays |= {"error": np.array([linear.errors.A for linear in made]), "R": np.array(R), "carried": True}
-    times, first = np.array([point.time for point in points]), made[0]
-    return PathSlopes(times, first.states, first.inputs, first.outputs, **arrays)
+def _join(
+    family: LinearFamily, selections: Sequence[Selection | None], points: Sequence[OperatingPoint]
+) -> LinearizedPath:
+    """Return the linear models of a family as a path, with the rows of their coordinates."""
+    count, order = len(points), family.template.order
+    R = np.zeros((count, order, len(family.full_states)))
+    for k, (selection, point) in enumerate(zip(selections, points, strict=True)):
+        if selection is None:
+            R[k, range(order), [family.full_states.positions[name] for name in family.states.names]] = 1.0
+        else:
+            R[k] = selection.coordinates.jacobian(point.states)
+    arrays: dict[str, Any] = {name: np.array(family.array(name)) for name in QUANTITIES}
+    return LinearizedPath(
+        np.array([point.time for point in points]),
+        family.states,
+        family.inputs,
+        family.outputs,
+        **arrays,
+        error=np.array(family.array("error_A")),
+        R=R,
+        carried=any(choice.method[1] == "tangent" for choice in family.choices),
+        is_exact=all(choice.method[0] == "exact" for choice in family.choices),
+        diagnostics=tuple(family.remarks.get(k, ()) for k in range(count)),
+    )
 
 
 STEP = 2e-5  # of the sizes of the coordinates: a deviation; half of it is compared with the whole
@@ -203,13 +183,13 @@ class NeighbouringMotions:
 
     model: Model
     start: OperatingPoint
-    slopes: PathSlopes  # its coordinates, where it begins
+    path: LinearizedPath  # its coordinates, where it begins
     run: RunRequest
 
     def sensitivities(self, times: FloatArray, columns: Sequence[int]) -> tuple[FloatArray, FloatArray]:
         """Return d x(t) / d(y, u) at the start, some columns of them, and its error: (K, N, columns) each."""
         x, u = self.model.states.scales(self.start.states), self.model.inputs.scales(self.start.inputs)
-        sizes = STEP * np.concatenate((np.abs(self.slopes.R[0]) @ x, u))
+        sizes = STEP * np.concatenate((np.abs(self.path.R[0]) @ x, u))
 
         def difference(j: int, h: float) -> FloatArray:
             ahead, behind = (simulated(self.model, self._moved(j, s * h), times, self.run).states for s in (1, -1))
@@ -220,32 +200,33 @@ class NeighbouringMotions:
         return best, np.abs(best - fine)
 
     def _moved(self, j: int, by: float) -> OperatingPoint:
-        P, start = len(self.slopes.states), self.start
+        P, start = len(self.path.states), self.start
         if j >= P:
             u = start.inputs.copy()
             u[j - P] += by
             return replace(start, inputs=u)
-        x = start.states + self.slopes.T[0][:, j] * by
+        x = start.states + self.path.T[0][:, j] * by
         if len(self.model.constraints):
             pairs = kinematic_pairs(self.model, start)
-            scales = self.model.states.scales(start.states)
-            invariants = Invariants(PointEvaluator(self.model), start.inputs, pairs, scales)
-            kept = np.flatnonzero(np.abs(self.slopes.R[0]).sum(axis=0)).tolist()
+            invariants = Invariants(
+                PointEvaluator(self.model), start.inputs, pairs, self.model.states.scales(start.states)
+            )
+            kept = np.flatnonzero(np.abs(self.path.R[0]).sum(axis=0)).tolist()
             x = project(invariants, start.time, x, kept if len(kept) == P else ())
         return replace(start, states=x)
 
 
-def slopes_at_ends(model: Model, points: Sequence[OperatingPoint], request: Request) -> PathSlopes:
-    """Return slopes where a stretch begins and ends, in the coordinates of both."""
+def linearize_ends(model: Model, points: Sequence[OperatingPoint], request: Request) -> LinearizedPath:
+    """Return linear models where a stretch begins and ends, in the coordinates of both."""
     ends = (points[0], points[-1])
     if isinstance(model, Stepped):
         return _bare(model, ends)
-    return slopes_along(model, ends, _inside(model, request, points))
+    return linearize_stretch(model, ends, _inside(model, request, points))
 
 
 def _inside(model: Model, request: Request, points: Sequence[OperatingPoint]) -> Request:
     """Return the request with states that are good all along, and the modes of a model left as they are."""
-    kept = request.independent or good_everywhere(model_at(model, points[0]), points)
+    kept = request.independent or choose_states(model_at(model, points[0]), points)
     if kept is None or request.coordinates != "partition":
         raise UsageError(
             "A motion that passes events is looked at in states that determine the others all along it, and there are "
@@ -254,28 +235,28 @@ def _inside(model: Model, request: Request, points: Sequence[OperatingPoint]) ->
     return replace(request, independent=tuple(kept), hold_modes=True)
 
 
-def _bare(model: Model, points: Sequence[OperatingPoint]) -> PathSlopes:
-    """Return the places of a model that does not give its slopes away: all of them zero."""
+def _bare(model: Model, points: Sequence[OperatingPoint]) -> LinearizedPath:
+    """Return the points of a model that does not provide its rates: all derivatives are zero."""
     n, m = len(model.states), len(points)
     eye, nothing = np.broadcast_to(np.eye(n), (m, n, n)), np.zeros((m, n, n))
     times = np.array([point.time for point in points])
-    return PathSlopes(
+    return LinearizedPath(
         times, model.states, Signals(), Signals(), nothing, nothing[..., :0], nothing[:, :0], nothing[:, :0, :0], eye,
         nothing[..., 0], nothing, eye,
     )  # fmt: skip
 
 
-def measured_slopes(
+def measure_transitions(
     orbit: PeriodicOrbit, samples: Sequence[OperatingPoint], request: Request
-) -> tuple[PathSlopes, FloatArray]:
-    """Return slopes in the modes that the motion has there, and transitions (m, P, P) from each sample to the next."""
+) -> tuple[LinearizedPath, FloatArray]:
+    """Return linear models in the modes of the motion, and transitions (m, P, P) from each sample to the next."""
     model, period = orbit.model, orbit.period
     times = np.array([point.time for point in samples])
     stepped = isinstance(model, Stepped)
-    slopes = _bare(model, samples) if stepped else _in_passing(orbit, times, _inside(model, request, samples))
-    P, m = len(slopes.states), len(samples) - 1
-    x, error = NeighbouringMotions(model, samples[0], slopes, orbit.run).sensitivities(times, range(P))
-    R = np.concatenate((slopes.R[:-1], slopes.R[:1]))  # at the end in the coordinates of the start
+    path = _bare(model, samples) if stepped else _in_passing(orbit, times, _inside(model, request, samples))
+    P, m = len(path.states), len(samples) - 1
+    x, error = NeighbouringMotions(model, samples[0], path, orbit.run).sensitivities(times, range(P))
+    R = np.concatenate((path.R[:-1], path.R[:1]))  # at the end in the coordinates of the start
     phi, off = R @ x, np.abs(R) @ error
     if (off.max(axis=(1, 2)) > UNTOLD * np.maximum(np.abs(phi).max(axis=(1, 2)), 1.0)).any():
         k = int(np.argmax(off.max(axis=(1, 2))))
@@ -285,24 +266,23 @@ def measured_slopes(
             "number of points (points=), or begin elsewhere."
         )
     transitions = np.array([phi[k + 1] @ np.linalg.pinv(phi[k], rcond=LOST) for k in range(m)])
-    slopes = replace(slopes, error=np.maximum(slopes.error, off * m / period))
+    path = replace(path, error=np.maximum(path.error, off * m / period))
     if stepped:
         means = [np.real(linalg.logm(step)) * m / period for step in transitions]
-        slopes = replace(slopes, A=np.array([*means, means[0]]))
-    return slopes, transitions
+        path = replace(path, A=np.array([*means, means[0]]))
+    return path, transitions
 
 
-def _in_passing(orbit: PeriodicOrbit, times: FloatArray, request: Request) -> PathSlopes:
-    """Return slopes taken while a motion passes, and the model is in the mode of that time."""
+def _in_passing(orbit: PeriodicOrbit, times: FloatArray, request: Request) -> LinearizedPath:
+    """Return linear models made while a motion passes, and the model is in the mode of that time."""
     model, run = orbit.model, orbit.run
     if request.outputs is not None or request.inputs is not None:
         model = model.with_interface(request.inputs, request.outputs)
         request = replace(request, inputs=None, outputs=None)
     passed = snapshots(model, orbit.start, times=times.tolist(), inputs=run.inputs, method=run.method)
-    made = [linearize_next(model_at(model, point), point, request, None)[0] for point in passed]
-    arrays: dict[str, Any] = {name: np.array([getattr(linear, name) for linear in made]) for name in OF_MODELS}
-    first = made[0]
-    R = np.zeros((len(made), len(first.states), len(first.full_states)))
-    R[:, range(len(first.states)), [first.full_states.positions[name] for name in first.states.names]] = 1.0
-    error = np.array([linear.errors.A for linear in made])
-    return PathSlopes(times, first.states, first.inputs, first.outputs, **arrays, error=error, R=R)
+    points: list[OperatingPoint] = []
+    made: list[tuple[LinearModel, Selection | None]] = []
+    for point in passed:  # the model is in the mode of this point until the next one comes
+        points.append(point)
+        made.append(linearize_next(model_at(model, point), point, request, None))
+    return _join(family_of([linear for linear, _ in made]), [selection for _, selection in made], points)

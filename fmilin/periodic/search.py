@@ -23,9 +23,8 @@ from fmilin.periodic.orbit import (
     samples_of,
     simulated,
 )
-from fmilin.periodic.orbit_remarks import remark_on_orbit
-from fmilin.periodic.resolved import require_repeating
-from fmilin.periodic.shooting import ORBIT_CLOSED, Shooting, Shot
+from fmilin.periodic.orbit_checks import remark_on_orbit, require_repeating
+from fmilin.periodic.shooting import ORBIT_CLOSED, ShootingEquations, ShootingResult, Shot, solve_shooting
 from fmilin.signals import FloatArray
 from fmilin.simulation.inputs import Inputs
 from fmilin.simulation.method import Method
@@ -198,7 +197,7 @@ def _in_phase(problem: OrbitProblem, shot: Shot) -> Shot:
         times = start.time + np.array([0.0, shot.period])
         end = simulated(shot.model, start, times, problem.request.run).point()
         rate = shot.model.evaluate(end.time, end.states, end.inputs).derivatives / scales
-        gap = (end.states - start.states - Shooting(problem).shift(shot, end.states)) / scales
+        gap = (end.states - start.states - ShootingEquations(problem).shift(shot, end.states)) / scales
         rate[list(problem.drifting)] = 0.0
         by = -float(rate @ gap) / max(float(rate @ rate), 1e-300)
         if not abs(by) < FAR * shot.period:
@@ -239,35 +238,24 @@ def _closed(problem: OrbitProblem, coarse: OrbitProblem, first: Shot) -> Certifi
     Each way is tried with the tolerances of the search, ``coarse``, and completed with those of ``problem``.
     """
     doubt: NumericalError | None = None
-    reached: list[tuple[float, Shot, FloatArray]] = []
+    reached: list[ShootingResult] = []
     trouble: NumericalError | ConstraintError | None = None
     for attempt in _attempts(coarse, first):
-        shooting = Shooting(problem)
+        equations = ShootingEquations(problem)
         try:
             with np.errstate(over="ignore", invalid="ignore"):
-                shot, gap = attempt(), np.inf
-                if coarse is not problem:
-                    search = Shooting(coarse)
-                    first_guess = shot
-                    shot, gap = search.solve(shot, target=SEARCHED)
-                    if shot is first_guess and problem.finds_period and len(shot.nodes) == 1:
-                        # A start on an orbit that is one of a family stays: the period alone becomes more accurate.
-                        shot = _in_phase(problem, shot)
-                if coarse is problem or gap <= WORTH_CLOSING:
-                    shot, gap = shooting.solve(shot)
-                else:
-                    shooting = search
+                result = _solve(problem, coarse, equations, attempt())
         except (NumericalError, ConstraintError) as error:
             trouble = trouble or error
             continue
-        if gap <= ORBIT_CLOSED and not _has_come_to_rest(problem, shot):
+        if result.size <= ORBIT_CLOSED and not _has_come_to_rest(problem, result.shot):
             try:
                 with np.errstate(over="ignore", invalid="ignore"):
-                    return certify_orbit(shooting, shot)
+                    return certify_orbit(equations, result.shot)
             except NumericalError as error:
                 doubt = doubt or error
                 continue
-        reached.append((gap, shot, shooting.gap))
+        reached.append(result)
     if doubt is not None:
         raise doubt
     if not reached:
@@ -276,7 +264,22 @@ def _closed(problem: OrbitProblem, coarse: OrbitProblem, first: Shot) -> Certifi
             "more pieces (segments=32), give a start nearer to the orbit (start={'NAME': VALUE}), or hold it by a "
             "controller first."
         )
-    raise NumericalError(_why_open(problem, *min(reached, key=lambda r: r[0])))
+    nearest = min(reached, key=lambda result: result.size)
+    raise NumericalError(_why_open(problem, nearest.size, nearest.shot, nearest.gap))
+
+
+def _solve(problem: OrbitProblem, coarse: OrbitProblem, equations: ShootingEquations, guess: Shot) -> ShootingResult:
+    """Return where the motion closes best: with the tolerances of the search, then with those of the problem."""
+    if coarse is problem:
+        return solve_shooting(equations, guess)
+    result = solve_shooting(ShootingEquations(coarse), guess, target=SEARCHED)
+    if not result.size <= WORTH_CLOSING:
+        return result
+    shot = result.shot
+    if shot is guess and problem.finds_period and len(shot.nodes) == 1:
+        # A start on an orbit that is one of a family stays: the period alone becomes more accurate.
+        shot = _in_phase(problem, shot)
+    return solve_shooting(equations, shot)
 
 
 def _has_come_to_rest(problem: OrbitProblem, shot: Shot) -> bool:
@@ -388,7 +391,7 @@ def _orbit(problem: OrbitProblem, certified: CertifiedOrbit, points: int) -> Per
     shot = certified.shot
     model, names, run = shot.model, problem.model.inputs.names, problem.request.run
     samples, events = samples_of(model, shot.nodes, shot.period, run, points)
-    shift = Shooting(problem).shift(shot, samples[-1].states)
+    shift = ShootingEquations(problem).shift(shot, samples[-1].states)
     free = {names[j]: float(shot.nodes[0].inputs[j]) for j in problem.free_inputs}
     free |= {name: float(model.parameters[name]) for name in problem.free_parameters}
     orbit = PeriodicOrbit(

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from scipy.interpolate import make_interp_spline
 
-from fmilin.errors import ConstraintError, NumericalError
+from fmilin.errors import ConstraintError, FmilinError, NumericalError
 from fmilin.linearization.request import Request
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import project
@@ -21,17 +21,23 @@ from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.periodic.orbit import OrbitProblem, simulated
-from fmilin.periodic.path import NeighbouringMotions, PathSlopes, slopes_along, slopes_at_ends
+from fmilin.periodic.path import (
+    MAX_CONDITION_OF_STATES,
+    LinearizedPath,
+    NeighbouringMotions,
+    linearize_ends,
+    linearize_stretch,
+)
 from fmilin.periodic.transition import factors, product
 from fmilin.signals import FloatArray
 from fmilin.simulation.inputs import input_course
 from fmilin.simulation.time_breaks import find_time_breaks
 from fmilin.tolerances import RANK
 
-POINTS = 48  # of a period at which slopes are taken for a step of Newton's method
+POINTS = 48  # of a period at which the motion is linearized for a step of Newton's method
 ITERATIONS = 25
 ENOUGH = 1e-9  # precision of the sensitivities
-DEGREE = 9  # of splines through slopes: degree 5 takes two to four times as many points for the same accuracy
+DEGREE = 9  # of splines through linear models: degree 5 takes two to four times as many points for the same accuracy
 LEAST_GAIN, LARGEST_GAIN = 20.0, 300.0  # by which twice as many points reduce the error of a transition
 GAINS_LESS = 3.0  # times that the next doubling may gain less than the last one did
 ORBIT_CLOSED = 1e-9  # in sizes of the states: what is left of the gaps
@@ -48,7 +54,7 @@ DIFFERENCE = 1e-6  # relative: by what a free parameter is moved
 class Arc:
     """A stretch of the motion from one node to the next."""
 
-    slopes: PathSlopes
+    path: LinearizedPath
     measured: FloatArray | None = (
         None  # (P, P + nu), the transition where linear models along the stretch do not say it
     )
@@ -68,7 +74,7 @@ class Arc:
         size = max(float(np.abs(self.transition).max(initial=0.0)), 1.0)
         halved = self._interpolated(2)
         apart = float(np.abs(halved - self.transition).max(initial=0.0)) / size
-        if (len(self.slopes.times) - 1) // 4 <= DEGREE:
+        if (len(self.path.times) - 1) // 4 <= DEGREE:
             return apart / LEAST_GAIN
         before = float(np.abs(self._interpolated(4) - halved).max(initial=0.0)) / size
         # Where slopes are smooth the last doubling gained a factor of hundreds, and at kinks two or four.
@@ -77,8 +83,8 @@ class Arc:
 
     def _interpolated(self, stride: int) -> FloatArray:
         """Return the transition by a spline through every so many points."""
-        slopes = self.slopes
-        B, moving, times = slopes.B[::stride], slopes.moving[::stride], slopes.times[::stride]
+        path = self.path
+        B, moving, times = path.B[::stride], path.moving[::stride], path.times[::stride]
         m, order, inputs = B.shape
         system = np.zeros((m, order + inputs, order + inputs))
         system[:, :order, :order], system[:, :order, order:] = moving, B
@@ -98,14 +104,11 @@ class Shot:
     drift: FloatArray  # of the states that may drift
 
 
-def _solve_least(J: FloatArray, r: FloatArray, rank: int) -> FloatArray:
-    """Return the least z with J z = r, for a matrix J of a known rank."""
-    U, sigma, Vt = np.linalg.svd(J, full_matrices=False)
-    return np.asarray(Vt[:rank].T @ (U[:, :rank].T @ r / sigma[:rank]))
+class ShootingEquations:
+    """The equations of an orbit, residual and Jacobian: the gaps between stretches of the motion and the next nodes.
 
-
-class Shooting:
-    """Newton's method on the gaps of an orbit."""
+    How they are solved is another matter: :func:`solve_shooting`.
+    """
 
     def __init__(self, problem: OrbitProblem) -> None:
         self.problem = problem
@@ -113,68 +116,45 @@ class Shooting:
         self._pairs = kinematic_pairs(model, problem.start) if len(model.constraints) else {}
         self.scales = model.states.scales(problem.start.states)
         self._request = Request(keep_inaccurate=True)
-        self.gap: FloatArray = np.zeros(len(self.scales))  # the largest that was left
-        self.points = POINTS  # of a period at which slopes are taken
+        self._states: tuple[str, ...] | None = None  # the coordinates of the stretch that was linearized last
+        self.points = POINTS  # of a period at which the motion is linearized
         self.is_stepped = isinstance(model, Stepped)
         self.measured = self.is_stepped  # whether deviations are measured beside the motion, as past events
         self._motions: list[tuple[Shot, int, list[tuple[OperatingPoint, ...]]]] = []
 
-    def solve(self, shot: Shot, *, target: float = REFINED) -> tuple[Shot, float]:
-        """Return where the gaps are smallest, and the largest of them, in sizes of the states.
-
-        Steps end where the gaps are below ``target``, or where they do not become smaller at a useful rate.
-        """
-        ends = self.ends(shot)
-        gaps = self.gaps_of(shot, ends)
-        best = self._size(gaps)
-        sizes = [best]
-        for _ in range(ITERATIONS):
-            # Newton's method far from a solution gains little by little; what gains this little does not arrive.
-            stalls = len(sizes) > STALLED_AFTER and best > STALLED * sizes[-1 - STALLED_AFTER]
-            if best <= target or stalls:
-                break
-            arcs = [self.arc_of(shot, points) for points in ends]
-            step = self._step(shot, arcs, gaps)
-            improved = self._searched(shot, arcs, step, best)
-            if improved is None:
-                break
-            before, (shot, ends, gaps) = best, improved
-            best = self._size(gaps)
-            sizes.append(best)
-            if best <= ORBIT_CLOSED and best > 0.3 * before:
-                break
-        self.gap = max(gaps, key=lambda gap: self._size([gap]))
-        return shot, best
-
-    def _searched(
-        self, shot: Shot, arcs: list[Arc], step: FloatArray, best: float
-    ) -> tuple[Shot, list[tuple[OperatingPoint, ...]], list[FloatArray]] | None:
-        """Return where a step leads, shortened until the gaps are smaller; None where no part of it helps."""
-        for part in (1.0, 0.5, 0.25, 0.1, 0.02):
-            try:
-                trial = self.moved(shot, arcs, part * step)
-                gaps = self.gaps_of(trial, ends := self.ends(trial))
-                if self._size(gaps) < best:
-                    return trial, ends, gaps
-            except (NumericalError, ConstraintError):
-                continue
-        return None
-
     def arc_of(self, shot: Shot, points: tuple[OperatingPoint, ...]) -> Arc:
-        """Return a stretch with its slopes, from points along it."""
+        """Return a stretch linearized at points along it."""
         if not (self.measured or self._is_pulsed(points)):
-            return Arc(slopes_along(shot.model, points, self._request))
+            return Arc(self._linearize(shot.model, points))
         problem = self.problem
-        slopes = slopes_at_ends(shot.model, points, self._request)
-        neighbours = NeighbouringMotions(shot.model, points[0], slopes, problem.request.run)
-        transition = np.zeros((len(slopes.states), len(slopes.states) + len(points[0].inputs)))
+        path = linearize_ends(shot.model, points, self._request)
+        neighbours = NeighbouringMotions(shot.model, points[0], path, problem.request.run)
+        transition = np.zeros((len(path.states), len(path.states) + len(points[0].inputs)))
         times = np.array([points[0].time, points[-1].time])
-        columns = [*range(len(slopes.states)), *(len(slopes.states) + j for j in problem.free_inputs)]
-        transition[:, columns] = slopes.R[-1] @ neighbours.sensitivities(times, columns)[0][-1]
-        return Arc(slopes, transition)
+        columns = [*range(len(path.states)), *(len(path.states) + j for j in problem.free_inputs)]
+        transition[:, columns] = path.R[-1] @ neighbours.sensitivities(times, columns)[0][-1]
+        return Arc(path, transition)
+
+    def _linearize(self, model: Model, points: tuple[OperatingPoint, ...]) -> LinearizedPath:
+        """Return linear models along a stretch, in the coordinates of the stretch before as long as they are good."""
+        if self._states is not None:
+            try:
+                path = linearize_stretch(model, points, replace(self._request, independent=self._states))
+            except FmilinError:  # they are singular somewhere here: others are chosen
+                pass
+            else:
+                if path.measure_dependence(self.scales) <= MAX_CONDITION_OF_STATES:
+                    return path
+        path = linearize_stretch(model, points, self._request)
+        self._states = None if path.carried else path.states.names
+        if path.is_exact:
+            # Exact derivatives were compared with differences along this stretch. An error in others shows in the
+            # certificate, and all points of the orbit are checked when it is linearized for the user.
+            self._request = replace(self._request, checks="none")
+        return path
 
     def _is_pulsed(self, points: tuple[OperatingPoint, ...]) -> bool:
-        """Whether what acts on the model jumps, bends or pulses between points, which slopes at them do not show."""
+        """Whether what acts on the model jumps, bends or pulses between points, which linear models do not show."""
         model, first = self.problem.model, points[0]
         course = input_course(model.inputs, first.inputs, self.problem.request.run.inputs)
         return bool(find_time_breaks(model, first, course, points[-1].time).times.size)
@@ -221,81 +201,51 @@ class Shooting:
         shift[list(problem.drifting)] = shot.drift
         return shift
 
-    def _size(self, gaps: list[FloatArray]) -> float:
+    def measure(self, gaps: list[FloatArray]) -> float:
+        """Return the largest of the gaps, in sizes of the states."""
         return float(np.max([np.max(np.abs(gap) / self.scales, initial=0.0) for gap in gaps]))
-
-    def _step(self, shot: Shot, arcs: list[Arc], gaps: list[FloatArray]) -> FloatArray:
-        """Return the least step of (y at all nodes, period, free inputs, free parameters, drift)."""
-        J = self.jacobian(shot, arcs, arcs)
-        sizes, row_sizes = self.sizes(shot, arcs)
-        r = self.residual(arcs, gaps) / row_sizes
-        easily = np.where(np.arange(len(sizes)) < len(row_sizes), 1.0, EASILY)
-        limit = max([RANK, *(arc.transition_error for arc in arcs)])
-        return self._least(J * sizes / row_sizes[:, None], -r, arcs[0], sizes, easily, limit) * sizes
 
     def residual(self, arcs: list[Arc], gaps: list[FloatArray]) -> FloatArray:
         """Return the gaps in the coordinates of the nodes that follow, (K P,)."""
-        return np.concatenate([arcs[(k + 1) % len(arcs)].slopes.R[0] @ gap for k, gap in enumerate(gaps)])
+        return np.concatenate([arcs[(k + 1) % len(arcs)].path.R[0] @ gap for k, gap in enumerate(gaps)])
 
     def jacobian(self, shot: Shot, arcs: list[Arc], base: list[Arc]) -> FloatArray:
-        """Return the slopes of the residual, in the coordinates of the arcs ``base``, from those of arcs near them."""
+        """Return the derivatives of the residual in the coordinates of the arcs ``base``, from those of arcs nearby."""
         return np.asarray(np.subtract(*self.terms(shot, arcs, base)))
 
     def terms(self, shot: Shot, arcs: list[Arc], base: list[Arc]) -> tuple[FloatArray, FloatArray]:
-        """Return the slopes of the ends and those of the nodes that follow, the difference of which is the Jacobian."""
+        """Return the derivatives of the ends and of the nodes that follow, the difference of which is the Jacobian."""
         problem, K = self.problem, len(arcs)
-        order = base[0].slopes.A.shape[1]
+        order = base[0].path.A.shape[1]
         free = len(problem.free_inputs) + len(problem.free_parameters)
         J = np.zeros((K * order, K * order + 1 + free + len(problem.drifting)))
         following_nodes = np.zeros_like(J)
         rows = [slice(k * order, (k + 1) * order) for k in range(K)]
         column = K * order
         # How the coordinates at the nodes of the arcs, and their states, follow from those of the base.
-        starts = [arc.slopes.R[0] @ own.slopes.T[0] for arc, own in zip(arcs, base, strict=True)]
+        starts = [arc.path.R[0] @ own.path.T[0] for arc, own in zip(arcs, base, strict=True)]
         for k, arc in enumerate(arcs):
             then = (k + 1) % K
-            following = base[then].slopes.R[0]
-            carried = following @ arc.slopes.T[-1] @ arc.transition
+            following = base[then].path.R[0]
+            carried = following @ arc.path.T[-1] @ arc.transition
             J[rows[k], rows[k]] += carried[:, :order] @ starts[k]
-            following_nodes[rows[k], rows[then]] = following @ arcs[then].slopes.T[0] @ starts[then]
-            J[rows[k], column] = following @ (arc.slopes.T[-1] @ arc.slopes.f0[-1]) / K if problem.finds_period else 0.0
+            following_nodes[rows[k], rows[then]] = following @ arcs[then].path.T[0] @ starts[then]
+            J[rows[k], column] = following @ (arc.path.T[-1] @ arc.path.f0[-1]) / K if problem.finds_period else 0.0
             inputs = [order + j for j in problem.free_inputs]
             J[rows[k], column + 1 : column + 1 + len(inputs)] = carried[:, inputs]
         for j, name in enumerate(problem.free_parameters, start=column + 1 + len(problem.free_inputs)):
             J[:, j] = self._along_parameter(shot, name, base)
         if problem.drifting:
-            following_nodes[rows[-1], -len(problem.drifting) :] = base[0].slopes.R[0][:, list(problem.drifting)]
+            following_nodes[rows[-1], -len(problem.drifting) :] = base[0].path.R[0][:, list(problem.drifting)]
         return J, following_nodes
 
     def sizes(self, shot: Shot, arcs: list[Arc]) -> tuple[FloatArray, FloatArray]:
         """Return the sizes of the unknowns, (n,), and those of the residual, (K P,)."""
-        K, order = len(arcs), arcs[0].slopes.A.shape[1]
-        y_scales = np.concatenate([np.abs(arc.slopes.R[0]) @ self.scales for arc in arcs])
+        K, order = len(arcs), arcs[0].path.A.shape[1]
+        y_scales = np.concatenate([np.abs(arc.path.R[0]) @ self.scales for arc in arcs])
         drifts = self.scales[list(self.problem.drifting)]
         sizes = np.concatenate((y_scales, [shot.period], self._free_sizes(shot), drifts))
         return sizes, np.roll(y_scales.reshape(K, order), -1, axis=0).ravel()
-
-    def _least(
-        self, J: FloatArray, r: FloatArray, first: Arc, sizes: FloatArray, easily: FloatArray, limit: float
-    ) -> FloatArray:
-        """Return the least z/easily with J z = r whose states that are held do not move, all in their sizes.
-
-        Singular values of J below ``limit``, relative to the largest, count as zero.
-        """
-        held = list(self.problem.held)
-        order = first.slopes.A.shape[1]
-        V = np.eye(J.shape[1])
-        if held:
-            F = np.zeros((len(held), J.shape[1]))
-            F[:, :order] = first.slopes.T[0][held] * sizes[:order] / self.scales[held, None]
-            values, V = np.linalg.svd(F * easily)[1:]
-            V = V[int(np.count_nonzero(values > 1e-9 * values.max(initial=1.0))) :].T
-        # The rank is that without the weights, which would push the slow decay of a cycle below the limit.
-        rank = int(np.linalg.matrix_rank(J @ V, rtol=limit))
-        z = easily * (V @ _solve_least(J * easily @ V, r, rank))
-        nonlinear = slice(0, len(r) + 1)  # states and period; of what is free nobody knows the size
-        largest = float(np.max(np.abs(z[nonlinear]), initial=0.0))
-        return np.asarray(z if largest <= LONGEST else z * (LONGEST / largest))
 
     def _free_sizes(self, shot: Shot) -> FloatArray:
         problem, inputs = self.problem, shot.nodes[0].inputs
@@ -310,7 +260,7 @@ class Shooting:
         models = [shot.model.with_parameters({name: value + sign * amount}) for sign in (1, -1)]
         ends = zip(*(self.ends(replace(shot, model=model)) for model in models), strict=True)
         gaps = [(ahead[-1].states - behind[-1].states) / (2 * amount) for ahead, behind in ends]
-        return np.concatenate([arcs[(k + 1) % len(arcs)].slopes.R[0] @ gap for k, gap in enumerate(gaps)])
+        return np.concatenate([arcs[(k + 1) % len(arcs)].path.R[0] @ gap for k, gap in enumerate(gaps)])
 
     def moved(self, shot: Shot, arcs: list[Arc], step: FloatArray) -> Shot:
         """Return nodes, period and free quantities after a step."""
@@ -328,8 +278,98 @@ class Shooting:
             u = node.inputs.copy()
             u[list(problem.free_inputs)] += rest[1 : 1 + inputs]
             time = problem.start.time + period * k / K
-            moved = node.states + arcs[k].slopes.T[0] @ step[k * order : (k + 1) * order]
+            moved = node.states + arcs[k].path.T[0] @ step[k * order : (k + 1) * order]
             invariants = Invariants(PointEvaluator(model), u, self._pairs, self.scales)
             states = project(invariants, time, moved, problem.held if k == 0 else ())
             nodes.append(OperatingPoint(time, states, u, model.start.parameters))
         return Shot(model, tuple(nodes), period, shot.drift + rest[len(rest) - len(problem.drifting) :])
+
+
+@dataclass(frozen=True, eq=False)
+class ShootingResult:
+    """Where Newton's method has come."""
+
+    shot: Shot
+    size: float  # of the largest gap, in sizes of the states
+    gap: FloatArray  # the largest, (N,)
+
+
+def solve_shooting(equations: ShootingEquations, shot: Shot, *, target: float = REFINED) -> ShootingResult:
+    """Return where the gaps are smallest, by damped Newton steps.
+
+    Steps end where the gaps are below ``target``, or where they do not become smaller at a useful rate.
+    """
+    ends = equations.ends(shot)
+    gaps = equations.gaps_of(shot, ends)
+    best = equations.measure(gaps)
+    sizes = [best]
+    for _ in range(ITERATIONS):
+        # Newton's method far from a solution gains little by little; what gains this little does not arrive.
+        stalls = len(sizes) > STALLED_AFTER and best > STALLED * sizes[-1 - STALLED_AFTER]
+        if best <= target or stalls:
+            break
+        arcs = [equations.arc_of(shot, points) for points in ends]
+        step = _compute_step(equations, shot, arcs, gaps)
+        improved = _search_along(equations, shot, arcs, step, best)
+        if improved is None:
+            break
+        before = best
+        shot, ends, gaps = improved
+        best = equations.measure(gaps)
+        sizes.append(best)
+        if best <= ORBIT_CLOSED and best > 0.3 * before:
+            break
+    return ShootingResult(shot, best, max(gaps, key=lambda gap: equations.measure([gap])))
+
+
+def _search_along(
+    equations: ShootingEquations, shot: Shot, arcs: list[Arc], step: FloatArray, best: float
+) -> tuple[Shot, list[tuple[OperatingPoint, ...]], list[FloatArray]] | None:
+    """Return where a step leads, shortened until the gaps are smaller; None where no part of it helps."""
+    for part in (1.0, 0.5, 0.25, 0.1, 0.02):
+        try:
+            trial = equations.moved(shot, arcs, part * step)
+            ends = equations.ends(trial)
+            gaps = equations.gaps_of(trial, ends)
+        except (NumericalError, ConstraintError):
+            continue
+        if equations.measure(gaps) < best:
+            return trial, ends, gaps
+    return None
+
+
+def _compute_step(equations: ShootingEquations, shot: Shot, arcs: list[Arc], gaps: list[FloatArray]) -> FloatArray:
+    """Return the least step of (y at all nodes, period, free inputs, free parameters, drift)."""
+    J = equations.jacobian(shot, arcs, arcs)
+    sizes, row_sizes = equations.sizes(shot, arcs)
+    r = equations.residual(arcs, gaps) / row_sizes
+    weights = np.where(np.arange(len(sizes)) < len(row_sizes), 1.0, EASILY)
+    limit = max([RANK, *(arc.transition_error for arc in arcs)])
+    in_sizes = J * sizes / row_sizes[:, None]
+    V = _find_free_directions(equations, arcs[0].path, sizes, weights)
+    # The rank is that without the weights, which would push the slow decay of a cycle below the limit.
+    rank = int(np.linalg.matrix_rank(in_sizes @ V, rtol=limit))
+    z = weights * (V @ _solve_least(in_sizes * weights @ V, -r, rank))
+    nonlinear = slice(0, len(r) + 1)  # states and period; the size of what is free is unknown
+    largest = float(np.max(np.abs(z[nonlinear]), initial=0.0))
+    return np.asarray(z * sizes if largest <= LONGEST else z * sizes * (LONGEST / largest))
+
+
+def _find_free_directions(
+    equations: ShootingEquations, first: LinearizedPath, sizes: FloatArray, weights: FloatArray
+) -> FloatArray:
+    """Return an orthonormal basis of steps, in sizes over weights, along which fixed states of the start stay."""
+    fixed = list(equations.problem.held)
+    if not fixed:
+        return np.eye(len(sizes))
+    order = first.A.shape[1]
+    F = np.zeros((len(fixed), len(sizes)))
+    F[:, :order] = first.T[0][fixed] * sizes[:order] / equations.scales[fixed, None]
+    values, V = np.linalg.svd(F * weights)[1:]
+    return np.asarray(V[int(np.count_nonzero(values > 1e-9 * values.max(initial=1.0))) :].T)
+
+
+def _solve_least(J: FloatArray, r: FloatArray, rank: int) -> FloatArray:
+    """Return the least z with J z = r, for a matrix J of a known rank."""
+    U, sigma, Vt = np.linalg.svd(J, full_matrices=False)
+    return np.asarray(Vt[:rank].T @ (U[:, :rank].T @ r / sigma[:rank]))

@@ -1,14 +1,15 @@
-"""Remarks on an orbit: whether it is one of many, whether its period is a multiple, what may have been stepped over."""
+"""Whether the period of an orbit is that of the model, and remarks: one of many, a multiple period, pulses."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from fmilin.diagnostics import Remark
+from fmilin.errors import ModelError, NumericalError
 from fmilin.model.stepping import Stepped
 from fmilin.periodic.certified_orbit import CertifiedOrbit
-from fmilin.periodic.orbit import PeriodicOrbit, simulated
-from fmilin.simulation.inputs import input_course
+from fmilin.periodic.orbit import REPEATED, PeriodicOrbit, simulated
+from fmilin.simulation.inputs import InputTable, input_course
 from fmilin.simulation.time_breaks import find_time_breaks
 
 NEARBY = 0.05  # of the extent of the motion: what comes that near to its start in between may have returned
@@ -70,3 +71,26 @@ def _remark_on_multiple_period(orbit: PeriodicOrbit) -> tuple[Remark, ...]:
             text = f"The motion repeats itself {part} times within {orbit.period:.9g} s: the period is a multiple of "
             return (Remark("multiple-period", f"{text}{true:.9g} s. Multipliers belong to the longer one."),)
     return ()
+
+
+def require_repeating(orbit: PeriodicOrbit) -> None:
+    """Refuse a period after which the motion is back, and the model or its inputs are not what they were."""
+    model, given, signs, m = orbit.model, orbit.run.inputs, np.random.default_rng(1883), len(orbit.points) - 1
+    for point in (orbit.points[k * m // 7] for k in (1, 3, 5)):
+        aside = point.states + 0.1 * model.states.scales(point.states) * signs.choice((-1.0, 1.0), len(point.states))
+        later, u = point.time + orbit.period, point.inputs
+        if not isinstance(given, InputTable):  # which ends with the period
+            u = input_course(model.inputs, u, given).piece(later, later)(later)
+        try:
+            now = model.evaluate(point.time, aside, point.inputs).derivatives
+            then = model.evaluate(later, aside, u).derivatives
+        except (ModelError, NumericalError):  # the model is not defined there
+            continue
+        wrong = np.abs(now - then) > REPEATED * (1 + np.abs(now).max())
+        if not wrong.any():
+            continue
+        raise NumericalError(
+            f"The motion is back after {orbit.period:.9g} s, but what acts on it is not: the rate of "
+            f"'{model.states.names[int(np.argmax(wrong))]}' is another one then. Give the period of what forces the "
+            "motion, or a multiple of it (period=)."
+        )
