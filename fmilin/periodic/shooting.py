@@ -280,7 +280,8 @@ class ShootingEquations:
             time = problem.start.time + period * k / K
             moved = node.states + arcs[k].path.T[0] @ step[k * order : (k + 1) * order]
             invariants = Invariants(PointEvaluator(model), u, self._pairs, self.scales)
-            states = project(invariants, time, moved, problem.held if k == 0 else ())
+            # A step that does not lead to the manifold directly is too long: no other start is tried for it.
+            states = project(invariants, time, moved, problem.held if k == 0 else (), restart=False)
             nodes.append(OperatingPoint(time, states, u, model.start.parameters))
         return Shot(model, tuple(nodes), period, shot.drift + rest[len(rest) - len(problem.drifting) :])
 
