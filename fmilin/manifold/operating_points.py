@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from fmilin.model.equations import SparseEquations
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
+from fmilin.model.memory import memory_of
 from fmilin.signals import FloatArray, Signals, as_numbers
 from fmilin.tolerances import CONSISTENT, DOUBTFUL
 
@@ -308,20 +308,14 @@ def consistent_states(
     return sparse.projected(t, x, u, held)
 
 
-_Start = tuple[tuple[float, bytes, bytes], dict[str, str], OperatingPoint]
-_starts: WeakKeyDictionary[Model, _Start] = WeakKeyDictionary()  # start values, mode, what was assembled from them
-
-
 def start_of(model: Model) -> OperatingPoint:
     """Return the point of the manifold where a model starts; assembled anew when start values or mode have changed."""
-    mode, start = dict(read_discrete_states(model)), model.start
-    try:
-        entry, now = _starts.get(model), (start.time, start.states.tobytes(), start.inputs.tobytes())
-        if entry is None or entry[:2] != (now, mode):
-            entry = _starts[model] = (now, mode, operating_point(model))
-    except TypeError:  # a model of somebody's own that has no hash or takes no weak references
-        return operating_point(model)
-    return entry[2]
+    mode, start, memory = dict(read_discrete_states(model)), model.start, memory_of(model)
+    assembled_from = (start.time, start.states.tobytes(), start.inputs.tobytes()), mode
+    remembered: tuple[object, OperatingPoint] | None = memory.get(start_of)
+    if remembered is None or remembered[0] != assembled_from:
+        remembered = memory[start_of] = assembled_from, operating_point(model)
+    return remembered[1]
 
 
 def model_at(model: Model, point: OperatingPoint) -> Model:

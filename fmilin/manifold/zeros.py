@@ -5,8 +5,6 @@ in general position: a sum of products that is exactly zero there and at the poi
 anything else. An entry that vanishes at the point alone, such as a speed that is zero, is not one of them.
 """
 
-from weakref import WeakKeyDictionary
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,17 +12,14 @@ from fmilin.errors import FmilinError
 from fmilin.manifold.invariants import Invariants
 from fmilin.model.capabilities import read_discrete_states, read_event_indicators
 from fmilin.model.evaluator import PointEvaluator
-from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.interface import OperatingPoint
+from fmilin.model.memory import memory_of
 from fmilin.numerics.differences.coloring import tangent_pattern
 from fmilin.signals import FloatArray
 
 Pattern = NDArray[np.bool_]
 
 GENERAL = 2.0**-7  # how far the other point is, in sizes of the variables: far beyond rounding, rarely beyond a limit
-
-
-# Where slopes were zero in general position, by the mode of a model and the directions: the points of a sweep share it.
-_zero_patterns: WeakKeyDictionary[Model, dict[object, Pattern]] = WeakKeyDictionary()
 
 
 def find_structural_zeros(
@@ -45,10 +40,8 @@ def find_structural_zeros(
     # the other point may lie in another mode
     if len(read_event_indicators(model, point.time, point.states, point.inputs)):
         return nothing
-    try:
-        patterns = _zero_patterns.setdefault(model, {})
-    except TypeError:  # a model without a hash, or of which there are not weak references
-        patterns = {}
+    # Where slopes were zero in general position, by the mode of a model and the directions: other points share it.
+    patterns: dict[object, Pattern] = memory_of(model).setdefault("structural zeros", {})
     key = (tuple(read_discrete_states(model).items()), directions.tobytes())
     if key not in patterns:
         slopes = _evaluate_in_general_position(evaluator, point, directions)
