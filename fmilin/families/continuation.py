@@ -18,17 +18,28 @@ from fmilin.manifold.projection import pseudo_inverse
 from fmilin.manifold.selection import Selection, kinematic_pairs
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.numerics.newton import BoolArray, IntArray, NewtonRules, NewtonSystem, follow_zeros
 from fmilin.signals import FloatArray
 from fmilin.trimming.request import TrimRequest
 
-ROUNDS = 12  # steps of the chord
-CONTRACTION = 0.5
-"""What two steps have to gain, of the first one: else the matrices are those of another point. One alone may gain none,
-as the first way back to the manifold moves the rates."""
+CHORD_RULES = NewtonRules(iterations=12, trust_radius=np.inf, polishing_steps=0)
+NEWTON_RULES = NewtonRules(iterations=10, trust_radius=np.inf, polishing_steps=1)
+"""A neighbour leads to a point by full steps; one that would need damping belongs to another branch."""
 
 PROJECTED = 1e-12  # distance from the manifold at the end, in sizes of the states
 ARRIVED = 1e-9  # the step that would follow the last one, in sizes: small rates alone do not say that it is short
 SETTLED = 1e-11  # rates at the end, over the sizes of the states and the largest entries of A and B along the step
+
+
+def is_solved(system: NewtonSystem, points: IntArray, r: FloatArray, rows: int) -> BoolArray:
+    """Return where the first ``rows`` of r (k, m) have settled, the others are on the manifold, and no step follows."""
+    settled = np.abs(r[:, :rows]).max(axis=1, initial=0.0) <= SETTLED
+    solved = np.asarray(settled & (np.abs(r[:, rows:]).max(axis=1, initial=0.0) <= PROJECTED))
+    if solved.any():
+        some = np.flatnonzero(solved)
+        following = system.measure(points[some], system.correct(points[some], r[some]))
+        solved[some] = following <= ARRIVED
+    return solved
 
 
 @dataclass(frozen=True)
@@ -84,47 +95,97 @@ class Balance:
 _pairs: WeakKeyDictionary[Model, dict[int, int]] = WeakKeyDictionary()
 
 
-def corrected(
+class ChordSystem:
+    """The equations of one point, with the matrices of a neighbour: a system of Newton's method without damping.
+
+    The unknowns are the states and the free inputs. Each step goes along the tangent of the neighbour, T dy, and back
+    to the manifold along its normals, -D (H D)^+ h. It costs one evaluation of the model.
+    """
+
+    def __init__(self, model: Model, request: TrimRequest, predecessor: ContinuationPoint, balance: Balance) -> None:
+        self._evaluator, self._balance = PointEvaluator(model), balance
+        self._time, x = predecessor.point.time, predecessor.point.states
+        self._inputs = predecessor.point.inputs.copy()
+        self._wanted = np.array([request.fixed[n] for n in request.fixed if model.states.has(n)])
+        for name, value in request.fixed.items():
+            if model.inputs.has(name):
+                self._inputs[model.inputs.positions[name]] = value
+        self._invariants = _make_invariants(self._evaluator, self._time, x, self._inputs)
+        self._back = _compute_normals(self._invariants, self._time, x)
+        self._rows, self._size = len(balance.J), max(balance.size, 1.0)
+        self.start = np.concatenate((x, self._inputs[balance.free]))
+        self.low = np.full(len(self.start), -np.inf)
+        self.high = np.full(len(self.start), np.inf)
+
+    def split(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the states and all inputs of unknowns z (n,)."""
+        n, u = len(self._balance.x_scales), self._inputs.copy()
+        u[self._balance.free] = z[n:]
+        return z[:n].copy(), u
+
+    def finish(self, z: FloatArray) -> OperatingPoint:
+        """Return the point of a solution, with fixed states exactly at their values."""
+        x, u = self.split(z)
+        x[self._balance.held] = self._wanted
+        return OperatingPoint(self._time, x, u, dict(self._evaluator.model.start.parameters))
+
+    def values(self, points: IntArray, z: FloatArray) -> FloatArray:
+        """Return scaled rates that rest and gaps of held states, then the way back to the manifold in sizes."""
+        return np.array([self._value(row) for row in z])
+
+    def _value(self, z: FloatArray) -> FloatArray:
+        balance = self._balance
+        x, u = self.split(z)
+        try:
+            rates = self._evaluator.evaluate(self._time, x, u).derivatives
+            normal = -self._back @ self._invariants.values(self._time, x, u)
+        except FmilinError:
+            return np.full(self._rows + len(x), np.nan)
+        residual = balance.residual(rates, x[balance.held] + normal[balance.held] - self._wanted)
+        return np.concatenate((residual / self._size, normal / balance.x_scales))
+
+    def differentiate(self, points: IntArray, z: FloatArray, r: FloatArray) -> BoolArray:
+        """Keep the matrices of the neighbour."""
+        return np.ones(len(points), dtype=bool)
+
+    def correct(self, points: IntArray, r: FloatArray) -> FloatArray:
+        """Return steps along the tangent and back to the manifold."""
+        steps = []
+        for row in r:
+            dx, du = self._balance.step(row[: self._rows] * self._size)
+            steps.append(np.concatenate((dx + row[self._rows :] * self._balance.x_scales, du)))
+        return np.array(steps)
+
+    def weigh(self, points: IntArray, r: FloatArray) -> FloatArray:
+        """Return the norms of residuals, which are scaled."""
+        return np.linalg.norm(r, axis=1)
+
+    def measure(self, points: IntArray, step: FloatArray) -> FloatArray:
+        """Return the largest component of each step, in sizes of states and inputs."""
+        sizes = np.concatenate((self._balance.x_scales, self._balance.u_scales))
+        return np.max(np.abs(step) / sizes, axis=1, initial=0.0)
+
+    def is_zero(self, points: IntArray, z: FloatArray, r: FloatArray) -> BoolArray:
+        """Return where rates, distance from the manifold and the step that would follow are small."""
+        return is_solved(self, points, r, self._rows)
+
+
+def correct_by_chord(
     model: Model, request: TrimRequest, predecessor: ContinuationPoint, balance: Balance
 ) -> OperatingPoint | None:
     """Return the trimmed point nearest to ``predecessor`` with what is fixed, None where the chord does not end.
 
-    Each step goes along the tangent of the predecessor, T dy, and back to the manifold along its normals, -D (H D)^+ h;
-    the request, at the new values, has neither free parameters nor bounds.
+    The request, at the new values, has neither free parameters nor bounds.
     """
-    t, x, u = predecessor.point.time, predecessor.point.states.copy(), predecessor.point.inputs.copy()
-    wanted = np.array([request.fixed[n] for n in request.fixed if model.states.has(n)])
-    for name, value in request.fixed.items():
-        if model.inputs.has(name):
-            u[model.inputs.positions[name]] = value
-    evaluator = PointEvaluator(model)
-    lengths: list[float] = []
     try:
-        invariants = _invariants(evaluator, t, x, u)
-        back = _normals(invariants, t, x)
-        for _ in range(ROUNDS):
-            rates = evaluator.evaluate(t, x, u).derivatives
-            normal = -back @ invariants.values(t, x)
-            residual = balance.residual(rates, x[balance.held] + normal[balance.held] - wanted)
-            off = float(np.max(np.abs(normal) / balance.x_scales, initial=0.0))
-            dx, du = balance.step(residual)
-            length = float(np.max(np.abs(dx + normal) / balance.x_scales, initial=0.0))
-            length = max(length, float(np.max(np.abs(du) / balance.u_scales, initial=0.0)))
-            is_small = np.abs(residual).max(initial=0.0) <= SETTLED * max(balance.size, 1.0)
-            if lengths and off <= PROJECTED and is_small and length <= ARRIVED:
-                return OperatingPoint(t, x, u, dict(model.start.parameters))
-            lengths.append(length)
-            if not lengths[-1] <= CONTRACTION ** min(len(lengths) // 2, 4) * lengths[0]:  # NaN, too
-                return None
-            u[balance.free] += du
-            x = x + dx + normal
-            x[balance.held] = wanted
+        system = ChordSystem(model, request, predecessor, balance)
+        result = follow_zeros(system, system.start[None], CHORD_RULES)
     except FmilinError:
         return None
-    return None
+    return system.finish(result.z[0]) if result.has_converged[0] else None
 
 
-def _invariants(evaluator: PointEvaluator, t: float, x: FloatArray, u: FloatArray) -> Invariants:
+def _make_invariants(evaluator: PointEvaluator, t: float, x: FloatArray, u: FloatArray) -> Invariants:
     model = evaluator.model
     pairs = _pairs.get(model)
     if pairs is None:
@@ -132,7 +193,7 @@ def _invariants(evaluator: PointEvaluator, t: float, x: FloatArray, u: FloatArra
     return Invariants(evaluator, u, pairs, model.states.scales(x))
 
 
-def _normals(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:
+def _compute_normals(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:
     """Return D (H D)^+, shape (N, m): the way back to the manifold."""
     if not len(invariants):
         return np.zeros((len(x), 0))

@@ -12,7 +12,15 @@ import numpy as np
 from fmilin.composition.loop_transfer import loop_transfer_as, require_wires
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, NumericalError, UnknownNameError
-from fmilin.families.continuation import Balance, ContinuationPoint, Fold, FoldError, Turning, corrected, fold_between
+from fmilin.families.continuation import (
+    Balance,
+    ContinuationPoint,
+    Fold,
+    FoldError,
+    Turning,
+    correct_by_chord,
+    fold_between,
+)
 from fmilin.families.family_builder import outcome_of
 from fmilin.families.plan import Plan
 from fmilin.families.rows import Outcome, Template
@@ -256,7 +264,7 @@ class Solver:
                 return self._searched(values, predecessor)  # whose point says how it is trimmed, for derivatives
             assert predecessor.selection is not None  # noqa: S101 - _chord_applies says so
             balance = Balance(model, request, predecessor.linear, predecessor.selection)
-            point = corrected(model, request, predecessor, balance)
+            point = correct_by_chord(model, request, predecessor, balance)
             return None if point is None else self._linearized(model, point, values, predecessor)
         except FmilinError:
             return None

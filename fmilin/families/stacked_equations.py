@@ -6,25 +6,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.errors import FmilinError
-from fmilin.families.continuation import ContinuationPoint
+from fmilin.errors import FmilinError, NumericalError
+from fmilin.families.continuation import NEWTON_RULES, ContinuationPoint, is_solved
 from fmilin.families.grid import Grid
 from fmilin.linearization.reference import Reference
 from fmilin.manifold.many_points import FollowedFromStart
 from fmilin.manifold.points import PointBatch
 from fmilin.model.interface import Model, TangentBatch
+from fmilin.numerics.newton import BoolArray, IntArray, follow_zeros
 from fmilin.signals import FloatArray
-from fmilin.tolerances import EPS
 from fmilin.trimming.request import TrimRequest
 
 FIRST_BLOCK = 4
 LARGEST_BLOCK = 512
 GROWTH = 4  # of a block, as long as all its points are good
-ROUNDS = 10  # steps of Newton's iteration; one more is taken when it has arrived, which squares what is left
-ARRIVED = 1e-9  # the step that would follow the last one, scaled
-SETTLED = 1e-11  # residuals at the end, scaled, over the largest entry of the scaled equations
-PROJECTED = 1e-12  # distance from the manifold at the end, in sizes of the states
-SOLVED = 1e-6  # the same as :data:`SETTLED` at the seed, as the procedure for one point found it
+SOLVED = (
+    1e-6  # residuals at the seed, as the procedure for one point left them, over the largest entry of the equations
+)
 SHORT = 1e-13  # a row of the equations, beside the longest one, that is rounding
 VOLUME = 4.0  # how much the determinant of the equations may change from one point to the next on a branch
 REGULAR = 1e-8  # singular values of the equations at the seed below this part of the largest are zero
@@ -104,10 +102,13 @@ class BatchEquations:
         self._U = self._V = np.zeros((0, 0))
         self._weights: FloatArray | float = 1.0  # of the rows
         self._size, self.block = 1.0, FIRST_BLOCK
+        #: number of rows that vanish at a solution; steps back to the manifold follow them
+        self.rows = len(held) + len(self._pinned) + len(self._rest)
+        self.sizes = np.concatenate((self._x_scales, self._u_scales))  # of the unknowns: states, then free inputs
 
     def hold_at(self, given: Mapping[str, FloatArray]) -> bool:
         """Whether the seed solves them, and they determine what is to be determined; where they are regular is kept."""
-        here = self._stack(self._seed.point.states[None], self._seed.point.inputs[None], given)
+        here = self._make_points(self._seed.point.states[None], self._seed.point.inputs[None], given)
         residual, J = self._residual(here, self._reference.differentiate(here), given)
         # A slow state beside a fast one has short rows: not because it is free.
         lengths = np.linalg.norm(J[0], axis=1)
@@ -133,7 +134,7 @@ class BatchEquations:
         # The last point, and all that lie half way.
         x, u, varied = (np.vstack((a[:1], (a[1:] + a[:-1]) / 2)) for a in every)
         named = dict(zip(given, varied.T, strict=True))
-        stack = self._stack(x, u, named)
+        stack = self._make_points(x, u, named)
         try:
             J = self._residual(stack, self._reference.differentiate(stack), named)[1]
         except (FmilinError, np.linalg.LinAlgError):
@@ -152,38 +153,50 @@ class BatchEquations:
                 u[:, self._model.inputs.positions[name]] = values
         for i, name in zip(self._held, self._names, strict=True):
             x[:, i] = given.get(name, x[:, i])
-        dependent, good, near = self._reference.dependent, *np.zeros((2, len(x)), dtype=bool)
+        system = BatchSystem(self, u, given)
         try:
             with np.errstate(all="ignore"):
-                for _ in range(ROUNDS):
-                    points = self._stack(x, u, given)
-                    tangents = self._reference.differentiate(points)
-                    residual, J = self._residual(points, tangents, given)
-                    back = self._reference.back(tangents)
-                    off = (np.abs(back) / self._x_scales[dependent]).max(axis=1, initial=0.0)
-                    left = np.abs(residual).max(axis=1, initial=0.0) / self._size
-                    if not (np.isfinite(J).all() and np.isfinite(back).all()):
-                        good = (left <= SETTLED) & (off <= PROJECTED) & near
-                        break
-                    regular = self._U.T @ J @ self._V  # of positive determinant at the seed
-                    dz = np.linalg.solve(regular, (residual @ self._U)[..., None])[..., 0] @ self._V.T
-                    near = np.abs(dz).max(axis=1, initial=0.0) <= ARRIVED
-                    polished, good = bool(good.all()), (left <= SETTLED) & (off <= PROJECTED) & near
-                    if good.all() and (polished or left.max(initial=0.0) <= EPS):
-                        break
-                    p = len(self._kept)
-                    x = x - (tangents.T @ (dz[:, :p] * self._y_scales)[..., None])[..., 0]
-                    x[:, dependent] -= back
-                    u[:, self._free] -= dz[:, p:] * self._u_scales
+                result = follow_zeros(system, self.join(x, u), NEWTON_RULES)
+                points, tangents, J = system.read_last(result.z)
+                volumes = np.linalg.det(self._U.T @ J @ self._V)
         except (FmilinError, np.linalg.LinAlgError):
             return None
+        good = result.has_converged & system.is_last(result.z)
         if not self._trimmed:
             good = good & ~_turned(self._model, self._held, points.states[:, self._held])
-        with np.errstate(invalid="ignore"):
-            volumes = np.linalg.det(self._U.T @ J @ self._V)
         return Solved(points, tangents, np.asarray(good), volumes)
 
-    def _stack(self, x: FloatArray, u: FloatArray, given: Mapping[str, FloatArray]) -> PointBatch:
+    def join(self, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return the unknowns (k, n) of states (k, N) and inputs (k, nu)."""
+        return np.hstack((x, u[:, self._free]))
+
+    def split(self, z: FloatArray, inputs: FloatArray, given: Mapping[str, FloatArray]) -> PointBatch:
+        """Return the points of unknowns z (k, n), with the ``inputs`` (k, nu) that are not free."""
+        u = inputs.copy()
+        u[:, self._free] = z[:, self._n :]
+        return self._make_points(z[:, : self._n], u, given)
+
+    def evaluate(
+        self, points: PointBatch, given: Mapping[str, FloatArray]
+    ) -> tuple[FloatArray, TangentBatch, FloatArray]:
+        """Return residuals and steps back to the manifold, in sizes, what the model says, and the Jacobians."""
+        tangents = self._reference.differentiate(points)
+        residual, J = self._residual(points, tangents, given)
+        back = self._reference.back(tangents) / self._x_scales[self._reference.dependent]
+        return np.hstack((residual / self._size, back)), tangents, J
+
+    def correct(self, T: FloatArray, J: FloatArray, r: FloatArray) -> FloatArray:
+        """Return steps (k, n) along the tangents T (k, N, P), and back along the dependent states."""
+        dependent = self._reference.dependent
+        regular = self._U.T @ J @ self._V  # of positive determinant at the seed
+        right = (r[:, : self.rows] * self._size) @ self._U
+        dz = np.linalg.solve(regular, right[..., None])[..., 0] @ self._V.T
+        p = len(self._kept)
+        dx = -(T @ (dz[:, :p] * self._y_scales)[..., None])[..., 0]
+        dx[:, dependent] -= r[:, self.rows :] * self._x_scales[dependent]
+        return np.hstack((dx, -dz[:, p:] * self._u_scales))
+
+    def _make_points(self, x: FloatArray, u: FloatArray, given: Mapping[str, FloatArray]) -> PointBatch:
         states, inputs = self._model.states, self._model.inputs
         varied = {name: values for name, values in given.items() if not states.has(name) and not inputs.has(name)}
         return PointBatch(np.full(len(x), self._seed.point.time), x, u, varied)
@@ -209,6 +222,68 @@ class BatchEquations:
             slopes.append(np.concatenate((A, B), axis=2) / sizes[:, None])
         weights = np.asarray(self._weights)
         return np.concatenate(rows, axis=1) * weights, np.concatenate(slopes, axis=1) * weights[..., None]
+
+
+class BatchSystem:
+    """The equations at k points, for Newton's method without damping.
+
+    The unknowns are the states and the free inputs; the residuals are those of the equations, and the steps of the
+    dependent states back to the manifold. Both and their derivatives come from one evaluation of the model.
+    """
+
+    def __init__(self, equations: BatchEquations, inputs: FloatArray, given: Mapping[str, FloatArray]) -> None:
+        self._equations, self._inputs, self._given = equations, inputs, given
+        count, width = len(inputs), len(equations.sizes)
+        self.low, self.high = np.full(width, -np.inf), np.full(width, np.inf)
+        self._z = np.full((count, width), np.nan)
+        self._tangents: TangentBatch | None = None
+        self._J = np.zeros((count, 0, 0))
+
+    def values(self, points: IntArray, z: FloatArray) -> FloatArray:
+        """Return the residuals and the way back to the manifold, in sizes."""
+        given = {name: values[points] for name, values in self._given.items()}
+        r, tangents, J = self._equations.evaluate(self._equations.split(z, self._inputs[points], given), given)
+        if self._tangents is None or len(points) == len(self._z):
+            self._tangents, self._J = tangents, J
+        else:
+            self._tangents = self._tangents.corrected(points, tangents)
+            self._J[points] = J
+        self._z[points] = z
+        return r
+
+    def differentiate(self, points: IntArray, z: FloatArray, r: FloatArray) -> BoolArray:
+        """Return where the derivatives, which came with the residuals, are finite."""
+        return np.isfinite(self._J[points]).all(axis=(1, 2))
+
+    def correct(self, points: IntArray, r: FloatArray) -> FloatArray:
+        """Return steps along the tangent, and back along the dependent states."""
+        if self._tangents is None:
+            raise NumericalError("The equations are to be evaluated before they are solved.")
+        T = self._tangents.T if len(points) == len(self._z) else self._tangents.T[points]
+        J = self._J if len(points) == len(self._z) else self._J[points]
+        return self._equations.correct(T, J, r)
+
+    def weigh(self, points: IntArray, r: FloatArray) -> FloatArray:
+        """Return the norms of residuals, which are scaled."""
+        return np.linalg.norm(r, axis=1)
+
+    def measure(self, points: IntArray, step: FloatArray) -> FloatArray:
+        """Return the largest component of each step, in sizes of states and inputs."""
+        return np.max(np.abs(step) / self._equations.sizes, axis=1, initial=0.0)
+
+    def is_zero(self, points: IntArray, z: FloatArray, r: FloatArray) -> BoolArray:
+        """Return where residuals, distance from the manifold and the step that would follow are small."""
+        return is_solved(self, points, r, self._equations.rows)
+
+    def is_last(self, z: FloatArray) -> BoolArray:
+        """Return which points (k, n) are those of the last evaluation, (k,)."""
+        return np.asarray((self._z == z).all(axis=1))
+
+    def read_last(self, z: FloatArray) -> tuple[PointBatch, TangentBatch, FloatArray]:
+        """Return the points z (k, n), and what the model says there with the Jacobians (k, m, n)."""
+        if self._tangents is None:
+            raise NumericalError("The equations are to be evaluated before they are read.")
+        return self._equations.split(z, self._inputs, self._given), self._tangents, self._J
 
 
 class Line:

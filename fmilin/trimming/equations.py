@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from fmilin.errors import REFUSALS, NumericalError
 from fmilin.manifold.invariants import Invariants
+from fmilin.model.interface import Evaluation
 from fmilin.numerics.differences.differences import slopes
 from fmilin.numerics.steps import runge_kutta_step
 from fmilin.signals import FloatArray
@@ -167,6 +168,31 @@ class Equations:
         """Return r, shape (m,), constraints in sizes of the states, rates in sizes per second; NaN where undefined."""
         return self.values_at(self.unknowns.at(z))
 
+    def values_at_each(self, z: FloatArray) -> FloatArray:
+        """Return r at several points z (k, n), shape (k, m): by one evaluation where the model takes many points."""
+        if len(z) == 1:
+            return self.values(z[0])[None]
+        answers = self._evaluate_each(z)
+        if answers is None:
+            return np.array([self.values(row) for row in z]).reshape(len(z), len(self.rows))
+        return np.array([self._residual(*pair, first_order=False) for pair in answers]).reshape(len(z), len(self.rows))
+
+    def _evaluate_each(self, z: FloatArray) -> list[tuple[Candidate, Evaluation]] | None:
+        """Return the points with the model's evaluations there; None where they are evaluated one by one."""
+        model = self.unknowns.start.model
+        if self.unknowns.parameters or not model.batches:
+            return None
+        candidates = [self.unknowns.at(row) for row in z]
+        states = np.array([candidate.states for candidate in candidates])
+        inputs = np.array([candidate.inputs for candidate in candidates])
+        require_time()
+        try:
+            answer = self.unknowns.start.evaluator.evaluate(self.unknowns.start.time, states, inputs)
+        except REFUSALS:  # at one of them, which the others need not suffer from
+            return None
+        parts = zip(answer.derivatives, answer.outputs, answer.residuals, strict=True)
+        return [(c, Evaluation(*part)) for c, part in zip(candidates, parts, strict=True)]
+
     def values_at(self, candidate: Candidate) -> FloatArray:
         """Return r of a candidate."""
         return self._residual(candidate, first_order=False)
@@ -175,11 +201,13 @@ class Equations:
         """Return the rows of r that are of first order."""
         return self._residual(self.unknowns.at(z), first_order=True)
 
-    def _residual(self, candidate: Candidate, *, first_order: bool) -> FloatArray:
+    def _residual(self, candidate: Candidate, answer: Evaluation | None = None, *, first_order: bool) -> FloatArray:
+        """Return the residual of a candidate, where the model may have been evaluated already (``answer``)."""
         require_time()
         sizes = self.sizes[self.first_order] if first_order else self.sizes
         try:
-            answer = candidate.evaluator.evaluate(candidate.time, candidate.states, candidate.inputs)
+            if answer is None:
+                answer = candidate.evaluator.evaluate(candidate.time, candidate.states, candidate.inputs)
             f = answer.derivatives
             h = self._invariants(candidate).values(candidate.time, candidate.states, candidate.inputs)
             parts = [h, f[self.at_rest]]

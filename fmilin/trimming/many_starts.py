@@ -15,7 +15,7 @@ from fmilin.model.locks import one_at_a_time
 from fmilin.signals import FloatArray, RealArray, Signals
 from fmilin.support.implemented_in import implemented_in
 from fmilin.trimming.equations import Equations
-from fmilin.trimming.newton import newton_correct, search_elsewhere
+from fmilin.trimming.newton import Correction, newton_correct, newton_correct_each, search_elsewhere
 from fmilin.trimming.procedure import assemble_guess, make_point
 from fmilin.trimming.report import TrimmedPoint
 from fmilin.trimming.request import TrimRequest
@@ -169,22 +169,24 @@ def operating_points(
     random = np.random.default_rng(seed)
     points: list[TrimmedPoint] = []
     solutions: list[FloatArray] = []
-    drawn: list[FloatArray] = []
-    origins: list[FloatArray] = []
-    for k in range(starts):
-        z = place_at_rest(equations, _draw_start(equations, random, SPREADS[k // 2 % len(SPREADS)]))
+    drawn = [place_at_rest(equations, _draw_start(equations, random, spread)) for spread in _list_spreads(starts)]
+    is_near = [bool(np.isfinite(z).all()) for z in drawn]  # whether there is a point of the manifold near the start
+    to_nearest = [k for k in range(0, starts, 2) if is_near[k]]
+    ends = newton_correct_each(equations, np.array([drawn[k] for k in to_nearest]).reshape(-1, len(equations.unknowns)))
+    nearest = dict(zip(to_nearest, ends, strict=True))
+    for k, z in enumerate(drawn):
         progress(k + 1)
-        if not np.isfinite(z).all():
-            continue
-        drawn.append(z)
-        origins.append(equations.unknowns.at(z).states)
-        solution = _find_rest(equations, z, falls=bool(k % 2))
-        if solution is not None:
-            _add_new(points, solutions, solution, equations, request)
+        if is_near[k]:
+            solution = _find_rest(equations, nearest.get(k, z))
+            if solution is not None:
+                _add_new(points, solutions, solution, equations, request)
+    drawn = [z for z, near in zip(drawn, is_near, strict=True) if near]
+    origins = [equations.unknowns.at(z).states for z in drawn]
     for z in [equations.unknowns.z0, *drawn][:DEFLATED] if points else ():
         # Of three solutions the middle one may attract few starts: known ones are left out of the search.
         elsewhere = search_elsewhere(equations, z, solutions)
-        solution = None if elsewhere is None else _find_rest(equations, elsewhere, falls=False)
+        end = None if elsewhere is None else newton_correct(equations, elsewhere)
+        solution = None if end is None else _find_rest(equations, end)
         if solution is not None:
             _add_new(points, solutions, solution, equations, request)
     if not points:
@@ -231,13 +233,18 @@ def _draw_start(equations: Equations, random: np.random.Generator, spread: float
     return np.asarray(np.where(bounded, within, np.clip(unknowns.z0 + around, low, high)))
 
 
-def _find_rest(equations: Equations, z: FloatArray, *, falls: bool) -> Solution | None:
-    """Return the rest that a start leads to, None without one."""
+def _list_spreads(count: int) -> list[float]:
+    """Return how far from the model's start each start is drawn: those to the nearest and to a stable rest alike."""
+    return [SPREADS[k // 2 % len(SPREADS)] for k in range(count)]
+
+
+def _find_rest(equations: Equations, start: FloatArray | Correction) -> Solution | None:
+    """Return the rest that a start leads to, None without one; where Newton's method has ended, the rest there."""
     try:
-        if falls:
-            solution = find_resting_point(equations, z)
+        if isinstance(start, Correction):
+            solution = assess_point(equations, start, exact=True)
         else:
-            solution = assess_point(equations, newton_correct(equations, z), exact=True)
+            solution = find_resting_point(equations, start)
     except REFUSALS:
         return None
     return solution if solution is not None and solution.is_zero else None

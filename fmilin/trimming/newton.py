@@ -9,22 +9,17 @@ from scipy import linalg
 
 from fmilin.manifold.rank import pivoted_qr
 from fmilin.numerics.balanced import TERMS_ROUNDED, Balanced, balanced
+from fmilin.numerics.newton import (
+    WEAK_SINGULAR_VALUE,
+    DenseSystem,
+    IntArray,
+    Verdict,
+    find_zeros,
+)
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, PSEUDO_INVERSE, RANK
 from fmilin.trimming.equations import Equations
 
-ITERATIONS = 40
-LONGEST = 0.5
-"""Of the first step, in sizes of the states: what lies farther away is another solution. It grows while steps help."""
-DROP = 1e-9
-"""Singular values of the balanced Jacobian below this fraction of the largest: nothing is known of their directions."""
-ROUNDED = 1e-14
-"""Singular values of the balanced Jacobian, whose largest is near one, that are rounding."""
-DAMPINGS = (0.0, 1e-6, 1e-4, 1e-2, 1.0, 1e2)
-"""Tried in turn until the residual falls, in squares of the largest singular value, which is near one."""
-SLOWLY = 0.9  # part of the residual that a step leaves, above which the corrections are compared instead
-NATURAL_FRACTIONS = np.array([1.0, 0.5, 0.25, 0.125])  # of a step whose next correction is to be shorter, tried in turn
-LAST = 2  # steps after the residual has vanished, as long as each makes it smaller yet; the last slopes are good enough
 BARELY = 2.0**-14  # a step of an input, in its size, that shows nothing inside a dead band
 BEYOND = (1.0, 4.0, 16.0, 64.0)  # how far it may reach
 
@@ -49,7 +44,7 @@ def balance_inputs(equations: Equations, z0: FloatArray, *, exact: bool) -> Floa
     J = equations.jacobian(z, exact=exact, quick=True)[0][:, columns]
     if not (np.isfinite(J).all() and np.isfinite(r).all()):
         return None
-    z[columns] += balanced(J).step(r, drop=DROP)
+    z[columns] += balanced(J).step(r, drop=WEAK_SINGULAR_VALUE)
     return np.clip(z, unknowns.low, unknowns.high)
 
 
@@ -69,6 +64,32 @@ def wake_inputs(equations: Equations, z0: FloatArray) -> FloatArray | None:
     return np.clip(z, equations.unknowns.low, equations.unknowns.high) if moved else None
 
 
+class TrimSystem(DenseSystem):
+    """The equations of a trim at k starts, for :func:`fmilin.numerics.newton.find_zeros`."""
+
+    def __init__(self, equations: Equations, *, exact: bool) -> None:
+        unknowns = equations.unknowns
+        super().__init__(len(unknowns.low), unknowns.low, unknowns.high)
+        self.equations = equations
+        self.exact = exact
+
+    def values(self, points: IntArray, z: FloatArray) -> FloatArray:
+        """Return the residuals (j, m); NaN where the model is undefined."""
+        return self.equations.values_at_each(z)
+
+    def jacobians(self, points: IntArray, z: FloatArray) -> FloatArray:
+        """Return Jacobians (j, m, n) that show the way."""
+        return np.array([self.equations.jacobian(row, exact=self.exact, quick=True)[0] for row in z])
+
+    def measure(self, points: IntArray, step: FloatArray) -> FloatArray:
+        """Return the largest change of a state: free inputs enter affinely, mostly, and go as far as they must."""
+        return np.max(np.abs(step[:, self.equations.unknowns.state_columns]), axis=1, initial=0.0)
+
+    def allow(self, J: FloatArray, z: FloatArray) -> FloatArray:
+        """Return what counts as zero, (m,)."""
+        return compute_rounding(J, z, self.equations)
+
+
 @dataclass(frozen=True, eq=False)
 class Correction:
     """Where Newton's method ended."""
@@ -77,110 +98,25 @@ class Correction:
     r: FloatArray  # shape (m,)
     seen: FloatArray  # (m, n), the largest absolute value of each entry of the Jacobian on the way
     distance: float  # how far it was, in sizes of the unknowns
+    verdict: Verdict
 
 
-def newton_correct(
-    equations: Equations, z0: FloatArray, *, exact: bool = True, iterations: int = ITERATIONS
-) -> Correction:
+def newton_correct(equations: Equations, z0: FloatArray, *, exact: bool = True) -> Correction:
     """Return where Newton's method from z0 (n,) ends; the corrector of a continuation, too."""
-    unknowns, z, radius = equations.unknowns, z0, LONGEST
-    steps_at_zero = 0
-    r = equations.values(z)
-    J = equations.jacobian(z, exact=exact, quick=True)[0]
-    seen = np.abs(J)
-
-    def is_zero() -> bool:
-        return bool((np.abs(r) <= compute_rounding(J, z, equations)).all())
-
-    for _ in range(iterations if J.size else 0):
-        if not (np.isfinite(J).all() and np.isfinite(r).all()):
-            break
-        if is_zero():
-            steps_at_zero += 1
-            if steps_at_zero > LAST:
-                break
-        form = balanced(_drop_blocked_columns(equations, z, J, r), seen)
-        step = _take_step(equations, z, r, form, radius)
-        if step is None:
-            break
-        z, r, radius = step
-        if not is_zero():  # else these slopes are good enough for the last digits
-            J = equations.jacobian(z, exact=exact, quick=True)[0]
-            seen = np.fmax(seen, np.abs(J))
-    z = np.clip(z, unknowns.low, unknowns.high)
-    return Correction(z, r, np.nan_to_num(seen), float(np.max(np.abs(z - z0), initial=0.0)))
+    return newton_correct_each(equations, z0[None], exact=exact)[0]
 
 
-def _drop_blocked_columns(equations: Equations, z: FloatArray, J: FloatArray, r: FloatArray) -> FloatArray:
-    """Return J without the columns of unknowns that would leave their bounds."""
-    unknowns = equations.unknowns
-    low, high = z <= unknowns.low, z >= unknowns.high
-    if not (low.any() or high.any()):
-        return J
-    step = balanced(J).step(r, drop=DROP)
-    # What the comparisons say of a step of zero makes no difference: without its column the shortest step is the same.
-    blocked = (low & (step < 0)) | (high & (step > 0))
-    return np.where(blocked, 0.0, J)
-
-
-def _take_step(
-    equations: Equations, z: FloatArray, r: FloatArray, J: Balanced, radius: float
-) -> tuple[FloatArray, FloatArray, float] | None:
-    """Return z and r after the first step that makes the weighted residual smaller, and a radius; None without one."""
-    unknowns = equations.unknowns
-    before = float(np.linalg.norm(J.rows * r))
-    if before == 0.0:
-        return None
-    states = unknowns.state_columns
-    stiff = bool(((J.sigma > ROUNDED) & (J.sigma <= DROP * J.sigma[0])).any()) if len(J.sigma) else False
-    # Of a stiff model the small singular values are true: they are used where the step without them hardly helps.
-    tried = [(0.0, DROP, 0.5), (0.0, ROUNDED, 1.0)] if stiff else []
-    tried += [(damping, DROP, 1.0) for damping in DAMPINGS]
-    for damping, drop, falls in tried:
-        step = J.step(r, damping, drop)
-        longest = float(np.max(np.abs(step[states]), initial=0.0))
-        fraction = min(1.0, radius / longest) if longest > 0 else 1.0
-        candidate = np.clip(z + fraction * step, unknowns.low, unknowns.high)
-        value = equations.values(candidate)
-        norm = float(np.linalg.norm(J.rows * value))
-        if norm < falls * before:
-            if norm > SLOWLY * before:
-                natural = _take_natural_step(equations, z, r, J, radius)
-                if natural is not None:
-                    return natural
-            new = radius * 4 if fraction < 1.0 and norm < before * (1 - 0.3 * fraction) else max(radius, longest)
-            return candidate, value, new
-        if falls < 1.0:
-            continue  # the step without small singular values is no measure of how far the other one may go
-        radius = min(radius, longest)
-        radius /= 4 if damping else 2
-    return None
-
-
-def _take_natural_step(
-    equations: Equations, z: FloatArray, r: FloatArray, J: Balanced, radius: float
-) -> tuple[FloatArray, FloatArray, float] | None:
-    """Return z, r and a radius after a step that makes the next one with the same J shorter; None without one.
-
-    Along the bottom of a stiff, curved valley every step that leads far makes the residual larger, and monotone
-    residuals allow tiny steps only. The natural monotonicity test (Deuflhard, Newton Methods for Nonlinear Problems,
-    2011, section 3.3) compares the corrections instead, which do not depend on how stiff the rows are.
-    """
-    unknowns = equations.unknowns
-    step = J.step(r, 0.0, ROUNDED)
-    length = float(np.max(np.abs(step), initial=0.0))
-    longest = float(np.max(np.abs(step[unknowns.state_columns]), initial=0.0))
-    if not 0 < longest < np.inf:
-        return None
-    for fraction in min(1.0, LONGEST / longest) * NATURAL_FRACTIONS:
-        candidate = np.clip(z + fraction * step, unknowns.low, unknowns.high)
-        value = equations.values(candidate)
-        if not np.isfinite(value).all():
-            continue
-        remaining = float(np.max(np.abs(J.step(value, 0.0, ROUNDED)), initial=0.0))
-        if remaining <= (1.0 - fraction / 2) * length:
-            return candidate, value, max(radius, longest)
-    return None
+def newton_correct_each(equations: Equations, starts: FloatArray, *, exact: bool = True) -> list[Correction]:
+    """Return where Newton's method from each of the ``starts`` (k, n) ends."""
+    system = TrimSystem(equations, exact=exact)
+    result = find_zeros(system, starts)
+    nothing = np.zeros((result.r.shape[1], starts.shape[1]))
+    corrections = []
+    for k, start in enumerate(starts):
+        seen = np.nan_to_num(system.seen.get(k, nothing))
+        distance = float(np.max(np.abs(result.z[k] - start), initial=0.0))
+        corrections.append(Correction(result.z[k], result.r[k], seen, distance, result.verdicts[k]))
+    return corrections
 
 
 # Newton's method that does not go where a solution is known already, by deflation: r(z) is multiplied by
@@ -188,6 +124,7 @@ def _take_natural_step(
 # which grows without bounds at known solutions z_k. The Newton step of m r is that of r times
 # 1 / (1 - (grad m . d) / m) (Farrell, Birkisson and Funke, SIAM Journal on Scientific Computing 37, 2015).
 
+DEFLATED_ITERATIONS = 40
 LONGEST_DEFLATED = 2.0  # of a step, in sizes of the unknowns
 DEFLATED_CLOSE = 1e-6  # length of a step at which Newton's method without deflation takes over
 
@@ -197,13 +134,13 @@ def search_elsewhere(equations: Equations, z0: FloatArray, solutions: Sequence[F
     unknowns, z = equations.unknowns, z0
     if any(np.array_equal(z, each) for each in solutions):
         return None
-    for _ in range(ITERATIONS):
+    for _ in range(DEFLATED_ITERATIONS):
         r = equations.values(z)
         J = equations.jacobian(z, quick=True)[0]
         if not (np.isfinite(J).all() and np.isfinite(r).all()):
             return None
         sizes = unknowns.sizes(z)
-        newton = balanced(J).step(r, drop=DROP)
+        newton = balanced(J).step(r, drop=WEAK_SINGULAR_VALUE)
         slope = sum(_slope_of_factor((z - each) / sizes, newton / sizes) for each in solutions)
         denominator = 1.0 - slope
         step = newton / denominator if denominator != 0 else newton

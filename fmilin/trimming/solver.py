@@ -12,6 +12,7 @@ import numpy as np
 from fmilin.numerics.balanced import balanced
 from fmilin.numerics.certificate import CertifiedZero
 from fmilin.numerics.certification import CLEARLY, certify_zero, measure_noise
+from fmilin.numerics.newton import Verdict
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, RANK, STEADY
 from fmilin.trimming.equations import Equations
@@ -248,7 +249,7 @@ def _project_on_constraints(equations: Equations, z: FloatArray) -> FloatArray:
 
 def _repeat_least_squares(equations: Equations, z0: FloatArray, weights: FloatArray, *, exact: bool) -> Correction:
     """Return where least squares and Newton's method end in turn, as long as that helps."""
-    best = Correction(z0, equations.values(z0), np.zeros((len(weights), len(z0))), 0.0)
+    best = Correction(z0, equations.values(z0), np.zeros((len(weights), len(z0))), 0.0, Verdict.STALLED)
     enough = equations.columns_computed + MOST_COLUMNS
     for count in range(ROUNDS):
         if count and equations.columns_computed > enough:
