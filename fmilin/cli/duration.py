@@ -163,9 +163,9 @@ def stages(frame: FrameType | None) -> Iterator[str]:
 def how_far(frame: FrameType | None) -> str:
     """Return how far Newton's method (", residual 2.1e-05") or experiments on a stack are; "" without either."""
     while frame is not None:
-        r = frame.f_locals.get("r") if frame.f_code.co_qualname == "newton_correct" else None
-        if r is not None and len(r):
-            return f", residual {abs(r).max():.1e}"
+        iteration = frame.f_locals.get("self") if frame.f_code.co_qualname == "_Iteration.run" else None
+        if iteration is not None and iteration.r.size:
+            return f", residual {abs(iteration.r).max():.1e}"
         experiments = frame.f_locals.get("experiments") if frame.f_code.co_qualname == "identify" else None
         if experiments is not None:
             return f", about {experiments.to_go:.0f} s to go"

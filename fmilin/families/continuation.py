@@ -156,14 +156,10 @@ class ChordSystem:
             steps.append(np.concatenate((dx + row[self._rows :] * self._balance.x_scales, du)))
         return np.array(steps)
 
-    def weigh(self, points: IntArray, r: FloatArray) -> FloatArray:
-        """Return the norms of residuals, which are scaled."""
-        return np.linalg.norm(r, axis=1)
-
     def measure(self, points: IntArray, step: FloatArray) -> FloatArray:
         """Return the largest component of each step, in sizes of states and inputs."""
         sizes = np.concatenate((self._balance.x_scales, self._balance.u_scales))
-        return np.max(np.abs(step) / sizes, axis=1, initial=0.0)
+        return np.asarray(np.max(np.abs(step) / sizes, axis=1, initial=0.0))
 
     def is_zero(self, points: IntArray, z: FloatArray, r: FloatArray) -> BoolArray:
         """Return where rates, distance from the manifold and the step that would follow are small."""

@@ -253,7 +253,7 @@ class BatchSystem:
 
     def differentiate(self, points: IntArray, z: FloatArray, r: FloatArray) -> BoolArray:
         """Return where the derivatives, which came with the residuals, are finite."""
-        return np.isfinite(self._J[points]).all(axis=(1, 2))
+        return np.asarray(np.isfinite(self._J[points]).all(axis=(1, 2)))
 
     def correct(self, points: IntArray, r: FloatArray) -> FloatArray:
         """Return steps along the tangent, and back along the dependent states."""
@@ -263,13 +263,9 @@ class BatchSystem:
         J = self._J if len(points) == len(self._z) else self._J[points]
         return self._equations.correct(T, J, r)
 
-    def weigh(self, points: IntArray, r: FloatArray) -> FloatArray:
-        """Return the norms of residuals, which are scaled."""
-        return np.linalg.norm(r, axis=1)
-
     def measure(self, points: IntArray, step: FloatArray) -> FloatArray:
         """Return the largest component of each step, in sizes of states and inputs."""
-        return np.max(np.abs(step) / self._equations.sizes, axis=1, initial=0.0)
+        return np.asarray(np.max(np.abs(step) / self._equations.sizes, axis=1, initial=0.0))
 
     def is_zero(self, points: IntArray, z: FloatArray, r: FloatArray) -> BoolArray:
         """Return where residuals, distance from the manifold and the step that would follow are small."""

@@ -1,16 +1,19 @@
 """Newton's method for k systems of equations r(z) = 0 of one shape at once; k = 1 is the ordinary case.
 
-Each iteration evaluates the points that are still running together and treats every point as if it were alone:
+Each iteration evaluates the points that are still running together and treats every point as if it were alone. The
+correction d = -J^+ r is shortened to a trust radius in sizes of the unknowns. Then there are two ways:
 
-1. The correction d = -J^+ r is shortened to the trust radius, measured in sizes of the unknowns.
-2. It is taken when the weighted residual |W r| falls. Where that falls by less than a tenth, or steps are not damped,
-   the next correction with the same J may fall instead: the natural monotonicity test (Deuflhard, Newton
-   Methods for Nonlinear Problems, 2011, section 3.3), which does not depend on how stiff the rows are.
-3. A point at which neither falls tries the other steps that its system offers (Marquardt's damping, small singular
-   values) in a radius that shrinks; without damping it stops, and the caller searches in another way.
-4. A point arrives when its system says that the residual is zero. A few more steps are taken as long as each helps.
+- :func:`find_zeros` searches from any start. A step is taken when the weighted residual |W r| falls; else Marquardt's
+  damping and small singular values are tried in a radius that shrinks. Where the residual falls by less than a tenth,
+  the natural monotonicity test (Deuflhard, Newton Methods for Nonlinear Problems, 2011, section 3.3) decides: the next
+  correction with the same J is to be shorter, which does not depend on how stiff the rows are.
+- :func:`follow_zeros` starts near a solution and must not leave its branch. The natural test alone decides, and steps
+  are halved until it holds, or not at all.
 
-A system evaluates residuals and Jacobians, and knows how J is inverted: :class:`DenseSystem` by the singular values of
+A point arrives when its system says that the residual is zero. A few more steps are taken as long as each helps.
+
+A system evaluates residuals and Jacobians, and knows how J is inverted:
+:class:`fmilin.numerics.dense_system.DenseSystem` by the singular values of
 the equilibrated matrix, which handles singular and rectangular ones. Others factorize sparse matrices, or keep the J of
 a neighbour (chord steps).
 """
@@ -26,27 +29,19 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.numerics.balanced import TERMS_ROUNDED, Balanced, balanced
 from fmilin.signals import FloatArray
-from fmilin.tolerances import BALANCED_EXACTLY
 
 IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
 
-WEAK_SINGULAR_VALUE = 1e-9
-"""Singular values of an equilibrated Jacobian below this part of the largest: the first steps do without them."""
-ROUNDED_SINGULAR_VALUE = 1e-14
-"""Singular values of an equilibrated Jacobian, whose largest is near one, that are rounding."""
-DAMPINGS = (1e-6, 1e-4, 1e-2, 1.0, 1e2)
-"""Tried in turn until the residual falls, in squares of the largest singular value, which is near one."""
-UNDAMPED_SHRINKAGE, DAMPED_SHRINKAGE = 2.0, 4.0
-"""Divisors of the trust radius after a step that did not help."""
+UNDAMPED_SHRINKAGE = 2.0
+"""Divisor of the trust radius after a correction that did not help."""
 SLOW_REDUCTION = 0.9
 """Part of the residual that a step leaves, above which the corrections are compared instead."""
 NATURAL_FRACTIONS = (1.0, 0.5, 0.25, 0.125)
 """Parts of a step that are tried until the next correction is shorter."""
-TWO_STEP_CONTRACTION = 0.5
-"""What two steps without damping must gain: slower ones belong to the Jacobian of another point."""
+SHORT_STEP = 0.5
+"""Of the longest correction of a point: with a last one below it an iteration has stalled rather than run away."""
 
 
 class Verdict(Enum):
@@ -65,6 +60,8 @@ class NewtonRules:
     iterations: int = 40
     trust_radius: float = 0.5
     """Of the first step, in sizes: what lies farther away is another solution. It grows while steps help."""
+    shortest_part: float = 1.0
+    """Of a step, in :func:`follow_zeros`: 1 takes full steps only."""
     polishing_steps: int = 2
     """Steps after the residual is zero, with the last Jacobian, as long as each makes it smaller yet."""
 
@@ -87,9 +84,6 @@ class NewtonSystem(Protocol):
     def correct(self, points: IntArray, r: FloatArray) -> FloatArray:
         """Return the corrections (j, n) that make r (j, m) vanish to first order."""
 
-    def weigh(self, points: IntArray, r: FloatArray) -> FloatArray:
-        """Return the weighted norms (j,) of residuals (j, m)."""
-
     def measure(self, points: IntArray, step: FloatArray) -> FloatArray:
         """Return how long steps (j, n) are, (j,), in sizes of the unknowns that the trust radius limits."""
 
@@ -98,7 +92,10 @@ class NewtonSystem(Protocol):
 
 
 class DampedSystem(NewtonSystem, Protocol):
-    """Systems that offer other steps where a full correction does not help."""
+    """Systems that offer other steps where a full correction does not make the residual smaller."""
+
+    def weigh(self, points: IntArray, r: FloatArray) -> FloatArray:
+        """Return the weighted norms (j,) of residuals (j, m)."""
 
     def first_reduction(self, points: IntArray) -> FloatArray:
         """Return the part of the residual, (j,), that the first step may leave to be taken without a comparison."""
@@ -133,11 +130,12 @@ def find_zeros(system: DampedSystem, z0: FloatArray, rules: NewtonRules | None =
 
 
 def follow_zeros(system: NewtonSystem, z0: FloatArray, rules: NewtonRules) -> NewtonResult:
-    """Return where full steps end from the zeros z0 (k, n) of neighbouring systems, each treated as if it were alone.
+    """Return where the method ends that stays on the path from the starts z0 (k, n), each treated as if it were alone.
 
-    A point that would need damping stalls: it may belong to another branch of solutions.
+    A step is halved until the next correction with the same Jacobian is shorter; where even the shortest part does not
+    help, another branch of solutions may be nearer, and the point stalls.
     """
-    return _FullStepIteration(system, z0, rules).run()
+    return _NaturalIteration(system, z0, rules).run()
 
 
 _Taken = tuple[FloatArray, FloatArray, float]
@@ -196,12 +194,12 @@ class _Iteration(ABC):
 
     def _judge(self) -> None:
         """Say converged of the points whose residual is zero, and stalled of those whose steps had become short."""
-        for point in np.flatnonzero(self.steps_at_zero):
+        for point in np.flatnonzero(self.steps_at_zero).tolist():
             self.verdicts[point] = Verdict.CONVERGED
         for point, verdict in enumerate(self.verdicts):
             if verdict is Verdict.DIVERGED:
                 lengths = [float(each[point]) for each in self.lengths if np.isfinite(each[point])]
-                if lengths and lengths[-1] < TWO_STEP_CONTRACTION * max(lengths):
+                if lengths and lengths[-1] < SHORT_STEP * max(lengths):
                     self.verdicts[point] = Verdict.STALLED
 
     @abstractmethod
@@ -216,40 +214,31 @@ class _Iteration(ABC):
     def _move(self, points: IntArray, z: FloatArray, r: FloatArray, radius: FloatArray) -> None:
         self.z[points], self.r[points], self.radius[points] = z, r, radius
 
-    def _end_others(self, points: IntArray, accepted: BoolArray) -> IntArray:
-        self._end(points[~accepted], Verdict.STALLED)
-        return points[accepted]
 
-
-class _FullStepIteration(_Iteration):
+class _NaturalIteration(_Iteration):
     def _advance(self, points: IntArray) -> IntArray:
         system = self.system
-        r = self.r[points]
-        steps = system.correct(points, r)
+        steps = system.correct(points, self.r[points])
         lengths = system.measure(points, steps)
         self._remember(points, lengths)
-        trial = np.clip(self.z[points] + steps, system.low, system.high)
-        value = system.values(points, trial)
-        accepted = system.weigh(points, value) < system.weigh(points, r)
-        others = np.flatnonzero(~accepted & np.isfinite(value).all(axis=1))
-        if len(others):
-            accepted[others] = self._is_shorter(points[others], trial[others], value[others], lengths[others])
-        accepted &= ~self._is_slow(points)
-        self._move(points[accepted], trial[accepted], value[accepted], self.radius[points[accepted]])
-        return self._end_others(points, accepted)
-
-    def _is_shorter(self, points: IntArray, z: FloatArray, value: FloatArray, lengths: FloatArray) -> BoolArray:
-        """Return where the next correction with the same Jacobian is no longer, or a zero stays one, (j,)."""
-        following = self.system.measure(points, self.system.correct(points, value))
-        stays_zero = (self.steps_at_zero[points] > 0) & self.system.is_zero(points, z, value)
-        return np.asarray((following <= lengths) | stays_zero)
-
-    def _is_slow(self, points: IntArray) -> BoolArray:
-        """Return where two steps have gained too little to arrive, (j,)."""
-        if len(self.lengths) < 3:
-            return np.zeros(len(points), dtype=bool)
-        last, before = self.lengths[-1][points], self.lengths[-3][points]
-        return np.asarray((last > TWO_STEP_CONTRACTION * before) & (self.steps_at_zero[points] == 0))
+        is_polished = self.steps_at_zero[points] > 0
+        radius = self.rules.trust_radius
+        part = np.divide(radius, lengths, out=np.ones(len(points)), where=lengths > radius)
+        accepted = np.zeros(len(points), dtype=bool)
+        pending = np.flatnonzero(np.isfinite(lengths))
+        while len(pending):
+            some, fraction = points[pending], part[pending]
+            trial = np.clip(self.z[some] + fraction[:, None] * steps[pending], system.low, system.high)
+            value = system.values(some, trial)
+            following = system.measure(some, system.correct(some, value))
+            helps = (following <= (1.0 - fraction / 2) * lengths[pending]) | is_polished[pending]
+            helps &= np.isfinite(value).all(axis=1)
+            self._move(some[helps], trial[helps], value[helps], self.radius[some[helps]])
+            accepted[pending[helps]] = True
+            part[pending] /= 2
+            pending = pending[~helps & (part[pending] >= self.rules.shortest_part)]
+        self._end(points[~accepted], Verdict.STALLED)
+        return points[accepted]
 
 
 class _DampedIteration(_Iteration):
@@ -283,7 +272,8 @@ class _DampedIteration(_Iteration):
                 accepted[k] = True
             else:
                 accepted[k] = self._advance_otherwise(point, float(before[k]), float(lengths[k]))
-        return self._end_others(points, accepted)
+        self._end(points[~accepted], Verdict.STALLED)
+        return points[accepted]
 
     def _move_one(self, point: int, taken: _Taken) -> None:
         self.z[point], self.r[point], self.radius[point] = taken
@@ -335,110 +325,3 @@ class _DampedIteration(_Iteration):
             if remaining <= (1.0 - fraction / 2) * length:
                 return trial[0], value[0], max(radius, longest)
         return None
-
-
-class DenseSystem(ABC):
-    """Systems with dense Jacobians, inverted by the singular values of their equilibrated forms.
-
-    Rows and columns are divided by their lengths, measured with the largest entries that were met on the way: where a
-    force is largest its slope vanishes, and a row that is short by chance must not be magnified. Directions of small
-    singular values are left out of the first steps. Unknowns at a bound are left out of steps that would leave it.
-
-    >>> import numpy as np
-    >>> class SquareRoots(DenseSystem):
-    ...     def values(self, points, z):
-    ...         return z**2 - np.array([[4.0], [9.0]])[points]
-    ...     def jacobians(self, points, z):
-    ...         return 2.0 * z[:, :, None]
-    >>> result = find_zeros(SquareRoots(1), np.array([[1.0], [5.0]]))
-    >>> np.round(result.z, 12).tolist(), [verdict.value for verdict in result.verdicts]
-    ([[2.0], [3.0]], ['converged', 'converged'])
-    """
-
-    def __init__(self, unknowns: int, low: FloatArray | None = None, high: FloatArray | None = None) -> None:
-        self.low = np.full(unknowns, -np.inf) if low is None else low
-        self.high = np.full(unknowns, np.inf) if high is None else high
-        self.slopes: dict[int, FloatArray] = {}  # the last Jacobian (m, n) of each point
-        self.seen: dict[int, FloatArray] = {}  # the largest absolute value of each entry (m, n) on the way
-        self._forms: dict[int, Balanced] = {}
-
-    @abstractmethod
-    def values(self, points: IntArray, z: FloatArray) -> FloatArray:
-        """Return r (j, m) of the systems ``points`` at z (j, n); NaN where it is undefined."""
-
-    @abstractmethod
-    def jacobians(self, points: IntArray, z: FloatArray) -> FloatArray:
-        """Return dr/dz (j, m, n)."""
-
-    def differentiate(self, points: IntArray, z: FloatArray, r: FloatArray) -> BoolArray:
-        """Take the Jacobians, equilibrated; return where they are finite."""
-        is_finite = np.ones(len(points), dtype=bool)
-        if not len(points):
-            return is_finite
-        for k, J in enumerate(self.jacobians(points, z)):
-            point = int(points[k])
-            self.slopes[point] = J
-            self.seen[point] = np.fmax(self.seen[point], np.abs(J)) if point in self.seen else np.abs(J)
-            is_finite[k] = J.size > 0 and np.isfinite(J).all()
-            if is_finite[k]:
-                self._forms[point] = balanced(self._without_blocked_columns(z[k], J, r[k]), self.seen[point])
-        return is_finite
-
-    def _without_blocked_columns(self, z: FloatArray, J: FloatArray, r: FloatArray) -> FloatArray:
-        """Return J without the columns of unknowns that would leave their bounds."""
-        at_low, at_high = z <= self.low, z >= self.high
-        if not (at_low.any() or at_high.any()):
-            return J
-        step = balanced(J).step(r, drop=WEAK_SINGULAR_VALUE)
-        # What the comparisons say of a step of zero makes no difference: without its column the shortest step is the
-        # same.
-        blocked = (at_low & (step < 0)) | (at_high & (step > 0))
-        return np.where(blocked, 0.0, J)
-
-    def correct(self, points: IntArray, r: FloatArray) -> FloatArray:
-        """Return the shortest corrections in equilibrated unknowns, without weak singular values."""
-        steps = [self._forms[int(p)].step(r[k], drop=WEAK_SINGULAR_VALUE) for k, p in enumerate(points)]
-        return np.array(steps)
-
-    def weigh(self, points: IntArray, r: FloatArray) -> FloatArray:
-        """Return the norms of equilibrated residuals."""
-        return np.array([np.linalg.norm(self._forms[int(p)].rows * r[k]) for k, p in enumerate(points)])
-
-    def measure(self, points: IntArray, step: FloatArray) -> FloatArray:
-        """Return the largest component of each step."""
-        return np.max(np.abs(step), axis=1, initial=0.0)
-
-    def is_zero(self, points: IntArray, z: FloatArray, r: FloatArray) -> BoolArray:
-        """Return which residuals are within :meth:`allow`."""
-        is_zero = [(np.abs(r[k]) <= self.allow(self.slopes[int(p)], z[k])).all() for k, p in enumerate(points)]
-        return np.array(is_zero, dtype=bool)
-
-    def allow(self, J: FloatArray, z: FloatArray) -> FloatArray:
-        """Return what counts as zero, (m,): a limit, and the rounding of the terms of each row of J (m, n)."""
-        return np.maximum(BALANCED_EXACTLY, TERMS_ROUNDED * np.abs(J) @ np.maximum(np.abs(z), 1.0))
-
-    def first_reduction(self, points: IntArray) -> FloatArray:
-        """Return 1; 1/2 where weak singular values are left out.
-
-        Those of a stiff model are true: they are used where the step without them hardly helps.
-        """
-        return np.array([0.5 if self._is_stiff(int(p)) else 1.0 for p in points])
-
-    def _is_stiff(self, point: int) -> bool:
-        sigma = self._forms[point].sigma
-        if not len(sigma):
-            return False
-        return bool(((sigma > ROUNDED_SINGULAR_VALUE) & (sigma <= WEAK_SINGULAR_VALUE * sigma[0])).any())
-
-    def alternatives(self, point: int, r: FloatArray) -> Iterator[tuple[FloatArray, float]]:
-        """Yield steps with Marquardt's damping, behind one with weak singular values where there are any."""
-        form = self._forms[point]
-        if self._is_stiff(point):
-            yield form.step(r, drop=ROUNDED_SINGULAR_VALUE), UNDAMPED_SHRINKAGE
-            yield form.step(r, drop=WEAK_SINGULAR_VALUE), UNDAMPED_SHRINKAGE
-        for damping in DAMPINGS:
-            yield form.step(r, damping, WEAK_SINGULAR_VALUE), DAMPED_SHRINKAGE
-
-    def correct_weakly(self, point: int, r: FloatArray) -> FloatArray:
-        """Return the correction with all singular values that are not rounding."""
-        return self._forms[point].step(r, drop=ROUNDED_SINGULAR_VALUE)

@@ -242,12 +242,12 @@ def _find_rest(equations: Equations, start: FloatArray | Correction) -> Solution
     """Return the rest that a start leads to, None without one; where Newton's method has ended, the rest there."""
     try:
         if isinstance(start, Correction):
-            solution = assess_point(equations, start, exact=True)
+            end: Solution | None = assess_point(equations, start, exact=True)
         else:
-            solution = find_resting_point(equations, start)
+            end = find_resting_point(equations, start)
     except REFUSALS:
         return None
-    return solution if solution is not None and solution.is_zero else None
+    return end if end is not None and end.is_zero else None
 
 
 def _is_same(one: TrimmedPoint, other: TrimmedPoint) -> bool:

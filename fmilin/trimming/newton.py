@@ -9,13 +9,8 @@ from scipy import linalg
 
 from fmilin.manifold.rank import pivoted_qr
 from fmilin.numerics.balanced import TERMS_ROUNDED, Balanced, balanced
-from fmilin.numerics.newton import (
-    WEAK_SINGULAR_VALUE,
-    DenseSystem,
-    IntArray,
-    Verdict,
-    find_zeros,
-)
+from fmilin.numerics.dense_system import WEAK_SINGULAR_VALUE, DenseSystem
+from fmilin.numerics.newton import IntArray, Verdict, find_zeros
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, PSEUDO_INVERSE, RANK
 from fmilin.trimming.equations import Equations
@@ -83,7 +78,7 @@ class TrimSystem(DenseSystem):
 
     def measure(self, points: IntArray, step: FloatArray) -> FloatArray:
         """Return the largest change of a state: free inputs enter affinely, mostly, and go as far as they must."""
-        return np.max(np.abs(step[:, self.equations.unknowns.state_columns]), axis=1, initial=0.0)
+        return np.asarray(np.max(np.abs(step[:, self.equations.unknowns.state_columns]), axis=1, initial=0.0))
 
     def allow(self, J: FloatArray, z: FloatArray) -> FloatArray:
         """Return what counts as zero, (m,)."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 
-from fmilin.numerics.newton import DenseSystem, NewtonResult, NewtonRules, Verdict, find_zeros, follow_zeros
+from fmilin.numerics.dense_system import DenseSystem
+from fmilin.numerics.newton import NewtonResult, NewtonRules, Verdict, find_zeros, follow_zeros
 from fmilin.signals import FloatArray
 
 Function = Callable[[FloatArray], FloatArray]
@@ -18,8 +19,8 @@ class Functions(DenseSystem):
 
     def __init__(
         self,
-        values: list[Function],
-        slopes: list[Function],
+        values: Sequence[Function],
+        slopes: Sequence[Function],
         low: FloatArray | None = None,
         high: FloatArray | None = None,
     ) -> None:
@@ -49,7 +50,11 @@ def solve_one(
 
 def make_quadratics(constants: list[float]) -> Functions:
     """Return x^2 + c = 0 for each c."""
-    return Functions([lambda z, c=c: z**2 + c for c in constants], [lambda z: 2.0 * z[:, None] for _ in constants])
+
+    def make_value(constant: float) -> Function:
+        return lambda z: z**2 + constant
+
+    return Functions([make_value(c) for c in constants], [lambda z: 2.0 * z[:, None]] * len(constants))
 
 
 def test_quadratics_with_a_root_with_none_and_with_a_double_root_are_told_apart_in_one_batch() -> None:
@@ -78,8 +83,15 @@ def test_each_point_of_a_random_batch_ends_where_it_ends_alone(seed: int) -> Non
     A[::3, 2] = A[::3, 1]  # singular: two equations say the same, or contradict each other
     Q = 0.3 * random.standard_normal((count, n, n, n))
     b = random.standard_normal((count, n))
-    values = [lambda z, k=k: A[k] @ z + Q[k] @ z @ z + b[k] for k in range(count)]
-    slopes = [lambda z, k=k: A[k] + (Q[k] + Q[k].transpose(0, 2, 1)) @ z for k in range(count)]
+
+    def make_value(k: int) -> Function:
+        return lambda z: np.asarray(A[k] @ z + Q[k] @ z @ z + b[k])
+
+    def make_slope(k: int) -> Function:
+        return lambda z: np.asarray(A[k] + (Q[k] + Q[k].transpose(0, 2, 1)) @ z)
+
+    values = [make_value(k) for k in range(count)]
+    slopes = [make_slope(k) for k in range(count)]
     starts = random.standard_normal((count, n))
     bounds = np.full(n, -5.0), np.full(n, 5.0)
     together = find_zeros(Functions(values, slopes, *bounds), starts)

@@ -15,7 +15,8 @@ from scipy import linalg
 from fmilin.codegen.rounding import matrix_without_rounding
 from fmilin.errors import NumericalError
 from fmilin.models.dae.semi_explicit import DifferentiatedRow, JetDerivatives, SemiExplicit, column_of
-from fmilin.numerics.factors import LARGEST_DENSE, regular_factors
+from fmilin.numerics.factors import LARGEST_DENSE, Factors, regular_factors
+from fmilin.numerics.newton import BoolArray, IntArray, NewtonRules, follow_zeros
 from fmilin.signals import FloatArray
 
 SX = Any
@@ -24,7 +25,7 @@ Unknown = tuple[int, int]  # which of w, and how often differentiated
 ITERATIONS = 100
 CONVERGED = 1e-13  # the last step, in sizes of the unknowns
 STALLED = 1e-8
-SHORTEST = 1e-6  # of a step
+START_RULES = NewtonRules(iterations=ITERATIONS, trust_radius=np.inf, shortest_part=1e-6)
 FREE = 1e3  # how much easier unknowns move than states
 LONGEST = 0.5  # sizes of the states in a step
 DEPENDENT = 1e-10  # of the largest singular value of scaled rows
@@ -220,34 +221,54 @@ class Rows:
     def solved(self, equations: Sequence[str], w: FloatArray | None = None) -> FloatArray:
         """Return the unknowns at the start values of the states, from as many rows; NumericalError without a solution.
 
-        Newton's iteration, damped so that simplified steps shrink: it stays near the path that leads from the guess
-        (Deuflhard, Newton Methods for Nonlinear Problems, 2011, section 3.3).
+        Newton's method stays near the path that leads from the guess: :func:`fmilin.numerics.newton.follow_zeros`.
         """
-        x, w = self.x, self.w if w is None else w
-        r = self.values(x, w)
-        for _ in range(ITERATIONS):
-            try:
-                factors = regular_factors(self.matrix(x, w), "the equations", estimate=False)
-            except NumericalError:
-                break
-            dw, part = -factors.solve(r), 1.0
-            step = self._size(dw, w)
-            if not np.isfinite(step):
-                break
-            while part >= SHORTEST:
-                nearer = self.values(x, w + part * dw)
-                simplified = self._size(factors.solve(nearer), w)
-                if step <= STALLED or simplified <= (1 - part / 2) * step:
-                    break
-                part /= 2
-            else:
-                break
-            w, r = w + part * dw, nearer
-            if step <= STALLED:
-                return w
+        system = StartSystem(self, self.x)
+        result = follow_zeros(system, (self.w if w is None else w)[None], START_RULES)
+        if result.has_converged[0]:
+            return result.z[0]
+        r = result.r[0]
         worst = int(np.argmax(np.nan_to_num(np.abs(r), nan=np.inf))) if len(r) else 0
         raise NumericalError(
             f"No values of the algebraic variables of '{self.name}' were found at the start: '{equations[worst]}' is "
             f"left with a residual of {abs(r[worst]):.3g}. Give start values near the solution, of states and of "
             "algebraic variables (start=...), or check that there is one."
         )
+
+
+class StartSystem:
+    """The rows at held states, for Newton's method: sparse factors, and steps in sizes of the unknowns."""
+
+    def __init__(self, rows: Rows, x: FloatArray) -> None:
+        self._rows, self._x = rows, x
+        count = len(rows.sizes[1])
+        self.low, self.high = np.full(count, -np.inf), np.full(count, np.inf)
+        self._factors: Factors | None = None
+        self._sizes = rows.sizes[1]
+
+    def values(self, points: IntArray, z: FloatArray) -> FloatArray:
+        """Return the residuals (1, m)."""
+        return np.array([self._rows.values(self._x, row) for row in z]).reshape(len(z), -1)
+
+    def differentiate(self, points: IntArray, z: FloatArray, r: FloatArray) -> BoolArray:
+        """Factorize the Jacobian; False where it is singular."""
+        self._factors = None
+        for row in z:
+            with suppress(NumericalError):
+                self._factors = regular_factors(self._rows.matrix(self._x, row), "the equations", estimate=False)
+            self._sizes = np.maximum(np.abs(row), self._rows.sizes[1])
+        return np.full(len(points), self._factors is not None)
+
+    def correct(self, points: IntArray, r: FloatArray) -> FloatArray:
+        """Return the corrections (1, n); NaN without factors."""
+        if self._factors is None:
+            return np.full((len(r), len(self.low)), np.nan)
+        return np.array([-self._factors.solve(row) for row in r]).reshape(len(r), len(self.low))
+
+    def measure(self, points: IntArray, step: FloatArray) -> FloatArray:
+        """Return the largest component of each step, in sizes of the unknowns."""
+        return np.asarray(np.max(np.abs(step) / self._sizes, axis=1, initial=0.0))
+
+    def is_zero(self, points: IntArray, z: FloatArray, r: FloatArray) -> BoolArray:
+        """Return where the step that would follow is short."""
+        return np.asarray(self.measure(points, self.correct(points, r)) <= STALLED)
