@@ -62,6 +62,9 @@ class NewtonRules:
     """Of the first step, in sizes: what lies farther away is another solution. It grows while steps help."""
     shortest_part: float = 1.0
     """Of a step, in :func:`follow_zeros`: 1 takes full steps only."""
+    steps_to_halve: int = 1
+    """Full steps in which :func:`follow_zeros` halves the correction: 2 where the first one leads back to a manifold
+    only, from which the others see other rates."""
     polishing_steps: int = 2
     """Steps after the residual is zero, with the last Jacobian, as long as each makes it smaller yet."""
 
@@ -216,11 +219,20 @@ class _Iteration(ABC):
 
 
 class _NaturalIteration(_Iteration):
+    def _compare_with(self, points: IntArray, lengths: FloatArray) -> FloatArray:
+        """Return the lengths (j,) which the next corrections are compared with: these, or longer ones before them."""
+        if self.rules.steps_to_halve == 1:
+            return lengths
+        if len(self.lengths) == 1:
+            return 2 * lengths
+        return np.maximum(lengths, self.lengths[-2][points])
+
     def _advance(self, points: IntArray) -> IntArray:
         system = self.system
         steps = system.correct(points, self.r[points])
         lengths = system.measure(points, steps)
         self._remember(points, lengths)
+        compared = self._compare_with(points, lengths)
         is_polished = self.steps_at_zero[points] > 0
         radius = self.rules.trust_radius
         part = np.divide(radius, lengths, out=np.ones(len(points)), where=lengths > radius)
@@ -231,7 +243,7 @@ class _NaturalIteration(_Iteration):
             trial = np.clip(self.z[some] + fraction[:, None] * steps[pending], system.low, system.high)
             value = system.values(some, trial)
             following = system.measure(some, system.correct(some, value))
-            helps = (following <= (1.0 - fraction / 2) * lengths[pending]) | is_polished[pending]
+            helps = (following <= (1.0 - fraction / 2) * compared[pending]) | is_polished[pending]
             helps &= np.isfinite(value).all(axis=1)
             self._move(some[helps], trial[helps], value[helps], self.radius[some[helps]])
             accepted[pending[helps]] = True

@@ -226,7 +226,7 @@ class Rows:
         system = StartSystem(self, self.x)
         result = follow_zeros(system, (self.w if w is None else w)[None], START_RULES)
         if result.has_converged[0]:
-            return result.z[0]
+            return np.asarray(result.z[0])
         r = result.r[0]
         worst = int(np.argmax(np.nan_to_num(np.abs(r), nan=np.inf))) if len(r) else 0
         raise NumericalError(
