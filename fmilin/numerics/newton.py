@@ -187,6 +187,8 @@ class _Iteration(ABC):
 
     def _mark_zeros(self, points: IntArray) -> BoolArray:
         """Return which points have a residual of zero, and count that they do."""
+        if not len(points):
+            return np.zeros(0, dtype=bool)
         at_zero = self.system.is_zero(points, self.z[points], self.r[points])
         self.steps_at_zero[points[at_zero]] += 1
         return at_zero

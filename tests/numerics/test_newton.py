@@ -124,6 +124,15 @@ def test_a_start_outside_of_the_domain_is_undefined_and_does_not_disturb_the_oth
     assert result.z[1, 0] == pytest.approx(1.0, rel=1e-14)
 
 
+@pytest.mark.parametrize("solve", [find_zeros, follow_zeros])
+def test_points_at_which_nothing_is_defined_end_at_once(solve: Callable[..., NewtonResult]) -> None:
+    slopes = [lambda z: np.full((1, 1), np.nan)] * 2
+    for value in (np.log, lambda z: z):  # the residual is undefined, or the Jacobian is
+        result = solve(Functions([value] * 2, slopes), np.array([[-1.0], [-2.0]]), NewtonRules())
+        assert result.verdicts == (Verdict.UNDEFINED, Verdict.UNDEFINED)
+        np.testing.assert_array_equal(result.z, [[-1.0], [-2.0]])
+
+
 def test_steps_that_leave_the_domain_are_shortened() -> None:
     """From 4 the first correction of log(x) leads to 4 - 4 log(4) < 0."""
     result = solve_one(np.log, lambda z: (1 / z)[:, None], [4.0])
