@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import fmilin as fl
 from fmilin import Model
 from fmilin.fmi.write import build_fmu
 from fmilin.systems import cartesian_pendulum, four_bar
 from tests.command_line import main
+from tests.families.plants import oscillator
 from tests.shared import shared
 
 
@@ -50,6 +53,19 @@ def fmus(tmp_path_factory: pytest.TempPathFactory) -> Path:
         built = shared(f"native-{name}.fmu", partial(_exported, make))
         shutil.copyfile(built, folder / f"{name}.fmu")
     return folder
+
+
+@pytest.fixture(scope="session")
+def result_files() -> Path:
+    """A folder with files of a linear model (plant.mat), of a family (line.nc) and of one on a grid (grid.json)."""
+    makers: dict[str, Callable[[Path], None]] = {
+        "plant.mat": lambda path: fl.linearize(cartesian_pendulum()).save(path),
+        "line.nc": lambda path: fl.sweep(oscillator(), {"k": np.linspace(1, 9, 5)}).save(path),
+        "grid.json": lambda path: fl.sweep(oscillator(), {"k": [1.0, 2.0, 3.0], "d": [0.1, 0.2]}).save(path),
+    }
+    for name, make in makers.items():
+        shared(name, make)
+    return shared("plant.mat", makers["plant.mat"]).parent
 
 
 @pytest.fixture

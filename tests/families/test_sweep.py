@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -227,15 +228,18 @@ def test_a_request_that_no_point_can_answer_is_refused_before_the_first(trim: fl
 
 
 @pytest.mark.parametrize(
-    ("second", "said"),
+    ("make_second", "said"),
     [
-        (fl.linearize(oscillator(), outputs=["der(v)"]), "The outputs are others than elsewhere."),
-        (fl.linearize(bicycle()), "independent states here and 2 elsewhere"),
+        (lambda: fl.linearize(oscillator(), outputs=["der(v)"]), "The outputs are others than elsewhere."),
+        (lambda: fl.linearize(bicycle()), "independent states here and 2 elsewhere"),
     ],
+    ids=["outputs", "states"],
 )
-def test_a_linear_model_that_fits_no_family_says_what_differs(second: fl.LinearModel, said: str) -> None:
+def test_a_linear_model_that_fits_no_family_says_what_differs(
+    make_second: Callable[[], fl.LinearModel], said: str
+) -> None:
     builder = FamilyBuilder(grid_over({"k": [1.0, 2.0]}))
-    builder.add_all(outcome_of(k, linear) for k, linear in enumerate((fl.linearize(oscillator()), second)))
+    builder.add_all(outcome_of(k, linear) for k, linear in enumerate((fl.linearize(oscillator()), make_second())))
     assert said in builder.family().reasons[1]
 
 

@@ -10,6 +10,7 @@ import pydoc
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType, UnionType
@@ -50,16 +51,22 @@ def decorator_addresses(tree: ast.Module) -> list[str]:
     return [ast.literal_eval(call.args[0]) for call in calls]
 
 
-def package_trees() -> Iterator[tuple[str, ast.Module]]:
-    """Return the name and the syntax tree of every module."""
+def package_trees(containing: str = "") -> Iterator[tuple[str, ast.Module]]:
+    """Return the name and the syntax tree of every module that contains a text."""
     for path in sorted(PACKAGE.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if containing not in text:
+            continue
         parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        yield name, ast.parse(path.read_text(encoding="utf-8"))
+        yield name, ast.parse(text)
 
 
-TREES = dict(package_trees())
-ADDRESSES = {name: addresses for name, tree in TREES.items() if (addresses := decorator_addresses(tree))}
+ADDRESSES = {
+    name: addresses
+    for name, tree in package_trees(containing="@implemented_in")
+    if (addresses := decorator_addresses(tree))
+}
 
 
 def plain_function(member: object) -> object:
@@ -84,10 +91,11 @@ def list_declarations(module: ModuleType) -> Iterator[Declared]:
 DECLARED = {each.function.__qualname__: each for name in ADDRESSES for each in list_declarations(import_module(name))}
 
 
+@cache
 def types_for_checkers(module: ModuleType) -> dict[str, Any]:
     """Return the names that a module imports for type checkers only."""
     namespace = dict(vars(module))
-    for node in TREES[module.__name__].body:
+    for node in ast.parse(inspect.getsource(module)).body:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             exec(compile(ast.Module(node.body, []), module.__name__, "exec"), namespace)
     return namespace
@@ -144,7 +152,7 @@ def test_an_implementation_takes_and_returns_what_is_declared(name: str) -> None
 def test_a_body_of_dots_is_a_declaration() -> None:
     """mypy does not report empty bodies (pyproject.toml): this test does."""
     excused = ("implemented_in", "overload", "abstractmethod")
-    for module, tree in TREES.items():
+    for module, tree in package_trees():
         classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
         protocols = [node for node in classes if any("Protocol" in ast.unparse(base) for base in node.bases)]
         of_protocols = {id(method) for protocol in protocols for method in protocol.body}

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 from fmilin import tolerances
 
 PACKAGE = Path(tolerances.__file__).parent
-TREES = {str(path.relative_to(PACKAGE)): ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
+
+
+@cache
+def package_trees() -> dict[str, ast.Module]:
+    """Return the syntax tree of each module by its path: not at the import, which every worker of pytest does."""
+    paths = PACKAGE.rglob("*.py")
+    return {str(path.relative_to(PACKAGE)): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
 def assigned(tree: ast.Module) -> list[tuple[str, ast.expr]]:
@@ -27,11 +34,11 @@ def is_text(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
-LIMITS = {name for name, _ in assigned(TREES["tolerances.py"])}
+LIMITS = {name for name, _ in assigned(ast.parse((PACKAGE / "tolerances.py").read_text(encoding="utf-8")))}
 
 
 def test_every_limit_is_positive_and_explained() -> None:
-    body = TREES["tolerances.py"].body
+    body = package_trees()["tolerances.py"].body
     assert all(getattr(tolerances, name) > 0 for name in LIMITS)
     for node, after in zip(body, [*body[1:], ast.Pass()], strict=True):
         if isinstance(node, ast.AnnAssign):
@@ -49,7 +56,7 @@ def test_the_orders_that_must_hold() -> None:
 def test_every_limit_decides_somewhere() -> None:
     used = {
         alias.name
-        for tree in TREES.values()
+        for tree in package_trees().values()
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.module == "fmilin.tolerances"
         for alias in node.names
@@ -60,7 +67,7 @@ def test_every_limit_decides_somewhere() -> None:
 def test_no_other_file_gives_a_limit_of_this_name_another_value() -> None:
     twice = [
         f"{path}: {name} = {ast.unparse(value)}"
-        for path, tree in TREES.items()
+        for path, tree in package_trees().items()
         if path != "tolerances.py"
         for name, value in assigned(tree)
         if name.strip("_") in LIMITS and not is_text(value)
