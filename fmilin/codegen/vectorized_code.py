@@ -37,6 +37,11 @@ class Reduction:
         sizes = self.states, self.outputs, self.invariants, len(self.kept)
         return np.array([*sizes, *self.kept, *self.others, *self.rows], dtype=np.intc)
 
+    @cached_property
+    def address(self) -> int:
+        """The address of ``numbers``."""
+        return self.numbers.ctypes.data
+
 
 class ReducedSlopes(NamedTuple):
     """Quantities (k, nz) and slopes along the kept states and the inputs at k points."""
@@ -117,9 +122,9 @@ class VectorizedCode:
 
     def _fill_along(self, reduction: Reduction, limit: float, *arrays: Any) -> int:
         """Fill z, gradient, T, rates, outputs and flags for s; return how many points are doubtful."""
-        s, z, gradient, T, rates, outputs, flags = (array.ctypes.data for array in arrays)
+        s, z, gradient, T, rates, outputs, flags = map(_find_address, arrays)
         area = self._take_work_area(reduction.states)
-        count, numbers = len(arrays[0]), reduction.numbers.ctypes.data
+        count, numbers = len(arrays[0]), reduction.address
         rooms = area.slopes, area.elimination
         filled = z, gradient, T, rates, outputs, flags
         doubtful: int = self._run_along(s, count, numbers, limit, *rooms, *filled, area.work)
@@ -135,9 +140,9 @@ class VectorizedCode:
         """
         failed = np.empty(len(s), dtype=np.uint8)
         area = self._take_work_area(reduction.states)
-        addresses = reduction.numbers.ctypes.data, sizes.ctypes.data
-        memory = area.elimination, failed.ctypes.data, area.work
-        failures = self._run_reach(s.ctypes.data, len(s), *addresses, limit, iterations, *memory)
+        addresses = reduction.address, _find_address(sizes)
+        memory = area.elimination, _find_address(failed), area.work
+        failures = self._run_reach(_find_address(s), len(s), *addresses, limit, iterations, *memory)
         self._free.append(area)
         return failed == 0 if failures else np.ones(len(s), dtype=bool)
 
@@ -187,6 +192,12 @@ class VectorizedCode:
             return bool(kept[0][0])
 
         return s, z, J.reshape(nz, columns), fill
+
+
+def _find_address(array: NDArray[Any]) -> int:
+    """Return where an array lies in memory, in half the time of ``array.ctypes.data``."""
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 @cache

@@ -35,13 +35,10 @@ from fmilin.model.interface import (
     UNCHANGED,
     Changes,
     Evaluation,
-    ExactSlopes,
     Model,
     OperatingPoint,
-    Tangent,
     TangentBatch,
 )
-from fmilin.numerics.rounding import estimate_rounding
 from fmilin.signals import FloatArray
 
 SX = Any  # casadi.SX: casadi ships no types
@@ -148,33 +145,6 @@ class BatchGraph:
         return Evaluation(*(z[:, part] for part in self.parts)) if good.all() else None
 
 
-class CompiledSlopes(ExactSlopes):
-    """Slopes of equations whose states are all independent, at a point and some bits beside it, from one call."""
-
-    def __init__(self, stack: Stack) -> None:
-        self._by_states_and_inputs = stack.f_z, stack.c_z
-        n = stack.f.shape[1]
-        self.values = Evaluation(stack.f[0], stack.c[0], stack.h[0])
-        self.constraint_gradient = stack.h_z[0, :, :n]
-        self.points = len(stack.f)
-
-    def along(self, independent: Sequence[int]) -> Tangent:
-        """Return the slopes in this order of the states."""
-        columns = self._list_columns(independent)
-        rates, outputs = (slopes[0][:, columns] for slopes in self._by_states_and_inputs)
-        n = len(independent)
-        return Tangent(np.eye(n)[:, list(independent)], np.zeros((n, len(columns) - n)), rates, outputs)
-
-    def rounding(self, independent: Sequence[int]) -> FloatArray:
-        """Return how much the slopes differ some bits beside the point."""
-        change = np.concatenate([estimate_rounding(list(slopes)) for slopes in self._by_states_and_inputs])
-        return change[:, self._list_columns(independent)]
-
-    def _list_columns(self, independent: Sequence[int]) -> list[int]:
-        """Return the columns of these states, then those of the inputs."""
-        return [*independent, *range(len(independent), self._by_states_and_inputs[0].shape[-1])]
-
-
 @dataclass(frozen=True)
 class PartitionedSlopes:
     """Values and slopes at k points."""
@@ -258,7 +228,7 @@ class StatePartition:
         self, t: FloatArray | float, x: FloatArray, u: FloatArray, changes: Changes = UNCHANGED, *, threads: int = 1
     ) -> tuple[TangentBatch, NDArray[np.bool_] | None]:
         """Return the model at points along the kept states, and where dz/dy is doubtful; None where it is nowhere."""
-        p = self._graph.parameters(len(x), changes)
+        p = self._graph.parameters(len(x), changes) if changes else self._graph.values
         compiled = self._graph.stacks.along((t, x, u, p), self.reduction, FAR, threads=threads)
         if compiled is None:
             slopes = self.at(t, x, u, changes, threads=threads)
@@ -346,7 +316,7 @@ def reach_by_graph(
     partition = None if graph is None else graph.partitions.get(tuple(kept))
     if graph is None or partition is None:
         return None
-    points = t[:, None], x, u, graph.parameters(len(x), {})
+    points = t[:, None], x, u, graph.values
     return graph.stacks.reach(points, partition.reduction, sizes, LAST_STEP, MAX_NEWTON_ITERATIONS)
 
 

@@ -26,7 +26,7 @@ from fmilin.codegen.scalars import column_of, matrix_of, scalars
 from fmilin.errors import NumericalError, UsageError
 from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import Evaluation, Model, TangentBatch
-from fmilin.models.batch_graph import BatchGraph, CompiledSlopes, partition_tangents
+from fmilin.models.batch_graph import BatchGraph, partition_tangents
 from fmilin.models.compiled_graph import GraphCompilation
 from fmilin.models.engine import Quantity, Values
 from fmilin.models.mechanism.elements import Sensor
@@ -196,7 +196,6 @@ class MechanismQuantities:
 
 POINT = 6e-6  # seconds that the recursion takes for a point among many, about, for each state
 AT_ONCE = 2**16  # numbers in the largest arrays of the recursion: a 6 x 6 matrix for each speed of each point
-BLOCK = 32  # points whose slopes on all states are held at a time: what fits into the processor's cache
 
 
 class ManyPoints:
@@ -224,15 +223,13 @@ class ManyPoints:
                 "the PATH, or named by the environment variable CC) and the mechanism's own constraints. Leave out "
                 "compiled=True."
             )
-        if graph is not None and len(choice.states) == x.shape[1]:
+        if graph is not None:
             return self._compiled(graph, x, u, choice, threads)
-        size = max(1, AT_ONCE // (18 * max(1, x.shape[1]))) if graph is None else BLOCK
+        size = max(1, AT_ONCE // (18 * max(1, x.shape[1])))
 
         def work(first: int) -> TangentBatch:
             some = slice(first, first + size)
-            if graph is None:
-                return self._recursion(x[some], u[some], choice)
-            return self._compiled(graph, x[some], u[some], choice)
+            return self._recursion(x[some], u[some], choice)
 
         mapped = map if threads == 1 else ThreadPoolExecutor(threads).map
         return TangentBatch.joined(list(mapped(work, range(0, len(x), size))))
@@ -253,18 +250,6 @@ class ManyPoints:
             return None
         stack = graph.compute_values(0.0, x, u, graph.parameters(len(x), {}))
         return None if stack is None or not np.isfinite(stack.derivatives).all() else stack
-
-    def slopes(self, x: FloatArray, u: FloatArray) -> CompiledSlopes | None:
-        """Return the slopes at the first of some points (k, N), (k, nu) that lie some bits apart, by compiled code.
-
-        None where there is none yet, where states depend on each other, and where it is not good: as for values.
-        """
-        graph = self.compilation.graph
-        if graph is None or len(self._model.constraints):
-            return None
-        stack = graph(0.0, x, u, graph.parameters(len(x), {}))
-        is_good = np.isfinite(stack.f).all() and np.isfinite(stack.f_z).all() and np.isfinite(stack.c_z).all()
-        return CompiledSlopes(stack) if is_good else None
 
     def _compiled(
         self,

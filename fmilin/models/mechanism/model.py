@@ -138,17 +138,12 @@ class Mechanism(NativeModel, HasGivenStates):
         return super().evaluate(t, x, u)
 
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
-        """Return the recursive procedure of Spencer (thesis), section 4.2; None with other constraints than its own.
-
-        Of a mechanism without constraints and kinks the same comes from compiled code as soon as there is some.
-        """
+        """Return the recursive procedure of Spencer (thesis), section 4.2; None with other constraints than its own."""
         quantities: MechanismQuantities = self._selection
         closure = quantities.closure
         if not self._has_own_constraints or closure is None:
             return None
         states, inputs = self._here_and_nearby(x, u)
-        if self._is_smooth and (compiled := self._many_points.slopes(states, inputs)) is not None:
-            return compiled
         if self._answers_for_many_points:
             self._many_points.compilation.count_linearization()
         try:
@@ -200,7 +195,7 @@ class Mechanism(NativeModel, HasGivenStates):
         """Return values and slopes at many points: by the recursion, by compiled code where that pays."""
         if parameters or not self._answers_for_many_points:
             return super().tangents(t, x, u, kept, parameters)
-        tangents = self._many_points(x, u, Choice.of(kept, self.system)).with_columns(kept)
+        tangents = self._many_points(x, u, self._choice_of(tuple(kept))).with_columns(kept)
         return tangents if self._is_smooth else replace(tangents, smooth=False)
 
     @property
@@ -228,11 +223,22 @@ class Mechanism(NativeModel, HasGivenStates):
     def _many_points(self) -> ManyPoints:
         return ManyPoints(self, self._by_recursion)
 
+    def _choice_of(self, kept: tuple[int, ...]) -> Choice:
+        """Return the choice that keeps these states, made once."""
+        if kept not in self._choices:
+            self._choices[kept] = Choice.of(kept, self.system)
+        return self._choices[kept]
+
+    @cached_property
+    def _choices(self) -> dict[tuple[int, ...], Choice]:
+        """What :meth:`_choice_of` has returned."""
+        return {}
+
     def reach_manifold(
         self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], sizes: FloatArray
     ) -> tuple[FloatArray, NDArray[np.bool_]] | None:
         """Return points of the manifold by compiled code of the constraints; None without."""
-        return super().reach_manifold(t, x, u, Choice.of(kept, self.system).states, sizes)
+        return super().reach_manifold(t, x, u, self._choice_of(tuple(kept)).states, sizes)
 
     def has_compiled_derivatives(self) -> bool:
         """Return whether compiled code answers :meth:`tangents` by now."""
