@@ -134,6 +134,24 @@ def test_the_family_over_the_phase_has_the_matrices() -> None:
     assert family.A[:, 1, 0] == pytest.approx(-(1.2 + 0.3 * np.cos(2 * np.pi * family.axes["phase"])))
 
 
+def test_phases_are_linearized_as_the_points_of_a_path_are() -> None:
+    model = mathieu()
+    orbit = fl.periodic_orbit(model, period=2 * np.pi)
+    periodic = fl.linearize_periodic(model, orbit, points=16)
+    family = fl.linearize_along(model, periodic.points)
+    assert np.array_equal(periodic.A, family.A)
+    assert np.array_equal(periodic.error, family.array("error_A"))
+
+
+def test_a_periodic_model_that_was_not_checked_says_so_once() -> None:
+    model = mathieu()
+    orbit = fl.periodic_orbit(model, period=2 * np.pi)
+    checked = fl.linearize_periodic(model, orbit, points=16)
+    unchecked = fl.linearize_periodic(model, orbit, points=16, checks="none")
+    assert np.array_equal(unchecked.A, checked.A)
+    assert [remark.kind for remark in unchecked.remarks if remark not in checked.remarks] == ["unchecked"]
+
+
 @pytest.mark.parametrize("suffix", [".json", ".npz", ".mat", ".nc"])
 def test_files_give_back_what_went_in(suffix: str, tmp_path: object) -> None:
     model = van_der_pol()
