@@ -103,18 +103,15 @@ def compute(model: Model, point: OperatingPoint, request: Request, choice: Coord
         jacobians = differentiate(nearby, request.derivatives)
         if request.checks != "none":
             jacobians, facts = compare_with_differences(nearby, jacobians, request.derivatives, facts)
-        observations = nearby.observe()
         motion = follow_motion(nearby, jacobians, request, choice)
         nearby, jacobians = take_steady_coordinates(nearby, jacobians, motion, request, choice)
-        linear = assemble_point(evaluator, nearby, jacobians, observations.turns)
+        linear = assemble_point(evaluator, nearby, jacobians, jacobians.observations.turns)
         linear = attach_descriptor(linear, model, nearby, request)
     except FmilinError as error:
         # A constraint that is violated, say, is the reason why coordinates cannot be chosen, or slopes not be measured.
         evaluated = EvaluatedPoint(evaluator, point, request, facts, base)
         raise find_failed_check(error, evaluated, choice) from error.__cause__
-    return LinearizedPoint(
-        evaluator, point, request, facts, base, manifold, frame, nearby, jacobians, observations, motion, linear
-    )
+    return LinearizedPoint(evaluator, point, request, facts, base, manifold, frame, nearby, jacobians, motion, linear)
 
 
 def compute_batch(reference: Reference, points: PointBatch, tangents: TangentBatch | None = None) -> LinearizedBatch:

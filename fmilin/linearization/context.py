@@ -80,9 +80,13 @@ class LinearizedPoint(PointInCoordinates):
 
     nearby: Neighbourhood  # the model near the point, in these coordinates
     jacobians: TangentDerivatives
-    observations: Observations  # what the evaluations near the point have shown
     motion: MotionBatch  # how the point moves, and whether A stays the same along it
     linear: LinearModel
+
+    @property
+    def observations(self) -> Observations:
+        """What the evaluations near the point have shown beyond their values."""
+        return self.jacobians.observations
 
     @cached_property
     def stated(self) -> LinearModel:

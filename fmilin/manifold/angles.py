@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 
 import numpy as np
 
@@ -45,6 +46,12 @@ class AngleUnwrapper:
         self._jumps: dict[int, float] = {}  # by which they jump: 2 atan2(...) by two turns
         self._looks = np.zeros(len(base), dtype=np.intp)
         self._watches = any(self._turns)
+
+    def copy(self) -> AngleUnwrapper:
+        """Return the same, with what it has learned so far."""
+        other = copy(self)
+        other._wrapping, other._jumps, other._looks = dict(self._wrapping), dict(self._jumps), self._looks.copy()
+        return other
 
     def find_doubtful(self) -> list[int]:
         """Return outputs that were taken for angles in degrees by their jump alone: a switch may jump by 360."""

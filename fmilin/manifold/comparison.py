@@ -40,6 +40,14 @@ def compare_with_differences(
     """
     if isinstance(derivatives, Differences) or derivatives == "exact":
         return jacobians, facts
+    nearby = nearby.observing(jacobians.observations)
+    compared, facts = _compare(nearby, jacobians, facts)
+    return replace(compared, observations=nearby.observations), facts
+
+
+def _compare(
+    nearby: Neighbourhood, jacobians: TangentDerivatives, facts: VerifiedFacts
+) -> tuple[TangentDerivatives, VerifiedFacts]:
     if jacobians.source == "differences":
         require_no_joint_kink(nearby, jacobians.J[0])
         return jacobians, facts

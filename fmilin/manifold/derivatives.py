@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
+from fmilin.manifold.neighbourhood import NOTHING_OBSERVED, Observations
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.model.interface import TangentBatch
 from fmilin.numerics.differences.differences import Slopes
@@ -52,6 +53,7 @@ class TangentDerivatives:
     source: Source  # the model's own procedure, its directional derivatives, or differences
     is_exact: Mask  # (N + ny, P + nu), which entries are not differences
     remarks: tuple[Remark, ...] = field(default=())
+    observations: Observations = NOTHING_OBSERVED  # what the evaluations near a point have shown
 
     def __len__(self) -> int:
         return len(self.rates)

@@ -132,6 +132,7 @@ def differentiate(nearby: Neighbourhood, derivatives: str | Differences) -> Tang
     UsageError
         When exact derivatives are requested of a model that has none.
     """
+    nearby = nearby.observing()
     if isinstance(derivatives, Differences):
         measured = _difference(nearby, derivatives)
         remarks: tuple[Remark, ...] = ()
@@ -184,6 +185,7 @@ def _record(
         source,
         is_exact,
         remarks,
+        nearby.observations,
     )
 
 
@@ -254,4 +256,5 @@ def change_coordinates(
     changed = moved.with_exact_rows(Slopes(J, error, none, none))
     is_exact = derivatives.is_exact.copy()
     is_exact[:, :p] = derivatives.is_exact[:, :p].all(axis=1, keepdims=True)
-    return moved, _record(moved, changed, derivatives.source, is_exact, derivatives.remarks)
+    changed_record = _record(moved, changed, derivatives.source, is_exact, derivatives.remarks)
+    return moved, replace(changed_record, observations=derivatives.observations.in_other_coordinates())

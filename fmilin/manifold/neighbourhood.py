@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -19,7 +20,7 @@ from fmilin.numerics.differences.coloring import column_groups, tangent_pattern
 from fmilin.numerics.differences.differences import Differences, EventCrossingError, Slopes, slopes
 from fmilin.numerics.differences.directional import Surroundings, direction_of
 from fmilin.numerics.differences.sweep import finite_values
-from fmilin.signals import FloatArray
+from fmilin.signals import FloatArray, Signals
 
 FAR = 2.0**-3  # in sizes of the variables: from there the point is visited again
 BEYOND = 8.0  # times as far: there even a solver with a loose tolerance is no longer content with its last solution
@@ -30,19 +31,61 @@ LEAST = 1e-150  # of an indicator's way to zero
 FAR_ALONE = 2.0**-2  # a displacement that cost the model its instance keeps others from going this far
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Observations:
-    """What evaluations near a point have shown beyond their values."""
+    """What evaluations near a point have shown beyond their values; each function that evaluates returns its own."""
 
-    crossed: tuple[int, ...]  # event indicators that change sign there and were not carried out
-    turns: Mapping[int, float]  # by how much outputs jump that wrap at the point, by row
-    doubtful_turns: tuple[int, ...]  # outputs taken for angles in degrees by their jump alone
+    angles: AngleUnwrapper  # outputs that wrap at the point
+    approach: FloatArray  # (P + nu,), parts of their way to zero that event indicators go per size of a column,
+    reach: FloatArray  # (P + nu,), over steps of that column alone so long
+    crossed_events: set[int] = field(default_factory=set)  # indicators that change sign there, and were not carried out
+    border: float = np.inf  # displacement, in sizes of the variables, that cost the model its instance
+    fastest_rate: float = 0.0  # of rates along the columns, in sizes of the states
     # (r,), how much the values at the point change between evaluations elsewhere; None where that was not measured
-    change_on_return: FloatArray | None
+    change_on_return: FloatArray | None = None
+    revisits: Mapping[float, FloatArray] = field(default_factory=dict)  # values there, by step along a common direction
+
+    def copy(self) -> Observations:
+        """Return the same, to which more may be added."""
+        arrays = self.approach.copy(), self.reach.copy()
+        return replace(
+            self,
+            angles=self.angles.copy(),
+            approach=arrays[0],
+            reach=arrays[1],
+            crossed_events=set(self.crossed_events),
+        )
+
+    def in_other_coordinates(self) -> Observations:
+        """Return the same without what was observed of columns."""
+        same = self.copy()
+        return replace(same, approach=0 * same.approach, reach=0 * same.reach, revisits={})
+
+    @property
+    def crossed(self) -> tuple[int, ...]:
+        """Event indicators that change sign near the point and were not carried out."""
+        return tuple(sorted(self.crossed_events))
+
+    @property
+    def turns(self) -> Mapping[int, float]:
+        """By how much outputs jump that wrap at the point, by row."""
+        return self.angles.list_turns()
+
+    @property
+    def doubtful_turns(self) -> tuple[int, ...]:
+        """Outputs taken for angles in degrees by their jump alone."""
+        return tuple(self.angles.find_doubtful())
+
+
+NOTHING_OBSERVED = Observations(AngleUnwrapper(Signals(()), np.empty(0)), np.empty(0), np.empty(0))
 
 
 class Neighbourhood:
-    """Rates and outputs around a point: rows are N rates, ny outputs; columns P coordinates, nu inputs."""
+    """Rates and outputs around a point: rows are N rates, ny outputs; columns P coordinates, nu inputs.
+
+    A function that evaluates works with a neighbourhood of its own, :meth:`observing`, and returns its observations:
+    they begin with those that it was given, and no result depends on what other functions have evaluated.
+    """
 
     def __init__(
         self,
@@ -61,31 +104,24 @@ class Neighbourhood:
         self.base_evaluation = base
         self.base = np.concatenate((base.derivatives, base.outputs))
         self.n, self.p, self.k = len(model.states), len(frame.y0), len(point.inputs)
-        self._angles = AngleUnwrapper(model.outputs, base.outputs)
         self.scales = np.concatenate((frame.y_scales, model.inputs.scales(point.inputs)))
-        self._fastest, self._border = 0.0, np.inf
         self._row_sizes = model.states.scales(point.states), model.outputs.scales(self.base[self.n :])
         self._indicators = read_event_indicators(model, point.time, point.states, point.inputs)
-        # Parts of the way to zero that indicators go per size of a column, over steps of that column alone so long.
-        self._approach, self._reach = np.zeros(self.p + self.k), np.zeros(self.p + self.k)
         self._is_repeatable = is_repeatable  # evaluated again at the point, the model certainly returns the same
         self._holds = hold_modes  # an event that is not carried out leaves the model in its mode
-        self._crossed: set[int] = set()
+        count = self.p + self.k
+        self.observations = Observations(AngleUnwrapper(model.outputs, base.outputs), np.zeros(count), np.zeros(count))
+
+    def observing(self, observations: Observations | None = None) -> Neighbourhood:
+        """Return the same with observations of its own: none so far, or those that were made before."""
+        other = copy(self)
+        other.observations = (self.observations if observations is None else observations).copy()
+        return other
 
     @cached_property
     def _moves(self) -> bool:
         """Whether inputs move the manifold."""
         return bool(self.frame.x_u.any())
-
-    @property
-    def revisit_change(self) -> FloatArray:
-        """By how much rates and outputs differ when the point is visited again, from either side and twice, (r,)."""
-        return self._revisits[0]
-
-    @property
-    def revisited(self) -> bool:
-        """Whether :attr:`revisit_change` was measured."""
-        return "_revisits" in vars(self)
 
     def change_at_point(self) -> FloatArray:
         """Visit the point once more; return by how much rates and outputs differ, shape (r,)."""
@@ -98,9 +134,13 @@ class Neighbourhood:
         again = self.evaluator.evaluate_again(self.point.time, self.point.states, self.point.inputs)
         return np.concatenate((again.derivatives, again.outputs))
 
-    @cached_property
-    def _revisits(self) -> tuple[FloatArray, dict[float, FloatArray]]:
-        """The value of :attr:`revisit_change`, and F where it was visited, by their step along the common direction."""
+    def _revisit(self) -> tuple[FloatArray, Mapping[float, FloatArray]]:
+        """Return by how much rates and outputs differ when the point is visited again, from either side and twice.
+
+        The second are values beside it, by their step along the common direction.
+        """
+        if self.observations.change_on_return is not None:
+            return self.observations.change_on_return, self.observations.revisits
         change, values, d = np.zeros(len(self.base)), {}, direction_of(self.scales)
         for step, times in ((FAR, 1), (-FAR, 2)):  # the point, and the last visit, after odd and even numbers of visits
             for part in (1.0, 1 / 64):
@@ -117,13 +157,14 @@ class Neighbourhood:
                         finite_values(self.at, -step * part * BEYOND * d)
                 break
             change = np.maximum(change, self.change_at_point())
+        self.observations.change_on_return, self.observations.revisits = change, values
         return change, values
 
     def lag(self) -> FloatArray:
         """Return by how much rates and outputs at the point lag behind visits beside it, shape (r,)."""
         # A solver inside that starts from its last solution is content with it as long as the equations are satisfied
         # well enough. So it is sent far away, then to a step beside the point, then back: over steps of all sizes.
-        change, values = self._revisits
+        change, values = self._revisit()
         lag, d, again, step = np.zeros(len(self.base)), direction_of(self.scales), partial(self.at, again=True), CLOSEST
         last = self._again()
         for far in values:
@@ -132,17 +173,14 @@ class Neighbourhood:
                     before, last = last, self._again()
                     lag = np.fmax(lag, np.abs(last - before))  # a drift from call to call is none
                 step *= FURTHER
-        self._revisits = np.maximum(change, lag), values
+        self.observations.change_on_return = np.maximum(change, lag)
         return lag
 
     def in_frame(self, frame: Frame) -> Neighbourhood:
-        """Return the same in other coordinates; the change of a visit to the same point holds on."""
+        """Return the same in other coordinates."""
         same = self.point, self.base_evaluation
-        other = Neighbourhood(self.evaluator, frame, *same, pairs=self.pairs, hold_modes=self._holds)
-        other._crossed = self._crossed
-        if self.revisited:
-            other._revisits = self.revisit_change, {}  # those visits lie along other coordinates
-        return other
+        modes = {"hold_modes": self._holds, "is_repeatable": self._is_repeatable}
+        return Neighbourhood(self.evaluator, frame, *same, pairs=self.pairs, **modes)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -159,7 +197,8 @@ class Neighbourhood:
 
         Outputs that are angles and wrap at the point are continued beyond it where ``unwrapped``.
         """
-        if self._border < np.inf and self._sizes(displacement).max() >= self._border:
+        border = self.observations.border
+        if border < np.inf and self._sizes(displacement).max() >= border:
             raise ModelError("The model is not asked so far from the point: it could not be evaluated there before.")
         try:
             t, x = self.point.time, self.point.states
@@ -171,63 +210,56 @@ class Neighbourhood:
             visit = evaluate(t, x, u)
             if len(self._indicators) and (crossed := self._crossed_at(displacement, t, x, u)):
                 if self._holds:
-                    self._crossed.update(crossed)
+                    self.observations.crossed_events.update(crossed)
                 else:
                     raise EventCrossingError(f"event indicator {crossed[0] + 1} changes sign")
             outputs = visit.outputs
             if unwrapped:
                 part = min(CLOSE / max(float(self._sizes(displacement).max(initial=0.0)), CLOSE), 1.0)
                 close = partial(self.at, part * displacement, unwrapped=False)
-                outputs = self._angles.unwrap(outputs.copy(), lambda: close()[self.n :])
+                outputs = self.observations.angles.unwrap(outputs.copy(), lambda: close()[self.n :])
             return np.concatenate((visit.derivatives, outputs))
         except ModelError as error:
             if error.costs_start and (size := float(self._sizes(displacement).max())) >= FAR_ALONE:
-                self._border = min(self._border, size)
+                self.observations.border = min(border, size)
             raise
 
     def _crossed_at(self, displacement: FloatArray, *point: Any) -> list[int]:
         """Return the event indicators that change sign at a point; none are read where it is too near for that."""
         sizes = self._sizes(displacement)
-        if (sizes <= ABRUPT * self._reach).all() and ABRUPT * (self._approach @ sizes) < 1.0:
+        seen = self.observations
+        if (sizes <= ABRUPT * seen.reach).all() and ABRUPT * (seen.approach @ sizes) < 1.0:
             return []
         values, at_point = read_event_indicators(self.model, *point), self._indicators
         if np.count_nonzero(sizes) == 1:
             j, way = int(sizes.argmax()), np.maximum(np.abs(at_point), LEAST)
             pace = (np.abs(values - at_point) / way).max() / sizes[j]
-            self._approach[j], self._reach[j] = np.maximum((self._approach[j], self._reach[j]), (pace, sizes[j]))
+            seen.approach[j], seen.reach[j] = np.maximum((seen.approach[j], seen.reach[j]), (pace, sizes[j]))
         return np.flatnonzero((values > 0) != (at_point > 0)).tolist()
 
     def _sizes(self, displacement: FloatArray) -> FloatArray:
         return np.abs(displacement) / self.scales
 
-    def observe(self) -> Observations:
-        """Return what the evaluations so far have shown beyond their values."""
-        return Observations(
-            crossed=tuple(sorted(self._crossed)),
-            turns=self._angles.list_turns(),
-            doubtful_turns=tuple(self._angles.find_doubtful()),
-            change_on_return=self.revisit_change if self.revisited else None,
-        )
-
     def terms(self, slope: FloatArray) -> FloatArray:
         """Return the size of the terms that each row sums, (r,), as far as its largest scaled slope (r,) tells."""
         # Where terms cancel a rate is compared with its state's size times the fastest so far, an output with its own.
         states, outputs = self._row_sizes
-        self._fastest = max(self._fastest, float((slope[: self.n] / states).max(initial=0.0)))
-        return np.concatenate((states * self._fastest, outputs))
+        seen = self.observations
+        seen.fastest_rate = max(seen.fastest_rate, float((slope[: self.n] / states).max(initial=0.0)))
+        return np.concatenate((states * seen.fastest_rate, outputs))
 
     def with_exact_rows(self, jacobian: Slopes) -> Slopes:
         """Write rows that are exact, in place: rates of positions, outputs that are states or inputs."""
         J, error, frame, n, p = jacobian.J, jacobian.error, self.frame, self.n, self.p
         rows, states = list(self.pairs), list(self.pairs.values())
-        for row, copy in self.model.copies.items():
-            if copy.kind == "state":
+        for row, origin in self.model.copies.items():
+            if origin.kind == "state":
                 rows.append(n + row)
-                states.append(copy.index)
+                states.append(origin.index)
             else:
                 for part in (J, error, jacobian.jump, jacobian.bend):
                     part[n + row] = 0.0
-                J[n + row, p + copy.index] = 1.0
+                J[n + row, p + origin.index] = 1.0
         J[rows, :p], J[rows, p:] = frame.T[states], frame.x_u[states]
         error[rows, :p], error[rows, p:] = frame.parametrization.derivative_error[states], 0.0
         jacobian.jump[rows], jacobian.bend[rows] = 0.0, 0.0
@@ -295,7 +327,7 @@ class Neighbourhood:
             sizes_moved = directions.sum(axis=0)
             at_point = np.concatenate((self.frame.y0, self.point.inputs)) / (sizes_moved + (sizes_moved == 0))
             values = np.array([np.abs(at_point[group]).max() for group in groups])
-            around = Surroundings(lambda s: self.at(s @ directions), values, *self._revisits, self.lag)
+            around = Surroundings(lambda s: self.at(s @ directions), values, *self._revisit(), self.lag)
         try:
             jacobian = slopes(line, self.base, sizes, options, self.terms, around)
             return replace(jacobian, narrow={(i, groups[g][0]): ends for (i, g), ends in jacobian.narrow.items()})

@@ -150,7 +150,7 @@ def _row_terms(linear: LinearModel, nearby: Neighbourhood, largest: FloatArray) 
 
 def _describe_slopes(at: LinearizedPoint, row: int, j: int) -> str:
     """Say which slopes steps of several sizes give, and what to do."""
-    nearby, on_return = at.nearby, at.observations.change_on_return
+    nearby, on_return = at.nearby.observing(at.observations), at.observations.change_on_return
     unit = np.eye(len(nearby.scales))[j]
     with np.errstate(all="ignore"):
         value = float(np.concatenate((nearby.frame.y0, nearby.point.inputs))[j])
