@@ -178,9 +178,15 @@ class Neighbourhood:
 
     def in_frame(self, frame: Frame) -> Neighbourhood:
         """Return the same in other coordinates."""
-        same = self.point, self.base_evaluation
-        modes = {"hold_modes": self._holds, "is_repeatable": self._is_repeatable}
-        return Neighbourhood(self.evaluator, frame, *same, pairs=self.pairs, **modes)
+        return Neighbourhood(
+            self.evaluator,
+            frame,
+            self.point,
+            self.base_evaluation,
+            pairs=self.pairs,
+            hold_modes=self._holds,
+            is_repeatable=self._is_repeatable,
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
