@@ -282,8 +282,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
             raise NumericalError(f"There is no linear model at {at}: {self.reasons.flat[number]}")
         choice = self.choices[self.chosen[number]]
         remarks = self.remarks.get(number, ())
-        (row,) = self.layout.join(self.models[number : number + 1])
-        linear = self.layout.unpacked(row, choice.states, choice.method, remarks)
+        linear = self.layout.extract(self.models.read_point(number), choice.states, choice.method, remarks)
         if number in self.point_derivatives:
             linear = replace(linear, derivatives=self.point_derivatives[number])
         descriptor = self.descriptors.get(number)
@@ -347,7 +346,8 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
             return self.linear_model(nearest)
         row = np.array(list(weights.values())) @ self.layout.join(self.models[np.array(numbers)])
         own = tuple(r for r in self.remarks.get(nearest, ()) if r.speaks_of_the_model)
-        linear = self.layout.unpacked(row, choice.states, choice.method, own)
+        quantities = self.layout.split(row[None]).read_point(0)
+        linear = self.layout.extract(quantities, choice.states, choice.method, own)
         matrices = {name: self.array(name) for name in MATRICES}
         left_out = entry_errors(matrices, self.grid, self._kinds, numbers)
         errors = EntryErrors(**{name: left_out[name] + getattr(linear.errors, name) for name in MATRICES})

@@ -164,7 +164,8 @@ def averaged(family: LinearFamily) -> LinearFamily | LinearModel:
 def _mean(family: LinearFamily, number: int, row: FloatArray, said: Remark) -> LinearModel:
     """Return the linear model of a mean row, shape (width,), which has no azimuth; ``number`` is one of its points."""
     choice = family.choices[family.chosen[number]]
-    linear = family.layout.unpacked(row, family.states, choice.method, (*family.remarks.get(number, ()), said))
+    quantities = family.layout.split(row[None]).read_point(0)
+    linear = family.layout.extract(quantities, family.states, choice.method, (*family.remarks.get(number, ()), said))
     parameters = {name: value for name, value in linear.point.parameters.items() if name != AZIMUTH}
     return replace(linear, point=replace(linear.point, parameters=parameters))
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
 from fmilin.linear_model.arrays import ENTRY_BY_ENTRY, MATRICES, LinearArrays
-from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, Named, built
+from fmilin.linear_model.builder import Named, built_of_arrays
 from fmilin.linear_model.descriptor import Derivative, Descriptor
-from fmilin.linear_model.model import Accuracy, LinearizationPoint, LinearModel
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearizationMethod, LinearizationPoint, LinearModel
 from fmilin.linearization.batch_remarks import BatchRemarks
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signals
@@ -184,26 +184,29 @@ class Layout:
         }
         return replace(models, stored=models.stored | missing)
 
-    def unpacked(
-        self, row: FloatArray, states: Signals, method: tuple[str, str], remarks: tuple[Remark, ...]
+    def extract(
+        self, v: Mapping[str, FloatArray], states: Signals, method: tuple[str, str], remarks: tuple[Remark, ...]
     ) -> LinearModel:
-        """Return the linear model of a row (width,), with how derivatives were taken and coordinates chosen."""
+        """Return the linear model of the quantities ``v`` of a point, as :meth:`LinearArrays.read_point` returns them.
+
+        ``states`` are its coordinates, and ``method`` says how derivatives were taken and coordinates chosen.
+        """
         t = self.template
-        v = {name: np.array(row[part]).reshape(self.shapes[name]) for name, part in self.slices.items()}
-        given = zip(t.parameters, v["parameters"].tolist(), strict=True)
-        linear = built(
+        parameters = zip(t.parameters, v["parameters"].tolist(), strict=True)
+        point = LinearizationPoint(
+            time=float(v["time"]),
+            states=dict(zip(t.full_states.names, v["x0"].tolist(), strict=True)),
+            inputs=dict(zip(t.inputs.names, v["u0"].tolist(), strict=True)),
+            outputs=dict(zip(t.outputs.names, v["out0"].tolist(), strict=True)),
+            parameters={name: value for name, value in parameters if not np.isnan(value)},
+        )
+        return built_of_arrays(
             Named(t.model, t.inputs, t.outputs),
-            IndependentCoordinates(states, t.full_states, v["y0"], v["T"], v["error_T"], method[1], T_u=v["T_u"]),
-            LinearMatrices(*(v[name] for name in ("A", "B", "C", "D", "f0")), *(v[f"error_{name}"] for name in "ABCD")),
-            LinearizationPoint(
-                time=float(v["time"]),
-                states=dict(zip(t.full_states.names, v["x0"].tolist(), strict=True)),
-                inputs=dict(zip(t.inputs.names, v["u0"].tolist(), strict=True)),
-                outputs=dict(zip(t.outputs.names, v["out0"].tolist(), strict=True)),
-                parameters={name: value for name, value in given if not np.isnan(value)},
-            ),
-            (method[0], int(v["visits"][0]), int(v["visits"][1])),
-            remarks,
+            v,
+            (EntryErrors(**{name: v[f"error_{name}"] for name in MATRICES}), Accuracy(*v["accuracy"].tolist())),
+            (states, t.full_states),
+            point,
+            LinearizationMethod(*method, int(v["visits"][0]), int(v["visits"][1])),
+            remarks=remarks,
             sample_time=t.sample_time,
         )
-        return replace(linear, accuracy=Accuracy(*v["accuracy"].tolist()))

@@ -120,8 +120,8 @@ class StackedRuns:
             method = ("exact", seed.linear.method.coordinates)
             models = answer.models[:good]
             models.stored["parameters"] = self._list_parameters(template, solved.points[:good], seed)
-            last = layout.join(models[good - 1 :])[0]
-            linear = layout.unpacked(last, seed.linear.states, method, answer.diagnostics[good - 1])
+            last = models.read_point(good - 1)
+            linear = layout.extract(last, seed.linear.states, method, answer.diagnostics[good - 1])
             if self._chosen is not None:
                 models = models.with_inputs(self._chosen)
             numbered = np.array(block[:good], dtype=np.intp)

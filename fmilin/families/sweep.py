@@ -46,9 +46,10 @@ class Here(SweepExecutor):
 
     def reports(self) -> Iterator[TaskReport]:
         """Compute the next task."""
-        task = self._tasks.popleft()
+        task, done = self._tasks.popleft(), 0
         for outcomes, predecessor in self._solver.solve(task.numbers, task.predecessor):
-            yield TaskReport(task, outcomes, predecessor, finished=outcomes[-1].number == task.numbers[-1])
+            done += len(outcomes)
+            yield TaskReport(task, outcomes, predecessor, finished=done == len(task.numbers))
 
     def close(self) -> None:
         """Close the models that were opened."""

@@ -31,9 +31,10 @@ ALONG_INPUTS = ("B", "D")
 OF_INPUTS = ("B", "D", "T_u", "u0", "error_B", "error_D", "input_size")
 """Quantities with the inputs as their last axis."""
 
-MAY_BE_SHARED = ("T", "T_u")
+MAY_BE_SHARED = ("C", "D", "T", "T_u")
 """Quantities that are often the same at all points, and stored once then."""
 
+NOT_WRITTEN = -2  # there is no linear model
 ENTRY_BY_ENTRY = -1  # errors are stored as matrices
 NUMBERS_PER_BLOCK = 2**20  # 8 MiB
 
@@ -45,7 +46,7 @@ class LinearArrays:
     ``stored`` has arrays of shape (count, ...) by name: the quantities of a linear model and their errors
     ``"error_A"`` to ``"error_T"`` or, in factors, ``"row_error_A"`` to ``"row_error_T"``, ``"coordinate_size"`` and
     ``"input_size"``. ``pattern`` is the number of the structural zeros of each point among ``zeros``, or
-    :data:`ENTRY_BY_ENTRY` where errors are matrices.
+    :data:`ENTRY_BY_ENTRY` where errors are matrices, or :data:`NOT_WRITTEN`.
     """
 
     count: int
@@ -57,7 +58,7 @@ class LinearArrays:
     @classmethod
     def empty(cls, count: int) -> Self:
         """Return arrays of so many points, into which linear models are put."""
-        return cls(count, {}, np.full(count, ENTRY_BY_ENTRY, dtype=np.intp))
+        return cls(count, {}, np.full(count, NOT_WRITTEN, dtype=np.intp))
 
     @classmethod
     def of_batch(cls, arrays: Mapping[str, FloatArray], zeros: Mapping[str, Mask]) -> Self:
@@ -93,15 +94,25 @@ class LinearArrays:
             return self._compute_accuracy()
         return self.stored[name]
 
+    def read_point(self, number: int) -> dict[str, FloatArray]:
+        """Return all quantities of one point by name, with its errors as matrices."""
+        one = self[number : number + 1]
+        values = {name: np.array(array[0]) for name, array in one.stored.items()}
+        if one.pattern[0] >= 0:
+            errors = {name: one._form_errors(name) for name in MATRICES}
+            values["accuracy"] = one.summarize_errors(errors)[0]
+            values |= {f"error_{name}": each[0] for name, each in errors.items()}
+        return values
+
     def _form_errors(self, matrix: str) -> FloatArray:
         """Return the errors of the entries of a matrix."""
         values = self.stored[matrix]
         if len(self.zeros) == 1 and not self.pattern.any():
             return self._multiply_factors(matrix, self.zeros[0], ...)
-        errors = np.empty(values.shape)
+        errors = np.full(values.shape, np.nan)
         given = self.pattern == ENTRY_BY_ENTRY
         if given.any():
-            errors[given] = self.stored[f"error_{matrix}"][given] if f"error_{matrix}" in self.stored else np.nan
+            errors[given] = self.stored[f"error_{matrix}"][given]
         for number, zeros in enumerate(self.zeros):
             points = self.pattern == number
             if points.any():
@@ -128,7 +139,7 @@ class LinearArrays:
     def _compute_accuracy(self) -> FloatArray:
         """Return the accuracy of all points, shape (count, 8)."""
         accuracy = self.stored["accuracy"].copy()
-        factored = self.pattern != ENTRY_BY_ENTRY
+        factored = self.pattern >= 0
         for block in self.list_blocks():
             part, points = self[block], factored[block]
             errors = {name: part._form_errors(name) for name in MATRICES}
@@ -169,7 +180,8 @@ class LinearArrays:
             if name in MAY_BE_SHARED and self._share(name, values):
                 continue
             self._writable(name, values.shape[1:])[points] = values
-        translated = np.array([*(self._number_zeros(zeros) for zeros in models.zeros), ENTRY_BY_ENTRY], dtype=np.intp)
+        numbers_of_zeros = [self._number_zeros(zeros) for zeros in models.zeros]
+        translated = np.array([*numbers_of_zeros, NOT_WRITTEN, ENTRY_BY_ENTRY], dtype=np.intp)  # the last ones are < 0
         self.pattern[points] = translated[models.pattern]
 
     def clear(self, points: Mask) -> None:
@@ -178,7 +190,7 @@ class LinearArrays:
             return
         for name, array in self.stored.items():
             self._writable(name, array.shape[1:])[points] = np.nan
-        self.pattern[points] = ENTRY_BY_ENTRY
+        self.pattern[points] = NOT_WRITTEN
 
     def _writable(self, name: str, shape: tuple[int, ...]) -> FloatArray:
         array = self.stored.get(name)
@@ -186,7 +198,7 @@ class LinearArrays:
             return array
         own = np.empty((self.count, *shape))
         if array is not None:
-            own[...] = array
+            own[self.pattern != NOT_WRITTEN] = array[0]
         self.stored[name] = own
         return own
 
@@ -194,8 +206,7 @@ class LinearArrays:
         """Store values that are the same at all points once; return whether they are the same as those before."""
         array = self.stored.get(name)
         if array is None:
-            is_square = values.shape[1] == values.shape[2]
-            if not (_is_shared(values) or (len(values) == 1 and (name == "T_u" or is_square))):
+            if not (_is_shared(values) or len(values) == 1):
                 return False
             self.stored[name] = np.broadcast_to(values[0].copy(), (self.count, *values.shape[1:]))
             return True

@@ -19,6 +19,8 @@ from fmilin.signals import FloatArray
 Source = Literal["procedure", "products", "differences"]
 Mask = NDArray[np.bool_]
 
+NUMBERS_IN_CACHE = 2**16  # that several operations run over: they fit into the cache of a core
+
 
 class RowSizes(NamedTuple):
     """How large rows of derivatives are, in sizes of y and u, each (k, rows)."""
@@ -29,9 +31,15 @@ class RowSizes(NamedTuple):
     @classmethod
     def of(cls, derivatives: FloatArray, scales: FloatArray) -> RowSizes:
         """Return those of derivatives (k, rows, P + nu) along variables of sizes ``scales`` (k, P + nu)."""
-        entries = np.abs(derivatives)
-        entries *= scales[:, None]
-        return cls(entries.max(axis=2, initial=0.0), entries.sum(axis=2))
+        count, rows, columns = derivatives.shape
+        largest, terms = np.empty((count, rows)), np.empty((count, rows))
+        step = max(1, NUMBERS_IN_CACHE // max(1, rows * columns))
+        for first in range(0, count, step):
+            some = slice(first, first + step)
+            entries = np.abs(derivatives[some])
+            entries *= scales[some, None]
+            largest[some], terms[some] = entries.max(axis=2, initial=0.0), entries.sum(axis=2)
+        return cls(largest, terms)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.manifold.continued_motion import SHORT_STEP, ContinuedMotion, Mask, Some
-from fmilin.manifold.derivatives import TangentDerivatives
+from fmilin.manifold.derivatives import NUMBERS_IN_CACHE, TangentDerivatives
 from fmilin.manifold.rank import fixed_direction
 from fmilin.numerics.balanced import UNTOLD, is_equilibrium
 from fmilin.signals import FloatArray
@@ -80,6 +80,7 @@ class MovingBatch:
     y_rates: FloatArray
     f_y: FloatArray
     f_y_error: FloatArray  # times the sizes of y, (k, N, P), or (k, N, 1) where those of a row are the same
+    largest: FloatArray  # of each row of the derivatives along y and u, in sizes of these, (k, N)
     sizes: FloatArray  # shape (k, N)
     y_sizes: FloatArray  # shape (k, P)
     relative_rates: FloatArray  # |x'| (k, N) in nominal sizes per second, however far an angle has turned
@@ -102,12 +103,19 @@ class MovingBatch:
         """
         fastest = self.fastest_rate[:, None]
         moving = np.where(np.abs(self.y_rates) > STEADY * fastest * self.y_sizes, self.y_rates, 0.0)[..., None]
-        second, terms = (self.f_y @ moving)[..., 0], (np.abs(self.f_y) @ np.abs(moving))[..., 0]
+        second = (self.f_y @ moving)[..., 0]
         in_sizes = np.abs(moving) / self.y_sizes[..., None]
-        if self.f_y_error.shape[2] != in_sizes.shape[1]:
-            in_sizes = in_sizes.sum(axis=1, keepdims=True)
-        noise = 10 * (self.f_y_error @ in_sizes)[..., 0] + ROUNDING * fastest**2 * self.sizes
-        return np.where(np.abs(second) > UNIFORM * terms + noise, second, 0.0)
+        total = in_sizes.sum(axis=1)
+        is_same_in_rows = self.f_y_error.shape[2] == 1
+        errors = self.f_y_error[..., 0] * total if is_same_in_rows else (self.f_y_error @ in_sizes)[..., 0]
+        size, noise = np.abs(second), 10 * errors + ROUNDING * fastest**2 * self.sizes
+        # The terms of a row are at most its largest entry times the total: most rows are decided without their sum.
+        is_significant = size > UNIFORM * self.largest * total + noise
+        points = ((size > noise) & ~is_significant).any(axis=1)
+        if points.any():
+            terms = (np.abs(self.f_y[points]) @ np.abs(moving[points]))[..., 0]
+            is_significant[points] = size[points] > UNIFORM * terms + noise[points]
+        return np.where(is_significant, second, 0.0)
 
     def compute_comparison_times(self) -> tuple[FloatArray, FloatArray]:
         """Return when the motion is compared, in s, each (k,): soon, and when its slowest part has moved far enough."""
@@ -297,8 +305,10 @@ def _same_spectrum(A: FloatArray, B: FloatArray, part: FloatArray) -> Mask:
 
 def _influential(dependence: Mask) -> Mask:
     """Return on which coordinates (k, P) others depend, except those that nothing depends on, as a track's."""
-    leading: Mask = np.ones(dependence.shape[:2], dtype=bool)
+    leading = np.asarray(dependence.any(axis=1))
     for _ in range(dependence.shape[1]):
+        if leading.all():
+            break
         fewer = np.asarray((dependence & leading[:, :, None]).any(axis=1))
         if (fewer == leading).all():
             break
@@ -311,17 +321,29 @@ def find_comparable(at: MovingBatch, curvature: FloatArray, A: FloatArray, error
 
     ``errors`` are those of A times the sizes of y.
     """
-    entries = np.abs(A) * at.y_sizes[:, None]
-    noise = 10 * errors + ROUNDING * entries.max(axis=2, initial=0.0, keepdims=True)
-    dependence = np.asarray(entries > noise)  # of each y' on each y
+    dependence = find_dependence(A, errors, at.y_sizes)
     leading = _influential(dependence)
     # A motion that begins from rest does not move yet; a curved one without a speed is on its way to a rest.
     moving = np.abs(at.y_rates) > STEADY * at.fastest_rate[:, None] * at.y_sizes
     first = dependence.argmax(axis=2)  # that each row depends on
     rows = np.arange(A.shape[1])
     is_one = np.abs(A[np.arange(len(A))[:, None], rows, first] - 1.0) <= UNIFORM
-    speeds = (np.count_nonzero(dependence, axis=2) == 1) & is_one & (first != rows)
-    return np.asarray((moving & speeds).any(axis=1) | is_straight(curvature, leading)), leading
+    speeds = moving & is_one & (first != rows)
+    points, some = np.nonzero(speeds)
+    speeds[points, some] = dependence[points, some].sum(axis=1) == 1
+    return np.asarray(speeds.any(axis=1) | is_straight(curvature, leading)), leading
+
+
+def find_dependence(A: FloatArray, errors: FloatArray, y_sizes: FloatArray) -> Mask:
+    """Return which y' depend on which y, (k, P, P): entries of A beyond their errors, which are times sizes of y."""
+    dependence = np.empty(A.shape, dtype=bool)
+    step = max(1, NUMBERS_IN_CACHE // max(1, A.shape[1] * A.shape[2]))
+    for begin in range(0, len(A), step):
+        some = slice(begin, begin + step)
+        entries = np.abs(A[some]) * y_sizes[some, None]
+        noise = 10 * errors[some] + ROUNDING * entries.max(axis=2, initial=0.0, keepdims=True)
+        dependence[some] = entries > noise
+    return dependence
 
 
 def is_straight(curvature: FloatArray, leading: Mask) -> Mask:
