@@ -96,6 +96,7 @@ class SweepExecutor(ABC):
     """Computes tasks, in any order."""
 
     capacity: int = 1  # how many tasks it wants to have at a time
+    joins_lines: bool = False  # whether a run of points may go on in the next line of the grid
     least_run: int = 32  # points: few enough to be shared among processes, enough that messages cost nothing
 
     @abstractmethod

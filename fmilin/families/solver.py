@@ -66,6 +66,14 @@ class Solver:
         varied = [n for n in plan.grid.axes if self._kind(n) == "parameter"]
         return StackedRuns(self.base, plan.grid, varied, plan.how, plan.point.values_of(self.base))
 
+    @property
+    def assembles_together(self) -> bool:
+        """Whether many points are assembled at once, each of them from the model's start and not from another one."""
+        plan, time = self.plan, self.plan.point.time
+        if plan.point.trim is not None or plan.loop_at or not self.base.batches:
+            return False
+        return self._stacks.can_assemble(self.base.start.time if time is None else time)
+
     def check(self) -> None:
         """Refuse what can be seen to be wrong before the first point."""
         plan, first = self.plan, self.plan.grid.values(0)

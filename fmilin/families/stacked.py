@@ -62,10 +62,8 @@ class StackedRuns:
         if not self._fits(seed, request) or not reference.is_usable:
             return
         if request is None:
-            if self._assembly is None or self._assembly.time != seed.point.time:
-                self._assembly = AssembledPoints(self._model, seed.point.time, self._grid, self._settings)
-            if self._assembly.possible and not self._parameters:
-                yield from self._blocks(self._assembly, reference, list(numbers), seed)
+            if not self._parameters and (assembly := self._assemble_at(seed.point.time)).possible:
+                yield from self._blocks(assembly, reference, list(numbers), seed)
                 return
             if seed.point.remarks:  # how it was assembled: each of the others may have to say its own
                 return
@@ -78,6 +76,15 @@ class StackedRuns:
         except (FmilinError, np.linalg.LinAlgError):
             return
         yield from self._blocks(equations, reference, list(numbers), seed)
+
+    def can_assemble(self, time: float) -> bool:
+        """Whether points are assembled at once, each from the model's start."""
+        return not self._parameters and self._assemble_at(time).possible
+
+    def _assemble_at(self, time: float) -> AssembledPoints:
+        if self._assembly is None or self._assembly.time != time:
+            self._assembly = AssembledPoints(self._model, time, self._grid, self._settings)
+        return self._assembly
 
     def _fits(self, seed: ContinuationPoint, request: TrimRequest | None) -> bool:
         if request is None:

@@ -37,8 +37,9 @@ class Here(SweepExecutor):
         self._solver = Solver(plan)
         self._solver.check()
         self._tasks: deque[SweepTask] = deque()
-        if self._solver.base.batches:  # nobody to share with: a stack is the quicker the more points it has
-            self.least_run = 1024
+        if self._solver.base.batches:  # runs are shared with no other process: each costs a point that stands alone
+            self.least_run = LONGEST_RUN_IN_BATCHES
+        self.joins_lines = self._solver.assembles_together
 
     def submit(self, task: SweepTask) -> None:
         """Take in a task."""
@@ -61,17 +62,21 @@ class Here(SweepExecutor):
 # by side, each point from its neighbour, and the result does not depend on who computes what.
 
 RUNS = 16  # runs that a large grid is cut into at least; a run is computed in batches where the source can
-LONGEST_RUN = 1024
+LONGEST_RUN = 1024  # unless more points are worth a run
+LONGEST_RUN_IN_BATCHES = 8192  # in this process
 
 
-def runs_of(grid: Grid, *, whole_lines: bool = False, least: int = 32) -> dict[int, tuple[int | None, tuple[int, ...]]]:
+def runs_of(
+    grid: Grid, *, whole_lines: bool = False, joins_lines: bool = False, least: int = 32
+) -> dict[int, tuple[int | None, tuple[int, ...]]]:
     """Return the runs of a grid: by their first point, the first point that it starts from, and the other points.
 
     ``whole_lines`` cuts no line along the last axis: a tangent basis turns a little less on many short ways than on
-    a long one, and would jump where a run ends.
+    a long one, and would jump where a run ends. With ``joins_lines`` a run goes on in the next line: its points do not
+    start from each other.
     """
-    length = grid.shape[-1]
-    size = length if whole_lines else min(max(least, grid.size // RUNS), LONGEST_RUN)
+    length = grid.size if joins_lines and not whole_lines else grid.shape[-1]
+    size = length if whole_lines else max(least, min(grid.size // RUNS, LONGEST_RUN))
     runs: dict[int, tuple[int | None, tuple[int, ...]]] = {}
     for line in range(0, grid.size, length):
         for begin in range(0, length, size):
@@ -105,7 +110,8 @@ def run(
     def done(number: int) -> bool:
         return bool(builder.done[number])
 
-    runs = runs_of(plan.grid, whole_lines=plan.how.coordinates == "tangent", least=engine.least_run)
+    whole_lines = plan.how.coordinates == "tangent"
+    runs = runs_of(plan.grid, whole_lines=whole_lines, joins_lines=engine.joins_lines, least=engine.least_run)
     waiting: dict[int | None, list[int]] = {}
     for first, (before, _) in runs.items():
         waiting.setdefault(before, []).append(first)
