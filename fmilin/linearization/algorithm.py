@@ -138,7 +138,8 @@ def check(at: LinearizedPoint, checks: Sequence[Check[LinearizedPoint]] = CHECKS
             continue
         try:
             diagnostics[one] = one.examine(at)
-            facts = one.learn(at, facts)
+            if one.verifies_model:
+                facts = one.learn(at, facts)
         except FmilinError as error:
             errors[one] = error
     in_order = sorted((*diagnostics, *errors), key=CHECKS.index)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -41,11 +41,10 @@ class EvaluatedPoint:
     request: Request
     facts: VerifiedFacts  # what was verified of the model at other points
     base: Evaluation  # rates, outputs and residuals at the point
+    model: Model = field(init=False)
 
-    @property
-    def model(self) -> Model:
-        """The model."""
-        return self.evaluator.model
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "model", self.evaluator.model)
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,12 +77,9 @@ class Frame:
     parametrization: PointParametrization
     selection: Selection  # the P coordinates, their kind and condition number
     constraint_manifold: ConstraintManifold
+    manifold: Manifold  # what the choice was made from
+    invariants: Invariants  # of the constraints
     remarks: tuple[Remark, ...] = ()  # on the choice of the coordinates
-
-    @property
-    def manifold(self) -> Manifold:
-        """What the choice was made from."""
-        return self.constraint_manifold.tangent
 
     @property
     def residual(self) -> float:
@@ -93,11 +90,6 @@ class Frame:
     def coordinates(self) -> Coordinates:
         """The coordinates y = rho(x)."""
         return self.parametrization.coordinates
-
-    @property
-    def invariants(self) -> Invariants:
-        """What the manifold is made of."""
-        return self.parametrization.invariants
 
     @property
     def y0(self) -> FloatArray:
@@ -152,7 +144,7 @@ def choose_coordinates(manifold: ConstraintManifold, choice: CoordinateChoice) -
         manifold.states,
         condition_number=selection.condition_number,
     )
-    return Frame(parametrization, selection, manifold, remarks)
+    return Frame(parametrization, selection, manifold, manifold.tangent, manifold.invariants, remarks)
 
 
 def _continue(

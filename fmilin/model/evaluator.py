@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from math import prod
 
 from fmilin.model.capabilities import (
+    HasConstraintGradient,
+    HasExactJacobian,
     read_constraint_gradient,
     read_constraint_residuals,
     read_exact_slopes,
@@ -42,6 +44,7 @@ class PointEvaluator:
         numbers_per_point = len(model.states) + len(model.outputs) + 1
         most = max(MIN_REMEMBERED_POINTS, MAX_REMEMBERED_NUMBERS // numbers_per_point)
         self._most = most if remembers else 0
+        self._has_gradient = isinstance(model, (HasConstraintGradient, HasExactJacobian))  # asked for in each iteration
         self._evaluations: dict[_Key, Evaluation] = {}
         self._residuals: dict[_Key, FloatArray | None] = {}
         self._slopes: dict[_Key, ExactSlopes | None] = {}
@@ -110,6 +113,8 @@ class PointEvaluator:
 
     def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Return residuals and their exact gradient; None if that costs as much as an evaluation."""
+        if not self._has_gradient:
+            return None
         key = (t, x.tobytes(), u.tobytes())
         if key in self._gradients:
             return self._gradients[key]

@@ -46,12 +46,15 @@ class Check(ABC, Generic[P_contra]):
     # whether its diagnostics tell what was computed: they cost nothing, and are given without checks, too
     describes_computation: ClassVar[bool] = False
 
+    # whether it verifies something of the model as a whole, which is not verified again at other points
+    verifies_model: ClassVar[bool] = False
+
     @abstractmethod
     def examine(self, at: P_contra) -> Sequence[Remark]:
         """Return what a user should know about a point, or raise an error."""
 
     def learn(self, at: P_contra, facts: VerifiedFacts) -> VerifiedFacts:
-        """Return what is verified of the model as a whole, with what this check has shown at a point."""
+        """Return what is verified of the model as a whole, with what this check has shown, if it ``verifies_model``."""
         return facts
 
     def find_doubt(self, at: LinearizedBatch) -> Mask | None:

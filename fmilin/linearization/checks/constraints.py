@@ -26,6 +26,7 @@ class ConstraintsDoNotVanish(ManifoldCheck):
     verifies = "No constraint is zero wherever the states are."
     needs = "The constraints, evaluated at a few random points."
     runs = "once a model"
+    verifies_model = True
     error = "ConstraintError if one is."
 
     def examine(self, at: PointOnManifold) -> Sequence[Remark]:
@@ -111,6 +112,7 @@ class MotionKeepsConstraints(CoordinateCheck):
     verifies = "The motion keeps every constraint, H f + h_t = 0, and the rank, at the point and at points near it."
     needs = "Three evaluations near the first point of a model; nothing at later points."
     runs = "at every point"
+    verifies_model = True
     error = "ConstraintError if one changes, NumericalError if the point is a singular configuration."
 
     def examine(self, at: PointInCoordinates) -> Sequence[Remark]:
@@ -140,6 +142,7 @@ class NothingIsConserved(CoordinateCheck):
     verifies = "Declared velocity constraints are linear in the velocities, as energies are not."
     needs = "Two evaluations of the constraints."
     runs = "once a model"
+    verifies_model = True
     kinds = ("conserved-quantity",)
 
     def examine(self, at: PointInCoordinates) -> Sequence[Remark]:
