@@ -35,7 +35,8 @@ from fmilin.model.capabilities import read_sparse_equations
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.signals import FloatArray
-from fmilin.trimming.procedure import point_of, search
+from fmilin.trimming.algorithm import search
+from fmilin.trimming.procedure import point_of
 from fmilin.trimming.request import PointRequest, TrimRequest
 from fmilin.trimming.sensitivity import make_parameters_adjustable
 

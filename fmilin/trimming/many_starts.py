@@ -14,22 +14,22 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.signals import FloatArray, RealArray, Signals
 from fmilin.support.implemented_in import implemented_in
+from fmilin.trimming.algorithm import make_equations
+from fmilin.trimming.description import make_point
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.newton import Correction, newton_correct, newton_correct_each, search_elsewhere
-from fmilin.trimming.procedure import assemble_guess, make_point
 from fmilin.trimming.report import TrimmedPoint
 from fmilin.trimming.request import TrimRequest
-from fmilin.trimming.resting import find_resting_point, place_at_rest
 from fmilin.trimming.solver import Solution, assess_point
-from fmilin.trimming.solving import make_equations
-from fmilin.trimming.unknowns import model_that_shows
+from fmilin.trimming.stable_equilibrium import find_stable_equilibrium, stop_motion
+from fmilin.trimming.unknowns import assemble_guess, model_that_shows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STARTS = 40
 SPREADS = (0.3, 1.0, 3.0, 10.0)  # of the starts, in sizes of the states; angles anywhere
-SAME_REST = 1e-6  # distance of two solutions, in sizes, that counts as none
+SAME_EQUILIBRIUM = 1e-6  # distance of two solutions, in sizes, that counts as none
 SHOWN = 6  # states in a line
 STAYING_WORDS = {True: "stays", False: "does not stay", None: "may stay or not"}
 DEFLATED = 8  # searches at most for what the starts did not lead to
@@ -169,7 +169,7 @@ def operating_points(
     random = np.random.default_rng(seed)
     points: list[TrimmedPoint] = []
     solutions: list[FloatArray] = []
-    drawn = [place_at_rest(equations, _draw_start(equations, random, spread)) for spread in _list_spreads(starts)]
+    drawn = [stop_motion(equations, _draw_start(equations, random, spread)) for spread in _list_spreads(starts)]
     is_near = [bool(np.isfinite(z).all()) for z in drawn]  # whether there is a point of the manifold near the start
     to_nearest = [k for k in range(0, starts, 2) if is_near[k]]
     ends = newton_correct_each(equations, np.array([drawn[k] for k in to_nearest]).reshape(-1, len(equations.unknowns)))
@@ -177,7 +177,7 @@ def operating_points(
     for k, z in enumerate(drawn):
         progress(k + 1)
         if is_near[k]:
-            solution = _find_rest(equations, nearest.get(k, z))
+            solution = _find_equilibrium(equations, nearest.get(k, z))
             if solution is not None:
                 _add_new(points, solutions, solution, equations, request)
     drawn = [z for z, near in zip(drawn, is_near, strict=True) if near]
@@ -186,7 +186,7 @@ def operating_points(
         # Of three solutions the middle one may attract few starts: known ones are left out of the search.
         elsewhere = search_elsewhere(equations, z, solutions)
         end = None if elsewhere is None else newton_correct(equations, elsewhere)
-        solution = None if end is None else _find_rest(equations, end)
+        solution = None if end is None else _find_equilibrium(equations, end)
         if solution is not None:
             _add_new(points, solutions, solution, equations, request)
     if not points:
@@ -234,17 +234,17 @@ def _draw_start(equations: Equations, random: np.random.Generator, spread: float
 
 
 def _list_spreads(count: int) -> list[float]:
-    """Return how far from the model's start each start is drawn: those to the nearest and to a stable rest alike."""
+    """Return how far from the model's start each start is drawn, alike for both kinds of searches."""
     return [SPREADS[k // 2 % len(SPREADS)] for k in range(count)]
 
 
-def _find_rest(equations: Equations, start: FloatArray | Correction) -> Solution | None:
-    """Return the rest that a start leads to, None without one; where Newton's method has ended, the rest there."""
+def _find_equilibrium(equations: Equations, start: FloatArray | Correction) -> Solution | None:
+    """Return the equilibrium where Newton's method, or else damped motion from a start, ended; None without one."""
     try:
         if isinstance(start, Correction):
             end: Solution | None = assess_point(equations, start, exact=True)
         else:
-            end = find_resting_point(equations, start)
+            end = find_stable_equilibrium(equations, start)
     except REFUSALS:
         return None
     return end if end is not None and end.is_zero else None
@@ -259,7 +259,8 @@ def _is_same(one: TrimmedPoint, other: TrimmedPoint) -> bool:
     sizes = signals.scales(one.states)
     far = one.report.distance, other.report.distance
     doubt = np.array([sum(d.get(name, 0.0) for d in far) for name in signals.names])
-    if (np.abs(apart) <= np.maximum(SAME_REST * sizes, 2 * doubt)).all() and np.allclose(one.inputs, other.inputs):
+    is_near = (np.abs(apart) <= np.maximum(SAME_EQUILIBRIUM * sizes, 2 * doubt)).all()
+    if is_near and np.allclose(one.inputs, other.inputs):
         return True
     a, b = one.report, other.report
     if not (a.free_directions or a.multiple) or a.eigenvalues is None or b.eigenvalues is None:

@@ -4,16 +4,20 @@ The states that must rest in a steady motion are the independent ones that are n
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 from scipy import linalg
 
-from fmilin.errors import REFUSALS
+from fmilin.diagnostics import Remark
+from fmilin.errors import REFUSALS, ConstraintError, NumericalError
 from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.operating_points import assemble_point, assembled_from
+from fmilin.manifold.projection import project
 from fmilin.manifold.rank import decide_rank, scaled
+from fmilin.manifold.selection import find_kinematic_pairs
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model
 from fmilin.signals import FloatArray, rate_unit
@@ -97,6 +101,48 @@ class Unknowns:
             return self.start.evaluator
         parameters = dict(zip(self.parameters, values, strict=True))
         return PointEvaluator(self.start.model.with_parameters(parameters))
+
+
+def assemble_guess(
+    evaluator: PointEvaluator, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool
+) -> tuple[Candidate, tuple[Remark, ...]]:
+    """Return the guess, on the manifold where it can be brought there, and what is to be said of that."""
+    model = evaluator.model
+    named = {**request.fixed, **guess}
+    changed = {n: v for n, v in named.items() if quantity(model, n)[0] == "parameter"}
+    if changed:
+        model = model.with_parameters(changed)
+        evaluator = PointEvaluator(model)
+    held = [n for n in named if model.states.has(n)]
+    t = model.start.time if request.time is None else request.time
+    parameters = {**model.start.parameters, **{n: v for n, v in changed.items() if n in request.fixed}}
+    if not held and not anywhere:
+        values = {n: v for n, v in named.items() if n not in changed}
+        point = assemble_point(evaluator, values, time=t)  # refuses start values that are off the manifold
+        return Candidate(evaluator, t, point.states, point.inputs, parameters), ()
+    x, u = model.start.states.copy(), model.start.inputs.copy()
+    for name, value in named.items():
+        kind, i = quantity(model, name)
+        if kind != "parameter":
+            (x if kind == "state" else u)[i] = value
+    candidate = Candidate(evaluator, t, x, u, parameters)
+    if held and len(model.constraints) and len(held) < len(model.states):
+        try:
+            point = assembled_from(evaluator, t, model.start.states, u, {n: named[n] for n in held})
+            return replace(candidate, states=point.states), point.remarks
+        except (ConstraintError, NumericalError):
+            pass  # a guess need not be kept
+    firm = [model.states.positions[n] for n in held if n in request.fixed]
+    return replace(candidate, states=_project_guess(candidate, firm)), ()
+
+
+def _project_guess(candidate: Candidate, held: Sequence[int]) -> FloatArray:
+    """Return the nearest point of the manifold with these states held, or else the candidate's own."""
+    pairs = find_kinematic_pairs(candidate.evaluator, candidate.model.start) or {}
+    try:
+        return project(invariants_at(candidate, pairs), candidate.time, candidate.states, held)
+    except (ConstraintError, NumericalError):
+        return candidate.states
 
 
 STEP = 2e-3  # how far along the motion its change is measured, in sizes of the fastest state

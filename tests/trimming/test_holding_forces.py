@@ -16,9 +16,9 @@ from fmilin.models import OdeModel
 from fmilin.numerics.balanced import balanced
 from fmilin.signals import FloatArray
 from fmilin.systems import slider_crank
+from fmilin.trimming.algorithm import search
 from fmilin.trimming.failures import TrimError
 from fmilin.trimming.family import _smallest_wrenches
-from fmilin.trimming.procedure import search
 from tests.by_hand import FunctionModel, pendulum
 from tests.trimming.machines import boom_and_cylinder, boom_force, excavator, excavator_forces
 

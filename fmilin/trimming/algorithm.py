@@ -1,25 +1,135 @@
-"""From equations to the requested point: their zero, a stable equilibrium, the best point within bounds."""
+"""The search for an operating point, on one page.
 
-from collections.abc import Sequence
-from dataclasses import replace
+The rows that must vanish (:mod:`fmilin.trimming.equations`), each divided by its size, as functions of what is free
+(:mod:`fmilin.trimming.unknowns`), each divided by its size, are
+
+    h(t, x, u) = 0,    f_Z(t, x, u) = 0,    [d/dt f_Z = 0],    c(t, x, u) = what should come out.
+
+1. ``assemble_guess``: the guess, on the manifold where it can be brought there.
+2. ``make_equations``: rows of the request, and unknowns.
+3. ``solve_request``: Newton's method (:mod:`fmilin.numerics.newton`) from the guess, and from other places if it fails
+   (:mod:`fmilin.trimming.solver`). Every end is certified: a residual that is zero for the noise of the model, with a
+   bound of the distance to the solution (:mod:`fmilin.numerics.certification`).
+4. ``choose_solution``: of a family of solutions the preferred one, the one with the smallest contact forces, with the
+   totals of the start, or nearest to the guess.
+5. ``make_point``: rates, certificate and stability of the point.
+
+Large models with sparse equations are solved by the same Newton method in another form
+(:mod:`fmilin.trimming.sparse_equilibrium`). Two searches are of their own kind: a stable equilibrium is approached by
+damped motion, since Newton's method does not distinguish stable from unstable ones
+(:mod:`fmilin.trimming.stable_equilibrium`); and which bounds bind at a preferred point is a question of quadratic
+programming, not of a zero (:mod:`fmilin.trimming.optimum`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError
 from fmilin.manifold.selection import find_kinematic_pairs
+from fmilin.model.capabilities import read_sparse_equations
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model
+from fmilin.trimming.description import make_point, read_values
 from fmilin.trimming.equations import Equations
-from fmilin.trimming.failures import explain_no_solution, explain_targets, explain_too_far
+from fmilin.trimming.failures import (
+    TrimError,
+    explain_no_solution,
+    explain_obstacles,
+    explain_targets,
+    explain_too_far,
+)
+from fmilin.trimming.family import free_directions, least_contact_forces, move_to_nearest
 from fmilin.trimming.newton import newton_correct, release_guess
-from fmilin.trimming.optimum import Optimum, find_optimum
+from fmilin.trimming.optimum import Optimum, OutOfBoundsError, find_optimum
 from fmilin.trimming.optimum_problem import Limit, as_near_as_possible, expression_preference
-from fmilin.trimming.report import TrimReport
-from fmilin.trimming.request import TrimRequest, read_name
-from fmilin.trimming.resting import find_resting_point, judge_equilibrium
+from fmilin.trimming.report import TrimmedPoint, TrimReport
+from fmilin.trimming.request import TrimRequest, names_minimized, quantity, read_name
 from fmilin.trimming.solver import Solution, assess_point, find_compromise, solve
-from fmilin.trimming.unknowns import Candidate, Reading, Unknowns, independent_states, reading
+from fmilin.trimming.sparse_equilibrium import can_search_sparse, search_sparse
+from fmilin.trimming.stable_equilibrium import find_stable_equilibrium, judge_equilibrium
+from fmilin.trimming.totals import keep_totals
+from fmilin.trimming.unknowns import (
+    Candidate,
+    Reading,
+    Unknowns,
+    assemble_guess,
+    independent_states,
+    model_that_shows,
+    reading,
+)
 
 GOES_ON = 1e-9  # change of rates, in sizes of the states per second squared, of a motion that is steady later, too
+
+
+def search(
+    model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool = False, explain: bool = True
+) -> TrimmedPoint:
+    """Return the solution nearest to a guess; ``anywhere``: even from off the manifold; ``explain``: say why not."""
+    request = request.checked(model)
+    guess = request.checked_guess(model, guess)
+    sparse = read_sparse_equations(model)
+    minimized = [read_name(model, name) for name in names_minimized(request)]
+    model = model_that_shows(model, [*request.targets, *request.bounds, *request.near, *minimized])
+    only_signals = all(quantity(model, name)[0] != "parameter" for name in guess)
+    if sparse is not None and only_signals and can_search_sparse(model, request):
+        point = search_sparse(model, sparse, request, guess, anywhere=anywhere)
+        if point is not None:
+            return point
+    evaluator = PointEvaluator(model)
+
+    def find_point(request: TrimRequest) -> TrimmedPoint:
+        start, remarks = assemble_guess(evaluator, request, guess, anywhere=anywhere)
+        equations, solution = solve_request(make_equations(start, request), request)
+        choice = choose_solution(equations, solution, request)
+        point = make_point(
+            choice.equations,
+            choice.solution,
+            request,
+            (*remarks, *choice.remarks),
+            choice.best,
+            is_nearest=choice.is_nearest,
+        )
+        if request.stable:
+            require_stable(point.report)
+        return point
+
+    try:
+        return find_point(request)
+    except (TrimError, OutOfBoundsError) as error:
+        if explain:
+            raise explain_obstacles(error, model, request, find_point) from None
+        raise
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A solution, the equations that it satisfies, and why it was taken."""
+
+    equations: Equations
+    solution: Solution
+    remarks: tuple[Remark, ...] = ()
+    best: Optimum | None = None  # where something is preferred
+    is_nearest: bool = False  # whether no move along its family leads nearer to the guess
+
+
+def choose_solution(equations: Equations, solution: Solution, request: TrimRequest) -> Choice:
+    """Return the member of a solution's family that is preferred, presses least, keeps totals, or is the nearest."""
+    best = find_preferred(equations, solution, request)
+    if best is not None:
+        return Choice(best.equations, best.solution, best=best)
+    solution, remarks = least_contact_forces(equations, solution)
+    if remarks or not free_directions(equations, solution, ())[0]:
+        return Choice(equations, solution, remarks)
+    equations, solution, remarks = keep_totals(equations, solution)
+    if not free_directions(equations, solution, ())[0]:
+        return Choice(equations, solution, remarks)
+    solution, is_nearest = move_to_nearest(equations, solution)
+    return Choice(equations, solution, remarks, is_nearest=is_nearest)
 
 
 def make_equations(start: Candidate, request: TrimRequest) -> Equations:
@@ -63,7 +173,7 @@ def solve_request(balance: Equations, request: TrimRequest) -> tuple[Equations, 
 
 def _find_stable(balance: Equations, request: TrimRequest) -> Solution:
     """Return the rest near the guess at which the motion stays; raise what is in the way."""
-    solution = find_resting_point(balance, balance.unknowns.z0)
+    solution = find_stable_equilibrium(balance, balance.unknowns.z0)
     if solution is not None:
         return solution
     nearest = _solve_equations(balance, request)
@@ -140,15 +250,6 @@ def find_preferred(balance: Equations, solution: Solution, request: TrimRequest)
         here = zip(unknowns.names, (solution.z * unknowns.scales).tolist(), strict=True)
         preference = as_near_as_possible([reading(model, name, value) for name, value in here])
     return find_optimum(balance, solution, preference, limits)
-
-
-def read_values(balance: Equations, solution: Solution, names: Sequence[str]) -> dict[str, float]:
-    """Return what comes out at a solution, by name."""
-    readings = [reading(balance.unknowns.start.model, name) for name in names]
-    if not readings:
-        return {}
-    values = balance.with_targets(readings).balance(solution.z)[-len(readings) :]
-    return {r.name: float(value * r.size) for r, value in zip(readings, values, strict=True)}
 
 
 def require_stable(report: TrimReport) -> None:

@@ -20,7 +20,7 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, DETERMINED, EQUILIBRIUM
 from fmilin.trimming.report import TrimmedPoint, TrimReport
 from fmilin.trimming.request import TrimRequest
-from fmilin.trimming.resting import BLURRED, MOST_STATES, judge_growth
+from fmilin.trimming.stable_equilibrium import BLURRED, MOST_STATES, judge_growth
 
 ITERATIONS = 60
 ROUNDED = 1e-9  # steps, in sizes of the coordinates, that may be rounding
@@ -28,7 +28,7 @@ TINY = 1e-15  # of the size of a state: rounding, shown as 0
 LONGEST = 0.2  # of a step, in sizes of the coordinates: what lies farther away is another equilibrium
 
 
-def answers(model: Model, request: TrimRequest) -> bool:
+def can_search_sparse(model: Model, request: TrimRequest) -> bool:
     """Whether the states are all that is solved for, and none of them moves or is held."""
     fixed = all(model.inputs.has(name) for name in request.fixed)
     return fixed and request.is_plain and not (request.steady or request.free)
@@ -56,7 +56,7 @@ def search_sparse(
     x[n:] = 0.0
     sizes = model.states.scales(x)
     try:
-        x, step, distance = _balanced(equations, t, x, u, sizes)
+        x, step, distance = _solve_equilibrium(equations, t, x, u, sizes)
         W, r = equations.matrix(t, x, u)
         accelerations: FloatArray = equations.solver(W).solve(r)[: equations.n]
         rates = np.concatenate((x[n:], accelerations))
@@ -85,10 +85,10 @@ def _with_stability(model: Model, equations: SparseEquations, point: TrimmedPoin
     linear = by_sparse_equations(model, equations, point, Request())
     if linear is None:
         return point
-    return replace(point, report=judge_growth(linear.A, BLURRED[True]).told_in(point.report))
+    return replace(point, report=judge_growth(linear.A, BLURRED[True]).add_to(point.report))
 
 
-def _balanced(
+def _solve_equilibrium(
     equations: SparseEquations, t: float, x: FloatArray, u: FloatArray, sizes: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the states at rest by Newton's method, its last step, and bounds of how far the solution may be.
@@ -109,7 +109,7 @@ def _balanced(
         stiffness = equations.slopes(t, x, u, unknowns)[:n, :n]
         matrix = sparse.block_array([[stiffness, -G.T], [G, None]], format="csc")
         J = equations.solver(matrix)
-        step = J.solve(-_left(equations, t, x, u, multipliers))
+        step = J.solve(-_compute_residual(equations, t, x, u, multipliers))
         last = float(np.max(np.abs(step[:n]) / sizes[:n], initial=0.0))
         if not np.isfinite(last):
             break
@@ -119,7 +119,7 @@ def _balanced(
         x[:n] += fraction * step[:n]
         multipliers = multipliers + fraction * step[n:]
         if last <= 1e-14 or (last < 1e-9 and last >= 0.5 * previous):
-            following = J.solve(-_left(equations, t, x, u, multipliers))[:n]
+            following = J.solve(-_compute_residual(equations, t, x, u, multipliers))[:n]
             # It is a quarter of the last step, up to rounding, where K |d| <= 1/2: see
             # :mod:`fmilin.numerics.certification`.
             ratio = float(np.max(np.abs(following) / sizes[:n], initial=0.0)) / max(last, 1e-300)
@@ -135,7 +135,9 @@ def _balanced(
     return x, last_step, distance
 
 
-def _left(equations: SparseEquations, t: float, x: FloatArray, u: FloatArray, multipliers: FloatArray) -> FloatArray:
+def _compute_residual(
+    equations: SparseEquations, t: float, x: FloatArray, u: FloatArray, multipliers: FloatArray
+) -> FloatArray:
     W, r = equations.matrix(t, x, u)
     G, n = W[equations.n :, : equations.n], equations.n
     return np.concatenate((r[:n] - G.T @ multipliers, equations.residuals(t, x, u)[: G.shape[0]]))

@@ -1,4 +1,9 @@
-"""Towards a rest at which the motion stays, by implicit Euler's method on the manifold, (I/h - A) dy = f."""
+"""Whether an equilibrium is stable, and the search for a stable one: damped motion instead of Newton's method.
+
+Newton's method goes to stable and unstable equilibria alike. The motion with velocities set to zero after each step of
+implicit Euler's method on the manifold, (I/h - A) dy = f, ends at stable ones only; Newton's method then finds the last
+digits.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -44,7 +49,7 @@ class Instability:
             return f"may be stable or not: {verdict.removeprefix('cannot be told: ')}"
         return f"is {verdict}"
 
-    def told_in(self, report: TrimReport) -> TrimReport:
+    def add_to(self, report: TrimReport) -> TrimReport:
         """Return the report with the verdict, and a remark where deviations grow."""
         # Where nothing grows exponentially another start helps nothing: a mass that floats freely drifts everywhere.
         remarks = [
@@ -142,7 +147,7 @@ GROWTH = 0.5  # of what grows, in one step
 ARRIVED = 1e-7  # rates, in sizes per second, at which Newton's method takes over
 MISSED = 0.3  # part of the rates by which a step may miss what slopes promised
 SLOW = (1e-3, 1e-3, 1e-6, 1e-6)  # growth beside the fastest eigenvalue that may be rounding of a multiple zero, in turn
-PUSH = 1e-2  # along what grows, away from a rest that does not stay
+PUSH = 1e-2  # along what grows, away from an unstable equilibrium
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,13 +172,13 @@ class _Motion:
         return np.asarray(self.V @ linalg.solve(np.eye(len(A)) / h - A, self.V.T @ self.f))
 
 
-def find_resting_point(equations: Equations, z0: FloatArray) -> Solution | None:
-    """Return the rest at which the damped motion from z0 (n,) ends, and stays; None where it does not."""
+def find_stable_equilibrium(equations: Equations, z0: FloatArray) -> Solution | None:
+    """Return the stable equilibrium at which the damped motion from z0 (n,) ends; None where it ends at none."""
     exact = equations.jacobian(z0)[1]
     keep = _mark_positions(equations, z0)
     z = z0
     for slow in SLOW:
-        end = _towards_rest(equations, z, keep, slow, exact=exact)
+        end = _approach_equilibrium(equations, z, keep, slow, exact=exact)
         if end is None:
             return None
         solution = solve(equations, end)
@@ -186,16 +191,16 @@ def find_resting_point(equations: Equations, z0: FloatArray) -> Solution | None:
     return None
 
 
-def place_at_rest(equations: Equations, z: FloatArray) -> FloatArray:
+def stop_motion(equations: Equations, z: FloatArray) -> FloatArray:
     """Return the nearest point of the manifold with velocities zero, (n,); NaN where there is none near."""
-    return _project_at_rest(equations, z, _mark_positions(equations, z))
+    return _project_stopped(equations, z, _mark_positions(equations, z))
 
 
-def _towards_rest(
+def _approach_equilibrium(
     equations: Equations, z0: FloatArray, keep: FloatArray, slow: float, *, exact: bool
 ) -> FloatArray | None:
-    """Return where the damped motion comes to rest, nearly; None where it does not."""
-    z, h, size = _project_at_rest(equations, z0, keep), FIRST, np.inf
+    """Return where the damped motion ends, nearly; None where it does not end."""
+    z, h, size = _project_stopped(equations, z0, keep), FIRST, np.inf
     for _ in range(STEPS):
         motion = _linearize_motion(equations, z, exact=exact)
         if motion is None:
@@ -220,7 +225,7 @@ def _push(equations: Equations, z: FloatArray, keep: FloatArray, *, exact: bool)
         return z
     z = z.copy()
     z[equations.unknowns.state_columns] += PUSH * motion.growth(0.0)[1]
-    return _project_at_rest(equations, z, keep)
+    return _project_stopped(equations, z, keep)
 
 
 def _step_ahead(
@@ -236,7 +241,7 @@ def _step_ahead(
             continue
         ahead = z.copy()
         ahead[columns] += dx
-        ahead = _project_at_rest(equations, ahead, keep)
+        ahead = _project_stopped(equations, ahead, keep)
         rates = _compute_rates(equations, ahead)
         missed = float(np.max(np.abs(rates - motion.f - motion.J @ dx)))
         if missed <= MISSED * max(np.max(np.abs(motion.f)), np.max(np.abs(rates))):  # NaN is not
@@ -261,7 +266,7 @@ def _compute_rates(equations: Equations, z: FloatArray) -> FloatArray:
     return equations.values(z)[equations.kinds("rate")][equations.unknowns.states]
 
 
-def _project_at_rest(equations: Equations, z: FloatArray, keep: FloatArray) -> FloatArray:
+def _project_stopped(equations: Equations, z: FloatArray, keep: FloatArray) -> FloatArray:
     """Return the nearest point of the manifold, velocities zero; NaN where there is none near."""
     unknowns = equations.unknowns
     z = z.copy()
