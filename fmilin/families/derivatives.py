@@ -23,19 +23,19 @@ class FamilyDerivative:
     value: FloatArray  #: shape (\*shape); the parameter at each point, in its unit
 
 
-def stack_derivatives(
+def gather_derivatives(
     points: Mapping[int, Mapping[str, Derivative]], shape: tuple[int, ...], template: Template
 ) -> dict[str, FamilyDerivative]:
     """Return the derivatives of all points of a grid with this shape, by parameter."""
     order, inputs, outputs = template.order, len(template.inputs), len(template.outputs)
     shapes = {"A": (order, order), "B": (order, inputs), "C": (outputs, order), "D": (outputs, inputs), "value": ()}
-    stacked: dict[str, FamilyDerivative] = {}
+    gathered: dict[str, FamilyDerivative] = {}
     for parameter in dict.fromkeys(name for of_point in points.values() for name in of_point):
         arrays = {name: np.full((int(np.prod(shape)), *entry), np.nan) for name, entry in shapes.items()}
         for number, of_point in points.items():
             for name, array in arrays.items():
                 array[number] = getattr(of_point[parameter], name)
-        stacked[parameter] = FamilyDerivative(
+        gathered[parameter] = FamilyDerivative(
             **{name: array.reshape(*shape, *shapes[name]) for name, array in arrays.items()}
         )
-    return stacked
+    return gathered

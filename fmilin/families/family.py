@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark, off_equilibrium, rate_of_change
 from fmilin.errors import NumericalError, UsageError
-from fmilin.families.derivatives import FamilyDerivative, stack_derivatives
+from fmilin.families.derivatives import FamilyDerivative, gather_derivatives
 from fmilin.families.grid import Grid, LeftOut, around, entry_errors, left_out
 from fmilin.families.rows import Layout, Template
-from fmilin.families.spectra import FamilySpectra, judge_family
-from fmilin.families.tracking import ModeEvent, Tracks, mode_events, tracked
+from fmilin.families.tracking import FamilySpectra, ModeEvent, Tracks, judge_family, mode_events, tracked
 from fmilin.formats import Holds
 from fmilin.linear_model.arrays import MATRICES, LinearArrays
 from fmilin.linear_model.builder import with_errors
@@ -215,7 +214,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
     @cached_property
     def derivatives(self) -> Mapping[str, FamilyDerivative]:
         r"""By parameter, where they were asked for: ``family.derivatives["m"].A``, shape (\\*shape, P, P)."""
-        return stack_derivatives(self.point_derivatives, self.shape, self.template)
+        return gather_derivatives(self.point_derivatives, self.shape, self.template)
 
     # -- modes -----------------------------------------------------------------------------------------
 

@@ -145,9 +145,9 @@ def errors_of_neighbours(
     for d, (values, cut) in enumerate(zip(_lines(grid), part, strict=True)):
         v = values[cut].reshape(-1, *[1] * (given.ndim - 1))
         w = (v[1:-1] - v[:-2]) / (v[2:] - v[:-2])
-        stack, kind, target = (np.moveaxis(array, d, 0) for array in (given, same, worst))
+        values_along, kind, target = (np.moveaxis(array, d, 0) for array in (given, same, worst))
         usable = (kind[1:-1] == kind[:-2]) & (kind[1:-1] == kind[2:]) & (kind[1:-1] >= 0)
-        error = np.abs((1 - w) * stack[:-2] + w * stack[2:] - stack[1:-1])
+        error = np.abs((1 - w) * values_along[:-2] + w * values_along[2:] - values_along[1:-1])
         target[1:-1] = np.fmax(target[1:-1], np.where(usable[..., None, None], error, np.nan))
     return worst
 

@@ -1,4 +1,4 @@
-"""Modes followed along a grid by their eigenvectors."""
+"""Modes followed along a grid by their eigenvectors: their errors, whether they grow, and where they meet."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from fmilin.families.rows import Template
 from fmilin.linear_model.arrays import LinearArrays
+from fmilin.linear_model.stability import judge_stability
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
 
@@ -100,6 +101,34 @@ def _assignment(w0: Complex, V0: Complex, w1: Complex, V1: Complex) -> NDArray[n
     if len(set(nearest.tolist())) == len(nearest):  # as nearly always: it has the smallest sum
         return np.asarray(nearest)
     return np.asarray(linear_sum_assignment(cost)[1])
+
+
+@dataclass(frozen=True, eq=False)
+class FamilySpectra:
+    """What is known of the eigenvalues of a family, shape (number of points, P), columns as in :class:`Tracks`."""
+
+    errors: FloatArray  # how far each eigenvalue may be off; NaN where there is not a linear model
+    kinds: NDArray[np.str_]  # as in :attr:`fmilin.linear_model.stability.Stability.kinds`; "" where there is none
+
+
+def judge_family(models: LinearArrays, tracks: Tracks, *, sampled: bool) -> FamilySpectra:
+    """Return the errors of all followed eigenvalues, and the verdict of ``judge_stability`` on each."""
+    errors = np.full(tracks.eigenvalues.shape, np.nan)
+    kinds = np.full(tracks.eigenvalues.shape, "", dtype="U9")
+    for block in models.list_blocks():
+        part = models[block]
+        for offset, (A, E) in enumerate(zip(part.read("A"), part.read("error_A"), strict=True)):
+            k = block.start + offset
+            followed = tracks.eigenvalues[k]
+            if not np.isfinite(followed).all():
+                continue
+            judged = judge_stability(A, E, sampled=sampled)
+            gaps = np.abs(followed[:, None] - judged.eigenvalues)
+            mode, partner = linear_sum_assignment(gaps)
+            # the two ways of computing an eigenvalue may differ by part of its error
+            errors[k, mode] = np.maximum(judged.errors[partner], gaps[mode, partner])
+            kinds[k, mode] = np.array(judged.kinds, dtype="U9")[partner]
+    return FamilySpectra(errors, kinds)
 
 
 STRAIGHT = 1e-6
