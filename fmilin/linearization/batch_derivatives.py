@@ -109,7 +109,7 @@ def estimate_row_errors(
     """
     count, facts = len(points), reference.facts
     sizes = np.concatenate((derivatives.rate_sizes.largest, derivatives.output_sizes.largest), axis=1)
-    relative = 8 * EPS * geometry.condition_number + geometry.relative_error_of_T
+    relative = geometry.relative_error_of_derivatives
     errors = sizes * relative[:, None]
     if rounding is not None:
         errors = np.fmax(errors, _spread_samples(rounding.measure(tangents, geometry.scales), count))

@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 
 from fmilin.errors import ModelError, NumericalError
 from fmilin.manifold.derivatives import TangentDerivatives
+from fmilin.manifold.equations import VectorizedEquations
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.points import PointBatch
 from fmilin.manifold.rank import independent_rows
 from fmilin.model.capabilities import has_graph, read_event_indicators
 from fmilin.model.evaluator import PointEvaluator
-from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 
 STEP = 2.0**-13  # of the difference that shows the second A, in sizes of the coordinates
@@ -180,7 +181,7 @@ class ContinuedBatch(ContinuedMotion):
 
 
 def continue_batch(
-    evaluator: PointEvaluator, point: OperatingPoint, base: Evaluation, frame: Frame, derivatives: TangentDerivatives
+    evaluator: PointEvaluator, point: OperatingPoint, frame: Frame, derivatives: TangentDerivatives
 ) -> ContinuedBatch | None:
     """Return one point as a batch of one, where equations of the model answer for many points at once."""
     t, x, u, kept = point.time, point.states, point.inputs, frame.selection.kept
@@ -191,18 +192,10 @@ def continue_batch(
         return None
     gradient = frame.invariants.gradient(t, x)
     rows = independent_rows(gradient.scaled, len(x) - len(kept), len(model.constraints))
-    tangents = TangentBatch(
-        tuple(kept),
-        derivatives.rates,
-        derivatives.outputs,
-        base.residuals[None],
-        gradient.H[None],
-        derivatives.T,
-        derivatives.f,
-        derivatives.c,
-    )
     points = PointBatch(np.array([t]), x[None], u[None])
-    parametrization = LocalParametrization.of_batch(evaluator, points, tangents, rows)
+    equations = VectorizedEquations(evaluator, kept)
+    H, sizes = gradient.H[None], frame.invariants.scales[None]
+    parametrization = LocalParametrization(equations, points, frame.coordinates, rows, H, sizes, T=derivatives.T)
     return ContinuedBatch(model, parametrization, np.arange(1))
 
 

@@ -87,13 +87,7 @@ def by_products(nearby: Neighbourhood) -> Slopes | None:
 
 def _error_of(nearby: Neighbourhood, J: FloatArray) -> FloatArray:
     """Return the error of slopes that are as good as the coordinates are conditioned, shape of J."""
-    frame = nearby.frame
-    relative = 8 * EPS * frame.selection.condition_number
-    # Both in sizes of states and coordinates: in their units a coordinate of a small nominal value would lend its large
-    # entries to all columns.
-    per_size = nearby.scales[: nearby.p] / frame.invariants.scales[:, None]
-    largest = float((np.abs(frame.T) * per_size).max(initial=0.0))
-    relative += float((frame.parametrization.derivative_error * per_size).max(initial=0.0)) / max(largest, 1e-300)
+    relative = float(nearby.frame.parametrization.batch.relative_error_of_derivatives[0])
     return relative * row_sizes(J, nearby.scales)
 
 

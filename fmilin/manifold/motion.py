@@ -144,7 +144,7 @@ def find_motion(
         at,
         in_use,
         motion,
-        together=continue_batch(evaluator, point, base, frame, derivatives) if moves else None,
+        together=continue_batch(evaluator, point, frame, derivatives) if moves else None,
         alone=ContinuedPoint(evaluator, point, frame),
         spectra=spectra,
     )

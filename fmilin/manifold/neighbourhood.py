@@ -195,7 +195,7 @@ class Neighbourhood:
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """What is seen."""
+        """What is observations."""
         return (*(f"der({name})" for name in self.model.states.names), *self.model.outputs.names)
 
     def at(self, displacement: FloatArray, *, again: bool = False, unwrapped: bool = True) -> FloatArray:
@@ -233,14 +233,15 @@ class Neighbourhood:
     def _crossed_at(self, displacement: FloatArray, *point: Any) -> list[int]:
         """Return the event indicators that change sign at a point; none are read where it is too near for that."""
         sizes = self._sizes(displacement)
-        seen = self.observations
-        if (sizes <= ABRUPT * seen.reach).all() and ABRUPT * (seen.approach @ sizes) < 1.0:
+        observations = self.observations
+        if (sizes <= ABRUPT * observations.reach).all() and ABRUPT * (observations.approach @ sizes) < 1.0:
             return []
         values, at_point = read_event_indicators(self.model, *point), self._indicators
         if np.count_nonzero(sizes) == 1:
             j, way = int(sizes.argmax()), np.maximum(np.abs(at_point), LEAST)
             pace = (np.abs(values - at_point) / way).max() / sizes[j]
-            seen.approach[j], seen.reach[j] = np.maximum((seen.approach[j], seen.reach[j]), (pace, sizes[j]))
+            observations.approach[j] = max(observations.approach[j], pace)
+            observations.reach[j] = max(observations.reach[j], sizes[j])
         return np.flatnonzero((values > 0) != (at_point > 0)).tolist()
 
     def _sizes(self, displacement: FloatArray) -> FloatArray:
@@ -250,9 +251,9 @@ class Neighbourhood:
         """Return the size of the terms that each row sums, (r,), as far as its largest scaled slope (r,) tells."""
         # Where terms cancel a rate is compared with its state's size times the fastest so far, an output with its own.
         states, outputs = self._row_sizes
-        seen = self.observations
-        seen.fastest_rate = max(seen.fastest_rate, float((slope[: self.n] / states).max(initial=0.0)))
-        return np.concatenate((states * seen.fastest_rate, outputs))
+        observations = self.observations
+        observations.fastest_rate = max(observations.fastest_rate, float((slope[: self.n] / states).max(initial=0.0)))
+        return np.concatenate((states * observations.fastest_rate, outputs))
 
     def with_exact_rows(self, jacobian: Slopes) -> Slopes:
         """Write rows that are exact, in place: rates of positions, outputs that are states or inputs."""

@@ -223,6 +223,11 @@ class LocalParametrization:
         return np.asarray(errors)
 
     @property
+    def relative_error_of_derivatives(self) -> FloatArray:
+        """How large errors of exact derivatives along the coordinates are, over the largest of a row, shape (k,)."""
+        return 8 * EPS * self.condition_number + self.relative_error_of_T
+
+    @property
     def relative_error_of_T(self) -> FloatArray:
         """The largest estimated error of an entry of T over its largest entry, both in sizes of x and y, shape (k,)."""
         moving = self.coordinates.moving
