@@ -573,7 +573,12 @@ static double eliminate(const Reduction *q, const double *H, double *square, dou
 /* Rows of slopes along the kept states and the inputs from those along all states and the inputs. */
 static void reduce(const Reduction *q, int rows, const double *J, const double *along, double *reduced)
 {
-    int others = q->n - q->kept_count, kept = q->kept_count, inputs = N_COLUMNS - q->n;
+    int others = q->n - q->kept_count, kept = q->kept_count, inputs = N_COLUMNS - q->n, in_order = others == 0;
+    for (int j = 0; j < kept && in_order; j++) in_order = q->kept[j] == j;
+    if (in_order) {
+        memcpy(reduced, J, sizeof(double) * (size_t)(rows * N_COLUMNS));
+        return;
+    }
     for (int r = 0; r < rows; r++) {
         const double *from = J + r * N_COLUMNS;
         double *to = reduced + r * (kept + inputs);
