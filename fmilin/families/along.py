@@ -10,11 +10,11 @@ from typing import Unpack
 import numpy as np
 
 from fmilin.errors import UsageError
+from fmilin.families.batch_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK
 from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder, outcome_of
 from fmilin.families.grid import Grid
 from fmilin.families.rows import OutcomeBlock, Template
-from fmilin.families.stacked_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK
 from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linearization.algorithm import linearize_batch
 from fmilin.linearization.batch_derivatives import limit_batch

@@ -12,6 +12,7 @@ import numpy as np
 from fmilin.composition.loop_transfer import loop_transfer_as, require_wires
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, NumericalError, UnknownNameError
+from fmilin.families.batch_runs import BatchRuns
 from fmilin.families.continuation import (
     Balance,
     ContinuationPoint,
@@ -24,7 +25,6 @@ from fmilin.families.continuation import (
 from fmilin.families.family_builder import outcome_of
 from fmilin.families.plan import Plan
 from fmilin.families.rows import Outcome, Template
-from fmilin.families.stacked import StackedRuns
 from fmilin.linear_model.builder import chosen_inputs, with_inputs
 from fmilin.linearization.linearize import add_parameter_derivatives, linearize_next
 from fmilin.linearization.suitability import require_suitable_model
@@ -41,7 +41,7 @@ from fmilin.trimming.request import PointRequest, TrimRequest
 from fmilin.trimming.sensitivity import make_parameters_adjustable
 
 OPEN_MODELS = 4  # models with other parameters that stay open
-WORTH_A_STACK = 3  # points of a run that are left: fewer are computed one by one
+MIN_BATCH_POINTS = 3  # points of a run that are left: fewer are computed one by one
 LOST = "From the point before, this one could not be followed: it was searched for, and may lie on another branch."
 HALVINGS = 6  # how often the step from one point to the next is halved
 
@@ -61,11 +61,11 @@ class Solver:
         self._turning: tuple[Fold, Turning] | None = None  # its branch around it
 
     @cached_property
-    def _stacks(self) -> StackedRuns:
+    def _batch_runs(self) -> BatchRuns:
         """What solves runs of points at once."""
         plan = self.plan
         varied = [n for n in plan.grid.axes if self._kind(n) == "parameter"]
-        return StackedRuns(self.base, plan.grid, varied, plan.how, plan.point.values_of(self.base))
+        return BatchRuns(self.base, plan.grid, varied, plan.how, plan.point.values_of(self.base))
 
     @property
     def assembles_together(self) -> bool:
@@ -73,7 +73,7 @@ class Solver:
         plan, time = self.plan, self.plan.point.time
         if plan.point.trim is not None or plan.loop_at or not self.base.batches:
             return False
-        return self._stacks.can_assemble(self.base.start.time if time is None else time)
+        return self._batch_runs.can_assemble(self.base.start.time if time is None else time)
 
     def check(self) -> None:
         """Refuse what can be seen to be wrong before the first point."""
@@ -111,8 +111,8 @@ class Solver:
         self._barrier = None
         left = deque(numbers)
         while left:
-            if predecessor is not None and len(left) >= WORTH_A_STACK:
-                for outcomes, last in self._in_stacks(tuple(left), predecessor):
+            if predecessor is not None and len(left) >= MIN_BATCH_POINTS:
+                for outcomes, last in self._solve_in_batches(tuple(left), predecessor):
                     predecessor = last
                     for _ in range(len(outcomes)):
                         left.popleft()
@@ -123,16 +123,16 @@ class Solver:
                     predecessor, self._barrier = reached, None
                 yield [outcome], predecessor
 
-    def _in_stacks(
+    def _solve_in_batches(
         self, numbers: tuple[int, ...], predecessor: ContinuationPoint
     ) -> Iterator[tuple[Sequence[Outcome], ContinuationPoint]]:
-        """Yield the first of these points from stacks, none where they do not go."""
+        """Yield the first of these points from batches, none where these cannot be used."""
         if self._barrier is not None or self.plan.loop_at:
             return
         request = None
         if self.plan.point.trim is not None:
             request = self._request(self.plan.grid.values(numbers[0]))[0].checked(self.base)
-        yield from self._stacks.outcomes(numbers, predecessor, request, self._model(predecessor.values))
+        yield from self._batch_runs.outcomes(numbers, predecessor, request, self._model(predecessor.values))
 
     # -- one point ---------------------------------------------------------------------------------------
 

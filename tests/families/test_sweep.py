@@ -111,7 +111,7 @@ def test_a_batch_says_what_points_say_one_by_one(monkeypatch: pytest.MonkeyPatch
     for trim in (None, fl.TrimRequest(free=["torque"])):
         batch = fl.sweep(four_bar(), angles, trim=trim)
         with monkeypatch.context() as patched:
-            patched.setattr(solver, "WORTH_A_STACK", 10**9)
+            patched.setattr(solver, "MIN_BATCH_POINTS", 10**9)
             single = fl.sweep(four_bar(), angles, trim=trim)
         assert int((batch.array("visits")[:, 0] == 0).sum()) > 30
         assert not (single.array("visits")[:, 0] == 0).any()

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.families.batch_equations import BatchEquations
 from fmilin.families.grid import Grid
 from fmilin.families.plan import Plan
 from fmilin.families.solver import Solver
-from fmilin.families.stacked_equations import BatchEquations
 from fmilin.models import OdeModel
 from fmilin.trimming.request import PointRequest
 

@@ -39,7 +39,7 @@ PATHS: Mapping[str, tuple[Callable[[], fl.Model], str, np.ndarray]] = {
 
 def alone(patched: pytest.MonkeyPatch) -> None:
     patched.setattr(along, "WORTH_A_BATCH", 10**9)
-    patched.setattr(solver, "WORTH_A_STACK", 10**9)
+    patched.setattr(solver, "MIN_BATCH_POINTS", 10**9)
 
 
 def in_stacks(family: fl.LinearFamily) -> int:

@@ -1,4 +1,4 @@
-"""Runs of points of a sweep solved all at once, as far as the model answers for many points, and linearized as a stack.
+"""Runs of points of a sweep solved all at once, as far as the model answers for many points, and linearized as a batch.
 
 From the seed on, in blocks that grow: each is guessed on the line through the last two points and corrected by
 Newton's iteration along the manifold. With coordinates y, x = Psi(y), and the free inputs the equations are
@@ -15,10 +15,10 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.errors import FmilinError
+from fmilin.families.batch_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK, AssembledPoints, BatchEquations, Line
 from fmilin.families.continuation import ContinuationPoint
 from fmilin.families.grid import Grid
 from fmilin.families.rows import Layout, Outcome, OutcomeBlock, Template
-from fmilin.families.stacked_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK, AssembledPoints, BatchEquations, Line
 from fmilin.linear_model.builder import chosen_inputs
 from fmilin.linearization.algorithm import linearize_batch
 from fmilin.linearization.batch_derivatives import limit_batch
@@ -30,7 +30,7 @@ from fmilin.signals import FloatArray
 from fmilin.trimming.request import TrimRequest
 
 
-class StackedRuns:
+class BatchRuns:
     """Runs of points of one plan, for a model with the wanted outputs.
 
     ``parameters`` vary, and ``settings`` are states and inputs that are the same everywhere.
@@ -52,7 +52,7 @@ class StackedRuns:
     def outcomes(
         self, numbers: Sequence[int], seed: ContinuationPoint, request: TrimRequest | None, own: Model
     ) -> Iterator[tuple[Sequence[Outcome], ContinuationPoint]]:
-        """Yield outcomes of the first numbers of a run, block by block, as far as stacks go; the seed behind each.
+        """Yield outcomes of the first numbers of a run, block by block, as far as batches go; the seed behind each.
 
         The first starts from ``seed``, whose parameters ``own`` has; without a (checked) request points are assembled.
         """
