@@ -78,7 +78,7 @@ def differentiate_with_rounding(
 
     The points some bits further on are computed in the same call: compiled code takes hardly longer for some more.
     """
-    procedure = reference.procedure
+    procedure = reference.procedure if reference.is_checked else None
     is_measured = reference.is_checked and (reference.facts.procedure or (procedure is not None and procedure.smooth))
     if not is_measured:
         return reference.differentiate(points) if tangents is None else tangents, None
