@@ -10,7 +10,10 @@ import pytest
 
 import fmilin as fl
 from fmilin import systems
+from fmilin.model.capabilities import has_compiled_derivatives
+from fmilin.models import compiled_graph
 from fmilin.models.mechanism import Mechanism
+from tests.systems.skate_model import skate
 
 Build = Callable[[], Mechanism]
 MECHANISMS: dict[str, Build] = {name: getattr(systems, name) for name in ("slider_crank", "furuta_pendulum", "loader")}
@@ -79,3 +82,17 @@ def test_a_point_off_the_constraints_is_refused_in_a_loop() -> None:
     off = point.with_states(point.states + 0.01)
     with pytest.raises(fl.ConstraintError):
         fl.linearize(model, off)
+
+
+def test_single_calls_of_a_model_of_kane_lead_to_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = fl.linearize(skate())
+    monkeypatch.setattr(compiled_graph, "SECONDS_OF_LINEARIZATION", 1e3)  # so that one call pays for compiling
+    model = skate()
+    fl.linearize(model)
+    assert has_compiled_derivatives(model)
+    for _ in range(2):
+        again = fl.linearize(model)
+        assert again.states.names == alone.states.names
+        assert [warning.message for warning in again.warnings] == [warning.message for warning in alone.warnings]
+        for matrix in "ABCDT":
+            np.testing.assert_allclose(getattr(again, matrix), getattr(alone, matrix), rtol=0, atol=1e-12)
