@@ -225,8 +225,8 @@ class _NaturalIteration(_Iteration):
         """Return the lengths (j,) which the next corrections are compared with: these, or longer ones before them."""
         if self.rules.steps_to_halve == 1:
             return lengths
-        if len(self.lengths) == 1:
-            return 2 * lengths
+        if len(self.lengths) == 1:  # a step that leads back to the manifold may be followed by a longer one
+            return np.full(len(points), np.inf)
         return np.maximum(lengths, self.lengths[-2][points])
 
     def _advance(self, points: IntArray) -> IntArray:
