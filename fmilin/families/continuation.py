@@ -22,8 +22,8 @@ from fmilin.numerics.newton import BoolArray, IntArray, NewtonRules, NewtonSyste
 from fmilin.signals import FloatArray
 from fmilin.trimming.request import TrimRequest
 
-CHORD_RULES = NewtonRules(iterations=12, trust_radius=np.inf, steps_to_halve=2, polishing_steps=0)
-NEWTON_RULES = NewtonRules(iterations=10, trust_radius=np.inf, steps_to_halve=2, polishing_steps=1)
+CHORD_RULES = NewtonRules(iterations=11, trust_radius=np.inf, steps_to_halve=2, polishing_steps=0)
+NEWTON_RULES = NewtonRules(iterations=10, trust_radius=np.inf, is_compared=False, polishing_steps=1)
 """A neighbour leads to a point by full steps; one that would need damping belongs to another branch."""
 
 PROJECTED = 1e-12  # distance from the manifold at the end, in sizes of the states

@@ -40,6 +40,8 @@ SLOW_REDUCTION = 0.9
 """Part of the residual that a step leaves, above which the corrections are compared instead."""
 NATURAL_FRACTIONS = (1.0, 0.5, 0.25, 0.125)
 """Parts of a step that are tried until the next correction is shorter."""
+MAX_HALVINGS = 4
+"""Of the first correction, in :func:`follow_zeros`; rounding may keep it from getting shorter."""
 SHORT_STEP = 0.5
 """Of the longest correction of a point: with a last one below it an iteration has stalled rather than run away."""
 
@@ -63,8 +65,9 @@ class NewtonRules:
     shortest_part: float = 1.0
     """Of a step, in :func:`follow_zeros`: 1 takes full steps only."""
     steps_to_halve: int = 1
-    """Full steps in which :func:`follow_zeros` halves the correction: 2 where the first one leads back to a manifold
-    only, from which the others see other rates."""
+    """Full steps in which :func:`follow_zeros` halves the correction: 1, or 2, which compares with the first one."""
+    is_compared: bool = True
+    """Whether :func:`follow_zeros` compares corrections; else the caller tells whether a zero is on the branch."""
     polishing_steps: int = 2
     """Steps after the residual is zero, with the last Jacobian, as long as each makes it smaller yet."""
 
@@ -153,6 +156,7 @@ class _Iteration(ABC):
         self.r = system.values(np.arange(count), self.z)
         self.radius = np.full(count, rules.trust_radius)
         self.steps_at_zero = np.zeros(count, dtype=np.intp)
+        self.is_at_zero = np.zeros(count, dtype=bool)
         self.verdicts = [Verdict.UNDEFINED] * count
         self.lengths: list[FloatArray] = []  # of the corrections so far, (k,) each; NaN where none was made
 
@@ -191,6 +195,7 @@ class _Iteration(ABC):
             return np.zeros(0, dtype=bool)
         at_zero = self.system.is_zero(points, self.z[points], self.r[points])
         self.steps_at_zero[points[at_zero]] += 1
+        self.is_at_zero[points] = at_zero
         return at_zero
 
     def _end(self, points: IntArray, verdict: Verdict) -> None:
@@ -199,7 +204,7 @@ class _Iteration(ABC):
 
     def _judge(self) -> None:
         """Say converged of the points whose residual is zero, and stalled of those whose steps had become short."""
-        for point in np.flatnonzero(self.steps_at_zero).tolist():
+        for point in np.flatnonzero(self.is_at_zero).tolist():
             self.verdicts[point] = Verdict.CONVERGED
         for point, verdict in enumerate(self.verdicts):
             if verdict is Verdict.DIVERGED:
@@ -223,11 +228,12 @@ class _Iteration(ABC):
 class _NaturalIteration(_Iteration):
     def _compare_with(self, points: IntArray, lengths: FloatArray) -> FloatArray:
         """Return the lengths (j,) which the next corrections are compared with: these, or longer ones before them."""
+        if not self.rules.is_compared:
+            return np.full(len(points), np.inf)
         if self.rules.steps_to_halve == 1:
             return lengths
-        if len(self.lengths) == 1:  # a step that leads back to the manifold may be followed by a longer one
-            return np.full(len(points), np.inf)
-        return np.maximum(lengths, self.lengths[-2][points])
+        halvings = min((len(self.lengths) + 1) // 2, MAX_HALVINGS)
+        return np.asarray(2.0 * 0.5**halvings * self.lengths[0][points])
 
     def _advance(self, points: IntArray) -> IntArray:
         system = self.system
@@ -245,7 +251,9 @@ class _NaturalIteration(_Iteration):
             trial = np.clip(self.z[some] + fraction[:, None] * steps[pending], system.low, system.high)
             value = system.values(some, trial)
             following = system.measure(some, system.correct(some, value))
-            helps = (following <= (1.0 - fraction / 2) * compared[pending]) | is_polished[pending]
+            helps = following <= (1.0 - fraction / 2) * compared[pending]
+            if self.rules.is_compared:
+                helps |= is_polished[pending] & (following <= lengths[pending])
             helps &= np.isfinite(value).all(axis=1)
             self._move(some[helps], trial[helps], value[helps], self.radius[some[helps]])
             accepted[pending[helps]] = True

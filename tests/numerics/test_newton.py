@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from fmilin.numerics.dense_system import DenseSystem
 from fmilin.numerics.newton import NewtonResult, NewtonRules, Verdict, find_zeros, follow_zeros
@@ -199,3 +200,31 @@ def test_an_unknown_at_its_bound_does_not_hold_those_between_theirs(sign: float,
         np.array([1.0, 100.0]),
     )
     np.testing.assert_allclose(result.z[0], [at_bound, 2.0 * sign], rtol=1e-14)
+
+
+class Overshooting:
+    """r(z) = z with corrections that are thirty times too long."""
+
+    low, high = np.array([-np.inf]), np.array([np.inf])
+
+    def values(self, points: NDArray[np.intp], z: FloatArray) -> FloatArray:
+        return z.copy()
+
+    def differentiate(self, points: NDArray[np.intp], z: FloatArray, r: FloatArray) -> NDArray[np.bool_]:
+        return np.ones(len(points), dtype=bool)
+
+    def correct(self, points: NDArray[np.intp], r: FloatArray) -> FloatArray:
+        return 30.0 * r
+
+    def measure(self, points: NDArray[np.intp], step: FloatArray) -> FloatArray:
+        return np.abs(step).max(axis=1)
+
+    def is_zero(self, points: NDArray[np.intp], z: FloatArray, r: FloatArray) -> NDArray[np.bool_]:
+        return np.abs(r[:, 0]) <= 1e-3
+
+
+@pytest.mark.parametrize("is_compared", [True, False])
+def test_a_point_that_leaves_its_zero_has_not_converged(is_compared: bool) -> None:
+    rules = NewtonRules(trust_radius=np.inf, polishing_steps=1, is_compared=is_compared)
+    result = follow_zeros(Overshooting(), np.array([[1e-4]]), rules)
+    assert result.has_converged[0] == (abs(result.r[0, 0]) <= 1e-3)
