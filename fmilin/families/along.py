@@ -171,7 +171,7 @@ class _PathFamily:
         while len(self._points) - first >= WORTH_A_BATCH:
             own = self._points[first - 1].parameters  # a batch has the model with the parameters of the point before
             following = self._points[first : first + min(self._block, largest)]
-            points = list(takewhile(lambda point: point.parameters == own, following))  # noqa: B023
+            points = list(takewhile(lambda point: point.parameters == own and point.slope_changes is None, following))  # noqa: B023
             result = linearize_batch(reference, batch_points(points)) if points else None
             good = 0 if result is None else result.good
             is_complete = good == len(points)

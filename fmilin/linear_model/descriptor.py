@@ -27,7 +27,7 @@ from fmilin.support.implemented_in import implemented_in
 class Descriptor(DescriptorForm):
     """``E z' = f0 + A z + B (u - u0)``, ``out = g0 + C z + D (u - u0)``, z measured from the point.
 
-    :func:`fmilin.descriptor` makes it and ``fmilin linearize --descriptor`` writes it. Its states are coordinates,
+    :func:`fmilin.descriptor` makes it, and :func:`fmilin.linearize` where asked to. Its states are coordinates,
     velocities, multipliers ``lambda[i]``, and ``der(v)`` for accelerations in outputs.
     """
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fmilin.linear_model.arrays import MATRICES
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.assembly import extract_model
 from fmilin.linearization.context import BatchResult, LinearizedBatch
@@ -18,7 +19,7 @@ from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.manifold.rank import independent_rows, scaled
 from fmilin.manifold.selection import Manifold, Selection, select_partition
-from fmilin.model.capabilities import has_compiled_derivatives
+from fmilin.model.capabilities import can_be_described, has_compiled_derivatives
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.memory import memory_of
 from fmilin.signals import Signals
@@ -37,13 +38,20 @@ class LinearizationPlan:
 
     def remember(self, point: OperatingPoint, linear: LinearModel, selection: Selection) -> None:
         """Take a point that was linearized alone as the reference of later ones."""
+        # The caller may write to the arrays of both before the next call looks at them.
+        point = replace(point, states=point.states.copy(), inputs=point.inputs.copy())
+        matrices = {name: getattr(linear, name).copy() for name in MATRICES}
+        linear = replace(linear, **matrices)
         reference = Reference(self.model, self.request, point, linear, selection, own=self.model)
         self.reference = reference if reference.is_usable else None
 
 
 def find_plan(model: Model, request: Request) -> LinearizationPlan | None:
-    """Return the plan of a model and a request; None as long as one point alone is quicker than a batch of one."""
-    if request.checks == "all" or not has_compiled_derivatives(model):
+    """Return the plan of a model and a request; None as long as one point alone is quicker than a batch of one.
+
+    Models with a descriptor system, which is compared with A at every point, are linearized alone.
+    """
+    if request.checks == "all" or not has_compiled_derivatives(model) or can_be_described(model):
         return None
     plans: list[LinearizationPlan] = memory_of(model).setdefault(LinearizationPlan, [])
     for plan in plans:
@@ -64,7 +72,7 @@ def accept_point(result: BatchResult, point: OperatingPoint) -> tuple[LinearMode
         return None
     starts = zip(selection.signals, point.states[reference.kept].tolist(), strict=True)
     states = Signals(signal.starting_at(value) for signal, value in starts)
-    method = replace(reference.linear.method, evaluations=at.evaluations)
+    method = replace(reference.linear.method, evaluations=at.evaluations, products=0)
     diagnostics = (*point.remarks, *result.diagnostics[0])
     return extract_model(result.models, reference.model, point, states, method, diagnostics), selection
 

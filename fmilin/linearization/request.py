@@ -9,6 +9,9 @@ from functools import cache
 from fmilin.options import Linearization
 from fmilin.options.functions import merge_options
 
+SEQUENCES = ("independent", "inputs", "outputs", "parameters")
+"""Options that are several names."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request(Linearization):
@@ -24,6 +27,10 @@ class Request(Linearization):
 
     def __post_init__(self) -> None:
         Linearization.__post_init__(self)
+        for name in SEQUENCES:  # a list may be changed by the caller, and a plan keeps the request
+            values = getattr(self, name)
+            if values is not None:
+                object.__setattr__(self, name, tuple(values))
         if self.one_sided is None:
             return
         from fmilin.numerics.differences.differences import Differences

@@ -45,7 +45,9 @@ def find_structural_zeros(
     key = (tuple(read_discrete_states(model).items()), directions.tobytes())
     if key not in patterns:
         slopes = _evaluate_in_general_position(evaluator, point, directions)
-        patterns[key] = nothing if slopes is None else np.asarray(slopes == 0)
+        pattern = nothing if slopes is None else np.asarray(slopes == 0)
+        pattern.setflags(write=False)
+        patterns[key] = pattern
     return patterns[key]
 
 

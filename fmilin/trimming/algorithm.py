@@ -107,7 +107,7 @@ def search(
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class ChosenSolution:
     """A solution, the equations that it satisfies, and why it was taken."""
 
     equations: Equations
@@ -117,19 +117,19 @@ class Choice:
     is_nearest: bool = False  # whether no move along its family leads nearer to the guess
 
 
-def choose_solution(equations: Equations, solution: Solution, request: TrimRequest) -> Choice:
+def choose_solution(equations: Equations, solution: Solution, request: TrimRequest) -> ChosenSolution:
     """Return the member of a solution's family that is preferred, presses least, keeps totals, or is the nearest."""
     best = find_preferred(equations, solution, request)
     if best is not None:
-        return Choice(best.equations, best.solution, best=best)
+        return ChosenSolution(best.equations, best.solution, best=best)
     solution, remarks = least_contact_forces(equations, solution)
     if remarks or not free_directions(equations, solution, ())[0]:
-        return Choice(equations, solution, remarks)
+        return ChosenSolution(equations, solution, remarks)
     equations, solution, remarks = keep_totals(equations, solution)
     if not free_directions(equations, solution, ())[0]:
-        return Choice(equations, solution, remarks)
+        return ChosenSolution(equations, solution, remarks)
     solution, is_nearest = move_to_nearest(equations, solution)
-    return Choice(equations, solution, remarks, is_nearest=is_nearest)
+    return ChosenSolution(equations, solution, remarks, is_nearest=is_nearest)
 
 
 def make_equations(start: Candidate, request: TrimRequest) -> Equations:

@@ -11,7 +11,7 @@ import pytest
 import fmilin as fl
 from fmilin import systems
 from fmilin.model.capabilities import has_compiled_derivatives
-from fmilin.models import compiled_graph
+from fmilin.models import DaeModel, OdeModel, compiled_graph
 from fmilin.models.mechanism import Mechanism
 from tests.systems.skate_model import skate
 
@@ -96,3 +96,52 @@ def test_single_calls_of_a_model_of_kane_lead_to_compiled_code(monkeypatch: pyte
         assert [warning.message for warning in again.warnings] == [warning.message for warning in alone.warnings]
         for matrix in "ABCDT":
             np.testing.assert_allclose(getattr(again, matrix), getattr(alone, matrix), rtol=0, atol=1e-12)
+
+
+def compile_by_calls(model: fl.Model) -> None:
+    """Linearize at one point until the model is compiled, which pays for a small one after some tens of calls."""
+    for _ in range(120):
+        fl.linearize(model)
+
+
+def test_coordinates_are_those_of_the_request_though_its_list_was_changed_meanwhile() -> None:
+    model = systems.cartesian_pendulum(length=1.0, gravity=4.0)
+    point = fl.operating_point(model, {"x": 0.6, "vx": 0.0})
+    names = ["x", "vx"]
+    for _ in range(150):
+        fl.linearize(model, point, independent=names)
+    names[:] = ["y", "vy"]
+    assert fl.linearize(model, point, independent=names).states.names == ("y", "vy")
+    assert fl.linearize(model, point, independent=["y", "vy"]).states.names == ("y", "vy")
+
+
+def test_a_point_that_is_written_to_between_the_calls_changes_nothing_else() -> None:
+    model = OdeModel("spring", {"q": "v", "v": "-4*sin(q) + u"}, inputs=["u"], start={"q": 0.3})
+    compile_by_calls(model)
+    point = fl.operating_point(model)
+    for angle in (0.3, 0.9, 1.5):
+        point.states[0] = angle
+        linear = fl.linearize(model, point)
+        np.testing.assert_allclose(linear.A, [[0.0, 1.0], [-4 * np.cos(angle), 0.0]], atol=1e-12)
+        linear.A[...] = 7.0
+
+
+def test_states_that_depend_on_each_other_at_one_point_are_named_in_a_loop_too() -> None:
+    rates = {"a": "u + k*b*b - b*c", "b": "-c*a", "c": "a*b"}
+
+    def build() -> OdeModel:
+        return OdeModel("drift", rates, inputs=["u"], parameters={"k": 0.0}, start={"a": 1.0, "b": 0.3, "c": 0.2})
+
+    model = build()
+    compile_by_calls(model)
+    for states in ({"a": 1.0, "b": 0.3, "c": 0.2}, {"a": 0.0, "b": 0.0, "c": 0.3}):
+        point = fl.operating_point(model, states)
+        kinds = [warning.kind for warning in fl.linearize(build(), point).warnings]
+        assert [warning.kind for warning in fl.linearize(model, point).warnings] == kinds
+    assert "dependent-states" in kinds
+
+
+def test_a_dae_keeps_its_descriptor_system_in_a_loop() -> None:
+    model = DaeModel("rc", ["der(v) = i", "v + 2*i = s"], inputs=["s"], outputs={"i": "i"})
+    compile_by_calls(model)
+    assert fl.linearize(model).descriptor is not None

@@ -26,14 +26,22 @@ MOST_STATES = 45  # of more states, the curvature is not looked at: N (N + 1) / 
 MOST_NAMED = 8
 
 
-def _unmovable(linear: LinearModel) -> FloatArray:
-    """Return combinations w (N, r), for states in their sizes, that cannot change to first order."""
+def find_unmovable(
+    matrices: tuple[FloatArray, FloatArray],
+    errors: tuple[FloatArray, FloatArray],
+    f0: FloatArray,
+    sizes: FloatArray,
+    input_sizes: FloatArray,
+) -> FloatArray:
+    """Return combinations w (N, r), for states in their sizes, that cannot change to first order.
+
+    ``matrices`` are A (N, N) and B (N, nu), and ``errors`` theirs.
+    """
     # Left null vectors survive any scaling: units, and a mixture of fast and slow states, have no part in the answer.
-    sizes = linear.states.scales(linear.y0)
-    units = np.concatenate((sizes, linear.inputs.scales()))
-    both = np.hstack((linear.A, linear.B)) * units / sizes[:, None]
-    error = np.hstack((linear.errors.A, linear.errors.B)) * units / sizes[:, None]
-    rates = linear.f0 / sizes
+    units = np.concatenate((sizes, input_sizes))
+    both = np.hstack(matrices) * units / sizes[:, None]
+    error = np.hstack(errors) * units / sizes[:, None]
+    rates = f0 / sizes
     fastest = float(np.abs(rates).max(initial=0.0))
     if fastest > EQUILIBRIUM:
         both = np.column_stack((both, np.where(np.abs(rates) > RANK * fastest, rates, 0.0)))
@@ -63,10 +71,11 @@ def _unmovable(linear: LinearModel) -> FloatArray:
 
 def dependent_combinations(linear: LinearModel, model: Model, point: OperatingPoint) -> FloatArray:
     """Return the gradients of what seems to be kept of a model's states, shape (N, k), for states in their sizes."""
-    candidates = _unmovable(linear)
+    sizes, errors = linear.states.scales(linear.y0), (linear.errors.A, linear.errors.B)
+    candidates = find_unmovable((linear.A, linear.B), errors, linear.f0, sizes, linear.inputs.scales())
     if not candidates.shape[1]:
         return candidates
-    samples = _Samples(model, point, linear.states.scales(linear.y0))
+    samples = _Samples(model, point, sizes)
     candidates = _without(candidates, samples.idle(candidates))
     always = samples.always_conserved(candidates)
     bending = candidates @ linalg.null_space((np.linalg.pinv(candidates) @ always).T)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from fmilin.diagnostics import Remark
 from fmilin.linearization.checks.check import LinearizationCheck
-from fmilin.linearization.checks.dependence import describe_dependence
-from fmilin.linearization.context import LinearizedPoint
+from fmilin.linearization.checks.dependence import describe_dependence, find_unmovable
+from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask
 from fmilin.model.capabilities import can_be_described
+
+MOST_POINTS = 8  # of a batch, each of which is looked at for combinations of states that nothing changes
 
 
 class DescriptorSystemAgrees(LinearizationCheck):
@@ -40,3 +44,16 @@ class StatesAreIndependent(LinearizationCheck):
         if len(at.model.constraints):
             return ()
         return describe_dependence(at.stated, at.model, at.point)
+
+    def find_doubt(self, at: LinearizedBatch) -> Mask | None:
+        """Look at the points of a small batch, as of single calls: what nobody declared shows at the reference, too."""
+        model, models = at.reference.model, at.models
+        if len(model.constraints) or len(at) > MOST_POINTS:
+            return None
+        names = ("A", "B", "error_A", "error_B", "f0")
+        A, B, A_errors, B_errors, f0 = (models.read(name) for name in names)
+        input_sizes, doubt = model.inputs.scales(), np.zeros(len(at), dtype=bool)
+        for k, sizes in enumerate(at.geometry.y_sizes):
+            unmovable = find_unmovable((A[k], B[k]), (A_errors[k], B_errors[k]), f0[k], sizes, input_sizes)
+            doubt[k] = unmovable.shape[1] > 0
+        return doubt
