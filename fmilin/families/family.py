@@ -196,10 +196,13 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
         r"""Return a quantity of all points by its ``name``, shape (\\*shape, ...).
 
         They are ``A`` to ``T_u``, ``f0``, ``y0``, ``x0`` (all states), ``u0``, ``out0``, ``time``, ``parameters``,
-        ``accuracy``, ``visits``, ``error_A`` and so on.
+        ``accuracy``, ``visits``, ``error_A`` and so on. They cannot be written to: what is the same at all points may
+        stand in memory once.
         """
         part = self.models.read(name)
-        return part.reshape(self.shape + part.shape[1:])
+        array = part.reshape(self.shape + part.shape[1:]).view()
+        array.flags.writeable = False
+        return array
 
     A = FamilyArray(r"Shape (\*shape, P, P); NaN where not ok, as in all arrays.")
     B = FamilyArray(r"Shape (\*shape, P, nu).")
