@@ -59,6 +59,8 @@ def assemble(
     if not coordinates.is_linear:
         curvature = coordinates.curvature(points.states[0], derivatives.rates[0])  # d(D rho f)
         rates = rates + curvature @ np.concatenate((derivatives.T, derivatives.x_u), axis=2)
+    if len(derivatives) == 1:
+        rates = rates + 0.0  # a zero is printed without a sign
     accuracy = np.empty((len(derivatives), NUMBERS_OF_ACCURACY))  # of matrices it is summarized when it is read
     accuracy[:, RESIDUAL] = geometry.distance if distance is None else distance
     accuracy[:, CONDITIONING] = geometry.condition_number
