@@ -32,7 +32,7 @@ from fmilin.options.functions import BoxOptions, takes_linearization
 from fmilin.signals import FloatArray, Signal, Signals, as_numbers
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
-from fmilin.trimming.procedure import search
+from fmilin.trimming.algorithm import search
 from fmilin.trimming.report import TrimmedPoint
 
 # A model at a point, with other values of some parameters, the point following.

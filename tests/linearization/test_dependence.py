@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.linearization.checks.dependence import _unmovable, dependent_combinations
+from fmilin.linearization.checks.dependence import dependent_combinations, find_unmovable
 from fmilin.models import KaneEquations, KaneModel, LagrangeModel, OdeModel, der
 from fmilin.models import function as functions
 from fmilin.models.mechanism import Body, Joint, JointForce, Mechanism, MechanismDescription
@@ -20,7 +20,8 @@ from tests.hand_made import sized
 
 def count_unmovable(linear: fl.LinearModel) -> int:
     """Return how many combinations of the states cannot change, to first order, whatever the inputs do."""
-    return int(_unmovable(linear).shape[1])
+    errors, sizes = (linear.errors.A, linear.errors.B), linear.states.scales(linear.y0)
+    return int(find_unmovable((linear.A, linear.B), errors, linear.f0, sizes, linear.inputs.scales()).shape[1])
 
 
 @pytest.mark.parametrize("model", [cartesian_pendulum(), four_bar(), four_bar(loops=2), rolling_disk(speed=2.0)])

@@ -12,6 +12,7 @@ import fmilin as fl
 from fmilin.adapters import ExactSlopes
 from fmilin.model.interface import Tangent
 from fmilin.models import KaneEquations, KaneModel, Labels
+from fmilin.signals import FloatArray
 from fmilin.systems import rolling_disk
 from tests.general_way import hide_procedure
 from tests.systems.linkages import five_bar_mechanism, four_bar_mechanism
@@ -72,7 +73,13 @@ class Lying(ExactSlopes):
 
 def test_a_procedure_that_is_wrong_is_found_and_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     true, model = four_bar_mechanism(), four_bar_mechanism()
-    monkeypatch.setattr(model, "exact_slopes", lambda *point: Lying(true.exact_slopes(*point)))
+
+    def lie(t: float, x: FloatArray, u: FloatArray) -> Lying:
+        slopes = true.exact_slopes(t, x, u)
+        assert slopes is not None
+        return Lying(slopes)
+
+    monkeypatch.setattr(model, "exact_slopes", lie)
     for _ in range(2):  # it is not believed the second time either
         lin = fl.linearize(model)
         assert "directional-derivative" in [w.kind for w in lin.warnings]

@@ -217,10 +217,10 @@ class Overshooting:
         return 30.0 * r
 
     def measure(self, points: NDArray[np.intp], step: FloatArray) -> FloatArray:
-        return np.abs(step).max(axis=1)
+        return np.asarray(np.abs(step).max(axis=1))
 
     def is_zero(self, points: NDArray[np.intp], z: FloatArray, r: FloatArray) -> NDArray[np.bool_]:
-        return np.abs(r[:, 0]) <= 1e-3
+        return np.asarray(np.abs(r[:, 0]) <= 1e-3)
 
 
 @pytest.mark.parametrize("is_compared", [True, False])

@@ -57,9 +57,12 @@ class Check(ABC, Generic[P_contra]):
         """Return what is verified of the model as a whole, with what this check has shown, if it ``verifies_model``."""
         return facts
 
+    @abstractmethod
     def find_doubt(self, at: LinearizedBatch) -> Mask | None:
-        """Return the points of a batch that have to be examined alone, (k,); None if no point has."""
-        return None
+        """Return the points of a batch that have to be examined alone, (k,); None if no point has.
+
+        A check that has none says why.
+        """
 
     def describe_batch(self, at: LinearizedBatch, is_doubtful: Mask) -> PointRemarks | None:
         """Return the diagnostics of the points of a batch that are not in doubt; None if there are none."""

@@ -37,6 +37,9 @@ class ConstraintsDoNotVanish(ManifoldCheck):
     def learn(self, at: PointOnManifold, facts: VerifiedFacts) -> VerifiedFacts:
         return replace(facts, nonvanishing=True)
 
+    def find_doubt(self, at: LinearizedBatch) -> None:
+        """Return no doubt: that is a fact of the model, verified at the reference."""
+
 
 class PointObeysConstraints(ManifoldCheck):
     """A point off the manifold has no linear model in independent coordinates."""
@@ -105,6 +108,9 @@ class PointIsReachable(ManifoldCheck):
             return ()
         return position_remarks(at.manifold.invariants, at.point.time, at.point.states)
 
+    def find_doubt(self, at: LinearizedBatch) -> None:
+        """Return no doubt: near the manifold and well conditioned, no point is far from the solution that is meant."""
+
 
 class MotionKeepsConstraints(CoordinateCheck):
     """H f = 0 (Spencer eq. 4.5): otherwise the constraint is not one of this model."""
@@ -157,6 +163,9 @@ class NothingIsConserved(CoordinateCheck):
     def learn(self, at: PointInCoordinates, facts: VerifiedFacts) -> VerifiedFacts:
         is_new = not at.facts.nothing_conserved and len(at.manifold.invariants) > 0
         return replace(facts, nothing_conserved=not at.conserved) if is_new else facts
+
+    def find_doubt(self, at: LinearizedBatch) -> None:
+        """Return no doubt: a model with such constraints has no batches."""
 
 
 class InputsKeepConstraints(LinearizationCheck):

@@ -25,6 +25,9 @@ class CoordinatesAreAsRequested(CoordinateCheck):
     def examine(self, at: PointInCoordinates) -> Sequence[Remark]:
         return at.frame.remarks
 
+    def find_doubt(self, at: LinearizedBatch) -> None:
+        """Return no doubt: a batch has the coordinates of its reference; how regular they are is another check."""
+
 
 class CoordinatesAreWellConditioned(LinearizationCheck):
     """Errors of all entries grow with the condition number of (R; H)."""

@@ -35,6 +35,9 @@ class DerivativesAgree(LinearizationCheck):
     def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
         return at.jacobians.remarks
 
+    def find_doubt(self, at: LinearizedBatch) -> None:
+        """Return no doubt: where a difference contradicts them, errors are infinite, and entries not accurate."""
+
 
 class NoEventIsNear(LinearizationCheck):
     """A mode that is held, or an angle that wraps, holds near the point only."""
@@ -61,6 +64,9 @@ class NoEventIsNear(LinearizationCheck):
         numbers = ", ".join(str(i + 1) for i in at.observations.crossed)
         text = f"Held in its present mode beside the point, where events would change it (indicators: {numbers})"
         return [*remarks, Remark("held", f"{text}. The linear model is true of this mode alone.")]
+
+    def find_doubt(self, at: LinearizedBatch) -> None:
+        """Return no doubt: a model with event indicators has no batches."""
 
 
 class ModelRepeatsItself(LinearizationCheck):

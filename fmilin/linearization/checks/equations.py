@@ -31,6 +31,9 @@ class DescriptorSystemAgrees(LinearizationCheck):
 
         return check_descriptor(at.linear, at.model, at.point, at.base.derivatives)
 
+    def find_doubt(self, at: LinearizedBatch) -> None:
+        """Return no doubt: the descriptor system is that of the reference; calls one by one have no batches then."""
+
 
 class StatesAreIndependent(LinearizationCheck):
     """Constraints that nobody declared show as combinations of the states that nothing can change."""

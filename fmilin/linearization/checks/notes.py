@@ -34,6 +34,9 @@ class InputsDoNotPrescribeMotion(LinearizationCheck):
         )
         return (Remark("prescribed-motion", text),)
 
+    def find_doubt(self, at: LinearizedBatch) -> None:
+        """Return no doubt: a model with such inputs has no batches."""
+
 
 class ModelHasNoNotes(LinearizationCheck):
     """Discrete states, notes of the file, and how held feet stand."""
@@ -47,6 +50,9 @@ class ModelHasNoNotes(LinearizationCheck):
     def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
         discrete = discrete_states_remarks(read_discrete_states(at.model))
         return (*discrete, *model_remarks(at.model.notes), *read_remarks_at(at.model, at.point))
+
+    def find_doubt(self, at: LinearizedBatch) -> None:
+        """Return no doubt: notes are written for every point."""
 
     def describe_batch(self, at: LinearizedBatch, is_doubtful: Mask) -> PointRemarks:
         model, points = at.reference.model, at.points
