@@ -196,13 +196,10 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
         r"""Return a quantity of all points by its ``name``, shape (\\*shape, ...).
 
         They are ``A`` to ``T_u``, ``f0``, ``y0``, ``x0`` (all states), ``u0``, ``out0``, ``time``, ``parameters``,
-        ``accuracy``, ``visits``, ``error_A`` and so on. They cannot be written to: what is the same at all points may
-        stand in memory once.
+        ``accuracy``, ``visits``, ``error_A`` and so on. Of errors of points that were linearized together it is a copy.
         """
-        part = self.models.read(name)
-        array = part.reshape(self.shape + part.shape[1:]).view()
-        array.flags.writeable = False
-        return array
+        part = self.models.unshare(name)
+        return part.reshape(self.shape + part.shape[1:])
 
     A = FamilyArray(r"Shape (\*shape, P, P); NaN where not ok, as in all arrays.")
     B = FamilyArray(r"Shape (\*shape, P, nu).")

@@ -104,6 +104,14 @@ class LinearArrays:
             values |= {f"error_{name}": each[0] for name, each in errors.items()}
         return values
 
+    def unshare(self, name: str) -> FloatArray:
+        """Return a quantity of all points, to be written to; what was stored once is stored for each point."""
+        array = self.stored.get(name)
+        if array is None or not _is_shared(array):
+            return self.read(name)
+        self.stored[name] = np.array(array)
+        return self.stored[name]
+
     def _form_errors(self, matrix: str) -> FloatArray:
         """Return the errors of the entries of a matrix."""
         values = self.stored[matrix]
