@@ -7,6 +7,8 @@ True
 
 A class has a capability when it defines its methods. The classes of this package inherit from the Protocol as well,
 so that a type checker compares the signatures.
+
+The file is longer than others because it is one list of declarations with their docstrings.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ correction d = -J^+ r is shortened to a trust radius in sizes of the unknowns. T
   the natural monotonicity test (Deuflhard, Newton Methods for Nonlinear Problems, 2011, section 3.3) decides: the next
   correction with the same J is to be shorter, which does not depend on how stiff the rows are.
 - :func:`follow_zeros` starts near a solution and must not leave its branch. The natural test alone decides, and steps
-  are halved until it holds, or not at all.
+  are halved until it holds, or not at all; or every step is taken, and the caller tells whether the branch was left.
 
 A point arrives when its system says that the residual is zero. A few more steps are taken as long as each helps.
 
