@@ -226,7 +226,7 @@ class _Iteration(ABC):
 
 
 class _NaturalIteration(_Iteration):
-    def _compare_with(self, points: IntArray, lengths: FloatArray) -> FloatArray:
+    def _choose_reference_lengths(self, points: IntArray, lengths: FloatArray) -> FloatArray:
         """Return the lengths (j,) which the next corrections are compared with: these, or longer ones before them."""
         if not self.rules.is_compared:
             return np.full(len(points), np.inf)
@@ -240,7 +240,7 @@ class _NaturalIteration(_Iteration):
         steps = system.correct(points, self.r[points])
         lengths = system.measure(points, steps)
         self._remember(points, lengths)
-        compared = self._compare_with(points, lengths)
+        compared = self._choose_reference_lengths(points, lengths)
         is_polished = self.steps_at_zero[points] > 0
         radius = self.rules.trust_radius
         part = np.divide(radius, lengths, out=np.ones(len(points)), where=lengths > radius)
