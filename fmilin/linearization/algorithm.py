@@ -28,7 +28,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.assembly import assemble, assemble_point, attach_descriptor, find_row_errors, state_accuracy
 from fmilin.linearization.batch_derivatives import differentiate_batch
 from fmilin.linearization.batch_remarks import BatchRemarks, SharedRemarks
-from fmilin.linearization.checks import CHECKS, Check, CoordinateCheck, ManifoldCheck
+from fmilin.linearization.checks import CHECKS, Check, CoordinateCheck, ManifoldCheck, sort_checks
 from fmilin.linearization.checks.check import NOT_CHECKED
 from fmilin.linearization.checks.constraints import InputsKeepConstraints
 from fmilin.linearization.checks.coordinates import find_singular_points
@@ -142,7 +142,7 @@ def check(at: LinearizedPoint, checks: Sequence[Check[LinearizedPoint]] = CHECKS
                 facts = one.learn(at, facts)
         except FmilinError as error:
             errors[one] = error
-    in_order = sorted((*diagnostics, *errors), key=CHECKS.index)
+    in_order = sort_checks((*diagnostics, *errors))
     for one in in_order:
         if one in errors:
             raise errors[one]
@@ -157,12 +157,14 @@ def check(at: LinearizedPoint, checks: Sequence[Check[LinearizedPoint]] = CHECKS
 def check_batch(at: LinearizedBatch, checks: Sequence[Check[LinearizedPoint]] = CHECKS) -> BatchResult:
     """Return the linear models of a batch with the diagnostics of all checks, and the points that are in doubt.
 
-    Without checks what was computed is said, and points of singular coordinates are in doubt: coordinates of a
-    reference are continued as long as they are regular.
+    ``checks`` is the order in which they run, which makes no difference to the result. Without checks what was computed
+    is said, and points of singular coordinates are in doubt: coordinates of a reference are continued as long as they
+    are regular.
     """
+    in_order = sort_checks(checks)
     if not at.reference.is_checked:
         is_doubtful = find_singular_points(at)
-        descriptions = [one.describe_batch(at, is_doubtful) for one in checks if one.describes_computation]
+        descriptions = [one.describe_batch(at, is_doubtful) for one in in_order if one.describes_computation]
         descriptions.insert(0, SharedRemarks((NOT_CHECKED,), len(at)))
     else:
         is_doubtful = np.zeros(len(at), dtype=bool)
@@ -170,7 +172,7 @@ def check_batch(at: LinearizedBatch, checks: Sequence[Check[LinearizedPoint]] = 
             doubt = one.find_doubt(at)
             if doubt is not None:
                 is_doubtful |= doubt
-        descriptions = [one.describe_batch(at, is_doubtful) for one in checks]
+        descriptions = [one.describe_batch(at, is_doubtful) for one in in_order]
     remarks = BatchRemarks([each for each in descriptions if each is not None], len(at))
     return BatchResult(at, remarks, is_doubtful)
 

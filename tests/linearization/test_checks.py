@@ -13,11 +13,21 @@ import fmilin as fl
 from fmilin import LinearModel
 from fmilin.diagnostics import KINDS
 from fmilin.errors import ConstraintError, FmilinError
-from fmilin.linearization.algorithm import check, compute, describe_choice
+from fmilin.linearization.algorithm import (
+    check,
+    check_batch,
+    compute,
+    compute_batch,
+    describe_choice,
+    linearize_point,
+)
 from fmilin.linearization.checks import CHECKS
 from fmilin.linearization.linearize import along_motion
+from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
+from fmilin.manifold.points import batch_points
 from fmilin.models import FunctionModel
+from fmilin.models.native_model import NativeModel
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
 
@@ -72,6 +82,26 @@ def test_the_order_of_the_checks_makes_no_difference(make: Callable[[], fl.Model
     for name in "ABCDT":
         np.testing.assert_array_equal(getattr(first, name), getattr(other, name))
         np.testing.assert_array_equal(getattr(first.errors, name), getattr(other.errors, name))
+
+
+@pytest.mark.parametrize("checks", ["standard", "none"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_order_of_the_checks_makes_no_difference_to_a_batch(checks: str, seed: int) -> None:
+    """Points of a pendulum that swings, of a model with a note of its own: two checks tell something of each."""
+    model = cartesian_pendulum()
+    assert isinstance(model, NativeModel)
+    model.engine.notes = ["The rod has no mass."]
+    request = Request(checks=checks)
+    points = [fl.operating_point(model, {"vx": speed}) for speed in (1.0, 2.0, 3.0)]
+    linear, selection = linearize_point(model, points[0], request)
+    reference = Reference(model, request, points[0], linear, selection, own=model)
+    computed = compute_batch(reference, batch_points(points))
+    shuffled = random.Random(seed).sample(list(CHECKS), len(CHECKS))
+    first, other = check_batch(computed), check_batch(computed, shuffled)
+    kinds = ["off-equilibrium", "periodic", "model"] if checks == "standard" else ["unchecked", "model"]
+    assert [remark.kind for remark in first.diagnostics[0]] == kinds
+    assert list(first.diagnostics) == list(other.diagnostics)
+    np.testing.assert_array_equal(first.is_doubtful, other.is_doubtful)
 
 
 def test_a_wrong_constraint_is_an_error_unless_nothing_is_checked() -> None:

@@ -7,6 +7,8 @@ Does not depend on: the order in which the checks run; how the linear model was 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from fmilin.linearization.checks.check import Check, CoordinateCheck, LinearizationCheck, ManifoldCheck
 from fmilin.linearization.checks.constraints import (
     ConstraintsDoNotVanish,
@@ -30,7 +32,7 @@ from fmilin.linearization.checks.notes import InputsDoNotPrescribeMotion, ModelH
 from fmilin.linearization.checks.response import InputsReachOutputs
 from fmilin.linearization.context import LinearizedPoint
 
-__all__ = ["CHECKS", "Check", "CoordinateCheck", "LinearizationCheck", "ManifoldCheck"]
+__all__ = ["CHECKS", "Check", "CoordinateCheck", "LinearizationCheck", "ManifoldCheck", "sort_checks"]
 
 CHECKS: tuple[Check[LinearizedPoint], ...] = (
     ConstraintsDoNotVanish(),
@@ -53,3 +55,10 @@ CHECKS: tuple[Check[LinearizedPoint], ...] = (
     InputsReachOutputs(),
     StatesAreIndependent(),
 )
+
+POSITIONS = {one: number for number, one in enumerate(CHECKS)}
+
+
+def sort_checks(checks: Iterable[Check[LinearizedPoint]]) -> list[Check[LinearizedPoint]]:
+    """Return checks in the order of their list, whatever the order in which they ran."""
+    return sorted(checks, key=POSITIONS.__getitem__)
