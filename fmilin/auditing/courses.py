@@ -67,13 +67,16 @@ def _compare_outputs(trajectory: Trajectory, model: Model) -> Iterator[AuditRow]
     values = np.hstack([trajectory.outputs, trajectory.states])
     sizes = np.abs(trajectory.outputs).max(axis=0, initial=0.0)
     comparisons = []
-    for k in _choose_samples(len(trajectory), values):
-        at = model.evaluate(float(trajectory.times[k]), trajectory.states[k], trajectory.inputs[k])
+    samples = _choose_samples(len(trajectory), values)
+    at_samples = model.evaluate_points(
+        trajectory.times[samples], trajectory.states[samples], trajectory.inputs[samples]
+    )
+    for k, outputs in zip(samples, at_samples.outputs, strict=True):
         comparisons += [
             compare(f"outputs: {name} at {trajectory.times[k]:.6g} s", float(stated), float(second),
                     "evaluation of the model", 1e-7 * max(float(size), 1e-9))
             for name, stated, second, size in zip(
-                trajectory.output_signals.names, trajectory.outputs[k], at.outputs, sizes, strict=True
+                trajectory.output_signals.names, trajectory.outputs[k], outputs, sizes, strict=True
             )
         ]  # fmt: skip
     yield from keep_worst(comparisons)

@@ -174,8 +174,8 @@ class Constraints:
         """One name per residual."""
         return tuple(row.name for row in self.rows)
 
-    def residuals(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
-        """Return g, shape (m,); or (..., m) at many points x (..., N), u (..., nu), z (..., nz)."""
+    def residuals(self, t: float | FloatArray, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
+        """Return g, shape (m,); or (..., m) at many points x (..., N), u (..., nu), z (..., nz), t or t (...)."""
         if not self.rows:
             return np.empty((*x.shape[:-1], 0))
         s = self._arguments(t, x, u, z)
@@ -233,7 +233,7 @@ class Constraints:
         full[~self.analytic] = np.nan
         return self._split(full)
 
-    def _arguments(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
+    def _arguments(self, t: float | FloatArray, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
         """Return s = (t, x, u, z), shape (..., 1 + N + nu + nz)."""
         _, n, k, _ = self._sizes
         s = np.empty((*x.shape[:-1], sum(self._sizes)))

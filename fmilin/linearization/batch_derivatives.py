@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from fmilin.linearization.reference import Reference
 from fmilin.manifold.comparison import SMALL_STEP, compare_slopes, random_direction
 from fmilin.manifold.derivatives import TangentDerivatives
-from fmilin.manifold.equations import POINTS_AT_ONCE
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.points import PointBatch
-from fmilin.model.evaluator import PointEvaluator
+from fmilin.model.evaluator import POINTS_AT_ONCE, PointEvaluator
 from fmilin.model.interface import TangentBatch
 from fmilin.numerics.rounding import estimate_rounding, move_some_bits
 from fmilin.signals import FloatArray

@@ -16,19 +16,13 @@ from numpy.typing import NDArray
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.many_points import constraints_at
-from fmilin.manifold.point_by_point import evaluate_each
 from fmilin.manifold.points import PointBatch
-from fmilin.model.capabilities import (
-    has_graph,
-    reach_manifold,
-)
+from fmilin.model.capabilities import has_compiled_derivatives, reach_manifold
 from fmilin.model.evaluator import PointEvaluator
-from fmilin.model.interface import Model, TangentBatch
+from fmilin.model.interface import Evaluation, Model, TangentBatch
 from fmilin.signals import FloatArray
 
 Mask = NDArray[np.bool_]
-
-POINTS_AT_ONCE = 128  # that are evaluated together: what fits into the processor's cache
 
 
 class ConstraintEquations(ABC):
@@ -88,7 +82,7 @@ class PointwiseEquations(ConstraintEquations):
 
     def evaluate(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
         """Return both; the errors of the model where it cannot be evaluated."""
-        answer = evaluate_each(self.evaluator.evaluate, points.time, points.states, points.inputs)
+        answer = Evaluation.joined([self.evaluator.evaluate(*point) for point in _list_points(points)])
         return answer.derivatives, answer.outputs
 
 
@@ -124,15 +118,10 @@ class VectorizedEquations(ConstraintEquations):
     def evaluate(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
         """Return rates (j, N) and outputs (j, ny) at points; NaN where the model cannot be evaluated."""
         model = self.model
-        same_time = (model.autonomous or len(set(points.time.tolist())) <= 1) and not points.parameters
+        is_evaluated_together = model.batches or has_compiled_derivatives(model)  # else slopes take as long as values
         with suppress(FmilinError, np.linalg.LinAlgError):
-            if same_time and model.batches:
-                parts = [points[i : i + POINTS_AT_ONCE] for i in range(0, len(points), POINTS_AT_ONCE)]
-                answers = [self.evaluator.evaluate(float(part.time[0]), part.states, part.inputs) for part in parts]
-                rates = np.concatenate([answer.derivatives for answer in answers])
-                return rates, np.concatenate([answer.outputs for answer in answers])
-            if model.batches and not has_graph(model) and not points.parameters:
-                answer = evaluate_each(self.evaluator.evaluate, points.time, points.states, points.inputs)
+            if is_evaluated_together and not points.parameters:
+                answer = self.evaluator.evaluate_points(points.time, points.states, points.inputs)
                 return answer.derivatives, answer.outputs
             tangents = self._differentiate(points)
             if tangents is not None:

@@ -1,6 +1,6 @@
 """Many points of a model that is evaluated at one after the other, with exact directional derivatives of its own."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -8,22 +8,18 @@ from fmilin.model.capabilities import read_products
 from fmilin.model.interface import Evaluation, Model, TangentBatch
 from fmilin.signals import FloatArray
 
-Evaluate = Callable[[float, FloatArray, FloatArray], Evaluation]
-
-
-def evaluate_each(evaluate: Evaluate, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation:
-    """Evaluate at times t (k,), points x (k, N), u (k, nu), each result with a leading axis."""
-    answers = [evaluate(*point) for point in zip(t.tolist(), x, u, strict=True)]
-    return Evaluation(*(np.array([getattr(a, p) for a in answers]) for p in ("derivatives", "outputs", "residuals")))
-
 
 def differentiate_each(model: Model, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation | None:
     """Return derivatives of each result along all states and inputs (k, r, N + nu); None where the model has none."""
     n, k = x.shape[1], u.shape[1]
     dx, du = np.eye(n, n + k), np.eye(k, n + k, n)
-    answers = [read_products(model, *point, dx, du) for point in zip(t.tolist(), x, u, strict=True)]
-    parts = (np.array([getattr(a, p, None) for a in answers]) for p in ("derivatives", "outputs", "residuals"))
-    return None if None in answers else Evaluation(*parts)
+    derivatives = []
+    for point in zip(t.tolist(), x, u, strict=True):
+        products = read_products(model, *point, dx, du)
+        if products is None:
+            return None
+        derivatives.append(products)
+    return Evaluation.joined(derivatives)
 
 
 def compute_tangents(
@@ -47,5 +43,5 @@ def compute_tangents(
         T[:, others] = -np.linalg.solve(G[..., others], G[..., kept])
     parts = all_derivatives.derivatives, all_derivatives.outputs
     J, C = (np.concatenate((part[..., :n] @ T, part[..., n:]), axis=2) for part in parts)
-    base = evaluate_each(model.evaluate, t, x, u)
+    base = model.evaluate_points(t, x, u)
     return TangentBatch(tuple(kept), base.derivatives, base.outputs, base.residuals, H, T, J, C, smooth=False)

@@ -19,6 +19,7 @@ from fmilin.signals import FloatArray
 
 _Key = tuple[float, bytes, bytes]
 
+POINTS_AT_ONCE = 128  # that are evaluated together by arrays: what fits into the processor's cache
 MAX_REMEMBERED_NUMBERS = 2_000_000
 MIN_REMEMBERED_POINTS = 64
 
@@ -51,8 +52,8 @@ class PointEvaluator:
         self._gradients: dict[_Key, tuple[FloatArray, FloatArray] | None] = {}
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-        """Return rates, outputs and residuals at a point, or, where the model takes ``batches``, at many."""
-        if x.ndim > 1 or not self._most:
+        """Return rates, outputs and residuals at a point."""
+        if not self._most:
             return self.evaluate_again(t, x, u)
         key = (t, x.tobytes(), u.tobytes())
         evaluation = self._evaluations.get(key)
@@ -64,8 +65,13 @@ class PointEvaluator:
 
     def evaluate_again(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Evaluate the model even if the point is remembered: one with a solver inside may return other values."""
-        self.evaluations += prod(x.shape[:-1])
+        self.evaluations += 1
         return self.model.evaluate(t, x, u)
+
+    def evaluate_points(self, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation:
+        """Return the same at times t (k,) and points x (k, N), u (k, nu), none of which is remembered."""
+        self.evaluations += len(x)
+        return self.model.evaluate_points(t, x, u)
 
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
         """Return exact directional derivatives along the columns of (dx, du); None without."""

@@ -29,11 +29,20 @@ UNCHANGED: Changes = MappingProxyType({})
 
 @dataclass(slots=True, eq=False)  # not frozen: one is made at every visit, and that takes three times as long
 class Evaluation:
-    """What a source says at one point, or (from ``HasDirectionalDerivatives.products``) along k directions."""
+    """What a source says at one point, at k points, or (``HasDirectionalDerivatives.products``) along k directions.
+
+    Arrays of k points, from :meth:`Model.evaluate_points`, have a leading axis: ``derivatives`` (k, N).
+    """
 
     derivatives: FloatArray  #: shape (N,) or (N, k); time derivatives of all states
     outputs: FloatArray  #: shape (ny,) or (ny, k)
     residuals: FloatArray  #: shape (m,) or (m, k); of the declared constraints, in their order
+
+    @staticmethod
+    def joined(evaluations: Sequence[Evaluation]) -> Evaluation:
+        """Return the evaluations at one point or more as one, each array with a leading axis."""
+        parts = ("derivatives", "outputs", "residuals")
+        return Evaluation(*(np.array([getattr(evaluation, part) for evaluation in evaluations]) for part in parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +237,7 @@ class Model(TableRepr, ABC):
     parameters: Mapping[str, float] = MappingProxyType({})  #: values of those that :meth:`with_parameters` can change
     moves_parameters: bool = False  #: whether :meth:`with_interface` takes parameters as inputs
     start_points: tuple[str, ...] = ()  #: names of points at which its file offers to start, the one taken first
-    batches: bool = False  #: whether :meth:`evaluate` takes many points at once: x (batch, N) and u (batch, nu)
+    batches: bool = False  #: whether sweeps and paths evaluate many points together, by :meth:`evaluate_points`
     autonomous: bool = False  #: whether its rates and outputs certainly do not depend on time
     freedoms_known: bool = False  #: whether its states certainly do not depend on each other: joints of an open tree
 
@@ -268,6 +277,31 @@ class Model(TableRepr, ABC):
         x : array, shape (N,)
         u : array, shape (nu,)
         """
+
+    def evaluate_points(self, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation:
+        """Return derivatives (k, N), outputs (k, ny) and residuals (k, m) at k points.
+
+        The numbers are those of :meth:`evaluate`, which this method calls for one point after another. Models that
+        evaluate many points together override it. Raises ModelError when the source refuses one of the points.
+
+        Parameters
+        ----------
+        t : array, shape (k,)
+            In seconds.
+        x : array, shape (k, N)
+        u : array, shape (k, nu)
+
+        >>> import numpy as np
+        >>> from fmilin.systems import cartesian_pendulum
+        >>> pendulum = cartesian_pendulum()
+        >>> x = np.tile(pendulum.start.states, (3, 1))
+        >>> pendulum.evaluate_points(np.zeros(3), x, np.zeros((3, len(pendulum.inputs)))).derivatives.shape
+        (3, 4)
+        """
+        if not len(t):
+            sizes = len(self.states), len(self.outputs), len(self.constraints)
+            return Evaluation(*(np.empty((0, size)) for size in sizes))
+        return Evaluation.joined([self.evaluate(*point) for point in zip(t.tolist(), x, u, strict=True)])
 
     @abstractmethod
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:

@@ -311,6 +311,18 @@ def tangents_of_graph(
     return tangents if graph.smooth else replace(tangents, smooth=False)
 
 
+def values_of_graph(model: Model, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation | None:
+    """Return what :meth:`fmilin.Model.evaluate_points` asks for by compiled code; None without, or if it is not good.
+
+    Near singular points elimination in compiled code is not accurate: the caller evaluates these by slower code.
+    """
+    graph = _graphs.get(model)
+    values = None if graph is None else graph.compute_values(t[:, None], x, u, graph.parameters(len(x), {}))
+    if values is None or not np.isfinite(values.derivatives).all():
+        return None
+    return replace(values, residuals=values.residuals[:, : len(model.constraints)])  # hidden rates stand behind
+
+
 def reach_by_graph(
     model: Model, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], sizes: FloatArray
 ) -> tuple[FloatArray, NDArray[np.bool_]] | None:

@@ -63,7 +63,7 @@ class NativeEngine(ABC, Generic[Selection]):
     # names of the points at which its file offers to start, the one that was taken first; empty without any
     start_points: tuple[str, ...] = ()
     names_limits: bool = False  # whether the notes say which inputs are at limits
-    batches: bool = False  # whether :meth:`evaluate` takes many points at once: x (batch, N), u (batch, nu)
+    batches: bool = False  # whether sweeps and paths evaluate many points together, by :meth:`evaluate_points`
     compilable: bool = False  # whether there is a graph, :meth:`in_graph`
     may_wrap: bool = True  # whether quantities may jump by a turn, as atan2 does: the graph is searched for that
     autonomous: bool = False  # whether rates and quantities certainly do not depend on time
@@ -90,6 +90,12 @@ class NativeEngine(ABC, Generic[Selection]):
     @abstractmethod
     def evaluate(self, selection: Selection, t: float, x: FloatArray, u: FloatArray) -> Values:
         """Return rates (N,), outputs (ny,) and observed quantities (nz,)."""
+
+    def evaluate_points(self, selection: Selection, t: FloatArray, x: FloatArray, u: FloatArray) -> Values:
+        """Return all three with a leading axis at times t (k,) and points x (k, N), u (k, nu), k > 0."""
+        values = [self.evaluate(selection, *point) for point in zip(t.tolist(), x, u, strict=True)]
+        rates, outputs, observed = (np.array(part) for part in zip(*values, strict=True))
+        return rates, outputs, observed
 
     def differentiate(
         self, selection: Selection, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray

@@ -218,11 +218,29 @@ class NativeModel(
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return derivatives, outputs and residuals at a point, in one visit to the engine."""
         full = self._full(u)
-        compiled = None if self._visits is None or x.ndim > 1 else self._visits.at(t, x, full)
+        compiled = None if self._visits is None else self._visits.at(t, x, full)
         rates, outputs, z = compiled or self.engine.evaluate(self._selection, t, x, full)
         if z.size and self._bends:
             self._last = (t, x.tobytes(), u.tobytes()), z
         return Evaluation(rates, outputs, self._residuals(t, x, u, z))
+
+    def evaluate_points(self, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation:
+        """Return the same at many points, together: by compiled code if there is some by now, or by the engine."""
+        compiled = self._evaluate_compiled(t, x, u)
+        if compiled is not None:
+            return compiled
+        if not self.engine.batches or not len(x):
+            return super().evaluate_points(t, x, u)
+        rates, outputs, z = self.engine.evaluate_points(self._selection, t, x, self._full(u))
+        return Evaluation(rates, outputs, self._residuals(t, x, u, z))
+
+    def _evaluate_compiled(self, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation | None:
+        """Return the values at many points by compiled code of the graph; None without, or if not good at a point."""
+        if not (self.engine.compilable and self.has_compiled_derivatives()):
+            return None
+        from fmilin.models.batch_graph import values_of_graph
+
+        return values_of_graph(self, t, x, u)
 
     def compiled_for(self, evaluations: int) -> Self:
         """Return the model whose single points are visited by compiled code as soon as that pays."""
@@ -418,7 +436,7 @@ class NativeModel(
             raise UnknownNameError.among(name, names, f"an output or another quantity of '{self.info.name}'")
         return quantity
 
-    def _residuals(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
+    def _residuals(self, t: float | FloatArray, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
         return self.constraints.residuals(t, x, u, z)
 
     def _residual_slopes(

@@ -187,7 +187,8 @@ class Equations:
         inputs = np.array([candidate.inputs for candidate in candidates])
         require_time()
         try:
-            answer = self.unknowns.start.evaluator.evaluate(self.unknowns.start.time, states, inputs)
+            times = np.full(len(z), self.unknowns.start.time)
+            answer = self.unknowns.start.evaluator.evaluate_points(times, states, inputs)
         except REFUSALS:  # at one of them, which the others need not suffer from
             return None
         parts = zip(answer.derivatives, answer.outputs, answer.residuals, strict=True)

@@ -15,13 +15,12 @@ from fmilin import Constraint, Evaluation, Model, systems
 from fmilin.adapters import Engine, EngineModel, ModelInfo
 from fmilin.fmi.write import build_fmu
 from fmilin.models import FunctionModel, LagrangeModel, MultiplierModel, NullSpaceModel, OdeModel
-from fmilin.models.mechanism import Mechanism
 from fmilin.models.sparse.model import NumericModel
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.testing import ModelCheckError, check_model
 from tests.fmus.stepped.make import build as build_stepped
 
-ALWAYS = {"shapes", "arguments", "memory", "interface"}
+ALWAYS = {"shapes", "arguments", "memory", "interface", "batches"}
 
 
 EXACT = {*ALWAYS, "products", "derivatives"}
@@ -34,8 +33,6 @@ def test_every_system(name: str) -> None:
     make = getattr(systems, name)
     model: Model = make(elements=2) if name == "flexible_double_pendulum" else make()
     wanted = EXACT if name in FREE else {*EXACT, "constraints"}
-    if isinstance(model, Mechanism | NumericModel):
-        wanted = {*wanted, "batches"}
     assert set(check_model(model)) >= wanted
 
 
@@ -80,13 +77,16 @@ def test_a_co_simulation_fmu_whose_states_can_be_set_between_steps(tmp_path: Pat
 
 def test_many_points_at_once_that_differ_from_one_are_found_out() -> None:
     class Wrong(NumericModel):
-        def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-            found = super().evaluate(t, x, u)
-            return found if x.ndim == 1 else Evaluation(found.derivatives[::-1], found.outputs, found.residuals)
+        def evaluate_points(self, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation:
+            found = super().evaluate_points(t, x, u)
+            return Evaluation(found.derivatives[::-1], found.outputs, found.residuals)
 
     model = systems.flexible_double_pendulum(elements=1)
     model.__class__ = Wrong
-    with pytest.raises(ModelCheckError, match=r"derivatives of many points at once and one after the other differ"):
+    with pytest.raises(
+        ModelCheckError,
+        match=r"derivatives of evaluate_points\(\) and of evaluate\(\)",
+    ):
         check_model(model)
 
 

@@ -187,11 +187,14 @@ class FmuModel(
     @_in_turn
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """See :meth:`fmilin.Model.evaluate`; outputs and constraints that are states are what the model made of x."""
-        if x.ndim > 1:
-            return point_by_point.evaluate_each(self.evaluate, np.full(len(x), t), x, u)
         buffers = self._aim(t, x, u)
         self._session.visit(buffers)
         return Evaluation(buffers.rates.copy(), self._outputs(buffers.values), self._residuals.values())
+
+    @_in_turn
+    def evaluate_points(self, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation:
+        """See :meth:`fmilin.Model.evaluate_points`; one turn of the FMU for all points."""
+        return super().evaluate_points(t, x, u)
 
     def _outputs(self, values: FloatArray) -> FloatArray:
         """Return the outputs of numbers, or changes (size, k), that stand as in the buffers."""
@@ -241,9 +244,11 @@ class FmuModel(
         """Return the residuals and their gradient at many points; None at one alone: it has products."""
         if x.ndim == 1 or self.constraints.hidden or not self._session.directional:
             return None
-        slopes = point_by_point.differentiate_each(self, np.full(len(x), t), x, u)
-        exact = slopes is not None and np.isfinite(slopes.residuals).all()
-        return (self.evaluate(t, x, u).residuals, slopes.residuals[..., : x.shape[1]]) if slopes and exact else None
+        times = np.full(len(x), t)
+        slopes = point_by_point.differentiate_each(self, times, x, u)
+        if slopes is None or not np.isfinite(slopes.residuals).all():
+            return None
+        return self.evaluate_points(times, x, u).residuals, slopes.residuals[..., : x.shape[1]]
 
     @_in_turn
     def tangents(

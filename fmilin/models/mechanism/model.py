@@ -127,15 +127,14 @@ class Mechanism(NativeModel, HasGivenStates):
 
         One point of a mechanism with constraints is left to the recursion, which tells singular configurations.
         """
-        is_batch = x.ndim == 2
-        if self._answers_for_many_points and (is_batch or (x.ndim == 1 and not len(self.constraints))):
-            states = x if is_batch else x[None]
-            compiled = self._many_points.values(states, np.broadcast_to(u, (len(states), u.shape[-1])))
+        if not len(self.constraints):
+            compiled = self._evaluate_compiled(np.array([t]), x[None], u[None])
             if compiled is not None:
-                if is_batch:
-                    return compiled
                 return Evaluation(compiled.derivatives[0], compiled.outputs[0], compiled.residuals[0])
         return super().evaluate(t, x, u)
+
+    def _evaluate_compiled(self, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation | None:
+        return self._many_points.values(x, u) if self.engine.compilable and self._answers_for_many_points else None
 
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
         """Return the recursive procedure of Spencer (thesis), section 4.2; None with other constraints than its own."""

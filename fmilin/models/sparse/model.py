@@ -81,7 +81,7 @@ class NumericModel(NativeModel, HasSparseForm, HasSparseEquations):
     def _observed_names(self) -> Sequence[str]:
         return () if self._has_own_constraints else super()._observed_names()
 
-    def _residuals(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
+    def _residuals(self, t: float | FloatArray, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
         if not self._has_own_constraints:
             return super()._residuals(t, x, u, z)
         eq, q = self.equations, x[..., : self.equations.n]
@@ -193,12 +193,7 @@ class _SparseEngine(NativeEngine[SparseQuantities]):
             )
 
     def evaluate(self, selection: SparseQuantities, t: float, x: FloatArray, u: FloatArray) -> Values:
-        """Return rates, outputs and observed quantities at a point, or at many one after the other."""
-        if x.ndim == 2:
-            points = zip(x, np.broadcast_to(u, (len(x), u.shape[-1])), strict=True)
-            values = [self.evaluate(selection, t, row, entry) for row, entry in points]
-            rates, outputs, z = (np.array(part) for part in zip(*values, strict=True))
-            return rates, outputs, z
+        """Return rates, outputs and observed quantities at a point."""
         s = self.solved(x, u)
         rates = np.concatenate((s.v, s.a))
         parts = {"state": x, "rate": rates, "multiplier": s.multipliers, "input": u}
