@@ -13,10 +13,10 @@ import numpy as np
 from fmilin.errors import ModelError, NumericalError
 from fmilin.manifold.angles import CLOSE, AngleUnwrapper
 from fmilin.manifold.frame import Frame
+from fmilin.manifold.tangent_patterns import TangentPattern, find_tangent_pattern
 from fmilin.model.capabilities import read_event_indicators
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, OperatingPoint
-from fmilin.numerics.differences.coloring import column_groups, tangent_pattern
 from fmilin.numerics.differences.differences import Differences, EventCrossingError, Slopes, slopes
 from fmilin.numerics.differences.directional import Surroundings, direction_of
 from fmilin.numerics.differences.sweep import finite_values
@@ -275,16 +275,16 @@ class Neighbourhood:
     def by_differences(self, options: Differences, columns: list[int] | None = None) -> Slopes:
         """Difference all columns, or some, moving those together that no row sees together."""
         chosen = list(range(self.p + self.k)) if columns is None else columns
-        pattern = self._pattern() if columns is None else None
-        groups = [[j] for j in chosen] if pattern is None else column_groups(pattern)
+        pattern = self._find_pattern() if columns is None else None
+        groups = [[j] for j in chosen] if pattern is None else pattern.column_groups
         jacobian = self._along(groups, options)
         if pattern is None or len(groups) == len(chosen):
             return jacobian if pattern is None else _in_order(jacobian, groups)
         # Give each row's slope to the one column of the group that it depends on.
-        parts = [np.zeros(pattern.shape) for _ in range(4)]
+        parts = [np.zeros(pattern.depends.shape) for _ in range(4)]
         for g, group in enumerate(groups):
             for j in group:
-                rows = pattern[:, j]
+                rows = pattern.depends[:, j]
                 size = 1.0 if len(group) == 1 else self.scales[j]
                 for part, whole in zip(parts, (jacobian.J, jacobian.error, jacobian.jump, jacobian.bend), strict=True):
                     part[rows, j] = whole[rows, g] / size
@@ -356,12 +356,12 @@ class Neighbourhood:
                 continue
         return False
 
-    def _pattern(self) -> np.ndarray | None:
-        structure = self.model.structure
-        if structure is None or self.p + self.k < 2:
-            return None
+    def _find_pattern(self) -> TangentPattern | None:
+        """Return which rows may depend on which columns, as declared; None where nothing is declared, or one column."""
         connections = self.frame.invariants.connections
-        return None if connections is None else tangent_pattern(structure, connections, self.frame.T, self.frame.x_u)
+        if connections is None or self.p + self.k < 2:
+            return None
+        return find_tangent_pattern(self.model, connections, self.frame.T, self.frame.x_u)
 
 
 def _way_out(side: str | None, free: list[str]) -> str:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError
 from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.tangent_patterns import find_tangent_pattern
 from fmilin.model.capabilities import read_discrete_states, read_event_indicators
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import OperatingPoint
@@ -32,8 +33,9 @@ def find_structural_zeros(
     model, connections = evaluator.model, invariants.connections
     if connections is None:  # the model computes its constraints: each may contain every state
         connections = np.ones((1, len(model.states)), dtype=bool)
-    if model.structure is not None:
-        return ~tangent_pattern(model.structure, connections, T, x_u)
+    declared = find_tangent_pattern(model, connections, T, x_u)
+    if declared is not None:
+        return ~declared.depends
     n, k = x_u.shape
     directions = tangent_pattern(np.eye(n, n + k, dtype=bool), connections, T, x_u)
     nothing = np.zeros((n + len(model.outputs), directions.shape[1]), dtype=bool)

@@ -261,6 +261,22 @@ def test_a_false_declaration_of_independence_is_found_out() -> None:
     np.testing.assert_allclose(fl.linearize(liar).A, fl.linearize(honest).A, atol=1e-9)
 
 
+def test_the_coloring_is_kept_with_the_model_and_follows_its_structure() -> None:
+    model = chain(3)
+    with patch("fmilin.manifold.tangent_patterns.tangent_pattern", wraps=tangent_pattern) as computed:
+        first = fl.linearize(model)
+        count = computed.call_count
+        again = fl.linearize(model)
+        assert count > 0
+        assert computed.call_count == count
+        model.structure = np.ones((12, 12), dtype=bool)
+        apart = fl.linearize(model)
+        assert computed.call_count > count
+    np.testing.assert_array_equal(first.A, again.A)
+    assert apart.method.evaluations > first.method.evaluations
+    np.testing.assert_allclose(apart.A, first.A, atol=1e-9)
+
+
 def test_groups_have_disjoint_rows() -> None:
     random = np.random.default_rng(5)
     for _ in range(20):
