@@ -232,7 +232,7 @@ def test_a_batch_is_the_points_one_by_one() -> None:
     model = flexible_double_pendulum(1)
     X = np.array([np.concatenate(bent(model, seed)) for seed in (1, 2, 3)])
     U = np.array([[1.0, 2.0], [0.0, 0.0], [-5.0, 3.0]])
-    together = model.evaluate(0.0, X, U)
+    together = model.evaluate_points(np.zeros(3), X, U)
     assert model.batches
     for k in range(3):
         alone = model.evaluate(0.0, X[k], U[k])

@@ -156,7 +156,17 @@ class Faulty(EngineModel):
 
 def test_an_engine_keeps_its_promises() -> None:
     done = check_model(EngineModel(Pendulum()))
-    assert done == ["shapes", "arguments", "memory", "copies", "interface", "constraints", "products", "derivatives"]
+    assert done == [
+        "shapes",
+        "arguments",
+        "memory",
+        "copies",
+        "interface",
+        "constraints",
+        "products",
+        "derivatives",
+        "batches",
+    ]
 
 
 @pytest.mark.parametrize(
