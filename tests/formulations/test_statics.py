@@ -23,6 +23,19 @@ def test_the_linkage_finds_its_equilibria() -> None:
         assert found.is_determinate
 
 
+def test_an_equilibrium_is_certified() -> None:
+    """The bounds contain the closed form; multipliers of redundant constraints are a family of solutions."""
+    found = equilibrium(four_bar(), {"phi": -1.0}).certificate
+    phi = equilibrium(four_bar(), {"phi": -1.0}).point.states[4]
+    assert abs(phi + np.pi / 2) <= found.distance["phi"] < 1e-10
+    assert found.residual < 1e-12
+    assert found.regularity > 1e-6
+    double = equilibrium(springs_in_line(redundant=True)).certificate
+    assert double.regularity < 1e-14
+    assert max(double.distance.values()) < 1e-12
+    assert set(double.distance) == {"x", "y", "lambda[1]", "lambda[2]"}
+
+
 def test_multipliers_are_the_forces_in_the_rods() -> None:
     """Hanging, springs slack: each A-rod carries what hangs on it, its half and half a coupler's: (1.5 - 0.5) m g."""
     model = four_bar(branch="hanging")
