@@ -55,14 +55,31 @@ class ModelError(FmilinError):
     costs_start = False
 
 
+def count_omitted(count: int, most: int, what: str = "") -> str:
+    """Return ``and 7 more`` where ``count`` exceeds ``most`` by 7, ``and 7 more rows`` with ``what``; else nothing."""
+    return f"and {count - most} more {what}".rstrip() if count > most else ""
+
+
+def cut_list(pieces: Iterable[str], most: int) -> list[str]:
+    """Return the first ``most`` pieces, and behind them how many more there are."""
+    pieces = list(pieces)
+    remaining = count_omitted(len(pieces), most)
+    return [*pieces[:most], remaining] if remaining else pieces
+
+
 def join_first(pieces: Iterable[str], most: int, separator: str = ", ") -> str:
     """Return the first ``most`` pieces as a text that says how many more there are: ``a, b and 7 more``."""
     pieces = list(pieces)
     text = separator.join(pieces[:most])
-    remaining = len(pieces) - most
-    if remaining <= 0:
+    remaining = count_omitted(len(pieces), most)
+    if not remaining:
         return text
-    return f"{text} and {remaining} more" if separator == ", " else f"{text}{separator}and {remaining} more"
+    return f"{text} {remaining}" if separator == ", " else f"{text}{separator}{remaining}"
+
+
+def quote_first(names: Iterable[str], most: int = 4) -> str:
+    """Return the first names in quotes, and how many more there are: ``'a', 'b', 'c', 'd' and 7 more``."""
+    return join_first((f"'{name}'" for name in names), most)
 
 
 def missing_file(path: PurePath) -> ModelError:

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fmilin.errors import FmilinError, UnknownNameError
+from fmilin.errors import FmilinError, UnknownNameError, join_first
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.linearize import linearize
 from fmilin.manifold.operating_points import operating_point
@@ -163,7 +163,7 @@ def interface(s: Subject) -> None:
     outputs_chosen = chosen.evaluate(t, x, u).outputs
     wanted = np.concatenate((x, s.at_point().derivatives, u))
     wrong = [n for n, a, b in zip(names, outputs_chosen, wanted, strict=True) if a != b]
-    s.promise(not wrong, f"asked for as outputs, these have other values than they should: {', '.join(wrong[:4])}.")
+    s.promise(not wrong, f"asked for as outputs, these have other values than they should: {join_first(wrong, 4)}.")
     again = m.with_interface(list(reversed(m.inputs.names)), None).evaluate(t, x, u[::-1].copy()).derivatives
     s.promise(
         np.array_equal(again, s.at_point().derivatives),

@@ -12,7 +12,7 @@ from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options
 from fmilin.cli.model_options import POINT_OPTIONS, Carrying, DiscoveryOptions, model_options
 from fmilin.cli.request import CommandRequest, at_point, open_beside, refuse_points, request_of
-from fmilin.errors import NumericalError, UsageError
+from fmilin.errors import NumericalError, UsageError, join_first
 
 if TYPE_CHECKING:
     from fmilin.auditing.result import Audit
@@ -110,7 +110,7 @@ def _deliver(audits: list[Audit], runner: JobRunner, *, as_json: bool) -> None:
         runner.print_shown(show_audit, whole)
     if not whole.ok:
         wrong = whole.disagreeing
-        first = "; ".join(row.quantity for row in wrong[:3])
+        first = join_first((row.quantity for row in wrong), 3, "; ")
         raise NumericalError(
             f"{len(wrong)} of {len(rows)} numbers disagree with their second way: {first}. The table says by how "
             "much: trust neither number before the cause is known."

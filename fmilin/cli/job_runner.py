@@ -34,7 +34,7 @@ from fmilin.errors import AnotherInstanceError, FmilinError, ModelCrashError, Mo
 from fmilin.formats import suffixes
 from fmilin.sandbox.isolation import can_isolate, in_a_child
 from fmilin.sandbox.limits import Limits
-from fmilin.support.encodings import replace_unencodable
+from fmilin.support.encodings import describe_printed, replace_unencodable
 from fmilin.support.files import remove_leftovers, temporary_file, temporary_place, write_all
 from fmilin.support.interrupts import requested, requests_raise
 
@@ -196,9 +196,7 @@ def work(job: Job, *, isolate: bool, debug: bool, limits: Limits | None = None) 
                             size = printed.seek(0, os.SEEK_END)
                             printed.seek(0)
                             if size:
-                                text = printed.read(MOST_PRINTED).decode("utf-8", "replace")
-                                more = f"\n... and {size - MOST_PRINTED} bytes more" if size > MOST_PRINTED else ""
-                                sys.stderr.write(f"The model printed:\n{text.rstrip()}{more}\n")
+                                sys.stderr.write(f"{describe_printed(printed.read(MOST_PRINTED), size)}\n")
                                 sys.stderr.flush()
             with stdout_for_results() as stdout:
                 return _worked(job, width, lambda outcome: _delivered(outcome, stdout, debug=debug), debug=debug)

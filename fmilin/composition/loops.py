@@ -14,8 +14,7 @@ from scipy.linalg import matrix_balance
 
 from fmilin.composition.declaration import in_member
 from fmilin.composition.members import Members, Wires
-from fmilin.errors import FmilinError, NumericalError
-from fmilin.fmi.read.elements import shortened
+from fmilin.errors import FmilinError, NumericalError, quote_first
 from fmilin.model.capabilities import read_products
 from fmilin.model.interface import Model
 from fmilin.signals import FloatArray
@@ -75,7 +74,7 @@ class LoopSolver:
         self._J = None
         require_solvable(slopes(v), self._names)
         raise NumericalError(
-            f"The algebraic loop through {shortened(self._names, 6)} has no solution near the last one: Newton's "
+            f"The algebraic loop through {quote_first(self._names, 6)} has no solution near the last one: Newton's "
             f"method stops where its inputs still differ by {np.max(np.abs(gap)):.3g} from what feeds them. Start "
             "elsewhere, or break the loop by a state (a filter, a delay).",
             variable=self._names[0],
@@ -125,7 +124,7 @@ def require_solvable(KD: FloatArray, names: Sequence[str]) -> None:
         return
     moved = [name for name, part in zip(names, directions[-1], strict=True) if abs(part) > 1e-3] or list(names)
     raise NumericalError(
-        f"The algebraic loop through {shortened(moved, 6)} has no solution, or infinitely many: what feeds "
+        f"The algebraic loop through {quote_first(moved, 6)} has no solution, or infinitely many: what feeds "
         "these inputs follows them one to one (det(I - K D) = 0). Take out a connection, or put a state (a filter, a "
         "delay) into the loop.",
         variable=moved[0],

@@ -34,8 +34,7 @@ from fmilin.composition.linear_member import LinearMember
 from fmilin.composition.loops import structure_of
 from fmilin.composition.members import MemberView, Wires
 from fmilin.constraints.declared import Constraint, Constraints
-from fmilin.errors import FmilinError, NumericalError, UnknownNameError, UsageError
-from fmilin.fmi.read.elements import shortened
+from fmilin.errors import FmilinError, NumericalError, UnknownNameError, UsageError, quote_first
 from fmilin.model.capabilities import (
     HasBaumgarteStabilization,
     HasCompiledEvaluation,
@@ -253,7 +252,7 @@ class ConnectedModel(
         if not self._owner:
             return ()
         return tuple(
-            f"The algebraic loop through {shortened(names, 6)} has several solutions where the system starts: "
+            f"The algebraic loop through {quote_first(names, 6)} has several solutions where the system starts: "
             f"{names[0]} = {', '.join(f'{v:.6g}' for v in np.unique(values[:, 0].round(9)))}. The one nearest to the "
             f"start values of these inputs is used, {values[0, 0]:.6g}."
             for names, values in self.coupling.further_solutions(*at)

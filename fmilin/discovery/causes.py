@@ -10,7 +10,7 @@ from fmilin.composition.declaration import NO_CHANGE, Link, qualified, split
 from fmilin.composition.linear_member import HeldMember, SampledMember
 from fmilin.composition.system import ConnectedModel, SystemDeclaration
 from fmilin.discovery.channel import ExplainedChannel, moves, reached, without_errors
-from fmilin.errors import FmilinError, NumericalError
+from fmilin.errors import FmilinError, NumericalError, join_first
 from fmilin.linear_model.no_response import PUSHES
 from fmilin.model.capabilities import read_second_order_form
 from fmilin.model.equations import SecondOrderForm
@@ -145,7 +145,7 @@ def cancelling(channel: ExplainedChannel) -> Answer | None:
         return None
     count = len(needed)
     needed = _with_alternatives(needed, list(values), answers)
-    shown = ", ".join(f"{name} = {model.parameters[name]:g}" for name in needed[:6])
+    shown = join_first((f"{name} = {model.parameters[name]:g}" for name in needed), 6)
     change = "that" if len(needed) == 1 else f"{count} of them together" if count > 1 else "one of them"
     text = (
         f"A path leads from '{channel.input}' to '{channel.output}', and its gain is zero at these values of "

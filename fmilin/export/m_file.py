@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.errors import UnknownNameError, UsageError
+from fmilin.errors import UnknownNameError, UsageError, join_first
 from fmilin.export.for_people import by_name
 from fmilin.export.linear_record import POINT_PARTS, require_writable
 from fmilin.formats import Writing
@@ -120,8 +120,7 @@ def _varying(tables: Sequence[Mapping[str, float]], rounding: float) -> dict[str
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(name if len(name) <= 40 else f"{name[:39]}…" for name in names[:6])
-    return (shown or "none") + (", ..." if len(names) > 6 else "")
+    return join_first((name if len(name) <= 40 else f"{name[:39]}…" for name in names), 6) or "none"
 
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.errors import NumericalError
+from fmilin.errors import NumericalError, cut_list
 from fmilin.export.python_control import legal_name
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.report.page import as_html, as_text
-from fmilin.report.table import cut_list, print_fact
+from fmilin.report.table import MOST_SIGNALS, print_fact
 from fmilin.signals import FloatArray
 from fmilin.support.table_repr import Sheet
 
@@ -50,7 +50,7 @@ class NonlinearView:
         order = f"{system.nstates} independent states out of {len(self._frame.parametrization.x0)}"
         print_fact(page, "Order", [order])
         for word, pieces in (("Start", y), ("Inputs", u), ("Outputs", system.output_labels)):
-            print_fact(page, word, cut_list(pieces) or ["none"])
+            print_fact(page, word, cut_list(pieces, MOST_SIGNALS) or ["none"])
 
     def states(self, t: float, y: FloatArray, u: FloatArray | None = None) -> FloatArray:
         """Return all states (N,) for coordinates y (P,); ``u`` matters where inputs prescribe a motion."""

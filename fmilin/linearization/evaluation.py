@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmilin.errors import NumericalError
+from fmilin.errors import NumericalError, count_omitted
 from fmilin.manifold.rank import singularity_of
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, OperatingPoint
@@ -37,7 +37,8 @@ def evaluate(evaluator: PointEvaluator, point: OperatingPoint) -> Evaluation:
         bad = [name for name, fine in zip(signals.names, usable, strict=True) if not fine]
         value = float(values[~usable][0])
         shown = f"{value:.3g}, more than can be reckoned with," if np.isfinite(value) else "no number"
-        more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
+        remaining = count_omitted(len(bad), 1)
+        more = f" ({remaining})" if remaining else ""
         raise NumericalError(
             f"The model returns {shown} for the {what} '{bad[0]}' at the point{more}. The point may be outside the "
             "model's domain. Choose another: fl.operating_point(model, {'NAME': VALUE}).",

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fmilin.constraints.expressions import Expression
-from fmilin.errors import ConstraintError, ModelError, NumericalError
+from fmilin.errors import ConstraintError, ModelError, NumericalError, quote_first
 from fmilin.manifold.invariants import Invariants
 from fmilin.signals import FloatArray
 from fmilin.tolerances import CANCELLED, ROUNDING
@@ -93,7 +93,7 @@ def require_nonvanishing(invariants: Invariants, t: float, x: FloatArray) -> Non
         empty = [i for i in empty if not constraints.rows[i].expression.is_variable]
     if not empty:
         return
-    names = ", ".join(f"'{invariants.model.constraints.names[i]}'" for i in empty[:6])
+    names = quote_first((invariants.model.constraints.names[i] for i in empty), 6)
     raise ConstraintError(
         f"{names} {'vanishes' if len(empty) == 1 else 'vanish'} identically: it is zero wherever the states are, as "
         "'x - x' is, and so it says nothing about the motion, and all states would count as independent. Write what "

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.linalg.lapack import dgesdd
 
-from fmilin.errors import ConstraintError, NumericalError
+from fmilin.errors import ConstraintError, NumericalError, join_first
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.position import SOLVED_FOR, smallest_usable, solve_weak_directions
 from fmilin.manifold.rank import decide_rank, independent_rows
@@ -45,7 +45,7 @@ def project(
         what = f"with {', '.join(held_names)} held" if held_names else "from the start values"
         raise ConstraintError(
             f"The constraints cannot be satisfied {what}: "
-            + "; ".join(f"'{n}' is off by {r:.6g}" for n, r in list(bad.items())[:6])
+            + join_first((f"'{n}' is off by {r:.6g}" for n, r in bad.items()), 6, "; ")
             + ". Check the constraints and the values that were given for states and parameters.",
             residuals=bad,
         )
@@ -173,7 +173,7 @@ def require_on_manifold(
 
 def not_on_manifold(residuals: Mapping[str, float], *, otherwise: str = OFF, advice: str = ASSEMBLE) -> ConstraintError:
     """Return the refusal of a point that is not on the manifold, with its residuals by name."""
-    listed = "; ".join(f"'{name}' is {value:.6g} instead of 0" for name, value in list(residuals.items())[:6])
+    listed = join_first((f"'{name}' is {value:.6g} instead of 0" for name, value in residuals.items()), 6, "; ")
     return ConstraintError(f"{otherwise}: {listed}. {advice}", residuals=residuals)
 
 

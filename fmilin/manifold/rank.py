@@ -15,6 +15,7 @@ from scipy import linalg
 from scipy.linalg.lapack import dgeqp3, dgesdd
 
 from fmilin.diagnostics import Remark
+from fmilin.errors import join_first
 from fmilin.model.capabilities import read_second_order_form
 from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import Model, OperatingPoint
@@ -177,7 +178,7 @@ def explanation(model: Model, form: SecondOrderForm, p: int) -> Remark:
     branches = branch_frequencies(form)
     names = [model.states.names[i] for i in form.positions]
     for k, (a, w2) in enumerate(branches, 1):
-        moving = ", ".join(f"{names[i]} {a[i]:+.3g}" for i in np.flatnonzero(np.abs(a) > 1e-9)[:6])
+        moving = join_first((f"{names[i]} {a[i]:+.3g}" for i in np.flatnonzero(np.abs(a) > 1e-9)), 6)
         kind = f"frequency {np.sqrt(w2):.10g} rad/s" if w2 >= 0 else f"growth {np.sqrt(-w2):.10g} 1/s"
         text += f" Intrinsic along branch {k} of motion ({moving}): {kind}."
     return Remark("singular", text)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fmilin.errors import ConstraintError, ModelError, NumericalError
+from fmilin.errors import ConstraintError, ModelError, NumericalError, join_first
 from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.manifold.point_parametrization import PointParametrization
 from fmilin.manifold.rank import decide_rank
@@ -220,7 +220,7 @@ def _refuse_singular(parametrization: PointParametrization, rank: int, rank_near
     others = [names[i] for i in range(len(names)) if i not in parametrization.rows]
     raise NumericalError(
         f"The point is a singular configuration: here only {rank} constraints are independent, beside it {rank_nearby} "
-        f"(dependent here: {', '.join(others[:4])}). Branches of motion cross, or a motion that is free to first order "
+        f"(dependent here: {join_first(others, 4)}). Branches of motion cross, or a motion that is free to first order "
         "is blocked at second order, as the roll of a body on feet whose legs move in planes: what is feasible is no "
         "vector space, so there is no linear model of it. Choose a point beside it: "
         "fl.operating_point(model, {'NAME': VALUE}), or hold fewer bodies."

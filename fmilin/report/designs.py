@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fmilin.errors import join_first
 from fmilin.linear_model.measured_angles import describe_wrapped
 from fmilin.report.figures import COLORS, QUIET, gridded, labelled, plain, titled_figure
 from fmilin.report.numbers import shortened
@@ -107,11 +108,11 @@ def _write_frequency(frequency: float) -> str:
 
 def show_regulator(regulator: FunctionRegulator | KalmanRegulator | EstimatorRegulator, page: Sheet) -> None:
     """Print what a regulator reads and drives, how often, and its gain."""
-    print_fact(page, "Reads", [", ".join(shortened(n) for n in regulator.reads[:12])])
-    print_fact(page, "Drives", [", ".join(shortened(n) for n in regulator.drives[:12])])
+    print_fact(page, "Reads", [join_first(map(shortened, regulator.reads), 12)])
+    print_fact(page, "Drives", [join_first(map(shortened, regulator.drives), 12)])
     print_fact(page, "Every", [f"{regulator.sample_time:g} s"])
     for row in np.atleast_2d(getattr(regulator, "gain", np.empty((0, 0))))[:12]:
-        print_fact(page, "Gain", [", ".join(f"{k:.5g}" for k in row[:12])])
+        print_fact(page, "Gain", [join_first((f"{k:.5g}" for k in row), 12)])
 
 
 def show_tuned(tuned: Tuned, page: Sheet) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.modes import Modes
+from fmilin.linear_model.modes import Modes, cluster_modes
 from fmilin.model.interface import Model
 from fmilin.report.summary import show_summary, summary_at_rest
 from fmilin.report.table import eigenvalue_table, print_fact, show_linear
@@ -30,7 +30,7 @@ def show_uncertain(uncertain: Uncertain, page: Sheet) -> None:
 
 def show_modes(modes: Modes, page: Sheet) -> None:
     """Print a row for each mode."""
-    page.print(eigenvalue_table(modes) if modes else "No modes: there are no states.")
+    page.print(eigenvalue_table(cluster_modes(modes)) if modes else "No modes: there are no states.")
 
 
 def show_model(model: Model, page: Sheet) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fmilin.discovery.result import Discovery
+from fmilin.errors import count_omitted
 from fmilin.linear_model.measured_angles import describe_wrapped
 from fmilin.linear_model.model import LinearizationPoint
 from fmilin.model.interface import OperatingPoint
@@ -20,6 +21,7 @@ from fmilin.report.numbers import grid_text, hide_rounding, rough, shortened, va
 from fmilin.report.table import (
     Fact,
     certificate_facts,
+    point_tables,
     print_fact,
     print_facts,
     print_names,
@@ -29,7 +31,7 @@ from fmilin.report.table import (
 )
 from fmilin.signals import FloatArray, Signals, rate_unit
 from fmilin.support.table_repr import Sheet
-from fmilin.support.tables import ResultTable, table_of
+from fmilin.support.tables import Cell, ResultTable, table_of
 from fmilin.trimming.many_starts import OperatingPoints
 from fmilin.trimming.report import TrimmedPoint, TrimReport
 
@@ -67,7 +69,8 @@ def show_point(point: TrimmedPoint, page: Sheet, *, name: str = "") -> None:
         page.print()
         page.print(_states(report, point.states))
         if len(report.states) > MOST_STATES:
-            page.print(f"and {len(report.states) - MOST_STATES} more; all of them are in a file (-o point.toml)")
+            remaining = count_omitted(len(report.states), MOST_STATES)
+            page.print(f"{remaining}; all of them are in a file (-o point.toml)")
     _show_remarks(report, page)
 
 
@@ -196,10 +199,9 @@ def show_signals(signals: Signals, page: Sheet) -> None:
 def show_named_point(point: LinearizationPoint, page: Sheet) -> None:
     """Print the operating point of a linear model, by the model's names."""
     print_fact(page, "Point", [f"t = {point.time:.8g} s"])
-    for title in ("States", "Inputs", "Outputs", "Parameters"):
-        if values := getattr(point, title.lower()):
-            rows = ((shortened(name), f"{value:.8g}") for name, value in values.items())
-            print_rows(page, (f"{title} ({len(values)})", "Value"), rows, columns="lr")
+    for table in point_tables(point):
+        page.print()
+        page.print(table)
 
 
 def show_filter(kalman: KalmanFilter, page: Sheet) -> None:
@@ -244,8 +246,7 @@ def failures_of(family: LinearFamily) -> str:
 def show_family(family: LinearFamily, page: Sheet, *, events: bool = False) -> None:
     """Print a family of any size in few lines; with ``events``, where modes meet, for which they are followed."""
     print_fact(page, "Family", [shortened(family.template.model.name) or "sweep"])
-    good = f"{int(family.ok.sum())} of {len(family)} linear models"
-    print_fact(page, "Points", [good, f"order {family.template.order}", grid_text(family)])
+    print_fact(page, "Points", points_fact(family))
     print_names(page, family)
     if family.switches:
         print_fact(page, "", ["the coordinates are not the same at all points"])
@@ -254,12 +255,8 @@ def show_family(family: LinearFamily, page: Sheet, *, events: bool = False) -> N
     if any(remark.kind == "loop" for remarks in family.remarks.values() for remark in remarks):
         _show_margins(family, page)
         return
-    table = table_of(
-        (*family.axes, "Rightmost eigenvalue [1/s]", "Accuracy of A"),
-        (_line(family, k) for k in range(min(len(family), ROWS))),
-    )
     page.print()
-    page.print(replace(table, omitted=max(len(family) - ROWS, 0)))
+    page.print(replace(point_table(family, range(min(len(family), ROWS))), omitted=max(len(family) - ROWS, 0)))
     met = family.mode_events if events else ()
     if met:
         page.print()
@@ -269,7 +266,7 @@ def show_family(family: LinearFamily, page: Sheet, *, events: bool = False) -> N
         one, other = sorted(numbers[m] + 1 for m in event.modes)
         page.print(f"{event.kind} of modes {one} and {other} between {a} and {b}")
     if len(met) > EVENTS:
-        page.print(f"... and {len(met) - EVENTS} more")
+        page.print(f"... {count_omitted(len(met), EVENTS)}")
 
 
 def _show_margins(family: LinearFamily, page: Sheet) -> None:
@@ -279,21 +276,28 @@ def _show_margins(family: LinearFamily, page: Sheet) -> None:
         if m is not None and m.stable:
             texts = [f"{v:.4g}" for v in (*m.gain, m.phase, m.delay, m.disk)]
         rows.append([*(f"{v:g}" for v in family.grid.values(k).values()), *texts])
-    print_rows(page, (*family.axes, "Gain down", "Gain up", "Phase [deg]", "Delay [s]", "Disk margin"), rows)
-    if len(family) > ROWS:
-        page.print(f"and {len(family) - ROWS} more")
+    heads = (*family.axes, "Gain down", "Gain up", "Phase [deg]", "Delay [s]", "Disk margin")
+    page.print()
+    page.print(replace(table_of(heads, rows), omitted=max(len(family) - ROWS, 0)))
 
 
-def _line(family: LinearFamily, number: int) -> list[str]:
-    values = [f"{v:g}" for v in family.grid.values(number).values()]
-    if not family.ok.flat[number]:
-        return [*values, "failed", ""]
-    linear = family[tuple(int(i) for i in np.unravel_index(number, family.shape))]
-    return [
-        *values,
-        rightmost_eigenvalue(linear).text,
-        rough(linear.accuracy.A),
-    ]
+def points_fact(family: LinearFamily) -> list[str]:
+    """Return how many points have a linear model, of which order, and over which grid."""
+    good = f"{int(family.ok.sum())} of {len(family)} linear models"
+    return [good, f"order {family.template.order}", grid_text(family)]
+
+
+def point_table(family: LinearFamily, points: Iterable[int]) -> ResultTable:
+    """Return where each of some points stands, its rightmost eigenvalue, and how accurate its A is."""
+    rows = []
+    for k in points:
+        at = [Cell(f"{value:g}", value) for value in family.grid.values(k).values()]
+        if family.ok.flat[k]:
+            linear = family.linear_model(k)
+            rows.append([*at, rightmost_eigenvalue(linear), Cell(rough(linear.accuracy.A), linear.accuracy.A)])
+        else:
+            rows.append([*at, Cell("failed", alarm=True), Cell("")])
+    return table_of((*family.axes, "Rightmost eigenvalue [1/s]", "Accuracy of A"), rows)
 
 
 def show_mechanism(mechanism: MechanismDescription, page: Sheet) -> None:

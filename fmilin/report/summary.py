@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from fmilin.composition.ssp.flattening import Flat
 from fmilin.composition.ssp.opening import SspFile
 from fmilin.constraints.declared import Constraint
+from fmilin.errors import count_omitted, cut_list
 from fmilin.model.capabilities import read_products
 from fmilin.model.interface import Model, ModelInfo
 from fmilin.numerics.certificate import Certificate, CertifiesStart
 from fmilin.report.numbers import shortened, value_with_unit
-from fmilin.report.table import certificate_facts, cut_list, print_fact, print_facts
+from fmilin.report.table import certificate_facts, print_fact, print_facts
 from fmilin.signals import Signal, Signals
 from fmilin.support.tables import ResultTable, table_of
 
@@ -223,8 +224,8 @@ def _constraint_lines(summary: Summary) -> Iterator[str]:
     for constraint in summary.constraints[:MOST_ROWS]:
         name = f"  [{constraint.name}]" if constraint.name else ""
         yield f"  0 = {constraint.expression.text}   ({constraint.level} level){name}"
-    if len(summary.constraints) > MOST_ROWS:
-        yield f"  and {len(summary.constraints) - MOST_ROWS} more"
+    if remaining := count_omitted(len(summary.constraints), MOST_ROWS):
+        yield f"  {remaining}"
     if summary.independent:
         yield f"Recommended coordinates: {', '.join(summary.independent)}"
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from fmilin.linear_model.model import LinearModel
+from fmilin.errors import cut_list
+from fmilin.linear_model.model import LinearizationPoint, LinearModel
 from fmilin.linear_model.modes import cluster_modes, slowness
 from fmilin.linear_model.no_response import assess_stability, step_to_rest
 from fmilin.numerics.certificate import Certificate
@@ -30,7 +33,7 @@ from fmilin.tolerances import EPS, EQUILIBRIUM, TOO_INACCURATE
 if TYPE_CHECKING:
     from fmilin.diagnostics import Remark
     from fmilin.families.family import LinearFamily
-    from fmilin.linear_model.modes import EigenvalueCluster, Mode
+    from fmilin.linear_model.modes import EigenvalueCluster
     from fmilin.periodic.model import PeriodicModel
     from fmilin.support.table_repr import Sheet
 
@@ -56,7 +59,8 @@ def show_linear(linear: LinearModel, page: Sheet, *, adjusted: float | None, mod
     if len(linear.states):
         page.print()
         hint = f"{len(linear.states)} eigenvalues: .eigenvalues() calculates them."
-        page.print(eigenvalue_table(linear.modes(), sampled=linear.sample_time > 0) if modes else hint)
+        is_sampled = linear.sample_time > 0
+        page.print(eigenvalue_table(cluster_modes(linear.modes()), sampled=is_sampled) if modes else hint)
         stability = assess_stability(linear) if modes else None
         if stability is not None:
             page.print()
@@ -152,23 +156,44 @@ def order_text(linear: LinearModel) -> str:
     return f"{P} independent state{'' if P == 1 else 's'} out of {N}"
 
 
-def eigenvalue_table(modes: Sequence[Mode], *, sampled: bool = False) -> ResultTable:
-    """Return one line per real eigenvalue or pair of complex ones, slowest first; one for those that are the same."""
+def eigenvalue_table(clusters: Iterable[EigenvalueCluster], *, sampled: bool = False) -> ResultTable:
+    """Return one line for each real eigenvalue or pair of complex ones, with the digits that are known."""
     origin = " of the sampled motion" if sampled else ""
     heads = (f"Eigenvalue [1/s]{origin}", "Frequency [rad/s]", "[Hz]", "Damping ratio")
-    rows = ((cluster_text(cluster), *_oscillation(cluster)) for cluster in cluster_modes(modes))
+    rows = ((Cell(cluster_text(cluster), cluster.real), *_oscillation(cluster)) for cluster in clusters)
     return table_of(heads, rows, columns="Rrrr")
 
 
-def _oscillation(cluster: EigenvalueCluster) -> tuple[str, str, str]:
+def _oscillation(cluster: EigenvalueCluster) -> tuple[Cell, Cell, Cell]:
     """Return frequency, in rad/s and in Hz, and damping ratio of a pair with the digits that are known."""
     if not cluster.is_pair:
-        return "", "", ""
+        return Cell(""), Cell(""), Cell("")
     frequency = abs(cluster.eigenvalue)
+    hertz = frequency / (2 * np.pi)
     digits = count_known_digits(frequency, cluster.error, SIGNIFICANT)
     damping = -rounded(round_to_error(cluster.eigenvalue, cluster.error)).real / frequency + 0.0
     damping_digits = count_known_digits(cluster.eigenvalue.real, cluster.error, DAMPING_DIGITS)
-    return f"{frequency:.{digits}g}", f"{frequency / (2 * np.pi):.{digits}g}", f"{damping:.{damping_digits}g}"
+    return (
+        Cell(f"{frequency:.{digits}g}", frequency),
+        Cell(f"{hertz:.{digits}g}", hertz),
+        Cell(f"{damping:.{damping_digits}g}", damping),
+    )
+
+
+def point_tables(point: LinearizationPoint, signals: Mapping[str, Signals] = MappingProxyType({})) -> list[ResultTable]:
+    """Return the values of a point by name, a table each of those that there are: states, inputs, outputs, parameters.
+
+    What is rounding beside the nominal value in ``signals``, by the caption of the table, is shown as zero.
+    """
+    tables = []
+    for caption in ("States", "Inputs", "Outputs", "Parameters"):
+        values: Mapping[str, float] = getattr(point, caption.lower())
+        shown = hide_rounding(values, signals.get(caption, Signals()))
+        rows = ((shortened(name), Cell(f"{value + 0.0:.8g}", value)) for name, value in shown.items())
+        if values:
+            table = table_of((f"{caption} ({len(values)})", "Value"), rows, columns="lr")
+            tables.append(replace(table, caption=caption))
+    return tables
 
 
 def rightmost_eigenvalue(linear: LinearModel) -> Cell:
@@ -262,13 +287,9 @@ def _names(signals: Signals, most: int = MOST_SIGNALS) -> list[str]:
 def _values(values: Mapping[str, float], signals: Signals) -> list[str]:
     units = dict(zip(signals.names, signals.units, strict=True))
     shown = hide_rounding(values, signals)
-    return cut_list([f"{shortened(n)} = {value_with_unit(v, units.get(n, ''))}" for n, v in shown.items()])
-
-
-def cut_list(pieces: list[str], most: int = MOST_SIGNALS) -> list[str]:
-    """Return a list of names or values, a long one cut with a count."""
-    more = len(pieces) - most
-    return pieces if more <= 0 else [*pieces[:most], f"and {more} more"]
+    return cut_list(
+        [f"{shortened(n)} = {value_with_unit(v, units.get(n, ''))}" for n, v in shown.items()], MOST_SIGNALS
+    )
 
 
 def _moved(adjusted: float) -> str:

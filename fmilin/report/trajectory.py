@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fmilin.errors import count_omitted, cut_list
 from fmilin.report.figures import COLORS, GRID, QUIET, gridded, titled_figure
 from fmilin.report.numbers import shortened, value_with_unit
-from fmilin.report.table import Fact, cut_list, print_fact, print_facts
+from fmilin.report.table import Fact, print_fact, print_facts
 from fmilin.signals import FloatArray
 from fmilin.support.tables import table_of
 
@@ -76,7 +77,7 @@ def _draw(axes: Axes, times: FloatArray, lines: list[Line], comparison: Response
             axes.plot(comparison.times, column, color=color, linewidth=1.5, linestyle=(0, (4, 2.5)), alpha=0.75)
     if comparison is not None:
         axes.plot([], [], color=QUIET, linewidth=1.5, linestyle=(0, (4, 2.5)), label="linear")
-    more = f"and {len(lines) - MOST_LINES} more" if len(lines) > MOST_LINES else None
+    more = count_omitted(len(lines), MOST_LINES) or None
     at_right: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
     axes.legend(**at_right, frameon=False, fontsize=9, title=more, title_fontsize=8)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.errors import UsageError
+from fmilin.errors import UsageError, count_omitted
 from fmilin.formats import alternatives, is_named_as
 from fmilin.linear_model.verification import Channel, Trace, Verification
 from fmilin.report.figures import COLORS, QUIET, encode_picture, gridded, new_figure
@@ -47,8 +47,8 @@ def show_verification(verification: Verification, page: Sheet) -> None:
         page.print()
     for channel in failed[:MOST_REASONS]:
         print_fact(page, "Failed", [_reason(channel)])
-    if len(failed) > MOST_REASONS:
-        print_fact(page, "", [f"and {len(failed) - MOST_REASONS} more"])
+    if remaining := count_omitted(len(failed), MOST_REASONS):
+        print_fact(page, "", [remaining])
     print_remarks(page, verification.remarks)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
+from fmilin.errors import count_omitted
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -50,12 +52,19 @@ class ResultTable:
             for column in columns
         )
 
+    def beside(self, *others: ResultTable) -> ResultTable:
+        """Return the table with the columns of others, which have as many rows, at its right."""
+        tables = (self, *others)
+        columns = tuple(column for each in tables for column in each.columns)
+        rows = (tuple(cell for part in parts for cell in part) for parts in zip(*(t.rows for t in tables), strict=True))
+        return replace(self, columns=columns, rows=tuple(rows))
+
     def texts(self) -> list[list[str]]:
         """Return the texts of all rows, the one that counts omitted rows included."""
         texts = [[cell.text for cell in row] for row in self.rows]
         if self.omitted:
             last_cells = self.omitted_cells or ("",) * (len(self.columns) - 1)
-            texts.append([f"and {self.omitted} more", *last_cells])
+            texts.append([count_omitted(self.omitted, 0), *last_cells])
         return texts
 
     def cut(self, count: int) -> ResultTable:

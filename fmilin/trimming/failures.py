@@ -135,7 +135,7 @@ def _list_reached_bounds(equations: Equations, best: Solution) -> str:
     margin = 1e-3 * np.maximum(np.abs(z), 1.0)
     stopped = np.flatnonzero((z - unknowns.low <= margin) | (unknowns.high - z <= margin))
     listed = [f"{unknowns.names[i]} = {z[i] * unknowns.scales[i]:.6g}" for i in stopped]
-    return f", with {', '.join(listed[:SHOWN])} at a bound" if listed else ""
+    return f", with {join_first(listed, SHOWN)} at a bound" if listed else ""
 
 
 def _list_helpers(equations: Equations, best: Solution, request: TrimRequest) -> list[str]:

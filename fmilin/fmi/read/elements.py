@@ -1,11 +1,11 @@
 """Reading single XML elements of a model description: what the versions of FMI share."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn
 
-from fmilin.errors import ModelError, join_first
+from fmilin.errors import ModelError, quote_first
 from fmilin.fmi.read.description import FLOATS, Unknown, Variable, Variables
 
 SCALAR_TYPES = ("Real", "Integer", "Boolean", "String", "Enumeration")  # in a ScalarVariable of FMI 1.0 and 2.0
@@ -56,7 +56,7 @@ class Notes:
     @property
     def collected(self) -> tuple[str, ...]:
         """All notes; a sentence that holds for several names appears once."""
-        return (*self._texts, *(text.format(names=shortened(names)) for text, names in self._names.items()))
+        return (*self._texts, *(text.format(names=quote_first(names)) for text, names in self._names.items()))
 
     def refuse(
         self, line: int, why: str, meaning: str = "The states or derivatives of the model cannot be told"
@@ -67,11 +67,6 @@ class Notes:
             f"modelDescription.xml in '{self.source}'{where}: {why}. {meaning}; export the FMU again, "
             "or correct the file."
         )
-
-
-def shortened(names: Iterable[str], most: int = 4) -> str:
-    """Return ``'a', 'b', 'c', 'd' and 7 more``."""
-    return join_first((f"'{name}'" for name in names), most)
 
 
 def integer(text: str | None) -> int | None:

@@ -9,9 +9,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from fmilin.errors import ModelError, UnknownNameError
+from fmilin.errors import ModelError, UnknownNameError, quote_first
 from fmilin.fmi.read.description import ModelDescription, Variable
-from fmilin.fmi.read.elements import integer, shortened
+from fmilin.fmi.read.elements import integer
 from fmilin.signals import Signal, Signals, rate_unit
 
 _ELEMENT = re.compile(r"(?P<array>.+)\[\s*(?P<indices>\d+(?:\s*,\s*\d+)*)\s*\]")
@@ -49,7 +49,7 @@ class ScalarLayout:
         self._sizes = _declared_sizes(description) | dict(sizes or {})
         if twice := [v.name for v, number in Counter(description.states).items() if number > 1]:
             raise ModelError(
-                f"'{description.source}' lists {shortened(twice)} among its states more than once. Export again."
+                f"'{description.source}' lists {quote_first(twice)} among its states more than once. Export again."
             )
         self.states = tuple(self._all(description.states))
         self.derivatives = tuple(self._all(u.variable for u in description.derivatives))
@@ -220,7 +220,7 @@ class ScalarLayout:
     def _left_out(self, causality: str) -> list[str]:
         others = (v for v in self.description.variables.with_causality(causality) if not self.is_signal(v))
         kinds = [f"{v.name} ({v.variability} {v.type})" for v in others]
-        text = f"{causality.capitalize()}s that are no continuous numbers were left out: {shortened(kinds)}."
+        text = f"{causality.capitalize()}s that are no continuous numbers were left out: {quote_first(kinds)}."
         return [text] if kinds else []
 
     def _unit_as_rate(self, scalar: ScalarVariable) -> str:

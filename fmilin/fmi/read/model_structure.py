@@ -9,6 +9,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fmilin.errors import quote_first
 from fmilin.fmi.read import elements
 from fmilin.fmi.read.description import (
     FLOATS,
@@ -98,7 +99,7 @@ def _rates(root: Any, path: str, refer: _References, notes: Notes) -> tuple[tupl
     derivatives = _unknowns(root, path, refer, refer.find_rate, notes)
     orphans = [u.variable.name for u in derivatives if u.variable.derivative_of is None] if notes.steps else []
     if orphans:
-        notes.add(f"{elements.shortened(orphans)}: listed as the derivative of no state, and left out.")
+        notes.add(f"{quote_first(orphans)}: listed as the derivative of no state, and left out.")
         derivatives = tuple(u for u in derivatives if u.variable.derivative_of is not None)
     return derivatives, tuple(_state_of(unknown.variable, refer, notes) for unknown in derivatives)
 

@@ -20,6 +20,7 @@ from time import monotonic
 
 from fmilin.errors import ModelCrashError
 from fmilin.sandbox import watchdog
+from fmilin.support.encodings import describe_printed
 
 logger = logging.getLogger("fmilin.printed")  # without a handler: what nobody takes is seen on standard error
 _MOST = 20_000  # bytes that are shown of what is printed at a time
@@ -95,8 +96,7 @@ def log() -> None:
         _flush(d.stream)
         content, size = _taken(d.file)
     if content:
-        more = f"\n... and {size - _MOST} bytes more" if size > _MOST else ""
-        logger.warning("The model printed:\n%s%s", content.decode("utf-8", "replace").rstrip(), more)
+        logger.warning("%s", describe_printed(content, size))
 
 
 def _taken(file: int) -> tuple[bytes, int]:

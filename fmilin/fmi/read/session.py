@@ -8,12 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.errors import ModelError, UsageError
+from fmilin.errors import ModelError, UsageError, quote_first
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.component import Call, LogSink
 from fmilin.fmi.read.description import is_true
-from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
 from fmilin.fmi.read.library import class_of_instances, compile_sources, must_be_compiled, unexpected_library
@@ -314,7 +313,7 @@ class Session:
         usable = np.isfinite(nominals) & (nominals > 0)
         if not usable.all():
             names = [s.name for s, good in zip(self.layout.states, usable, strict=True) if not good]
-            self.note(f"{shortened(names)}: a nominal value that is not positive was treated as missing.")
+            self.note(f"{quote_first(names)}: a nominal value that is not positive was treated as missing.")
         # 1 is what code answers that knows nothing.
         nominals[~usable | (nominals == 1.0)] = np.nan
         return [d if d is not None or np.isnan(t) else t for d, t in zip(declared, nominals.tolist(), strict=True)]

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fmilin.errors import UnknownNameError, UsageError
+from fmilin.errors import UnknownNameError, UsageError, quote_first
 from fmilin.fmi.read.description import INTEGERS, ModelDescription, Variable
-from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
 from fmilin.signals import FloatArray
 
@@ -168,7 +167,7 @@ def require_tunable(description: ModelDescription, scalar: ScalarVariable, *, on
     if only_tunable and (v.variability != "tunable" or v.dimensions):
         every = description.variables.with_causality("parameter")
         tunable = [p.name for p in every if p.variability == "tunable" and p.is_float and not p.dimensions]
-        others = f"Tunable are: {shortened(tunable)}." if tunable else "It has no tunable ones."
+        others = f"Tunable are: {quote_first(tunable)}." if tunable else "It has no tunable ones."
         raise UsageError(
             f"The parameter '{scalar.name}' cannot be an input: a co-simulation FMU takes parameters between two "
             f"steps only where they are tunable and not arrays. {others} Through model exchange (interface='me') "

@@ -6,9 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from fmilin.errors import FmilinError, ModelError, UsageError
+from fmilin.errors import FmilinError, ModelError, UsageError, quote_first
 from fmilin.fmi.read.description import ModelDescription
-from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.model import FmuModel
 from fmilin.fmi.read.stepped_session import StatesRefusedError, SteppedSession
 from fmilin.model.interface import Evaluation, OperatingPoint
@@ -30,12 +29,12 @@ def cadence_of(description: ModelDescription) -> Cadence:
     discrete = [v for v in variables if v.is_float and v.variability == "discrete" and not v.is_parameter]
     sampled = []
     if clocks:
-        sampled.append(f"It has {len(clocks)} clock(s): {shortened(v.name for v in clocks)}.")
+        sampled.append(f"It has {len(clocks)} clock(s): {quote_first(v.name for v in clocks)}.")
     waiting = [v.name for v in clocks if v.causality == "input" and not v.interval]
     if waiting:
-        sampled.append(f"Nothing triggers {shortened(waiting)} here: what it samples stays as it is.")
+        sampled.append(f"Nothing triggers {quote_first(waiting)} here: what it samples stays as it is.")
     if discrete:
-        sampled.append(f"It has discrete-time numbers: {shortened(v.name for v in discrete)}.")
+        sampled.append(f"It has discrete-time numbers: {quote_first(v.name for v in discrete)}.")
     periods = sorted({v.interval for v in clocks if v.interval and v.interval > 0})
     return Cadence(suggested, base_period(periods), internal, tuple(sampled), declared)
 

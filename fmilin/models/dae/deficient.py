@@ -13,8 +13,7 @@ import casadi as ca
 import numpy as np
 from scipy import linalg
 
-from fmilin.errors import NumericalError
-from fmilin.models.dae.equations import listed
+from fmilin.errors import NumericalError, quote_first
 from fmilin.models.dae.rows import SLOW, ConsistentPoint, ConsistentPoints, Rows, Unknown
 from fmilin.models.dae.semi_explicit import DifferentiatedRow, JetDerivatives, SemiExplicit, column_of, derivative_name
 from fmilin.signals import FloatArray
@@ -169,9 +168,9 @@ def _redundant(
     slopes = f.gradients(at.x, at.w)[1] * f.sizes[1]
     if (np.abs(slopes @ free) > at.zero * np.linalg.norm(slopes, axis=1, keepdims=True)).any():
         raise NumericalError(
-            f"The motion of '{form.graph.name}' is not determined: {listed(open_names)} may be anything, as the "
-            f"equations {listed(doubled)} depend on each other. Replace one of these, or take what is missing as an "
-            "input."
+            f"The motion of '{form.graph.name}' is not determined: {quote_first(open_names)} may be anything, as the "
+            f"equations {quote_first(doubled)} depend on each other. Replace one of these, or take what is missing as "
+            "an input."
         )
     held = [int(k) for k in linalg.qr(free.T, mode="r", pivoting=True)[1][: free.shape[1]]]
     more = [
@@ -185,9 +184,9 @@ def _redundant(
     ]
     unit = np.eye(len(unknowns))[held]
     note = (
-        f"Redundant equations: {listed(doubled)} depend on each other, and {free.shape[1]} of them "
-        f"{'is' if free.shape[1] == 1 else 'are'} left out; {listed(open_names)} are not determined each for itself. "
-        "The motion does not depend on them."
+        f"Redundant equations: {quote_first(doubled)} depend on each other, and {free.shape[1]} of them "
+        f"{'is' if free.shape[1] == 1 else 'are'} left out; {quote_first(open_names)} are not determined each for "
+        "itself. The motion does not depend on them."
     )
     solved = selected(np.vstack((unit, J)), [*more, *rows], at.zero)
     return Completion(_enough(form, motion, rows, unknowns, solved, at), unknowns, solved, (note,))

@@ -15,14 +15,12 @@ import sympy
 from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import Expression
 from fmilin.constraints.in_graph import InGraph
-from fmilin.errors import ConstraintError, UnknownNameError, UsageError, join_first
+from fmilin.errors import ConstraintError, UnknownNameError, UsageError, quote_first
 from fmilin.model.ranges import TableRange
 from fmilin.models.declaration import TIME, Declaration, Labels
 from fmilin.signals import FloatArray, Signals
 
 SX = Any  # casadi.SX: casadi ships no types
-
-SHOWN = 6  # names in a message
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ class DaeGraph:
         own = {s.__hash__() for a in (self.time, self.x, self.dx, self.z, self.u, self.p) for s in a.elements()}
         foreign = [str(s) for s in free if s.__hash__() not in own]
         if foreign:
-            raise UsageError(f"The residuals of '{self.name}' contain {listed(foreign)}, which has no value.")
+            raise UsageError(f"The residuals of '{self.name}' contain {quote_first(foreign)}, which has no value.")
         require_balance(self)
 
     @cached_property
@@ -104,17 +102,12 @@ def require_balance(graph: DaeGraph) -> None:
     n = len(graph.states)
     unused = [name for j, name in enumerate(graph.algebraic.names) if n + j not in columns]
     unused += [name for j, name in enumerate(graph.states.names) if not {j, wanted + j} & columns]
-    which = f" No equation contains {listed(unused)}." if unused else ""
+    which = f" No equation contains {quote_first(unused)}." if unused else ""
     raise UsageError(
         f"The model '{graph.name}' is not balanced: {count} equations for {n} states and {wanted - n} algebraic "
         f"variables.{which} {'Add the missing equations' if count < wanted else 'Leave out equations'}, or declare "
         "what is given from outside as an input."
     )
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return some names for a message."""
-    return join_first((f"'{name}'" for name in names), SHOWN)
 
 
 Written = Any  # text, sympy.Expr, sympy.Eq or a number

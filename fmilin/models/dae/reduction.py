@@ -19,10 +19,10 @@ from scipy import linalg
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching, min_weight_full_bipartite_matching
 
-from fmilin.errors import FmilinError, NumericalError, UsageError, join_first
+from fmilin.errors import FmilinError, NumericalError, UsageError, join_first, quote_first
 from fmilin.models.dae.coefficients import Suspect, drop_suspects, lift_graph, settle
 from fmilin.models.dae.deficient import DISPLACEMENT, completed
-from fmilin.models.dae.equations import DaeGraph, listed
+from fmilin.models.dae.equations import DaeGraph
 from fmilin.models.dae.rows import EXACT, SLOW, ConsistentPoint, ConsistentPoints, Rows, Unknown, reciprocal_condition
 from fmilin.models.dae.semi_explicit import (
     DifferentiatedRow,
@@ -116,8 +116,8 @@ def _singular(delays: Pattern, columns: NDArray[Any], name: str, equations: tupl
         todo += [int(columns[i]) for i in owners if columns[i] >= 0 and int(columns[i]) not in free]
     return (
         f"The model '{name}' has no unique motion, whatever its numbers are: the equations "
-        f"{listed([equations[i] for i in sorted(rows)])} say too much about each other, and nothing determines "
-        f"{listed([w[j] for j in sorted(free)])}. Replace an equation, or declare "
+        f"{quote_first([equations[i] for i in sorted(rows)])} say too much about each other, and nothing determines "
+        f"{quote_first([w[j] for j in sorted(free)])}. Replace an equation, or declare "
         "what is given from outside as an input."
     )
 

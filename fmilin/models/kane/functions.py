@@ -22,7 +22,7 @@ import numpy as np
 
 from fmilin.codegen.evaluator import Backend, Evaluator
 from fmilin.codegen.graph import Graph
-from fmilin.errors import ConstraintError
+from fmilin.errors import ConstraintError, join_first
 from fmilin.model.equations import SymbolicSystem
 from fmilin.models.declaration import Symbol, der
 from fmilin.models.kane.form import KaneForm, LinearRow
@@ -244,4 +244,4 @@ def _residuals(names: list[str] | tuple[str, ...], values: FloatArray, sizes: Fl
 
 
 def _list_residuals(bad: dict[str, float]) -> str:
-    return "; ".join(f"{name} is {value:.3g} instead of 0" for name, value in list(bad.items())[:6])
+    return join_first((f"{name} is {value:.3g} instead of 0" for name, value in bad.items()), 6, "; ")

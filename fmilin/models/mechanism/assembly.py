@@ -286,7 +286,7 @@ def _require_closed(closing: Closing, q: Floats) -> None:
     worst = max(sizes.values())
     left = [gap for gap in closing.gaps(q) if sizes[gap.loop] > max(CLOSED, 1e-3 * worst)]
     first = {gap.loop: gap for gap in closing.gaps(closing.start)}
-    gaps = "; ".join(f"'{gap.loop}' stays open by {gap} (first guess: {first[gap.loop]})" for gap in left[:4])
+    gaps = join_first((f"'{gap.loop}' stays open by {gap} (first guess: {first[gap.loop]})" for gap in left), 4, "; ")
     names = closing.system.tree.state_names[0]
     holding = [name for name in closing.held if name in names]
     verb = "keeps its value" if len(holding) == 1 else "keep their values"

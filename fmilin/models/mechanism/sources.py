@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fmilin.errors import ConstraintError, FmilinError, ModelError, NumericalError
+from fmilin.errors import ConstraintError, FmilinError, ModelError, NumericalError, join_first
 
 LARGEST_NUMBER = 1e100  # in any unit of a mechanism; products of a few larger ones are no numbers any more
 
@@ -41,7 +41,7 @@ class SourceLines:
             if numbers:
                 word = "line" if len(numbers) == 1 else "lines"
                 descriptions.append(f"'{name}': {word} {' and '.join(map(str, numbers))}")
-        return ", ".join(descriptions[:6])
+        return join_first(descriptions, 6)
 
     def cited(self, message: str) -> str:
         """Return the file and the lines that a message is about, and of the second file those that it knows."""

@@ -166,7 +166,7 @@ def _root(tree: UrdfTree, source: SourceLines) -> UrdfLink:
     if not roots:
         raise source.wrong(None, "every link is the child of a joint, so the joints form a circle: URDF describes "
                            "trees, make one of the joints a [[loop]] of a TOML file")  # fmt: skip
-    listed = ", ".join(f"'{link.name}' (line {link.line})" for link in roots[:4])
+    listed = join_first((f"'{link.name}' (line {link.line})" for link in roots), 4)
     raise source.wrong(roots[1].line, f"{len(roots)} links are no joint's child, {listed}: one of them is the ground, "
                        "the others are disconnected")  # fmt: skip
 

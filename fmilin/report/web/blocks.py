@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from fmilin.errors import FmilinError
+from fmilin.errors import FmilinError, count_omitted
 from fmilin.report.figures import rendered
 from fmilin.support.tables import Cell, ResultTable, TableColumn, cells_of
 from fmilin.version import __version__
@@ -73,8 +73,13 @@ def text(*lines: str, alarm: bool = False) -> Text:
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], *, most: int = 5000) -> ResultTable:
     """Return a table; plain values become cells with their text, and rows beyond ``most`` are counted."""
     listed = cells_of(rows)
-    note = f"and {len(listed) - most} more rows: they are in the file of the model" if len(listed) > most else ""
-    return ResultTable(tuple(map(TableColumn, heads)), listed[:most], caption, note)
+    return ResultTable(tuple(map(TableColumn, heads)), listed[:most], caption, note_omitted(len(listed), most))
+
+
+def note_omitted(count: int, most: int) -> str:
+    """Return what stands below a table of ``count`` rows of which ``most`` are in the page; nothing if all are."""
+    remaining = count_omitted(count, most, "rows")
+    return remaining and f"{remaining}: they are in the file of the model"
 
 
 def picture(caption: str, draw: Callable[[], Figure]) -> Block:

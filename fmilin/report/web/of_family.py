@@ -10,14 +10,15 @@ import numpy as np
 from fmilin.families.family import LinearFamily
 from fmilin.linear_model.modal import ModalAnalysis, modal_analysis
 from fmilin.report.family_pictures import GROWING, known_eigenvalues, known_errors, mode_numbers
-from fmilin.report.numbers import grid_text, interface_text, matrices_of, rough, shortened, values_text
-from fmilin.report.table import rightmost_eigenvalue
-from fmilin.report.web.blocks import Block, Section, html_of, number, picture, table, text
+from fmilin.report.numbers import interface_text, matrices_of, rough, shortened, values_text
+from fmilin.report.result_tables import point_table, points_fact
+from fmilin.report.web.blocks import Block, Section, html_of, note_omitted, number, picture, table, text
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.tables import Cell
 
 MOST_POINTS = 2000  # that are looked at for participation and channels, evenly chosen; those of the eigenvalues are all
 MOST_MODES = 200
+MOST_LISTED = 20_000  # points in a table
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +186,7 @@ def _overview(family: LinearFamily) -> list[Block]:
         ["Model", f"{model.name} ({interface_text(model)})"],
         *([["Made by", model.tool]] if model.tool else []),
         *([["Identity", model.guid]] if model.guid else []),
-        ["Points", f"{good} of {len(family)} have a linear model; {grid_text(family)}"],
+        ["Points", ", ".join(points_fact(family))],
         ["Sampling", f"every {t.sample_time:g} s" if t.sample_time > 0 else "continuous"],
         ["Inputs", ", ".join(map(shortened, t.inputs.names)) or "none"],
         ["Outputs", ", ".join(map(shortened, t.outputs.names)) or "none"],
@@ -287,30 +288,21 @@ def _remarks(family: LinearFamily) -> Iterator[Block]:
 
 
 def _points(family: LinearFamily) -> list[Block]:
-    heads = [*family.axes, "Rightmost eigenvalue [1/s]", "Smallest damping ratio", "Slowest [rad/s]", "Fastest [rad/s]",
-             "Accuracy of A", "Residual", "Remarks"]  # fmt: skip
     values = known_eigenvalues(family).reshape(len(family), -1)
     grows = np.asarray(np.isin(family.spectra.kinds, GROWING).any(axis=-1))
     accuracy = family.models.read("accuracy")
-    rows = []
-    for k in range(len(family)):
-        at = [number(v) for v in family.grid.values(k).values()]
-        if not family.ok.flat[k]:
-            rows.append([*at, Cell("failed", alarm=True), *[Cell("")] * 5, Cell(str(family.reasons.flat[k])[:200])])
-            continue
-        w = values[k]
-        kinds = ", ".join(sorted({r.kind for r in family.remarks.get(k, ())}))
-        rows.append(
-            [
-                *at,
-                replace(rightmost_eigenvalue(family.linear_model(k)), alarm=bool(grows[k])),
-                *_figures(w),
-                number(accuracy[k, 0], digits=2),
-                number(accuracy[k, -2], digits=2),
-                Cell(kinds),
-            ]
-        )
-    return [table("Every point of the grid", heads, rows, most=20_000)]
+    shown = range(min(len(family), MOST_LISTED))
+    rows: list[list[Cell]] = []
+    for k in shown:
+        if family.ok.flat[k]:
+            kinds = ", ".join(sorted({r.kind for r in family.remarks.get(k, ())}))
+            stable = Cell("yes" if grows[k] else "", alarm=bool(grows[k]))
+            rows.append([stable, *_figures(values[k]), number(accuracy[k, -2], digits=2), Cell(kinds)])
+        else:
+            rows.append([*[Cell("")] * 5, Cell(str(family.reasons.flat[k])[:200])])
+    heads = ["Grows", "Smallest damping ratio", "Slowest [rad/s]", "Fastest [rad/s]", "Residual", "Remarks"]
+    listed = point_table(family, shown).beside(table("", heads, rows, most=MOST_LISTED))
+    return [replace(listed, caption="Every point of the grid", note=note_omitted(len(family), MOST_LISTED))]
 
 
 def _figures(w: np.ndarray) -> list[Cell]:

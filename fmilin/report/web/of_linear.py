@@ -12,8 +12,8 @@ from fmilin.linear_model.verification import Verification
 from fmilin.model.interface import Model
 from fmilin.reduction import hankel_singular_values
 from fmilin.report.mechanism_picture import mechanism_figure
-from fmilin.report.numbers import cluster_text, hide_rounding, matrices_of, shortened
-from fmilin.report.table import describe_choice, facts_of
+from fmilin.report.numbers import cluster_text, matrices_of, shortened
+from fmilin.report.table import describe_choice, eigenvalue_table, facts_of, point_tables
 from fmilin.report.verification import limit_text, verification_figure
 from fmilin.report.web.blocks import Block, Section, html_of, number, picture, table, text
 from fmilin.signals import FloatArray
@@ -41,21 +41,21 @@ def mode_sections(linear: LinearModel) -> list[Section]:
 def _modes(linear: LinearModel, analysis: ModalAnalysis) -> list[Block]:
     rows = []
     for k, group in enumerate(analysis.groups):
-        s = group.eigenvalue
         growth = group.cluster.real
-        swing = (s.imag, abs(s), abs(s) / (2 * np.pi), -growth / abs(s) + 0.0) if group.is_pair else (np.nan,) * 4
         slowness = number(1 / abs(growth) if growth != 0 and group.kind != "neutral" else np.nan, digits=4)
-        parts = Cell(_largest(linear, analysis.participation[k]))
-        value = Cell(_value(group), s.real)
-        rows.append([number(k + 1, digits=4), value, *map(number, swing), slowness, _verdict(group), parts])
-    heads = ["Mode", "Eigenvalue [1/s]", "Imaginary part [rad/s]", "Natural frequency [rad/s]", "[Hz]", "Damping ratio",
-             "Time constant [s]", "Motion", "Coordinates that take part"]  # fmt: skip
+        rows.append([slowness, _verdict(group), Cell(_largest(linear, analysis.participation[k]))])
+    clusters = [group.cluster for group in analysis.groups]
+    numbers = ([number(k + 1, digits=4)] for k in range(len(clusters)))
+    modes = table(f"Modes, slowest first; {ALIKE}", ["Mode"], numbers).beside(
+        eigenvalue_table(clusters, sampled=linear.sample_time > 0),
+        table("", ["Time constant [s]", "Motion", "Coordinates that take part"], rows),
+    )
     factors = [
         [number(k + 1, digits=4), *(number(100 * p, digits=3) for p in row)]
         for k, row in enumerate(analysis.participation)
     ]
     return [
-        table(f"Modes, slowest first; {ALIKE}", heads, rows),
+        modes,
         text(
             "A participation factor is the share of a coordinate in a mode: the diagonal of the spectral projector, "
             "with the sum 100 % over all coordinates. It does not depend on units or scaling; it does depend on which "
@@ -217,24 +217,19 @@ def _overview(linear: LinearModel) -> Iterator[list[str]]:
 
 def _point(linear: LinearModel) -> list[Block]:
     point, independent = linear.point, set(linear.states.names)
-    groups = (
-        ("States", linear.full_states, point.states),
-        ("Inputs", linear.inputs, point.inputs),
-        ("Outputs", linear.outputs, point.outputs),
-    )
+    signals = {"States": linear.full_states, "Inputs": linear.inputs, "Outputs": linear.outputs}
     blocks: list[Block] = [text(f"Time {point.time:.8g} s.")]
-    for caption, signals, values in groups:
-        shown = hide_rounding(values, signals)
-        rows = [[s.name, number(shown.get(s.name, np.nan), digits=8), s.unit] for s in signals]
-        heads = [caption[:-1], "Value", "Unit"]
-        if caption == "States":
-            rows = [[*row, "independent" if row[0] in independent else "dependent"] for row in rows]
-            heads.append("Kind")
-        if rows or caption == "States":
-            blocks.append(table(caption, heads, rows))
-    if point.parameters:
-        changed = ([name, number(value, digits=8)] for name, value in point.parameters.items())
-        blocks.append(table("Parameters that were changed", ["Parameter", "Value"], changed))
+    for values in point_tables(point, signals):
+        if values.caption == "Parameters":
+            blocks.append(values)
+            continue
+        names = getattr(point, values.caption.lower())
+        units = {signal.name: signal.unit for signal in signals[values.caption]}
+        further = [table("", ["Unit"], ([units.get(name, "")] for name in names))]
+        if values.caption == "States":
+            kinds = (["independent" if name in independent else "dependent"] for name in names)
+            further.append(table("", ["Kind"], kinds))
+        blocks.append(values.beside(*further))
     return blocks
 
 
