@@ -284,19 +284,19 @@ class Model(TableRepr, ABC):
         The numbers are those of :meth:`evaluate`, which this method calls for one point after another. Models that
         evaluate many points together override it. Raises ModelError when the source refuses one of the points.
 
-        Parameters
-        ----------
-        t : array, shape (k,)
-            In seconds.
-        x : array, shape (k, N)
-        u : array, shape (k, nu)
-
         >>> import numpy as np
         >>> from fmilin.systems import cartesian_pendulum
         >>> pendulum = cartesian_pendulum()
         >>> x = np.tile(pendulum.start.states, (3, 1))
         >>> pendulum.evaluate_points(np.zeros(3), x, np.zeros((3, len(pendulum.inputs)))).derivatives.shape
         (3, 4)
+
+        Parameters
+        ----------
+        t : array, shape (k,)
+            In seconds.
+        x : array, shape (k, N)
+        u : array, shape (k, nu)
         """
         if not len(t):
             sizes = len(self.states), len(self.outputs), len(self.constraints)
