@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.errors import join_first
+from fmilin.errors import cut_list, join_first
 from fmilin.linear_model.measured_angles import describe_wrapped
 from fmilin.report.figures import COLORS, QUIET, gridded, labelled, plain, titled_figure
 from fmilin.report.numbers import shortened
@@ -37,7 +37,7 @@ def show_schedule(schedule: Schedule, page: Sheet) -> None:
     axes = zip(schedule.over, schedule.table.axes, strict=True)
     print_fact(page, "Schedule", [f"of {schedule.family.template.model.name}", f"{schedule.form} form"])
     print_fact(page, "Over", [f"{shortened(n)} from {a[0]:g} to {a[-1]:g}, {len(a)} values" for n, a in axes])
-    print_fact(page, "Reads", [shortened(n) for n in schedule.measured.names[:WEAKEST]])
+    print_fact(page, "Reads", cut_list(map(shortened, schedule.measured.names), WEAKEST))
     print_fact(page, "Sets", [shortened(n) for n in schedule.drives])
     if schedule.sample_time:
         print_fact(page, "Every", [f"{schedule.sample_time:g} s"])
@@ -166,7 +166,7 @@ def show_estimator(estimator: Estimator, page: Sheet) -> None:
     names = estimator.model.outputs.names
     kind = f"{estimator.kind.upper()} every {estimator.sample_time:g} s"
     print_fact(page, "Estimator", [kind, f"of {estimator.model.info.name}", f"t = {estimator.time:g} s"])
-    print_fact(page, "Measured", [shortened(name) for name in names[:NAMES]])
+    print_fact(page, "Measured", cut_list(map(shortened, names), NAMES))
     measured = estimator.model.outputs.with_turns([turn or None for turn in estimator.turns.tolist()])
     if wrapped := describe_wrapped(measured):
         print_fact(page, "Wraps", wrapped)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.errors import UsageError
+from fmilin.errors import UsageError, cut_list
 from fmilin.linear_model.modes import EigenvalueCluster
 from fmilin.periodic.chart import FloquetChart
 from fmilin.periodic.floquet import Floquet
@@ -44,9 +44,9 @@ def show_orbit(orbit: PeriodicOrbit, page: Sheet) -> None:
     gained = [f"{shortened(names[i])} gains {value_with_unit(orbit.shift[i], model.states[i].unit)}"
               for i in np.flatnonzero(orbit.shift).tolist()]  # fmt: skip
     if gained:
-        print_fact(page, "A period", gained[:NAMES])
+        print_fact(page, "A period", cut_list(gained, NAMES))
     if passed := [f"{event.cause} at {event.time:.6g} s" for event in orbit.events]:
-        print_fact(page, "Events", passed[:NAMES])
+        print_fact(page, "Events", cut_list(passed, NAMES))
     print_facts(page, certificate_facts(orbit.certificate))
     if orbit.free:
         print_fact(page, "Free", [f"{name} = {value:.9g}" for name, value in orbit.free.items()])
@@ -127,7 +127,7 @@ def show_floquet(floquet: Floquet, page: Sheet, orbit: PeriodicOrbit | None = No
             )
         )
     heads = ("Multiplier", "Exponent [1/s]", "Seen at [rad/s]", "Harmonic", "")
-    page.print(table_of(heads, rows[:MODES], columns="RRrrl"))
+    page.print(table_of(heads, rows, columns="RRrrl", most=MODES))
     page.print()
     print_remarks(page, floquet.remarks)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fmilin.discovery.result import Discovery
-from fmilin.errors import count_omitted
+from fmilin.errors import count_omitted, cut_list
 from fmilin.linear_model.measured_angles import describe_wrapped
 from fmilin.linear_model.model import LinearizationPoint
 from fmilin.model.interface import OperatingPoint
@@ -170,7 +170,7 @@ def show_discovery(discovery: Discovery, page: Sheet) -> None:
     print_fact(page, "Model", [discovery.name, f"{discovery.order} independent states of {discovery.full_order}"])
     print_fact(page, "Effort", [f"{discovery.visits} visits", f"{discovery.seconds:.1f} s"])
     if discovery.constant:
-        print_fact(page, "Constant", ["never change, so they are parameters:", *discovery.constant[:MOST]])
+        print_fact(page, "Constant", ["never change, so they are parameters:", *cut_list(discovery.constant, MOST)])
     page.print()
     if discovery.findings:
         rows = (
@@ -208,7 +208,7 @@ def show_filter(kalman: KalmanFilter, page: Sheet) -> None:
     """Print how well each coordinate is known after a measurement, and what the filter takes from which one."""
     names = kalman.linear.outputs.names
     print_fact(page, "Kalman filter", [f"every {kalman.sampled.sample_time:g} s", f"of {kalman.linear.model.name}"])
-    print_fact(page, "Measured", [shortened(name) for name in names[:NAMES]])
+    print_fact(page, "Measured", cut_list(map(shortened, names), NAMES))
     if wrapped := describe_wrapped(kalman.linear.outputs):
         print_fact(page, "Wraps", wrapped)
     shown = names[:FILTERED]

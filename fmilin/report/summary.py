@@ -315,23 +315,24 @@ def show_system_summary(summary: SystemSummary, page: Sheet) -> None:
     print_fact(page, "Kind", [f"SSP {summary.version}", f"{len(summary.components)} FMUs"])
     page.print()
     rows = []
-    for name, s in list(summary.components.items())[:MOST_ROWS]:
+    for name, s in summary.components.items():
         kinds = "+".join({"ModelExchange": "ME", "CoSimulation": "CS"}.get(i, i) for i in s.interfaces)
         numbers = (len(x) for x in (s.states, s.inputs, s.outputs, s.constraints))
         rows.append((name, f"{s.info.fmi_version} {kinds}", *map(str, numbers), summary.sources[name]))
     heads = (f"Components ({len(summary.components)})", "FMI", "States", "Inputs", "Outputs", "Constraints", "File")
-    page.print(table_of(heads, rows, columns="LLRRRRf"))
+    page.print(table_of(heads, rows, columns="LLRRRRf", most=MOST_ROWS))
     page.print()
     wires = []
-    for source, target, factor, offset in summary.connections[:MOST_ROWS]:
+    for source, target, factor, offset in summary.connections:
         change = f"times {factor:.6g}" + (f" {offset:+.6g}" if offset else "")
         wires.append((source, target, "" if (factor, offset) == (1.0, 0.0) else change))
-    page.print(table_of((f"Connections ({len(summary.connections)})", "Feeds", "By"), wires, columns="ffL"))
+    sources = f"Connections ({len(summary.connections)})"
+    page.print(table_of((sources, "Feeds", "By"), wires, columns="ffL", most=MOST_ROWS))
     for word, names in (("Inputs", summary.inputs), ("Outputs", summary.outputs)):
         if names:
             print_fact(page, word, names)
     if summary.parameters:
-        pieces = [f"{name} = {value}" for name, value in list(summary.parameters.items())[:MOST_ROWS]]
-        print_fact(page, "Parameters", pieces)
+        pieces = (f"{name} = {value}" for name, value in summary.parameters.items())
+        print_fact(page, "Parameters", cut_list(pieces, MOST_ROWS))
     for note in summary.notes:
         print_fact(page, "Note", note)

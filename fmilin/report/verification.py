@@ -18,7 +18,7 @@ from fmilin.report.numbers import rough, shortened
 from fmilin.report.table import Fact, print_fact, print_facts, print_remarks
 from fmilin.report.terminal import print_on
 from fmilin.support.files import write_atomically
-from fmilin.support.tables import ResultTable, TableColumn, cells_of
+from fmilin.support.tables import Cell, ResultTable, TableColumn, cells_of
 from fmilin.tolerances import RESPONDS, RESPONDS_ITSELF
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def show_verification(verification: Verification, page: Sheet) -> None:
     """Print what was found, channel by channel."""
     print_facts(page, _facts(verification))
     page.print()
-    page.print(_table(verification))
+    page.print(channel_table(verification))
     failed = verification.failed
     if failed or verification.remarks:
         page.print()
@@ -71,7 +71,11 @@ def _facts(verification: Verification) -> Iterator[Fact]:
     yield "Followed", [f"{verification.horizon:.4g} s", f"{verification.evaluations} evaluations"]
 
 
-def _table(verification: Verification) -> ResultTable:
+def channel_table(verification: Verification, *, reasons: bool = False) -> ResultTable:
+    """Return one row for each channel: whether the linear model is right in it, how far it holds, what limits it.
+
+    With ``reasons`` that may be a sentence, for which a terminal has no place.
+    """
     columns = (
         TableColumn("Channel", largest_width=30),
         TableColumn("rad/s", "right"),
@@ -84,24 +88,31 @@ def _table(verification: Verification) -> ResultTable:
     rows = (
         (
             shortened(channel.label.partition(", ")[0] if channel.kind == "sine" else channel.label),
-            "" if channel.frequency is None else f"{channel.frequency:.4g}",
-            "pass" if channel.passed else "FAIL",
-            f"{channel.slope_error:.1e}" if np.isfinite(channel.slope_error) else "-",
-            f"{channel.order:.2f}" if np.isfinite(channel.order) else "-",
-            limit_text(channel),
-            _limiting(channel),
+            _number_cell(channel.frequency, ".4g", ""),
+            Cell("pass" if channel.passed else "FAIL", alarm=not channel.passed),
+            _number_cell(channel.slope_error, ".1e", "-"),
+            _number_cell(channel.order, ".2f", "-"),
+            Cell(limit_text(channel), None if channel.validity is None else channel.validity.limit),
+            _limiting(channel, reasons=reasons),
         )
         for channel in verification.channels
     )
     return ResultTable(columns, cells_of(rows))
 
 
-def _limiting(channel: Channel) -> str:
-    """Return the signal that limits a channel; a reason in words has no place in a column."""
+def _number_cell(value: float | None, form: str, missing: str) -> Cell:
+    """Return a number in a form; ``missing`` where there is none, or it is not finite."""
+    if value is None or not np.isfinite(value):
+        return Cell(missing)
+    return Cell(format(value, form), value)
+
+
+def _limiting(channel: Channel, *, reasons: bool) -> str:
+    """Return the signal that limits a channel, or, with ``reasons``, the reason in words."""
     if channel.validity is None:
         return ""
     text = channel.validity.limited_by
-    return shortened(text) if " " not in text else "end of the model"
+    return shortened(text) if reasons or " " not in text else "end of the model"
 
 
 def _reason(channel: Channel) -> str:

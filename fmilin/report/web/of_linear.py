@@ -1,6 +1,7 @@
 """The report of one linear model: its modes, their inputs and outputs, accuracy, and its verification."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,7 +15,7 @@ from fmilin.reduction import hankel_singular_values
 from fmilin.report.mechanism_picture import mechanism_figure
 from fmilin.report.numbers import cluster_text, matrices_of, shortened
 from fmilin.report.table import describe_choice, eigenvalue_table, facts_of, point_tables
-from fmilin.report.verification import limit_text, verification_figure
+from fmilin.report.verification import channel_table, verification_figure
 from fmilin.report.web.blocks import Block, Section, html_of, number, picture, table, text
 from fmilin.signals import FloatArray
 from fmilin.support.tables import Cell
@@ -155,17 +156,9 @@ def verification_section(verification: Verification) -> Section:
     """Return what the comparison with the nonlinear model found, channel by channel."""
     failed, count = len(verification.failed), len(verification.channels)
     verdict = f"WRONG to first order in {failed} of {count}" if failed else f"right to first order in all {count}"
-    rows = (
-        [
-            Cell(shortened(c.label)), Cell("yes" if c.passed else "NO", alarm=not c.passed),
-            number(c.slope_error, digits=2), number(c.tolerance, digits=2), number(c.amplitude, c.unit, digits=3),
-            number(c.order, digits=3),
-            Cell(limit_text(c), None if c.validity is None else c.validity.limit),
-            Cell("" if c.validity is None else shortened(c.validity.limited_by)),
-        ]
-        for c in verification.channels
-    )  # fmt: skip
-    heads = ["Channel", "Right", "Slope error", "Tolerance", "Amplitude", "Order", "Within 5 % up to", "Limited by"]
+    sizes = ([number(c.tolerance, digits=2), number(c.amplitude, c.unit, digits=3)] for c in verification.channels)
+    channels = channel_table(verification, reasons=True).beside(table("", ["Tolerance", "Amplitude"], sizes))
+    caption = "Channel by channel, against the nonlinear model on its manifold"
     draw = partial(verification_figure, verification)
     return Section(
         "Verification",
@@ -176,7 +169,7 @@ def verification_section(verification: Verification) -> Section:
                 "nonlinear model.",
                 *(r.message for r in verification.remarks),
             ),
-            table("Channel by channel, against the nonlinear model on its manifold", heads, rows),
+            replace(channels, caption=caption),
             picture("Both responses of each channel, and how far each holds", draw),
         ],
     )
