@@ -249,8 +249,7 @@ static void end_orphans(void) {
     char *end = text;
     for (long child = strtol(text, &end, 10); child > 0; child = strtol(end, &end, 10)) {
       kill((pid_t)child, SIGKILL);
-    }
-    while (waitpid(-1, NULL, 0) > 0) {
+      waitpid((pid_t)child, NULL, 0); /* not for others: those that it has started are among the next */
     }
   }
 }
