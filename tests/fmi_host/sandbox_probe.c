@@ -483,7 +483,7 @@ int main(int argc, char **argv) {
   int position = 1;
   client = getppid();
   if (argc > 1 && strcmp(argv[1], "--run") == 0) {
-    return run_command(argc - 2, argv + 2);
+    return run_command(argc, argv);
   }
   set_default_limits(&limits);
   while (position + 1 < argc && strcmp(argv[position], "--hide-call") == 0) {

@@ -31,7 +31,7 @@ int run_command(int argc, char **argv) {
   struct sandbox_limits limits;
   struct sandbox_report report;
   char problem[200] = "";
-  int position = 0, report_descriptor = -1;
+  int position = 2, report_descriptor = -1;
   set_default_limits(&limits);
   limits.processes = PROCESSES_OF_COMMANDS;
   while (position < argc && strcmp(argv[position], "--") != 0) {

@@ -132,7 +132,7 @@ bool are_required_active(const struct sandbox_limits *limits, const struct sandb
 
 /*
  * `host --run [OPTIONS] [--report N] -- COMMAND...`: applies the sandbox and replaces the process by a program, such as
- * a compiler. Arguments begin behind `--run`. The report goes to descriptor N. Returns an exit status when that fails.
+ * a compiler. Takes the arguments of main. The report goes to descriptor N. Returns an exit status when that fails.
  */
 int run_command(int argc, char **argv);
 
