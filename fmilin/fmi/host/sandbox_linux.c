@@ -346,7 +346,11 @@ static void limit_threads(const struct sandbox_limits *limits, struct sandbox_re
   }
 }
 
-/* What bounds memory that no address space shows is explained in SECURITY.md. */
+/*
+ * These bound memory that no address space shows, too. Page tables are at most a 512th of the address space (3.7 MB of
+ * 2 GiB). What waits in socket pairs and pipes is bounded by the number of descriptors, since the filter refuses to
+ * enlarge their buffers and to send descriptors (58 MB in 256). The scratch folder has a size of its own.
+ */
 static void limit_resources(const struct sandbox_limits *limits, struct sandbox_report *report) {
   limit_files(limits, report);
   if (lower_limit(RLIMIT_MEMLOCK, 65536) && lower_limit(RLIMIT_MSGQUEUE, 0) && lower_limit(RLIMIT_SIGPENDING, 1024)) {
