@@ -15,14 +15,14 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fmilin.errors import ModelError, UsageError
 from fmilin.sandbox.other_processes import run_program
-from fmilin.support.files import temporary_folder, write_atomically
+from fmilin.support.files import replaced_when_complete, temporary_folder, write_atomically
 
 CANDIDATES = ("cc", "gcc", "clang")
 
@@ -109,6 +109,32 @@ def compiled_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler
     if name:
         cache_library(name, library)
     return library
+
+
+def built_program(
+    sources: Mapping[str, bytes], units: Sequence[str], flags: Sequence[str], libraries: Sequence[str], name: str
+) -> Path:
+    """Compile a program, once for the same sources and compiler; return its path in the cache."""
+    arguments = [*find_compiler(), *flags]
+    path = cache_folder() / f"{_key(sources, ' '.join(units), [*arguments, *libraries])}-{name}"
+    with contextlib.suppress(OSError):
+        status = path.lstat()
+        if _is_private(cache_folder()) and stat.S_ISREG(status.st_mode) and _is_mine(status) and status.st_size:
+            return path
+    with temporary_folder() as folder, _explained():
+        for file, content in sources.items():
+            (folder / file).write_bytes(content)
+        _run([*arguments, "-o", name, *units, *libraries], folder)
+        program = (folder / name).read_bytes()
+    if not _is_private(cache_folder()):
+        raise ModelError(
+            f"The folder '{cache_folder()}' belongs to another user. Let the environment variable XDG_CACHE_HOME name "
+            "a folder that is yours."
+        )
+    with replaced_when_complete(path) as unfinished:
+        unfinished.write_bytes(program)
+        unfinished.chmod(0o700)
+    return path
 
 
 def is_built(sources: Mapping[str, str], unit: str, compiler: Compiler) -> bool:

@@ -1,0 +1,166 @@
+"""The memory that fmilin and an FMU host share: arrays in which calls of the FMU read and write numbers in place.
+
+The code of an FMU can write to all of it at any time. Nothing in it is trusted: numbers are only numbers.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import secrets
+import sys
+import tempfile
+import weakref
+from bisect import bisect_left
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from fmilin.errors import ModelError
+from fmilin.signals import FloatArray
+
+DEFAULT_SIZE = 1 << 28
+"""Bytes of an arena. The system provides only those that are used."""
+
+_ALIGNMENT = 64
+_RESERVED = 64  # bytes at the beginning: struct progress of protocol.h
+
+
+class Location(NamedTuple):
+    """Where an operand lies in an arena: bytes from its beginning, elements, bytes from a repetition to the next."""
+
+    offset: int
+    count: int
+    stride: int = 0
+
+
+class Repeated:
+    """An operand with a row for each repetition of a program: ``rows`` (k, n)."""
+
+    def __init__(self, rows: NDArray[np.generic]) -> None:
+        self.rows = rows
+
+
+class Arena:
+    """Shared memory, and the arrays in it.
+
+    >>> arena = Arena()
+    >>> x = arena.zeros(3)
+    >>> arena.locate(x).count
+    3
+    """
+
+    def __init__(self, size: int = DEFAULT_SIZE) -> None:
+        self.size = size
+        self.name = ""  # of the memory, on Windows
+        self.descriptor = -1  # of the memory, elsewhere
+        if sys.platform == "win32":
+            self.name = f"Local\\fmilin-{secrets.token_hex(16)}"
+            self._memory = mmap.mmap(-1, size, tagname=self.name)
+        else:
+            self.descriptor = _shared_file(size)
+            self._memory = mmap.mmap(self.descriptor, size)
+            weakref.finalize(self, os.close, self.descriptor)
+        everything = np.frombuffer(self._memory, dtype=np.uint8)
+        self._address: int = everything.__array_interface__["data"][0]
+        self._free = [(_RESERVED, size - _RESERVED)]  # (offset, bytes), in order
+        self._returned: deque[tuple[int, int]] = deque()  # by the garbage collector, which may come at any moment
+
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[np.generic]:
+        """Return a new array; its memory is used again once neither it nor a view of it is in use.
+
+        Raises
+        ------
+        ModelError
+            When the arena is full.
+        """
+        dtype = np.dtype(dtype)
+        count = int(np.prod(shape))
+        size = max(_ALIGNMENT, -(-count * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT)
+        offset = self._take(size)
+        array = np.frombuffer(self._memory, dtype=dtype, count=count, offset=offset)
+        release = weakref.finalize(array, self._returned.append, (offset, size))
+        release.atexit = False
+        return array.reshape(shape)
+
+    def zeros(self, *shape: int) -> FloatArray:
+        """Return a new array of zeros."""
+        return self.copy(np.zeros(shape))
+
+    def copy(self, values: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Return a copy of an array."""
+        array = self.empty(values.shape, values.dtype)
+        array[...] = values
+        return array
+
+    def copy_bytes(self, content: bytes) -> NDArray[np.generic]:
+        """Return the bytes as an array."""
+        return self.copy(np.frombuffer(content, dtype=np.uint8))
+
+    def locate(self, array: NDArray[np.generic] | Repeated) -> Location:
+        """Return where an array lies; it must be contiguous, or a row for each repetition.
+
+        Raises
+        ------
+        ValueError
+            When it is not in this arena.
+        """
+        stride = 0
+        values = array
+        if isinstance(values, Repeated):
+            stride = values.rows.strides[0]
+            values = values.rows[0] if len(values.rows) else values.rows.reshape(-1)
+        offset = int(values.__array_interface__["data"][0]) - self._address
+        is_inside = 0 <= offset <= self.size - values.nbytes
+        if not (is_inside and values.flags.c_contiguous and stride >= 0):
+            raise ValueError("An operand must be a contiguous array of the arena.")
+        return Location(offset, values.size, stride)
+
+    def progress(self) -> tuple[int, int, bool]:
+        """Return instruction and repetition that the host works on, and whether it is in a program."""
+        instruction, repetition, running = np.frombuffer(self._memory, dtype=np.uint64, count=3).tolist()
+        return instruction, repetition, running != 0
+
+    def _take(self, size: int) -> int:
+        while self._returned:
+            self._give_back(*self._returned.popleft())
+        for i, (offset, room) in enumerate(self._free):
+            if room >= size:
+                if room == size:
+                    del self._free[i]
+                else:
+                    self._free[i] = (offset + size, room - size)
+                return offset
+        raise ModelError(
+            f"An array of {size:,} bytes finds no room in the {self.size:,} bytes that are shared with the FMU. "
+            "Evaluate fewer points at a time."
+        )
+
+    def _give_back(self, offset: int, size: int) -> None:
+        i = bisect_left(self._free, (offset, size))
+        if i < len(self._free) and offset + size == self._free[i][0]:
+            size += self._free.pop(i)[1]
+        if i and sum(self._free[i - 1]) == offset:
+            offset, before = self._free.pop(i - 1)
+            size += before
+            i -= 1
+        self._free.insert(i, (offset, size))
+
+
+def _shared_file(size: int) -> int:
+    """Return the descriptor of a file without a name.
+
+    On Linux nobody can change its size: reading where it has been cut off would end this process.
+    """
+    if sys.platform != "linux":
+        with tempfile.TemporaryFile() as file:
+            file.truncate(size)
+            return os.dup(file.fileno())
+    import fcntl
+
+    descriptor = os.memfd_create("fmilin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, size)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    return descriptor

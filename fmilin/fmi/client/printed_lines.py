@@ -1,0 +1,60 @@
+"""Lines that the code of an FMU prints, without what a terminal would obey."""
+
+from __future__ import annotations
+
+import logging
+
+logger = logging.getLogger("fmilin.fmu")
+logger.addHandler(logging.NullHandler())  # as a library should: nothing is printed unless the application asks for it
+
+LONGEST_LINE = 2000
+MOST_LINES = 10_000
+
+
+def escape_controls(text: str) -> str:
+    """Return the text with control characters, and others that cannot be printed, in a form that is harmless.
+
+    >>> escape_controls("\\x1b[2J")
+    '\\\\x1b[2J'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\t" else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+class PrintedLines:
+    """Takes bytes and logs lines; there are limits to the length of a line and to their number."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._rest = b""
+        self._lines: list[str] = []
+        self._count = 0
+
+    def feed(self, content: bytes) -> None:
+        """Take what was printed; nothing is logged yet, since that could call anything."""
+        *lines, rest = (self._rest + content).split(b"\n")
+        while len(rest) > LONGEST_LINE:
+            lines.append(rest[:LONGEST_LINE])
+            rest = rest[LONGEST_LINE:]
+        self._rest = rest
+        for line in lines:
+            self._count += 1
+            if self._count <= MOST_LINES:
+                text = line[:LONGEST_LINE].decode("utf-8", "replace").rstrip("\r")
+                self._lines.append(escape_controls(text))
+            elif self._count == MOST_LINES + 1:
+                self._lines.append(f"(more than {MOST_LINES} lines: the others are not shown)")
+
+    def log(self, *, at_end: bool = False) -> None:
+        """Log the complete lines; at the end also what has no end."""
+        if at_end and self._rest:
+            self.feed(b"\n")
+        lines, self._lines = self._lines, []
+        for line in lines:
+            logger.warning("%s prints: %s", self._source, line)
+
+    @property
+    def recent(self) -> str:
+        """The end of what was not logged yet, for an error message."""
+        return " ".join([*self._lines[-3:], escape_controls(self._rest.decode("utf-8", "replace"))]).strip()

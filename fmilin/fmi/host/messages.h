@@ -1,0 +1,12 @@
+/* Messages of the FMU and of the host, on their way to the client. */
+#ifndef FMILIN_MESSAGES_H
+#define FMILIN_MESSAGES_H
+
+#include "fmi.h"
+
+enum { MOST_RECORD_BYTES = 1 << 17, ERROR_OF_UNKNOWN_STATUS = ERROR };
+
+/* Writes the records since the last call, and the number of those that were dropped; returns their size. */
+size_t take_records(char *to, size_t room, uint32_t *dropped);
+
+#endif
