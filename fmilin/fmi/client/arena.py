@@ -13,13 +13,15 @@ import tempfile
 import weakref
 from bisect import bisect_left
 from collections import deque
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from fmilin.errors import ModelError
 from fmilin.signals import FloatArray
+
+T = TypeVar("T", bound=np.generic)
 
 DEFAULT_SIZE = 1 << 28
 """Bytes of an arena. The system provides only those that are used."""
@@ -32,7 +34,7 @@ class Location(NamedTuple):
     """Where an operand lies in an arena: bytes from its beginning, elements, bytes from a repetition to the next."""
 
     offset: int
-    count: int
+    size: int  # elements
     stride: int = 0
 
 
@@ -48,7 +50,7 @@ class Arena:
 
     >>> arena = Arena()
     >>> x = arena.zeros(3)
-    >>> arena.locate(x).count
+    >>> arena.locate(x).size
     3
     """
 
@@ -68,7 +70,7 @@ class Arena:
         self._free = [(_RESERVED, size - _RESERVED)]  # (offset, bytes), in order
         self._returned: deque[tuple[int, int]] = deque()  # by the garbage collector, which may come at any moment
 
-    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[np.generic]:
+    def empty(self, shape: int | tuple[int, ...], dtype: np.dtype[T]) -> NDArray[T]:
         """Return a new array; its memory is used again once neither it nor a view of it is in use.
 
         Raises
@@ -76,7 +78,6 @@ class Arena:
         ModelError
             When the arena is full.
         """
-        dtype = np.dtype(dtype)
         count = int(np.prod(shape))
         size = max(_ALIGNMENT, -(-count * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT)
         offset = self._take(size)
@@ -89,7 +90,7 @@ class Arena:
         """Return a new array of zeros."""
         return self.copy(np.zeros(shape))
 
-    def copy(self, values: NDArray[np.generic]) -> NDArray[np.generic]:
+    def copy(self, values: NDArray[T]) -> NDArray[T]:
         """Return a copy of an array."""
         array = self.empty(values.shape, values.dtype)
         array[...] = values

@@ -12,11 +12,7 @@ MOST_LINES = 10_000
 
 
 def escape_controls(text: str) -> str:
-    """Return the text with control characters, and others that cannot be printed, in a form that is harmless.
-
-    >>> escape_controls("\\x1b[2J")
-    '\\\\x1b[2J'
-    """
+    """Return the text with control characters, and others that cannot be printed, in a form that is harmless."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\t" else c.encode("unicode_escape").decode("ascii") for c in text)

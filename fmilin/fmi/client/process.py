@@ -1,7 +1,7 @@
 """The process in which the code of one FMU runs, from its start to its end.
 
-Each message has its own time limit. A process that crashes, does not answer, or answers anything but what is expected is
-ended, and a :class:`~fmilin.errors.ModelCrashError` says so. The arena and the programs outlive it.
+Each message has its own time limit. A process that crashes, does not answer, or answers anything but what is expected
+is ended, and a :class:`~fmilin.errors.ModelCrashError` says so. The arena and the programs outlive it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _RECORD = struct.Struct("=iHH")
 _OPEN, _DEFINE, _RUN, _EXECUTE, _QUIT = 1, 2, 3, 4, 5
 _MOST_BYTES = 1 << 18  # of an answer
 _MOST_PROGRAMS = 65536
-_PIPE = 65536  # bytes that are read at a time
+_PIPE = 4096  # bytes that are read at a time
 
 MALFORMED, NOT_LOADED, NO_FUNCTION, NO_INSTANCE, NO_MEMORY, STOPPED, TOO_LONG = range(-1, -8, -1)
 """What the host answers beside the statuses of FMI: ``enum host_status`` of ``protocol.h``."""
@@ -98,7 +98,9 @@ class HostProcess:
         self._free_numbers: list[int] = []
         self._next_numbers = itertools.count()
         self._failure: ModelCrashError | None = None
-        self._process, self._requests, self._answers, output, self._client_end = _start(arena, options, environment or {})
+        self._process, self._requests, self._answers, output, self._client_end = _start(
+            arena, options, environment or {}
+        )
         self._output = output
         self._end = weakref.finalize(
             self, _end_process, self._process, (self._requests, self._answers, output, self._client_end)
@@ -106,6 +108,7 @@ class HostProcess:
         self._poll = select.poll()
         self._poll.register(self._answers, select.POLLIN)
         self._poll.register(output, select.POLLIN)
+        self._answered = [(self._answers, select.POLLIN)]
         status, *_, content = self._receive(STARTING_TIME)
         if status != PROTOCOL_VERSION:
             raise self._fail(f"is spoken to by a host of another version ({status} instead of {PROTOCOL_VERSION})")
@@ -240,18 +243,15 @@ class HostProcess:
             if len(data) < _ANSWER.size:
                 data = self._read_rest(data, _ANSWER.size, seconds)
             sequence, status, instruction, size, repetition, dropped, _ = _ANSWER.unpack_from(data)
-            if size:
-                if size > _MOST_BYTES:
-                    raise self._fail("wrote among the answers of its host")
-                if len(data) < _ANSWER.size + size:
-                    data = self._read_rest(data, _ANSWER.size + size, seconds)
-            if sequence != self._sequence or len(data) != _ANSWER.size + size:
-                raise self._fail("wrote among the answers of its host")
+            if size and size <= _MOST_BYTES and len(data) < _ANSWER.size + size:
+                data = self._read_rest(data, _ANSWER.size + size, seconds)
         except ModelCrashError:
             raise
         except BaseException:  # the user interrupts: the answer that is still to come would be taken for another
             self._fail("was interrupted")
             raise
+        if sequence != self._sequence or len(data) != _ANSWER.size + size:
+            raise self._fail("wrote among the answers of its host")
         self._sequence = (sequence + 1) & 0xFFFFFFFF
         if dropped:
             self._take_record(0, "host", f"({dropped} earlier messages are not shown)")
@@ -268,13 +268,10 @@ class HostProcess:
         deadline = None
         while True:
             ready = self._poll.poll(None if seconds is None else max(0.0, 1000 * seconds))
+            if ready == self._answered:
+                return os.read(self._answers, _PIPE)
             if not ready:
                 raise self._fail(self._describe_hang(limit))
-            if len(ready) == 1 and ready[0][0] == self._answers:
-                data = os.read(self._answers, _PIPE)
-                if not data:
-                    raise self._describe_death()
-                return data
             if seconds is not None:
                 now = time.monotonic()
                 deadline = now + seconds if deadline is None else deadline
@@ -339,10 +336,7 @@ class HostProcess:
             if not readable:
                 return self._process.poll() is not None
             for descriptor in readable:
-                if descriptor == self._output:
-                    is_open = self._take_output()
-                else:
-                    is_open = bool(os.read(descriptor, _PIPE))
+                is_open = self._take_output() if descriptor == self._output else os.read(descriptor, _PIPE)
                 if not is_open:
                     open_ones.discard(descriptor)
         return True

@@ -6,11 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "platform.h"
 #include "protocol.h"
 
 enum { OK = 0, WARNING = 1, DISCARD = 2, ERROR = 3, FATAL = 4 };
-
-typedef void (*function)(void);
 
 struct fmu;
 struct call;

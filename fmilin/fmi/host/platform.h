@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "fmi.h"
+typedef void (*function)(void);
 
 /* Opens the library from its own folder, which becomes the working directory; NULL and a reason in words on failure. */
 void *open_library(const char *path, char *reason, size_t size);

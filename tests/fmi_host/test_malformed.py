@@ -126,13 +126,19 @@ def _random_instructions(random: np.random.Generator) -> bytes:
     """Return instructions of which much is right: what is wrong everywhere is found by the first check."""
     content = b""
     for _ in range(random.integers(1, 4)):
-        operation = int(random.choice([int(o) for o in Operation])) if random.random() < 0.97 else int(random.integers(99))
+        operation = (
+            int(random.choice([int(o) for o in Operation])) if random.random() < 0.97 else int(random.integers(99))
+        )
         kind = int(random.choice([0, 6, 10, 11])) if random.random() < 0.9 else int(random.integers(0, 20))
         count = int(random.integers(0, 7))
         numbers = []
         for _ in range(4):
             offset = 8 * int(random.integers(0, SIZE // 8))
-            operand = [offset, count if random.random() < 0.7 else int(random.integers(0, 400)), 8 * int(random.integers(3))]
+            operand = [
+                offset,
+                count if random.random() < 0.7 else int(random.integers(0, 400)),
+                8 * int(random.integers(3)),
+            ]
             for i in range(3):
                 if random.random() < 0.06:
                     operand[i] = NUMBERS[int(random.integers(len(NUMBERS)))]

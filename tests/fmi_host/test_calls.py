@@ -15,7 +15,7 @@ from fmilin.fmi.client.arena import Repeated
 from fmilin.fmi.client.process import MALFORMED, NO_FUNCTION, NO_INSTANCE, STOPPED, TOO_LONG
 from fmilin.fmi.client.programs import Operation, Program, ValueType, fill
 from fmilin.fmi.platforms import fmi2_folders, library_in
-from tests.fmi.host.hosted import HostedFmu, compile_types3
+from tests.fmi_host.hosted import HostedFmu, compile_types3
 from tests.fmus.make import build, compile_library
 from tests.fmus.stepped.make import build as build_stepped
 
@@ -181,7 +181,7 @@ def test_fmi3_for_model_exchange_has_arrays_and_structural_parameters() -> None:
         assert count.tolist() == [4]
         x = np.array([1.0, -2.0, 3.0, 0.5])
         expected = -x + np.append(x[1:], 0) + np.arange(1, 5) * 0.5
-        assert fmu.derivatives(x).tolist() == expected.tolist()
+        assert fmu.derivatives(x.tolist()).tolist() == expected.tolist()
         answer = fmu.arena.zeros(4)
         assert fmu.do(Operation.GET_VALUES, fmu.references([3]), answer) is None
         assert answer.tolist() == [1.0, -2.0, 0.5, 0.25]

@@ -44,8 +44,18 @@ class HostedFmu:
         self.version, self.stepped = version, stepped
         self.messages: list[tuple[int, str, str]] = []
         self.arena = Arena(1 << 24)
-        self.host = HostProcess(self.arena, library.name, lambda *record: self.messages.append(record), seconds=seconds)
+        self.seconds = seconds
+        self.start_host(library)
         self.problem = self.host.open_library(library, version, stepped=stepped, prefix=prefix)
+
+    def start_host(self, library: Path) -> None:
+        self.host = HostProcess(
+            self.arena,
+            library.name,
+            lambda *record: self.messages.append(record),
+            options=["--read", str(library.parent)],
+            seconds=self.seconds,
+        )
 
     def __enter__(self) -> HostedFmu:
         return self
