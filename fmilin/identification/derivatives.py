@@ -42,11 +42,17 @@ class ReadDerivatives(Way):
 
     def identify(self) -> LinearModel:
         """Return the linear model, compared with responses."""
-        linear = self.setting.options.by_derivatives(self.model, self.point, None)
+        linear = self._linearize(None)
         if how := self.setting.stepped.how_states_are_set():
             self.findings.extra.append(Remark("method", how))
         self._compare_with_responses(linear)
         self._state_coarse_solver()
+        return linear
+
+    def _linearize(self, derivatives: str | None) -> LinearModel:
+        """Return the linear model that derivatives make, and note its coordinates."""
+        method = self.setting.options.by_derivatives
+        linear, self.findings.selection = method.linearize(self.model, self.point, derivatives)
         return linear
 
     def _compare_with_responses(self, linear: LinearModel) -> None:
@@ -124,7 +130,7 @@ class DirectionalDerivatives(ReadDerivatives):
 
     def identify(self) -> LinearModel:
         """Return the linear model, compared with responses."""
-        linear = self.setting.options.by_derivatives(self.model, self.point, "exact")
+        linear = self._linearize("exact")
         self._compare_with_responses(linear)
         self._state_coarse_solver()
         return linear

@@ -8,6 +8,7 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.identification.integrators import EXACT, OneStepMethod
+from fmilin.manifold.selection import Selection
 from fmilin.model.stepping import Cadence
 from fmilin.signals import FloatArray
 from fmilin.tolerances import MISSES, PREDICTED
@@ -68,6 +69,7 @@ class Findings:
     change_in_step: float = 0.0  # of A and B along the motion of the point, relative
     extra: list[Remark] = field(default_factory=list)
     worst_output: str = ""
+    selection: Selection | None = None  # the coordinates in which derivatives were read; None where none were
 
     def note_fit(self, errors: FloatArray, step: float, noise: FloatArray) -> None:
         """Note the errors on held-out responses, output by output, and how much of them is noise."""

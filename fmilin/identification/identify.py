@@ -26,6 +26,7 @@ from fmilin.identification.validation import measure_solver_error, with_accuracy
 from fmilin.identification.way import IdentificationOptions, Setting, Way, inputs_that_may_jump
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import dead_zone_error, dead_zone_text, has_no_response, with_remark_on_response
+from fmilin.manifold.selection import Selection
 from fmilin.model.capabilities import read_discrete_states
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Cadence, Stepped
@@ -36,10 +37,13 @@ __all__ = ["IdentificationOptions", "identify"]
 logger = logging.getLogger("fmilin.identification")
 
 
-def identify(model: Model, point: OperatingPoint, options: IdentificationOptions) -> LinearModel:
-    """Return the linear model, with errors, of a model that is run in steps.
+def identify(
+    model: Model, point: OperatingPoint, options: IdentificationOptions
+) -> tuple[LinearModel, Selection | None]:
+    """Return the linear model, with errors, of a model that is run in steps, and its coordinates.
 
-    A model with events and no steps of its own is run over its sampling period.
+    The next point of a path continues these; they are None where responses were measured. A model with events and no
+    steps of its own is run over its sampling period.
     """
     if not isinstance(model, Stepped):
         from fmilin.identification.sampled_model import SampledModel
@@ -58,7 +62,7 @@ def identify(model: Model, point: OperatingPoint, options: IdentificationOptions
         if isinstance(error, KinkError) or not experiments.left_out:
             raise
         raise NumericalError(f"{error} {experiments.remark}", variable=error.variable) from None
-    return replace(linear, warnings=(*notes, *linear.warnings))
+    return replace(linear, warnings=(*notes, *linear.warnings)), way.findings.selection
 
 
 def _require_derivatives(model: Model, options: IdentificationOptions) -> None:

@@ -7,9 +7,9 @@ A way says whether it is possible (``why_not``), and makes the linear model (``i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from fmilin.identification.step_size import confirm_at_half_step
 from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, built, point_of
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import is_at_rest
+from fmilin.manifold.selection import Selection
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.options import Stepping
@@ -32,15 +33,22 @@ from fmilin.tolerances import MOVES
 
 STILL_STEPS = 6  # steps that show whether an output moves by itself
 
-LinearizeByDerivatives = Callable[[Model, OperatingPoint, str | None], LinearModel]
-"""Linearizes a model at a point from its derivatives of a kind ("exact"), or of the kind that the user chose (None)."""
+
+class DerivativeMethod(Protocol):
+    """What linearizes a model from derivatives of its rates and outputs, where they can be read."""
+
+    def linearize(self, model: Model, point: OperatingPoint, derivatives: str | None) -> tuple[LinearModel, Selection]:
+        """Return the linear model at a point and its coordinates, which the next point of a path continues.
+
+        ``derivatives`` is their kind, ``"exact"``; the one that the user chose if None.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
 class IdentificationOptions:
     """What a user asks of an identified model, and how derivatives, where they can be read, make a linear model."""
 
-    by_derivatives: LinearizeByDerivatives
+    by_derivatives: DerivativeMethod
     stepping: Stepping = field(default_factory=Stepping)
     independent: Sequence[str] | None = None  # states that the user wants as coordinates
     coordinates: str = "partition"  # how coordinates are chosen otherwise

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.algorithm import linearize_point
@@ -50,6 +50,19 @@ def linearize_by_method(
     return linearize_point(model, point, request, previous)
 
 
+@dataclass(frozen=True)
+class DirectLinearization:
+    """The general algorithm, for a model that is run in steps and of which derivatives can be read."""
+
+    request: Request
+    previous: Selection | None
+
+    def linearize(self, model: Model, point: OperatingPoint, derivatives: str | None) -> tuple[LinearModel, Selection]:
+        """Return the linear model from derivatives of a kind, the user's choice if None, and its coordinates."""
+        request = self.request if derivatives is None else replace(self.request, derivatives=derivatives)
+        return linearize_point(model, point, request, self.previous)
+
+
 def _linearize_by_steps(
     model: Model, point: OperatingPoint, request: Request, previous: Selection | None
 ) -> Linearized:
@@ -57,20 +70,11 @@ def _linearize_by_steps(
     from fmilin.identification.identify import IdentificationOptions, identify
 
     require_options_of_steps(request)
-    selections: list[Selection] = []
-
-    def linearize_by_derivatives(model: Model, point: OperatingPoint, derivatives: str | None) -> LinearModel:
-        directly = request if derivatives is None else replace(request, derivatives=derivatives)
-        linear, selection = linearize_point(model, point, directly, previous)
-        selections.append(selection)
-        return linear
-
     options = IdentificationOptions(
-        by_derivatives=linearize_by_derivatives,
+        by_derivatives=DirectLinearization(request, previous),
         stepping=request.stepping or Stepping(),
         independent=request.independent,
         coordinates=request.coordinates,
         keep_inaccurate=request.keep_inaccurate,
     )
-    linear = identify(model, point, options)
-    return linear, selections[-1] if selections else None
+    return identify(model, point, options)
