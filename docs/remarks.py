@@ -57,7 +57,8 @@ def _list_checks() -> str:
         "so. What the computation itself meets is an error all the same: a kink or an event among the differences,\n"
         "coordinates that are singular. No check depends on another one. If several fail, the error of the first one\n"
         "in the table is raised. Models that are identified from responses, and formulations, have checks of their\n"
-        "own, which always run.\n\n"
+        'own, which always run: `checks=` is rejected together with `formulation=`, and `checks="none"` together with\n'
+        "a method of `fl.Stepping` that measures responses.\n\n"
         "| what is verified | when | what it takes | what it gives |\n| --- | --- | --- | --- |\n"
         f"{rows}\n"
     )

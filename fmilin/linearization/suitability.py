@@ -41,6 +41,32 @@ def require_options_of_steps(request: Request) -> None:
             "hold_modes=True is for model exchange: a solver inside a model passes its events itself. Load the model "
             "with interface='me'."
         )
+    _require_checks_of_responses(request)
+
+
+MEASURING_METHODS = ("step", "response", "multisine")
+"""Methods of ``fl.Stepping`` that measure responses, whatever derivatives the model may have."""
+
+
+def _require_checks_of_responses(request: Request) -> None:
+    """Raise UsageError if no check is wanted of a linear model that is sure to be identified from responses.
+
+    Derivatives that are read (method "direct", or "auto" where the model allows it) are checked as those of other
+    models are. An identification verifies everything at every point, so that "all" is what it does.
+    """
+    stepping = request.stepping
+    if request.checks != "none" or stepping is None:
+        return
+    if stepping.lifted:
+        cause = "lifted=True"
+    elif stepping.method in MEASURING_METHODS:
+        cause = f"method='{stepping.method}'"
+    else:
+        return
+    raise UsageError(
+        f"checks='none' has no meaning with {cause}: a linear model that is identified from responses counts only "
+        "where other responses confirm it. Leave checks= out, or have derivatives read with method='direct'."
+    )
 
 
 def _require_equations_of_formulations(model: Model) -> None:

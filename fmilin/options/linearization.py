@@ -160,8 +160,9 @@ class Linearization:
         default="standard",
         help="Which checks run behind the computation: all that the documentation promises, each as often as it is "
         "needed (standard); every one at every point, nothing taken from earlier points (all); or no check, so that "
-        "nothing is verified and wrong constraints or derivatives pass unnoticed (none). Models that are identified "
-        "from responses are always validated.",
+        "nothing is verified and wrong constraints or derivatives pass unnoticed (none). Of a model with its own "
+        "solver, derivatives that are read are checked like that; what is identified from responses is always "
+        "validated, so none is rejected where the method or lifted says that responses are measured.",
         group=LINEARIZATION,
         kind="choice",
         choices=("standard", "all", "none"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,25 @@ def test_the_plant_is_found_whatever_the_sampling_convention(stale: bool, D: boo
     assert_same_transfer(linear, plant, 1e-8)
     late = "calculates its outputs at the end of a step only" in remark(linear, "sampling")
     assert late == (stale and D)  # without feedthrough nothing is missing from late outputs
+
+
+@pytest.mark.parametrize("stepping", [{"method": "response"}, {"method": "step"}, {"lifted": True}])
+def test_responses_are_never_left_unchecked(stepping: dict[str, Any]) -> None:
+    """One point and a sweep reject it with the same words, before any step is taken."""
+    toy = Toy(oscillators(FREQUENCIES))
+    with pytest.raises(UsageError, match="counts only where other responses confirm it") as alone:
+        fl.linearize(toy, stepping=Stepping(**stepping), checks="none")
+    with pytest.raises(UsageError) as family:
+        fl.sweep(toy, {"u1": [0.0, 0.1]}, stepping=Stepping(**stepping), checks="none")
+    assert str(alone.value) == str(family.value)
+    assert toy.steps == 0
+
+
+def test_all_checks_are_what_an_identification_does() -> None:
+    models = [fl.linearize(Toy(oscillators(FREQUENCIES)), checks=checks) for checks in ("standard", "all")]
+    for name in "ABCD":
+        np.testing.assert_array_equal(getattr(models[0], name), getattr(models[1], name))
+    assert models[0].warnings == models[1].warnings
 
 
 def test_the_step_is_found_from_far_too_long_and_far_too_short_ones() -> None:
