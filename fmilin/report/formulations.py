@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from fmilin.errors import UsageError
+from fmilin.errors import UsageError, cut_list
 from fmilin.formulations.formulation import ComplexArray, Spectrum
 from fmilin.formulations.sparse.elimination import sparse_null_space
 from fmilin.report import table as tables
@@ -58,7 +58,7 @@ def show_comparison(spectra: Sequence[Spectrum], page: Sheet) -> None:
         linear = first.linear
         point = [f"{s.name} = {v:.8g}" for s, v in zip(linear.states, linear.y0, strict=True)]
         tables.print_fact(page, "Model", [linear.model.name, tables.order_text(linear)])
-        tables.print_fact(page, "Point", [f"t = {linear.point.time:.8g} s", *tables.cut_list(point, MOST_NAMES)])
+        tables.print_fact(page, "Point", [f"t = {linear.point.time:.8g} s", *cut_list(point, MOST_NAMES)])
     sizes = first.sizes
     independent = "" if sizes["rank"] == sizes["m"] else f", {sizes['rank']} of them independent"
     tables.print_fact(page, "Size", [f"n = {sizes['n']} coordinates", f"m = {sizes['m']} constraints{independent}"])
