@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,8 @@ from fmilin.model.capabilities import (
     read_tangents,
 )
 from fmilin.model.evaluator import PointEvaluator
-from fmilin.model.interface import ExactSlopes, Model, OperatingPoint, TangentBatch
+from fmilin.model.interface import Model, OperatingPoint, TangentBatch
+from fmilin.model.memory import memory_of
 from fmilin.signals import FloatArray
 
 Mask = NDArray[np.bool_]
@@ -45,6 +47,13 @@ AGREEMENT_OF_MATRICES = 1e-9
 
 TRANSFERABLE_KINDS = frozenset({"model", "off-equilibrium", "steady", "periodic", "coordinates-switched", "unchecked"})
 """Diagnostics at the reference that a batch gives itself where they are true, or that do not concern other points."""
+
+
+class ProcedureTraits(NamedTuple):
+    """What the exact procedure of a model is like, at every point."""
+
+    smooth: bool  # whether the equations can have no kink
+    points: int  # at which it evaluates the equations
 
 
 @dataclass(eq=False)
@@ -194,10 +203,15 @@ class Reference:
         return np.asarray(np.linalg.solve(H, tangents.residuals[:, self.rows, None])[..., 0])
 
     @cached_property
-    def procedure(self) -> ExactSlopes | None:
-        """The model's own exact procedure at the point; None without."""
-        point = self.point
-        return read_exact_slopes(self.own, point.time, point.states, point.inputs)
+    def procedure(self) -> ProcedureTraits | None:
+        """What the exact procedure of the model is like; None without. A model is asked once: that takes long."""
+        memory, point = memory_of(self.own), self.point
+        traits: ProcedureTraits | None = memory.get(ProcedureTraits)
+        if traits is None:
+            slopes = read_exact_slopes(self.own, point.time, point.states, point.inputs)
+            if slopes is not None:
+                traits = memory[ProcedureTraits] = ProcedureTraits(slopes.smooth, slopes.points)
+        return traits
 
     @property
     def has_exact_procedure(self) -> bool:

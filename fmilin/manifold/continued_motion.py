@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import repeat
+from itertools import repeat, starmap
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fmilin.errors import ModelError, NumericalError
 from fmilin.manifold.derivatives import TangentDerivatives
-from fmilin.manifold.equations import VectorizedEquations
+from fmilin.manifold.equations import POINTS_AT_ONCE, VectorizedEquations
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.points import PointBatch
@@ -34,6 +34,7 @@ SHORT_STEP = 2.0**-17  # of a one-sided difference, whose curvature error is sma
 PARTS = (1.0, 0.3, 0.1)  # of the path further on that are tried, the whole first: not all coordinates lead so far
 SHORTER_PARTS = (0.03, 0.01)  # such parts in nonlinear coordinates: angles turn by less than a round
 NONLINEAR_STEP = 2.0**-5  # part of the step of a difference that is taken in nonlinear coordinates
+STEPS_AT_ONCE = 4  # of a batch of any size that are evaluated together
 ZEROS = repeat(0.0)
 
 Mask = NDArray[np.bool_]
@@ -41,6 +42,7 @@ Some = slice | NDArray[np.intp]
 Times = Sequence[FloatArray]
 Curvature = FloatArray | float
 Offsets = Iterable[FloatArray | float]
+BatchStep = tuple[FloatArray, FloatArray, FloatArray]  # from states (k, N) by dy (k, P), so much later (k,)
 
 
 class PointsAhead(NamedTuple):
@@ -79,32 +81,55 @@ class ContinuedMotion(ABC):
     def depends_on_time(self, later: FloatArray) -> Mask:
         """Say where any bit of the model's answer beside the points is another so much later (k,)."""
 
+    def advance_and_displace(
+        self, path: FloatArray, times: Times, displacements: Sequence[FloatArray]
+    ) -> Iterator[PointsAhead]:
+        """Yield the points at each of the times; then, from the last, displaced by (k, P), one after the other."""
+        for ahead in self.advance(path, times):
+            yield ahead
+        for displacement in displacements:
+            (ahead,) = self.displace(ahead, [displacement])
+            yield ahead
+
     def advance_with_derivatives(
         self, path: FloatArray, times: Times, curvature: FloatArray, direction: FloatArray
     ) -> Iterator[tuple[PointsAhead, FloatArray]]:
         """Yield the points further on, and the derivatives (k, P) of y' along a direction (k, P) there."""
         for after in self.advance(path, times, curvature, [SHORT_STEP * direction] * len(times)):
             (before,) = self.displace(after, [-2 * SHORT_STEP * direction])
-            x, f, rates = ((a + b) / 2 for a, b in zip(after[1:4], before[1:4], strict=True))
-            derivatives = (after.rates - before.rates) / (2 * SHORT_STEP)
-            yield PointsAhead(after.later, x, f, rates, after.good & before.good), derivatives
+            yield _average(after, before)
 
     def compute_A(self, ahead: PointsAhead, sizes: FloatArray, some: Mask) -> FloatArray:
         """Return A (j, P, P) at some points further on, by one-sided differences along coordinates of such sizes."""
-        columns = [self.differentiate_one_sided(ahead, unit * sizes)[0] for unit in np.eye(sizes.shape[1])]
+        displaced = self.displace(ahead, [SHORT_STEP * unit * sizes for unit in np.eye(sizes.shape[1])])
+        columns = [(after.rates - ahead.rates) / SHORT_STEP for after in displaced]
         return (np.stack(columns, axis=2) / sizes[:, None])[some]
 
-    def differentiate(self, ahead: PointsAhead, direction: FloatArray) -> tuple[FloatArray, Mask]:
-        """Return the derivatives (k, P) of y' along a direction (k, P), and where they could be evaluated."""
-        if self.exact:
-            return self.differentiate_one_sided(ahead, direction)
-        after, before = self.displace(ahead, [sign * STEP * direction for sign in (1.0, -1.0)])
-        return (after.rates - before.rates) / (2 * STEP), after.good & before.good
+    @property
+    def step(self) -> float:
+        """The step of a difference, in sizes of the coordinates: one-sided where the model is exact, else central."""
+        return SHORT_STEP if self.exact else STEP
 
-    def differentiate_one_sided(self, ahead: PointsAhead, direction: FloatArray) -> tuple[FloatArray, Mask]:
-        """Return the same by a short one-sided difference, from one evaluation."""
-        (after,) = self.displace(ahead, [SHORT_STEP * direction])
-        return (after.rates - ahead.rates) / SHORT_STEP, ahead.good & after.good
+    def list_displacements(self, direction: FloatArray) -> list[FloatArray]:
+        """Return by what a point is displaced, one after the other, for derivatives along a direction (k, P)."""
+        return [self.step * direction] if self.exact else [self.step * direction, -2 * self.step * direction]
+
+    def differentiate(self, ahead: PointsAhead, displaced: Sequence[PointsAhead]) -> tuple[FloatArray, Mask]:
+        """Return the derivatives (k, P) of y' along a direction, and where they could be evaluated.
+
+        ``displaced`` are the points after each of the displacements from ``ahead``.
+        """
+        after, before, width = displaced[0], displaced[-1], 2 * self.step
+        if self.exact:
+            before, width = ahead, self.step
+        return (after.rates - before.rates) / width, after.good & before.good
+
+
+def _average(after: PointsAhead, before: PointsAhead) -> tuple[PointsAhead, FloatArray]:
+    """Return the points between those on both sides, and the derivatives (k, P) of y' there."""
+    x, f, rates = ((a + b) / 2 for a, b in zip(after[1:4], before[1:4], strict=True))
+    derivatives = (after.rates - before.rates) / (2 * SHORT_STEP)
+    return PointsAhead(after.later, x, f, rates, after.good & before.good), derivatives
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +163,7 @@ class ContinuedBatch(ContinuedMotion):
 
     def advance(
         self, path: FloatArray, times: Times, curvature: Curvature = 0.0, offsets: Offsets = ZEROS
-    ) -> list[PointsAhead]:
+    ) -> Iterator[PointsAhead]:
         """Continue in y, from the tangent."""
         steps, x = [], self.points.states
         for t, offset in zip(times, offsets, strict=False):
@@ -146,9 +171,24 @@ class ContinuedBatch(ContinuedMotion):
             steps.append((x, dy, t))
         return self._evaluate(steps)
 
-    def displace(self, ahead: PointsAhead, displacements: Sequence[FloatArray]) -> list[PointsAhead]:
+    def displace(self, ahead: PointsAhead, displacements: Sequence[FloatArray]) -> Iterator[PointsAhead]:
         """Move y, from the tangent there."""
         return self._evaluate([(ahead.x, displacement, ahead.later) for displacement in displacements])
+
+    def advance_and_displace(
+        self, path: FloatArray, times: Times, displacements: Sequence[FloatArray]
+    ) -> Iterator[PointsAhead]:
+        """Move y from the points themselves, so that no evaluation waits for another one."""
+        offsets = [*[np.zeros_like(path)] * len(times), *np.cumsum(displacements, axis=0)]
+        return self.advance(path, [*times, *[times[-1]] * len(displacements)], offsets=offsets)
+
+    def advance_with_derivatives(
+        self, path: FloatArray, times: Times, curvature: FloatArray, direction: FloatArray
+    ) -> Iterator[tuple[PointsAhead, FloatArray]]:
+        """Move y to both sides from the points themselves."""
+        step = SHORT_STEP * direction
+        both = self.advance(path, np.repeat(times, 2, axis=0), curvature, [step, -step] * len(times))
+        return starmap(_average, zip(both, both, strict=True))
 
     def depends_on_time(self, later: FloatArray) -> Mask:
         """Compare the rates."""
@@ -166,8 +206,16 @@ class ContinuedBatch(ContinuedMotion):
         A = self.parametrization.equations.compute_A(further)
         return super().compute_A(ahead, sizes, some) if A is None else A
 
-    def _evaluate(self, steps: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> list[PointsAhead]:
-        """Evaluate the model at coordinates dy (k, P) from states (k, N), so much later (k,)."""
+    def _evaluate(self, steps: Sequence[BatchStep]) -> Iterator[PointsAhead]:
+        """Yield the model at coordinates dy (k, P) from states (k, N), so much later (k,).
+
+        A call costs as much as many points, but the arrays of all steps of a large batch fit into no cache.
+        """
+        at_once = max(STEPS_AT_ONCE, POINTS_AT_ONCE // len(self.numbers))
+        for first in range(0, len(steps), at_once):
+            yield from self._evaluate_together(steps[first : first + at_once])
+
+    def _evaluate_together(self, steps: Sequence[BatchStep]) -> list[PointsAhead]:
         parametrization, count = self.parametrization, len(self.numbers)
         kept = parametrization.kept
         near, dy, later = (np.concatenate(part) for part in zip(*steps, strict=True))
@@ -245,11 +293,10 @@ class ContinuedPoint(ContinuedMotion):
             return np.array([True])
         return np.array([not all(np.array_equal(*parts) for parts in zip(*answers, strict=True))])
 
-    def differentiate(self, ahead: PointsAhead, direction: FloatArray) -> tuple[FloatArray, Mask]:
-        """Return the derivatives by shorter steps in nonlinear coordinates, as of Euler's angles near their pole."""
-        part = 1.0 if self._is_linear else NONLINEAR_STEP
-        derivatives, good = super().differentiate(ahead, part * direction)
-        return derivatives / part, good
+    @property
+    def step(self) -> float:
+        """A shorter step in nonlinear coordinates, as of Euler's angles near their pole."""
+        return super().step if self._is_linear else NONLINEAR_STEP * super().step
 
     def _evaluate_first(self, steps: Sequence[tuple[FloatArray, float]], near: FloatArray | None = None) -> PointsAhead:
         """Evaluate the model at the first coordinates, so much later, that can be reached; none from NaN."""

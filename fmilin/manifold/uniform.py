@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -174,8 +175,15 @@ def confirm_steady(at: MovingBatch, uniform: UniformMotion, continued: Continued
     steady, same = np.ones(len(limit), dtype=bool), np.ones(limit.shape, dtype=bool)
     changed, good = np.zeros(at.rates.shape, dtype=bool), np.ones(len(limit), dtype=bool)
     # Nothing depends on the states that need not be steady, wherever they are.
+    path, times = np.where(leading, uniform.rates, 0.0), at.compute_comparison_times()
+    direction = _direction(uniform.sizes)
+    steps = continued.list_displacements(direction)
+    displacements = list(steps)
+    if not leading.all():
+        displacements += [np.where(leading, 0.0, OFFSET * uniform.sizes) - sum(steps), *steps]
+    evaluated = iter(continued.advance_and_displace(path, times, displacements))
     accelerations = []
-    for ahead in continued.advance(np.where(leading, uniform.rates, 0.0), at.compute_comparison_times()):
+    for ahead in islice(evaluated, len(times)):
         accelerations.append((ahead.rates - uniform.rates) / np.maximum(ahead.later, 1e-300)[:, None])
         changed |= ahead.good[:, None] & ~(np.abs(ahead.f - at.rates) <= UNIFORM * fastest * at.sizes)
         same &= np.abs(ahead.rates - uniform.rates) <= limit
@@ -187,19 +195,18 @@ def confirm_steady(at: MovingBatch, uniform: UniformMotion, continued: Continued
     falls = ~same & (np.abs(np.ptp(accelerations, axis=0)) <= UNIFORM * np.abs(accelerations[-1]))
     falling = steady & falls.any(axis=1)
     steady &= ~falling
-    direction = _direction(uniform.sizes)
     at_point = (uniform.A @ direction[..., None])[..., 0]
     largest = (np.abs(uniform.A) * uniform.sizes[:, None]).max(axis=2, initial=0.0)
     tolerance = SAME_ALONG * np.maximum(largest, fastest * uniform.sizes)
-    derivatives, differentiated = continued.differentiate(ahead, direction)
+    derivatives, differentiated = continued.differentiate(ahead, list(islice(evaluated, len(steps))))
     same &= np.abs(derivatives - at_point) <= tolerance
     good &= differentiated
     steady &= good & (same | ~leading).all(axis=1)
     if not leading.all() and steady.any():
-        (displaced,) = continued.displace(ahead, [np.where(leading, 0.0, OFFSET * uniform.sizes)])
+        displaced = next(evaluated)
         still = displaced.good & (np.abs(displaced.rates - ahead.rates) <= limit).all(axis=1)
         # A may depend on a rotor's angle although no rate does.
-        derivatives, differentiated = continued.differentiate(displaced, direction)
+        derivatives, differentiated = continued.differentiate(displaced, list(evaluated))
         still &= differentiated & ((np.abs(derivatives - at_point) <= tolerance) | ~leading).all(axis=1)
         good &= leading.all(axis=1) | (displaced.good & differentiated)
         steady &= leading.all(axis=1) | still
@@ -216,10 +223,11 @@ def compare_along(
     direction, times = _direction(uniform.sizes), _comparison_times(at, curvature, uniform.leading)
     first = (uniform.A @ direction[..., None])[..., 0]
     noise, good = np.zeros(()), np.ones(len(curvature), dtype=bool)
-    at_point, ahead = None, list(continued.advance_with_derivatives(uniform.rates, times, curvature, direction))
+    times = times if continued.exact else [0 * times[0], *times]
+    ahead = list(continued.advance_with_derivatives(uniform.rates, times, curvature, direction))
+    at_point = None
     if not continued.exact:
-        now = [0 * times[0]]
-        ((at_point, measured),) = continued.advance_with_derivatives(uniform.rates, now, curvature, direction)
+        at_point, measured = ahead.pop(0)
         first, noise, good = measured, NOISE_MARGIN * np.abs(measured - first), at_point.good
     part, when, turning = Change.not_compared(len(curvature))
     for points, derivatives in ahead:
