@@ -176,7 +176,7 @@ class Signals(TableRepr, Sequence[Signal]):
         """The names, in order."""
         return tuple(s.name for s in self._items)
 
-    @property
+    @cached_property
     def units(self) -> tuple[str, ...]:
         """The units, in order; empty where unknown."""
         return tuple(s.unit for s in self._items)

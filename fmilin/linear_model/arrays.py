@@ -157,9 +157,9 @@ class LinearArrays:
     def summarize_errors(self, errors: Mapping[str, FloatArray]) -> FloatArray:
         """Return the accuracy (count, 8) with these errors of the matrices, over their largest entries."""
         accuracy = self.stored["accuracy"].copy()
-        for number, (name, each) in enumerate(errors.items()):
-            largest = np.abs(self.stored[name]).max(axis=(1, 2), initial=0.0)
-            accuracy[:, number] = relative_to(largest, each.max(axis=(1, 2), initial=0.0))
+        largest = [np.abs(self.stored[name]).max(axis=(1, 2), initial=0.0) for name in errors]
+        worst = [each.max(axis=(1, 2), initial=0.0) for each in errors.values()]
+        accuracy[:, : len(errors)] = relative_to(np.array(largest), np.array(worst)).T
         accuracy[:, len(MATRICES)] = np.where(self.stored["f0"].any(axis=1), EPS, 0.0)
         return np.asarray(accuracy)
 

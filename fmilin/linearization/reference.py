@@ -20,7 +20,7 @@ from fmilin.linear_model.no_response import path_to_an_output
 from fmilin.linearization.request import Request
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.points import PointBatch
-from fmilin.manifold.rank import independent_rows, scaled
+from fmilin.manifold.rank import choose_regular_columns, independent_rows, scaled
 from fmilin.manifold.selection import Selection, find_linear_states
 from fmilin.manifold.verification import VerifiedFacts, recall_facts
 from fmilin.manifold.zeros import Pattern, find_structural_zeros
@@ -167,6 +167,13 @@ class Reference:
         # rates and outputs that are states have the rows of T, and their errors
         zeros[[*invariants.pairs, *(n + row for row in self.own.copies)]] = False
         return zeros
+
+    @cached_property
+    def regular_columns(self) -> list[int]:
+        """Columns of [A B] by which every combination of the coordinates can change; none where there are none."""
+        linear, sizes = self.linear, self.linear.states.scales(self.linear.y0)
+        both = np.hstack((linear.A, linear.B)) * np.concatenate((sizes, linear.inputs.scales()))
+        return choose_regular_columns(both / sizes[:, None])
 
     @cached_property
     def path(self) -> list[tuple[str, int, int]]:

@@ -61,7 +61,7 @@ class ContinuedMotion(ABC):
     exact: bool = False  # whether rates and derivatives have rounding errors only
 
     @abstractmethod
-    def select(self, some: Some) -> ContinuedMotion:
+    def select(self, some: NDArray[np.intp]) -> ContinuedMotion:
         """Return the same for some of the points."""
 
     @abstractmethod
@@ -157,7 +157,7 @@ class ContinuedBatch(ContinuedMotion):
         T = self.parametrization.T
         return T if len(self.numbers) == len(T) else T[self.numbers]
 
-    def select(self, some: Some) -> ContinuedBatch:
+    def select(self, some: NDArray[np.intp]) -> ContinuedBatch:
         """Return the same for some of the points."""
         return replace(self, numbers=self.numbers[some])
 
@@ -187,7 +187,7 @@ class ContinuedBatch(ContinuedMotion):
     ) -> Iterator[tuple[PointsAhead, FloatArray]]:
         """Move y to both sides from the points themselves."""
         step = SHORT_STEP * direction
-        both = self.advance(path, np.repeat(times, 2, axis=0), curvature, [step, -step] * len(times))
+        both = self.advance(path, [t for t in times for _ in range(2)], curvature, [step, -step] * len(times))
         return starmap(_average, zip(both, both, strict=True))
 
     def depends_on_time(self, later: FloatArray) -> Mask:
@@ -257,7 +257,7 @@ class ContinuedPoint(ContinuedMotion):
         self._is_linear = frame.coordinates.is_linear
         self.exact = has_graph(model) and self._is_linear  # a short step shows too little where coordinates are curved
 
-    def select(self, some: Some) -> ContinuedPoint:
+    def select(self, some: NDArray[np.intp]) -> ContinuedPoint:
         """Return the same: there is one point."""
         return self
 

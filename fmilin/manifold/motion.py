@@ -252,9 +252,12 @@ class _MotionSearch:
         self, some: Some, leading: Mask, source: ContinuedMotion
     ) -> tuple[MovingBatch, UniformMotion, ContinuedMotion]:
         """Return some points, their motion in y, and the model further on."""
-        part = self.at[some]
-        uniform = UniformMotion(part.y_rates, part.y_sizes, self.A[some], leading[some])
-        return part, uniform, source.select(some)
+        part = self.at if isinstance(some, slice) else self.at[some]
+        return (
+            part,
+            UniformMotion(part.y_rates, part.y_sizes, self.A[some], leading[some]),
+            _continue_some(source, some),
+        )
 
     def find_steady(self) -> None:
         """Find falls and steady motions in the coordinates in use."""
@@ -326,7 +329,7 @@ class _MotionSearch:
             A = self.A[some]
             moduli = np.abs(np.linalg.eigvals(np.where(np.isfinite(A), A, 0.0))).max(axis=1)
             later = COMPARISON_TIME / np.where(moduli > 0, moduli, 1.0)
-            answers[some] = self.sources[-1].select(some).depends_on_time(later)
+            answers[some] = _continue_some(self.sources[-1], some).depends_on_time(later)
         return answers
 
     def compare_with_time(self) -> None:
@@ -344,8 +347,13 @@ class _MotionSearch:
             self.motion.change.write(slice(None), change)
 
 
+def _continue_some(source: ContinuedMotion, some: Some) -> ContinuedMotion:
+    """Return the model further on for points of a group; see :func:`_groups`."""
+    return source if isinstance(some, slice) else source.select(some)
+
+
 def _groups(chosen: Mask) -> list[Some]:
-    """Return these points as one group, none where there are none."""
+    """Return these points as one group, which is a slice where it has all of them; none where there are none."""
     if not chosen.any():
         return []
     return [slice(None)] if chosen.all() else [np.flatnonzero(chosen)]

@@ -23,6 +23,7 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import CLEAR_GAP, RANK, RANK_MEASURED, RANK_UNKNOWN
 
 ROW_ROUNDING = 1e-12  # part of its terms up to which a row of a gradient is rounding
+REGULAR = 1e-3 / RANK  # condition number up to which a matrix is regular beyond doubt: singular values need not tell
 TINY = float(np.finfo(float).tiny)
 
 
@@ -127,6 +128,26 @@ def pivoted_qr(matrix: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
     n = matrix.shape[1]
     packed, order, *_ = dgeqp3(matrix, lwork=2 * n + 32 * (n + 1))  # what scipy.linalg.qr does, without Q
     return np.abs(np.diagonal(packed)), order.astype(np.intp) - 1
+
+
+def choose_regular_columns(matrix: FloatArray) -> list[int]:
+    """Return m columns of a matrix (m, N) that are regular together; none where there are none."""
+    largest = np.abs(matrix).max(axis=1, keepdims=True, initial=0.0)
+    if not len(matrix) or not (largest > 0).all():
+        return []
+    _, order = pivoted_qr(matrix / largest)
+    columns = sorted(order[: len(matrix)].tolist())
+    return columns if is_regular(matrix[:, columns]) else []
+
+
+def is_regular(matrix: FloatArray) -> bool:
+    """Whether a square matrix without rows of zeros is regular beyond doubt, by its condition in Frobenius norms."""
+    scaled = matrix / np.abs(matrix).max(axis=1, keepdims=True)
+    try:
+        inverse = np.linalg.inv(scaled)
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.vdot(scaled, scaled) * np.vdot(inverse, inverse) <= REGULAR**2)
 
 
 def singularity_of(model: Model, point: OperatingPoint) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 from typing import NamedTuple
 
@@ -86,7 +86,7 @@ class MovingBatch:
     y_sizes: FloatArray  # shape (k, P)
     relative_rates: FloatArray  # |x'| (k, N) in nominal sizes per second, however far an angle has turned
 
-    def __getitem__(self, some: Some) -> MovingBatch:
+    def __getitem__(self, some: NDArray[np.intp]) -> MovingBatch:
         part = MovingBatch(**{f.name: getattr(self, f.name)[some] for f in fields(self)})
         vars(part)["accelerations"] = self.accelerations[some]  # not computed again
         return part
@@ -287,8 +287,14 @@ def may_turn(at: MovingBatch, kept: Sequence[int], leading: Mask, units: Sequenc
     """Return where the speed in each unit stays, (k,): vectors that turn keep their lengths, x' x'' = 0."""
     power = at.rates * at.accelerations
     power[:, list(kept)] = np.where(leading, power[:, list(kept)], 0.0)
-    of_units = np.array([[unit == other for unit in dict.fromkeys(units)] for other in units], dtype=np.float64)
+    of_units = _sort_by_unit(tuple(units))
     return np.asarray((np.abs(power @ of_units) <= TURNING_POWER * (np.abs(power) @ of_units)).all(axis=1))
+
+
+@cache
+def _sort_by_unit(units: tuple[str, ...]) -> FloatArray:
+    """Return which of the states has which unit, (N, number of units), not to be written to."""
+    return np.array([[unit == other for unit in dict.fromkeys(units)] for other in units], dtype=np.float64)
 
 
 def _same_spectrum(A: FloatArray, B: FloatArray, part: FloatArray) -> Mask:

@@ -56,7 +56,8 @@ class StatesAreIndependent(LinearizationCheck):
         names = ("A", "B", "error_A", "error_B", "f0")
         A, B, A_errors, B_errors, f0 = (models.read(name) for name in names)
         input_sizes, doubt = model.inputs.scales(), np.zeros(len(at), dtype=bool)
+        columns = at.reference.regular_columns
         for k, sizes in enumerate(at.geometry.y_sizes):
-            unmovable = find_unmovable((A[k], B[k]), (A_errors[k], B_errors[k]), f0[k], sizes, input_sizes)
+            unmovable = find_unmovable((A[k], B[k]), (A_errors[k], B_errors[k]), f0[k], sizes, input_sizes, columns)
             doubt[k] = unmovable.shape[1] > 0
         return doubt
