@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from fmilin.errors import ModelError, NumericalError
 from fmilin.manifold.derivatives import TangentDerivatives
-from fmilin.manifold.equations import POINTS_AT_ONCE, VectorizedEquations
+from fmilin.manifold.equations import VectorizedEquations
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.points import PointBatch
 from fmilin.manifold.rank import independent_rows
 from fmilin.model.capabilities import has_graph, read_event_indicators
-from fmilin.model.evaluator import PointEvaluator
+from fmilin.model.evaluator import POINTS_AT_ONCE, PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 
