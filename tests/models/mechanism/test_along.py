@@ -97,10 +97,11 @@ def test_many_points_are_evaluated_by_compiled_code_as_soon_as_there_is_some(mon
     crank = slider_crank()
     points = at_random(crank, 11)
     states, inputs = (np.array([getattr(point, name) for point in points]) for name in ("states", "inputs"))
-    recursion = crank.evaluate(0.0, states, inputs)
+    times = np.zeros(len(points))
+    recursion = crank.evaluate_points(times, states, inputs)
     monkeypatch.setattr(CompilationBudget, "is_spent_by", lambda *_, **__: True)
     slopes = crank.matrices_along(points)
-    compiled = crank.evaluate(0.0, states, inputs)
+    compiled = crank.evaluate_points(times, states, inputs)
     for name in ("derivatives", "outputs", "residuals"):
         mine, theirs = getattr(compiled, name), getattr(recursion, name)
         np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max(initial=1e-3))
