@@ -141,8 +141,11 @@ def choose_regular_columns(matrix: FloatArray) -> list[int]:
 
 
 def is_regular(matrix: FloatArray) -> bool:
-    """Whether a square matrix without rows of zeros is regular beyond doubt, by its condition in Frobenius norms."""
-    scaled = matrix / np.abs(matrix).max(axis=1, keepdims=True)
+    """Whether a square matrix is regular beyond doubt, by the condition of its scaled rows in Frobenius norms."""
+    largest = np.abs(matrix).max(axis=1, keepdims=True, initial=0.0)
+    if not (largest > 0).all():
+        return False
+    scaled = matrix / largest
     try:
         inverse = np.linalg.inv(scaled)
     except np.linalg.LinAlgError:

@@ -24,6 +24,18 @@ def count_unmovable(linear: fl.LinearModel) -> int:
     return int(find_unmovable((linear.A, linear.B), errors, linear.f0, sizes, linear.inputs.scales()).shape[1])
 
 
+@pytest.mark.parametrize("columns", [(), (0, 1), (1, 2)])
+@pytest.mark.parametrize(("force", "count"), [(1.0, 0), (0.0, 1)])
+def test_columns_that_are_said_to_be_regular_do_not_change_the_answer(
+    columns: tuple[int, ...], force: float, count: int
+) -> None:
+    """The second state moves by the input only; columns that were regular elsewhere are not, or have a row of zeros."""
+    matrices = np.array([[1.0, 1.0], [0.0, 0.0]]), np.array([[0.0], [force]])
+    errors = np.zeros((2, 2)), np.zeros((2, 1))
+    unmovable = find_unmovable(matrices, errors, np.zeros(2), np.ones(2), np.ones(1), columns)
+    assert unmovable.shape == (2, count)
+
+
 @pytest.mark.parametrize("model", [cartesian_pendulum(), four_bar(), four_bar(loops=2), rolling_disk(speed=2.0)])
 @pytest.mark.parametrize("derivatives", ["exact", "differences"])
 def test_reference_systems_without_their_constraints_are_found_out(model: fl.Model, derivatives: str) -> None:

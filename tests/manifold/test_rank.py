@@ -7,7 +7,15 @@ import pytest
 from scipy import linalg
 
 from fmilin.manifold.coordinates import condition_number, conditioning
-from fmilin.manifold.rank import decide_rank, pivoted_qr, scaled, singular_values, threshold
+from fmilin.manifold.rank import (
+    choose_regular_columns,
+    decide_rank,
+    is_regular,
+    pivoted_qr,
+    scaled,
+    singular_values,
+    threshold,
+)
 
 
 @pytest.mark.parametrize(("angle", "rank"), [(1.0, 2), (0.1, 2), (0.04, 2), (3e-3, 1), (0.0, 1)])
@@ -34,6 +42,31 @@ def test_pivots_and_singular_values_are_those_of_scipy(shape: tuple[int, int]) -
     assert order.tolist() == expected.tolist()
     np.testing.assert_allclose(diagonal, np.abs(np.diag(R)), rtol=1e-10)
     np.testing.assert_allclose(singular_values(matrix), linalg.svdvals(matrix), rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "expected"),
+    [
+        ([[1.0, 1.0], [1.0, 1.0 + 1e-3]], True),
+        ([[1.0, 1.0], [1.0, 1.0 + 1e-7]], False),  # not singular, but not beyond doubt
+        ([[1e-9, 0.0], [0.0, 1e9]], True),  # rows in other units
+        ([[1.0, 2.0], [2.0, 4.0]], False),
+        ([[1.0, 2.0], [0.0, 0.0]], False),
+        ([[1.0, np.nan], [0.0, 1.0]], False),
+    ],
+)
+def test_a_matrix_is_regular_beyond_doubt(matrix: list[list[float]], expected: bool) -> None:
+    assert is_regular(np.array(matrix)) == expected
+
+
+def test_columns_that_are_regular_together_are_chosen() -> None:
+    matrix = np.array([[1.0, 2.0, 0.0, 0.0], [2.0, 4.0, 0.0, 1e-3], [0.0, 0.0, 0.0, 1.0]])
+    assert choose_regular_columns(matrix) == []  # of rank 2
+    matrix[0, 2] = 1.0
+    columns = choose_regular_columns(matrix)
+    assert len(columns) == 3
+    assert np.linalg.matrix_rank(matrix[:, columns]) == 3
+    assert choose_regular_columns(np.zeros((2, 3))) == []
 
 
 def test_a_matrix_that_is_not_finite_has_no_singular_values() -> None:
