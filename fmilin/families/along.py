@@ -10,7 +10,7 @@ from typing import Unpack
 import numpy as np
 
 from fmilin.errors import UsageError
-from fmilin.families.batch_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK
+from fmilin.families.batch_solvers import FIRST_BLOCK, GROWTH, LARGEST_BLOCK
 from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder, outcome_of
 from fmilin.families.grid import Grid

@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -57,6 +57,10 @@ class Plan:
     def is_file(self) -> bool:
         """Whether the source is a file that can be read here."""
         return isinstance(self.source, str) and Path(self.source).suffix != "" and Path(self.source).is_file()
+
+    def request_point(self, values: Mapping[str, float]) -> PointRequest:
+        """Return the request of the point with these values."""
+        return replace(self.point, settings={**self.point.settings, **values})
 
     def identity(self) -> dict[str, Any]:
         """Return what an interrupted sweep must have in common with the one that goes on, as plain data."""

@@ -7,7 +7,7 @@ import pytest
 
 import fmilin as fl
 from fmilin import TrimRequest
-from fmilin.families.continuation import Balance, ContinuationPoint, correct_by_chord
+from fmilin.families.continuation import ContinuationPoint, correct_by_chord
 from fmilin.manifold.frame import frame_at
 from fmilin.models import FunctionModel, Labels, OdeModel
 
@@ -23,9 +23,8 @@ def test_of_a_linear_model_the_next_point_is_one_step_away_in_any_units(size: fl
     point = fl.trim(model, fixed=before.fixed, free=list(free))
     selection = frame_at(model, point).selection
     linear = fl.linearize(model, point)
-    balance = Balance(model, before, linear, selection)
     after = TrimRequest({"F": 1.0, **({"x": 2 * size} if free else {})}, free=free)
-    found = correct_by_chord(model, after, ContinuationPoint({"F": 0.0}, point, linear, selection), balance)
+    found = correct_by_chord(model, after, ContinuationPoint({"F": 0.0}, point, linear, selection))
     assert found is not None
     x, v, y = found.states
     G = found.inputs[1]

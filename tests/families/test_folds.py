@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.families.continuation import ContinuationPoint, Fold, fold_between
+from fmilin.families.continuation import ContinuationPoint
+from fmilin.families.folds import Fold, locate_fold
 from fmilin.models import OdeModel
 
 
@@ -27,7 +28,7 @@ def parabola(fold: float) -> tuple[str | None, int]:
         asked += 1
         return at(values) if values["p"] <= fold else None
 
-    said = fold_between(at({"p": -1.0}), {"p": 2.0}, onward, lambda at: 2 * np.sqrt(fold - at.values["p"]))
+    said = locate_fold(at({"p": -1.0}), {"p": 2.0}, onward, lambda at: 2 * np.sqrt(fold - at.values["p"]))
     return said.sentence if isinstance(said, Fold) else None, asked
 
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.families.batch_equations import BatchEquations
+from fmilin.families.batch_solvers import find_pinned_states
+from fmilin.families.branches import BranchFollower
 from fmilin.families.grid import Grid
+from fmilin.families.open_models import OpenModels
 from fmilin.families.plan import Plan
-from fmilin.families.solver import Solver
 from fmilin.models import OdeModel
 from fmilin.trimming.request import PointRequest
 
@@ -30,29 +31,28 @@ def test_a_stack_holds_coordinates_that_are_zero_at_the_start_and_at_the_seed(
     """Without them the equations would be fewer than the coordinates, and the stack would not be solved at all."""
     model = OdeModel("m", {"x": "v", "v": "-x"}, start=dict(zip(("x", "v"), start, strict=True)))
     point = fl.operating_point(model, dict(zip(("x", "v"), at, strict=True)))
-    seed: Any = SimpleNamespace(point=point, linear=fl.linearize(model, point))
-    procedure: Any = SimpleNamespace(kept=[0, 1])
-    assert BatchEquations(model, procedure, seed, None, [])._pinned == pinned
-    assert BatchEquations(model, procedure, seed, None, [0])._pinned == [i for i in pinned if i != 0]
-    assert BatchEquations(model, procedure, seed, fl.TrimRequest(), [])._pinned == []
+    seed: Any = SimpleNamespace(point=point)
+    assert find_pinned_states(model, seed, [0, 1], []) == pinned
+    assert find_pinned_states(model, seed, [0, 1], [0]) == [i for i in pinned if i != 0]
 
 
-def make_solver(axis: str, value: float, **point: Any) -> Solver:
+def make_follower(axis: str, value: float, **point: Any) -> BranchFollower:
     request = PointRequest(trim=fl.TrimRequest(), **point)
-    return Solver(Plan(SPRING, Grid({axis: np.array([value, value + 1.0])}), point=request))
+    plan = Plan(SPRING, Grid({axis: np.array([value, value + 1.0])}), point=request)
+    return BranchFollower(plan, OpenModels(plan))
 
 
 def test_a_sweep_begins_where_the_model_starts() -> None:
     """At the model's own value of what varies; not where that is the first point, or a guess was given."""
-    begun = make_solver("k", 5.0)._begun({"k": 5.0})
-    assert begun is not None
-    assert begun.values == {"k": 2.0}
-    assert make_solver("k", 2.0)._begun({"k": 2.0}) is None
-    assert make_solver("k", 5.0, guess={"x": 0.1})._begun({"k": 5.0}) is None
-    assert make_solver("k", 5.0)._begun({"k": 5.0, "unknown": 1.0}) is None
-    driven = make_solver("u", 0.4)._begun({"u": 0.4})
+    start = make_follower("k", 5.0)._find_start({"k": 5.0})
+    assert start is not None
+    assert start.values == {"k": 2.0}
+    assert make_follower("k", 2.0)._find_start({"k": 2.0}) is None
+    assert make_follower("k", 5.0, guess={"x": 0.1})._find_start({"k": 5.0}) is None
+    assert make_follower("k", 5.0)._find_start({"k": 5.0, "unknown": 1.0}) is None
+    driven = make_follower("u", 0.4)._find_start({"u": 0.4})
     assert driven is not None
     assert driven.values == {"u": 0.0}
-    mixed = make_solver("u", 0.4, settings={"k": 3.0})._begun({"u": 0.4, "k": 4.0})
+    mixed = make_follower("u", 0.4, settings={"k": 3.0})._find_start({"u": 0.4, "k": 4.0})
     assert mixed is not None
     assert mixed.values == {"u": 0.0, "k": 3.0}

@@ -1,0 +1,88 @@
+"""The model of a sweep with the parameters of its points: some stay open, so that neighbours need not open it again."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Literal
+
+from fmilin.errors import FmilinError, UnknownNameError
+from fmilin.families.plan import Plan
+from fmilin.loading.load import load_as
+from fmilin.model.interface import Model
+from fmilin.model.stepping import Stepped
+
+MAX_OPEN_MODELS = 4
+"""With other parameters than those of the source."""
+
+
+class OpenModels:
+    """The model of a plan, with the outputs that are requested and parameters among the inputs that are."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._models: OrderedDict[tuple[tuple[str, float], ...], Model] = OrderedDict()
+        self.base = self._add_signals(self._open_base())
+        """With the parameters of the source."""
+
+    def close(self) -> None:
+        """Close the models that were opened here."""
+        for model in self._models.values():
+            model.close()
+        if not isinstance(self._plan.source, Model):
+            self.base.close()
+
+    def find_kind(self, name: str) -> Literal["state", "input", "parameter"]:
+        """Return what a name denotes; a parameter if it is nothing else."""
+        if self.base.states.has(name):
+            return "state"
+        return "input" if self.base.inputs.has(name) else "parameter"
+
+    def find(self, values: Mapping[str, float]) -> Model:
+        """Return the model with the parameters among ``values``; of a stepped one also with its start states."""
+        kinds = ("parameter", "state") if isinstance(self.base, Stepped) else ("parameter",)
+        changed = {name: value for name, value in values.items() if self.find_kind(name) in kinds}
+        if not changed:
+            return self.base
+        key = tuple(changed.items())
+        if key not in self._models:
+            self._models[key] = self._add_signals(self._open(changed))
+            while len(self._models) > MAX_OPEN_MODELS:
+                self._models.popitem(last=False)[1].close()
+        self._models.move_to_end(key)
+        return self._models[key]
+
+    def require_parameter(self, name: str, value: float) -> None:
+        """Raise UnknownNameError if a name denotes nothing; another error if the source cannot have parameters."""
+        base = self.base
+        try:
+            self.find({name: value})
+        except UnknownNameError as error:
+            names = [*base.states.positions, *base.inputs.positions, *base.parameters, *error.suggestions]
+            raise UnknownNameError.among(name, names, "a state, an input or a parameter of the model") from None
+        except FmilinError as error:
+            if not base.parameters and isinstance(self._plan.source, Model):
+                raise
+            if base.parameters and name in base.parameters:
+                return  # this value is not possible; others may be
+            raise error from None
+
+    def _open_base(self) -> Model:
+        plan = self._plan
+        if isinstance(plan.source, Model):
+            parameters = {n: v for n, v in plan.point.settings.items() if n in plan.source.parameters}
+            return plan.source.with_parameters(parameters)
+        return load_as(plan.source, plan.load, plan.point)
+
+    def _open(self, parameters: Mapping[str, float]) -> Model:
+        """Return the model with these parameters: changed where the source can, loaded anew where it cannot."""
+        plan = self._plan
+        if self.base.parameters or isinstance(plan.source, Model):
+            return self.base.with_parameters(parameters)
+        return load_as(plan.source, plan.load, plan.request_point(parameters))
+
+    def _add_signals(self, model: Model) -> Model:
+        how = self._plan.how
+        parameters = [name for name in how.inputs or () if model.moves_parameters and not model.inputs.has(name)]
+        inputs = [*model.inputs.names, *parameters] if parameters else None
+        if inputs is None and how.outputs is None:
+            return model
+        return model.with_interface(inputs, how.outputs)
