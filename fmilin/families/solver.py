@@ -10,7 +10,7 @@ import numpy as np
 from fmilin.composition.loop_transfer import loop_transfer_as, require_wires
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.families.batch_runs import BatchRuns
-from fmilin.families.branches import BranchFollower, SweptPoint
+from fmilin.families.branch_follower import BranchFollower, SweptPoint
 from fmilin.families.continuation import ContinuationPoint
 from fmilin.families.family_builder import outcome_of
 from fmilin.families.folds import FoldError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,7 +90,7 @@ def test_points_one_at_a_time_are_those_of_batches(case: Case, part: float, coun
     assert_equal_families(batches, single, case.tolerance)
 
 
-def spring(_t: float, s: FloatArray, u: FloatArray) -> Sequence[Any]:
+def spring(_t: float, s: FloatArray, u: FloatArray) -> FloatArray:
     x, v = s
     return np.array([v, u[0] - 2.0 * x - x**3 - v])
 

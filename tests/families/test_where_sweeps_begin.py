@@ -10,7 +10,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.families.batch_solvers import find_pinned_states
-from fmilin.families.branches import BranchFollower
+from fmilin.families.branch_follower import BranchFollower
 from fmilin.families.grid import Grid
 from fmilin.families.open_models import OpenModels
 from fmilin.families.plan import Plan
