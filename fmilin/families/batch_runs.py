@@ -38,7 +38,7 @@ from fmilin.trimming.request import TrimRequest
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class LinearizedBlock:
     """Points of a block with their linear models."""
 
     solved: SolvedBatch
@@ -135,7 +135,7 @@ class BatchRuns:
             solver.block = min(GROWTH * solver.block, LARGEST_BLOCK) if is_complete else block.count
 
     def _describe(
-        self, block: Block, numbers: Sequence[int], template: Template, seed: ContinuationPoint
+        self, block: LinearizedBlock, numbers: Sequence[int], template: Template, seed: ContinuationPoint
     ) -> tuple[OutcomeBlock, ContinuationPoint]:
         """Return what came of the points of a block, and the last of them, from which the next ones start."""
         points, last = block.solved.points, block.count - 1
@@ -166,7 +166,9 @@ class BatchRuns:
         return {name: np.asarray(self._grid.column(name)).reshape(-1)[numbers] for name in self._grid.axes}
 
 
-def _solve_block(solver: BatchSolver, reference: Reference, line: BranchLine, columns: Columns) -> Block | None:
+def _solve_block(
+    solver: BatchSolver, reference: Reference, line: BranchLine, columns: Columns
+) -> LinearizedBlock | None:
     """Return the points with these values and their linear models; None if the first of them has to be found alone."""
     x, u = line.guess(columns)
     solved = solver.solve(x, u, columns)
@@ -178,4 +180,4 @@ def _solve_block(solver: BatchSolver, reference: Reference, line: BranchLine, co
     is_connected = solver.find_connected(line.last, solved, columns)
     is_good = solved.is_solved & ~linearized.is_doubtful & is_connected
     count = len(is_good) if is_good.all() else int(np.argmin(is_good))
-    return Block(solved, linearized, count) if count else None
+    return LinearizedBlock(solved, linearized, count) if count else None
