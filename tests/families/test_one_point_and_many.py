@@ -38,14 +38,12 @@ class Case:
 
 ROLLING = {"trim": fl.TrimRequest(steady=["x", "y", "rear_wheel", "front_wheel", "rear_rate"])}
 TORQUE = {"trim": fl.TrimRequest(free=["torque"])}
-SPINNING = {"trim": fl.TrimRequest(steady=["q1", "q3", "q4", "q5"])}
-STILL = {"u1": 0.0, "q1": 0.0, "q3": 0.0, "q4": 0.0, "q5": 0.0}
+LEANING = {"q2": 0.3, "u1": 0.0, "q1": 0.0, "q3": 0.0, "q4": 0.0, "q5": 0.0}
+SPINNING = {"trim": fl.TrimRequest(steady=["q1", "q3", "q4", "q5"], fixed=LEANING)}
 
 CASES = {
     "Kane, steady motion": Case(bicycle, "rear_rate", -30.0, -6.0, ROLLING),
-    "Kane, steady turn": Case(
-        lambda: rolling_disk(2.0, lean=0.3), "u3", 0.4, 0.8, {**SPINNING, "settings": STILL | {"q2": 0.3}}, CONVERGED
-    ),
+    "Kane, steady turn": Case(lambda: rolling_disk(2.0, lean=0.3), "u3", 0.4, 0.8, SPINNING, CONVERGED),
     "Lagrange, assembled": Case(five_bar, "q1", 2.2, 2.4),
     "Lagrange, held by its torque": Case(four_bar, "phi", 0.5, 1.5, TORQUE, CONVERGED),
     "mechanism, assembled": Case(slider_crank, "phi", 0.2, 0.9),
