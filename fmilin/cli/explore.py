@@ -22,6 +22,7 @@ from fmilin.cli.request import CommandRequest, completed, open_model, refuse_poi
 from fmilin.errors import ModelError, UsageError
 from fmilin.formats import is_named_as, require_codec
 from fmilin.loading.request import is_fmu, is_system
+from fmilin.support.other_python import python_with_imports
 
 if TYPE_CHECKING:
     from fmilin.explore.page import ExploredModel, PageChoice, Slider
@@ -69,6 +70,8 @@ def command(model: str, opening: Opening, **given: Any) -> int:
             from fmilin.explore.page import ExplorePage
         except ImportError:
             raise UsageError("'fmilin explore' needs NiceGUI: pip install 'fmilin[explore]'.") from None
+        import webbrowser
+
         from fmilin.explore.server import serve
 
         if is_named_as(model, "family"):
@@ -76,18 +79,15 @@ def command(model: str, opening: Opening, **given: Any) -> int:
             subject = _of_family(model)
         else:
             subject = _of_model(completed(request), typed, runner)
-        serve(partial(ExplorePage, subject), f"fmilin: {subject.title}", partial(_open, browser=not opening.no_browser))
+        open_browser = None if opening.no_browser else webbrowser.open
+        serve(partial(ExplorePage, subject), f"fmilin: {subject.title}", _say_address, open_browser)
 
     return work(job, isolate=False, debug=request.running.debug)  # an FMU runs in a command of its own
 
 
-def _open(address: str, *, browser: bool) -> None:
+def _say_address(address: str) -> None:
     sys.stderr.write(f"{address}\nCtrl-C ends it.\n")
     sys.stderr.flush()
-    if browser:
-        import webbrowser
-
-        webbrowser.open(address)
 
 
 def _of_family(source: str) -> ExploredModel:
@@ -105,7 +105,7 @@ def _of_family(source: str) -> ExploredModel:
     def line(choice: PageChoice, suffix: str) -> str:
         at = f"fl.LinearFamily.load({source!r}).interpolate({held | dict(choice.values)})"
         then = f"{at}.save('linear{suffix}')" if suffix else f"print({at})"
-        return shlex.join(["python", "-c", f"import fmilin as fl; {then}"])
+        return shlex.join(["python", "-P", "-c", f"import fmilin as fl; {then}"])
 
     return ExploredModel(source, family.interpolate(held), sliders, (), answer, line)
 
@@ -159,7 +159,9 @@ def _by_command(request: CommandRequest, typed: Sequence[str], choice: PageChoic
     """Return the linear model that the command prints: there foreign code is kept apart, as everywhere."""
     words = _line(request, typed, choice, "")[len(PROGRAM) :]
     done = subprocess.run(  # noqa: S603 - this program, with what was typed
-        [sys.executable, "-m", *PROGRAM, *words, "--json"], capture_output=True, check=False
+        python_with_imports("from fmilin.__main__ import run; run()", *PROGRAM[1:], *words, "--json"),
+        capture_output=True,
+        check=False,
     )
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()

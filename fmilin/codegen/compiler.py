@@ -23,6 +23,7 @@ from typing import Any
 from fmilin.errors import ModelError, UsageError
 from fmilin.sandbox.other_processes import run_program
 from fmilin.support.files import replaced_when_complete, temporary_folder, write_atomically
+from fmilin.support.other_python import python_command
 
 CANDIDATES = ("cc", "gcc", "clang")
 
@@ -85,7 +86,7 @@ def zig_command(architecture: str, system: str) -> tuple[str, ...] | None:
     """Return the command that compiles for a machine, or None where the package is not installed."""
     if importlib.util.find_spec("ziglang") is None:
         return None
-    return (sys.executable, "-m", "ziglang", "cc", "-target", f"{architecture}-{_TARGETS[system]}")
+    return tuple(python_command("-m", "ziglang", "cc", "-target", f"{architecture}-{_TARGETS[system]}"))
 
 
 def compiled_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler) -> bytes:

@@ -246,7 +246,9 @@ class ExplorePage:
             number = ui.number(format="%.6g").props("dense borderless input-class=text-right").classes("w-28")
         step = (slider.high - slider.low) / STEPS
         bar = _Bar(min=slider.low, max=slider.high, step=step, value=slider.value)
-        bar.props(f'dense aria-label="{slider.name}"').classes("w-full -mt-3")
+        bar.props("dense").classes("w-full -mt-3")
+        # In a text of props, a quote in the name would end the value.
+        bar.props["aria-label"] = slider.name
         number.bind_value(bar)
         bar.on_value_change(partial(self._moved, slider))
         return bar

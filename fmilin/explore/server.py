@@ -1,64 +1,188 @@
-"""A page for one person: bound to the loopback address, refused without its token, ended with its terminal."""
+"""A page for one person: bound to the loopback address, opened by a token of one use, ended with its terminal."""
 
 from __future__ import annotations
 
 import asyncio
+import html
 import os
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from http.cookies import SimpleCookie
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
+from fmilin.support.files import temporary_folder, write_private
+
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOOPBACK = "127.0.0.1"
 LOOK = 0.5  # seconds between two looks at whether the parent lives
 
+POLICY = {
+    "default-src": "'none'",
+    # Vue compiles the templates of NiceGUI's elements and NiceGUI evaluates the messages of its server: both need eval.
+    # Scripts in the page need the number of this answer, and code in attributes does not run.
+    "script-src": "'self' 'nonce-{nonce}' 'unsafe-eval'",
+    "style-src": "'self' 'unsafe-inline'",  # Quasar and Tailwind add style elements and attributes
+    "img-src": "'self' data:",
+    "font-src": "'self'",
+    "connect-src": "'self' ws://{host}",
+    "base-uri": "'none'",
+    "form-action": "'none'",
+    "frame-ancestors": "'none'",
+}
+"""The content security policy of the page: what is not listed is not loaded."""
+
+HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+_REDIRECTION = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer"><link rel="icon" href="data:,">
+<meta http-equiv="refresh" content="0; url={address}"><title>fmilin</title></head>
+<body><p><a href="{address}">Open the page</a></p></body></html>
+"""
+
+
+class Tokens:
+    """Secrets that open the page once each."""
+
+    def __init__(self) -> None:
+        self._unused: dict[str, Callable[[], None]] = {}
+
+    def issue(self, redeemed: Callable[[], None] = lambda: None) -> str:
+        """Return a new token; ``redeemed`` is called when it is used."""
+        token = secrets.token_urlsafe(24)
+        self._unused[token] = redeemed
+        return token
+
+    def redeem(self, presented: str) -> bool:
+        """Whether this is a token that was not used before. It is used then."""
+        found = next((token for token in self._unused if _are_equal(token, presented)), None)
+        if found is None:
+            return False
+        self._unused.pop(found)()
+        return True
+
 
 class Guarded:
-    """Passes requests on that show the token: in the address at first, then in a cookie of this page alone."""
+    """Passes requests on that show the cookie of this page. A token of one use, in the address, is exchanged for it."""
 
-    def __init__(self, app: ASGIApp, token: str, host: str) -> None:
-        self._app, self._token, self._host = app, token, host
+    def __init__(self, app: ASGIApp, tokens: Tokens, host: str) -> None:
+        self._app, self._tokens, self._host = app, tokens, host
+        self._secret = secrets.token_urlsafe(24)
+        self._name = f"fmilin-{host.rpartition(':')[2]}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, refuse it with 403, or close a socket that may not open."""
-        if scope["type"] == "lifespan" or self._is_known(scope):
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
+        elif self._has_cookie(scope):
+            await self._app(_without_compression(scope), receive, self._protected(send))
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
-        elif self._same(parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]):
-            cookie = f"{self._name}={self._token}; HttpOnly; SameSite=Strict; Path=/"
-            await _say(send, 303, {"location": "/", "set-cookie": cookie}, "")
+        elif self._comes_from_here(scope) and scope["method"] == "GET" and self._tokens.redeem(_token_in(scope)):
+            # A page that leads on, not a redirection: of one that begins in a file or another page, browsers do not
+            # show a cookie with SameSite=Strict at its end.
+            cookie = f"{self._name}={self._secret}; HttpOnly; SameSite=Strict; Path=/"
+            policy = "default-src 'none'; img-src data:"
+            headers = {"content-type": "text/html", "set-cookie": cookie, "content-security-policy": policy}
+            await _answer(send, 200, headers, _redirection("/"))
         else:
-            await _say(send, 403, {}, "This page belongs to who has started it: open the address in the terminal.\n")
+            text = "This page opens once with the address in the terminal. Start 'fmilin explore' again for another.\n"
+            await _answer(send, 403, {"content-type": "text/plain"}, text)
 
-    @property
-    def _name(self) -> str:
-        return f"fmilin-{self._host.rpartition(':')[2]}"
+    def _comes_from_here(self, scope: Scope) -> bool:
+        headers = _headers_of(scope)
+        here = f"http://{self._host}"
+        return headers.get("origin", here) == here and headers.get("host") == self._host
 
-    def _is_known(self, scope: Scope) -> bool:
-        headers = {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
-        if headers.get("origin", f"http://{self._host}") != f"http://{self._host}" or headers.get("host") != self._host:
+    def _has_cookie(self, scope: Scope) -> bool:
+        if not self._comes_from_here(scope):
             return False
-        kept = SimpleCookie(headers.get("cookie", "")).get(self._name)
-        return kept is not None and self._same(kept.value)
+        cookie = SimpleCookie(_headers_of(scope).get("cookie", "")).get(self._name)
+        return cookie is not None and _are_equal(cookie.value, self._secret)
 
-    def _same(self, given: str) -> bool:
-        return secrets.compare_digest(given.encode(), self._token.encode())
+    def _protected(self, send: Send) -> Send:
+        """Return ``send`` with the headers that protect a page; its own scripts get the number of this answer."""
+        nonce = secrets.token_urlsafe(18)
+        policy = "; ".join(f"{name} {sources}" for name, sources in POLICY.items())
+        added = HEADERS | {"content-security-policy": policy.format(nonce=nonce, host=self._host)}
+        start: Message | None = None
+        body = b""
+
+        async def send_protected(message: Message) -> None:
+            nonlocal start, body
+            if message["type"] == "http.response.start":
+                headers = [(key, value) for key, value in message["headers"] if key.decode("latin-1") not in added]
+                message = {**message, "headers": [*headers, *_encoded(added)]}
+                is_page = any(key == b"content-type" and value.startswith(b"text/html") for key, value in headers)
+                if is_page:
+                    start = message
+                    return
+            elif start is not None:
+                body += message.get("body", b"")
+                if message.get("more_body"):
+                    return
+                # Names stand in the page as JSON in which NiceGUI has escaped "<": each of these is an element.
+                body = body.replace(b"<script", b'<script nonce="%s"' % nonce.encode())
+                length = (b"content-length", str(len(body)).encode())
+                others = [(key, value) for key, value in start["headers"] if key != b"content-length"]
+                await send({**start, "headers": [*others, length]})
+                message = {"type": "http.response.body", "body": body}
+            await send(message)
+
+        return send_protected
 
 
-async def _say(send: Send, status: int, headers: dict[str, str], text: str) -> None:
-    sent = [(k.encode(), v.encode()) for k, v in {"content-type": "text/plain", **headers}.items()]
-    await send({"type": "http.response.start", "status": status, "headers": sent})
+def _headers_of(scope: Scope) -> dict[str, str]:
+    return {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
+
+
+def _without_compression(scope: Scope) -> Scope:
+    return {**scope, "headers": [(key, value) for key, value in scope["headers"] if key != b"accept-encoding"]}
+
+
+def _token_in(scope: Scope) -> str:
+    return parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+
+
+def _are_equal(one: str, other: str) -> bool:
+    return secrets.compare_digest(one.encode(), other.encode())
+
+
+def _encoded(headers: dict[str, str]) -> Iterable[tuple[bytes, bytes]]:
+    return [(key.encode(), value.encode()) for key, value in headers.items()]
+
+
+def _redirection(address: str) -> str:
+    return _REDIRECTION.format(address=html.escape(address))
+
+
+async def _answer(send: Send, status: int, headers: dict[str, str], text: str) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": _encoded(HEADERS | headers)})
     await send({"type": "http.response.body", "body": text.encode()})
 
 
-def serve(page: Callable[[], object], title: str, opened: Callable[[str], None]) -> None:
-    """Show ``page`` until SIGINT, SIGTERM or the end of the parent; ``opened`` is told the address, with its token."""
+def serve(
+    page: Callable[[], object],
+    title: str,
+    opened: Callable[[str], None],
+    open_browser: Callable[[str], object] | None = None,
+) -> None:
+    """Show ``page`` until SIGINT, SIGTERM or the end of the parent.
+
+    ``opened`` takes the address, with a token that opens it once. ``open_browser`` takes the address of a file that
+    only this user can read and that leads there with a token of its own: every user of the machine can read the
+    arguments of a browser's process. The file is removed when it was used.
+    """
     import uvicorn
     from fastapi import FastAPI
     from nicegui import ui
@@ -66,24 +190,29 @@ def serve(page: Callable[[], object], title: str, opened: Callable[[str], None])
     parent = os.getppid()
     listening = socket.create_server((LOOPBACK, 0))
     host = f"{LOOPBACK}:{listening.getsockname()[1]}"
-    token = secrets.token_urlsafe(24)
+    tokens = Tokens()
     app = FastAPI(openapi_url=None)
     ui.run_with(app, root=page, title=title, dark=None, show_welcome_message=False)
-    config = uvicorn.Config(Guarded(app, token, host), log_level="error", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(Guarded(app, tokens, host), log_level="error", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
 
-    async def run() -> None:
-        watching = asyncio.create_task(_watch(parent, server))
+    async def run(folder: Path) -> None:
+        watching = asyncio.create_task(watch(folder))
         await server.serve([listening])
         watching.cancel()
 
-    async def _watch(parent: int, server: uvicorn.Server) -> None:
+    async def watch(folder: Path) -> None:
         while not server.started:
             await asyncio.sleep(LOOK / 10)
-        opened(f"http://{host}/?token={token}")
+        opened(f"http://{host}/?token={tokens.issue()}")
+        if open_browser is not None:
+            leading = folder / "open.html"
+            token = tokens.issue(lambda: leading.unlink(missing_ok=True))
+            write_private(leading, _redirection(f"http://{host}/?token={token}"))
+            open_browser(leading.as_uri())
         while os.getppid() == parent:
             await asyncio.sleep(LOOK)
         server.should_exit = True
 
-    with listening:
-        asyncio.run(run())
+    with listening, temporary_folder() as folder:
+        asyncio.run(run(folder))

@@ -8,7 +8,6 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
@@ -24,6 +23,7 @@ from fmilin.sandbox.guard import Guard
 from fmilin.sandbox.limits import Limits, say_what_is_missing
 from fmilin.sandbox.watchdog import close_all_but, high, read_nothing
 from fmilin.support.files import new_folder
+from fmilin.support.other_python import python_with_imports
 
 _HEADER = 8
 _ROUND = 0.2  # seconds between two looks at a child, at least
@@ -149,7 +149,7 @@ class Server:
             raise
 
     def _start(self, first: object) -> None:
-        command = [sys.executable, "-c", "from fmilin.families.processes import main; main()"]
+        command = python_with_imports("from fmilin.families.processes import main; main()")
         environment = {**os.environ, "TMPDIR": str(self._scratch)}
         self._program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)  # noqa: S603
         assert self._program.stdin is not None  # noqa: S101 - asked for

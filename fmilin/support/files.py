@@ -36,9 +36,18 @@ def new_folder() -> Path:
         remove_leftovers(parent)
         folder = parent / owned_name()
         folder.mkdir(mode=0o700)
+        folder.chmod(0o700)  # the umask may have taken the owner's rights
     except OSError as error:
         raise _no_place("a folder for temporary files", error) from None
     return folder
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a new file that only this user can read."""
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        path.chmod(0o600)  # the umask may have taken the owner's rights
+        file.write(text)
 
 
 def temporary_file() -> IO[bytes]:

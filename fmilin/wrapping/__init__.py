@@ -7,7 +7,6 @@ Does not depend on: what the FMU is used for.
 
 import json
 import re
-import sys
 import zipfile
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -21,6 +20,7 @@ from fmilin.loading.load import load
 from fmilin.model.interface import Model
 from fmilin.sandbox.other_processes import run_program
 from fmilin.support.files import temporary_folder, write_atomically
+from fmilin.support.other_python import python_command
 
 WRAPPED = "fmilin_wrapped.json"  # what is wrapped: the source, relative to the resources of the FMU
 
@@ -75,7 +75,7 @@ def wrap_as_fmu(source: str | Path, path: str | Path, *, name: str = "", files: 
                 raise ModelError(f"'{file}' cannot be read: {error.strerror or error}.") from None
         project = [spec, *(folder / file.name for file in inside)]
         built = folder / "built"
-        command = [sys.executable, "-m", "pythonfmu", "build", "--handle-state", "-f", str(script), "-d", str(built)]
+        command = python_command("-m", "pythonfmu", "build", "--handle-state", "-f", str(script), "-d", str(built))
         status, printed = run_program([*command, *map(str, project)], script.parent)
         if status:
             words = (printed.strip().splitlines() or ["no reason given"])[-1]
