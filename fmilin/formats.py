@@ -99,8 +99,10 @@ class Codec(Protocol[Result]):
 
     def read(self, path: Path) -> Result:
         """Read a file. Formats for results larger than the memory override this."""
+        from fmilin.support.files import read_file
+
         try:
-            content = path.read_bytes()
+            content = read_file(path)
         except (OSError, ValueError) as error:
             raise unreadable_file(path, self.holds, error) from None
         return self.loads(content, str(path))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fmilin.errors import FmilinError, ModelError, UsageError, missing_file
 from fmilin.model.interface import Model
-from fmilin.support.files import path_exists
+from fmilin.support.files import open_file, path_exists
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -236,7 +236,7 @@ def suggestion_for(path: Path) -> str:
     path, _ = member_of(path)
     suffix = path.suffix.lower()
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             beginning = file.read(_LOOKED_INTO)
     except OSError:
         return ""

@@ -14,6 +14,7 @@ from fmilin.export.container import Container
 from fmilin.families.family import LinearFamily
 from fmilin.formats import find_codec
 from fmilin.linear_model.model import LinearModel
+from fmilin.support.files import read_file
 
 Spectra = dict[int, NDArray[np.complex128]]  # by the number of the point; 0 of a linear model
 WAY = "A in the file"
@@ -39,7 +40,7 @@ def read_spectra(path: Path, result: LinearModel | LinearFamily) -> Spectra:
     codec = find_codec(path, result.file_kind)
     if not isinstance(codec, Container):
         return {}
-    stored = codec.decode(path.read_bytes())
+    stored = codec.decode(read_file(path))
     if "points" in stored.facts:
         return _collect({k: point.get("eigenvalues") for k, point in enumerate(stored.facts["points"])})
     values = stored.arrays.get("eigenvalues")

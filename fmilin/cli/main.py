@@ -111,6 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program, with the shell's arguments by default, and return its exit status."""
     open_missing()
     forget()
+    os.umask(os.umask(0o077) & ~0o700)  # files that their owner may not read would be of no use to the next command
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given and VARIABLE not in os.environ:
         with redirect_stdout(sys.stderr):

@@ -22,7 +22,13 @@ from typing import Any
 
 from fmilin.errors import ModelError, UsageError
 from fmilin.sandbox.other_processes import run_program
-from fmilin.support.files import replaced_when_complete, temporary_folder, write_atomically
+from fmilin.support.files import (
+    keep_owner_rights,
+    replaced_when_complete,
+    temporary_folder,
+    write_atomically,
+    write_file,
+)
 from fmilin.support.other_python import python_command
 
 CANDIDATES = ("cc", "gcc", "clang")
@@ -98,7 +104,7 @@ def compiled_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler
         return cached
     with temporary_folder() as folder, _explained():
         for file, content in sources.items():
-            (folder / file).write_bytes(content)
+            write_file(folder / file, content)
         built = folder / f"library{library_suffix()}"
         _run([*arguments, "-o", built.name, unit, "-lm"], folder)
         library = built.read_bytes() if built.is_file() else b""
@@ -217,7 +223,7 @@ def loaded_library(sources: Mapping[str, str], unit: str, compiler: Compiler, ki
     with temporary_folder() as folder:
         path = folder / f"functions{library_suffix()}"
         texts = {name: text.encode() for name, text in sources.items()}
-        path.write_bytes(compiled_library(texts, unit, compiler))
+        write_file(path, compiled_library(texts, unit, compiler))
         return kind(str(path))
 
 
@@ -265,6 +271,7 @@ def _is_private(folder: Path) -> bool:
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     for path in reversed(missing):
         path.mkdir(mode=0o700, exist_ok=True)
+        keep_owner_rights(path)
     for path in (folder.parent, folder):
         status = path.lstat()
         if not (stat.S_ISDIR(status.st_mode) and _is_mine(status)):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from fmilin import formats
 from fmilin.errors import ModelError, UsageError
-from fmilin.support.files import check_writable
+from fmilin.support.files import check_writable, read_file
 from fmilin.support.kinds import kinds_checked
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def checked_families(paths: Sequence[Path]) -> list[Path]:
 def has_mark(path: Path, mark: str) -> bool:
     """Whether a text stands in a file; False where it cannot be read."""
     try:
-        content = path.read_bytes()
+        content = read_file(path)
     except OSError:
         return False
     return any(mark.encode(code) in content for code in ("ascii", "utf-16-le", "utf-32-le"))
@@ -161,7 +161,7 @@ def is_family(path: Path) -> bool:
     if has_mark(path, MARK) or codec.suffix == ".json":
         return has_mark(path, MARK)
     try:  # a compressed file that somebody saved again
-        codec.loads(path.read_bytes(), "")
+        codec.loads(read_file(path), "")
     except (ModelError, OSError):
         return False
     return True

@@ -10,6 +10,7 @@ from fmilin.export.linear_record import require_writable
 from fmilin.fmi.write.linear import LinearFmu, linear_fmu
 from fmilin.formats import Writing, require_codec
 from fmilin.linear_model.model import LinearModel
+from fmilin.support.files import open_file
 
 INSIDE = "extra/org.fmilin/linear.npz"
 MOST_INSIDE = 1 << 24  # bytes of matrices up to which the model itself lies in the FMU, too: about 700 states
@@ -48,7 +49,7 @@ def loads(content: bytes, origin: str) -> LinearModel:
 def holds_linear_model(path: str | Path) -> bool:
     """Whether this is an FMU of a linear model that fmilin wrote; False where it cannot be read."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_file(path) as file, zipfile.ZipFile(file) as archive:
             return INSIDE in archive.namelist()
     except (OSError, *DAMAGED):
         return False

@@ -31,6 +31,7 @@ from fmilin.periodic.chart import FloquetChart
 from fmilin.periodic.floquet import Floquet
 from fmilin.periodic.model import PeriodicModel
 from fmilin.signals import Signal, Signals
+from fmilin.support.files import read_file
 
 FORMAT = "fmilin-floquet/1"
 CHART = "fmilin-floquet-chart/1"
@@ -183,7 +184,7 @@ def dumps_chart(chart: FloquetChart) -> bytes:
 def load_chart(path: Path) -> FloquetChart:
     """Read what :func:`dumps_chart` wrote."""
     with reading(str(path), "chart that 'fmilin floquet' wrote"):
-        document = decode(path.read_bytes()).facts
+        document = decode(read_file(path)).facts
         axes = {name: np.array(values, dtype=np.float64) for name, values in document["axes"].items()}
         shape, points = tuple(map(len, axes.values())), document["points"]
         pairs = {n: np.array([p[n] for p in points], dtype=np.float64) for n in ("multipliers", "exponents")}

@@ -17,6 +17,7 @@ from fmilin.families.continuation import ContinuationPoint
 from fmilin.families.plan import Plan, SweepExecutor, SweepTask, TaskReport
 from fmilin.families.rows import Outcome
 from fmilin.sandbox.limits import Limits
+from fmilin.support.files import is_file, write_file
 
 CONNECT = "10s"  # for a cluster to answer
 CHECK_INTERVAL = 1.0  # seconds after which a wait for the workers checks whether the scheduler is still there
@@ -41,7 +42,7 @@ class PackedPlan:
         wanted = [] if path is None else [path, path.with_name(f"{path.stem}.fmilin.toml")]
         if plan.load.constraints_file is not None:
             wanted.append(Path(plan.load.constraints_file))
-        files = tuple((p.name, p.read_bytes()) for p in wanted if p.is_file())
+        files = tuple((p.name, p.read_bytes()) for p in wanted if is_file(p))
         digest = hashlib.sha256(repr((plan.identity(), limits)).encode())
         for name, content in files:
             digest.update(name.encode() + content)
@@ -50,7 +51,7 @@ class PackedPlan:
     def unpacked(self, folder: Path) -> Plan:
         """Return the plan with the files in ``folder``."""
         for name, content in self.files:
-            (folder / name).write_bytes(content)
+            write_file(folder / name, content)
         plan = self.plan
         assert isinstance(plan.source, str)  # noqa: S101 - of() has looked
         path = _file_of(plan.source)

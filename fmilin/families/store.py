@@ -27,6 +27,7 @@ from fmilin.families.rows import Layout, Outcome, Template
 from fmilin.linear_model.arrays import LinearArrays
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signal, Signals
+from fmilin.support.files import append_to_name, keep_owner_rights
 
 SYNC = 1.0  # seconds between two times that the system is asked to write what it holds back
 _CHECKSUM = b', "checksum": '  # the last entry of every line
@@ -35,7 +36,7 @@ _BINARY = getattr(os, "O_BINARY", 0)  # Windows translates line ends without it
 
 def folder_of(path: Path) -> Path:
     """Return where a sweep into ``path`` keeps what is done."""
-    return path.with_name(f"{path.name}.sweep")
+    return append_to_name(path, ".sweep")
 
 
 class Store(FamilyBuilder):
@@ -64,12 +65,17 @@ class Store(FamilyBuilder):
             )
         try:
             self._folder.mkdir(exist_ok=True)
+            keep_owner_rights(self._folder)
             if not old or not self._is_same(json.loads(identity)):
                 (self._folder / "plan.json").write_text(identity, encoding="utf-8")
-            self._rows_file = os.open(self._folder / "rows.bin", os.O_RDWR | os.O_CREAT | _BINARY, 0o666)
+                keep_owner_rights(self._folder / "plan.json")
+            rows = self._folder / "rows.bin"
+            self._rows_file = os.open(rows, os.O_RDWR | os.O_CREAT | _BINARY, 0o666)
+            keep_owner_rights(rows)
             self._read()
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY
             self._journal = os.open(self._folder / "points.jsonl", flags, 0o666)
+            keep_owner_rights(self._folder / "points.jsonl")
         except OSError as error:
             raise self._refusal(error) from None
 

@@ -14,7 +14,7 @@ from fmilin.constraints.declared import Constraint, Level
 from fmilin.constraints.expressions import Expression, ExpressionError, parse
 from fmilin.errors import ConstraintError, ModelError, UsageError
 from fmilin.model.interface import Model, ModelInfo, OperatingPoint
-from fmilin.support.files import DocumentError, read_json, read_toml
+from fmilin.support.files import DocumentError, read_file, read_json, read_toml
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def read_constraints(source: Path | str | bytes, source_name: str = "") -> Const
 
 def _table(source: Path | str | bytes, name: str) -> dict[str, Any]:
     try:
-        content = source if isinstance(source, bytes) else Path(source).read_bytes()
+        content = source if isinstance(source, bytes) else read_file(source)
         return read_toml(content)
     except OSError as error:
         raise ConstraintError(f"The constraints file '{name}' cannot be read: {error.strerror or error}.") from None
@@ -188,7 +188,7 @@ def load_point(path: str | Path) -> SavedPoint:
     """Read a point."""
     suffix = _suffix(path, "read")
     try:
-        content = Path(path).read_bytes()
+        content = read_file(path)
         document: dict[str, Any] = read_json(content) if suffix == ".json" else read_toml(content)
     except OSError as error:
         raise ModelError(f"Cannot read the point '{path}': {error.strerror or error}.") from None

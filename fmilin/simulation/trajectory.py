@@ -17,6 +17,7 @@ from fmilin.errors import UnknownNameError, UsageError
 from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray, Signals
 from fmilin.simulation.inputs import InputTable
+from fmilin.support.files import read_file
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
 
@@ -138,12 +139,12 @@ def trajectory_as_csv(trajectory: Trajectory) -> bytes:
 def read_inputs(path: str | Path) -> InputTable:
     """Read a table of inputs: a column ``time`` and one for each input that it is about."""
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = read_file(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"Cannot read the inputs from '{path}': {getattr(error, 'strerror', None) or error}."
         ) from None
-    rows = [row for row in csv.reader(io.StringIO(text), skipinitialspace=True) if row]
+    rows = [row for row in csv.reader(io.StringIO(text, newline=None), skipinitialspace=True) if row]
     if not rows:
         raise UsageError(f"'{path}' is empty. A table of inputs has a head line: time, then the names of inputs.")
     head = [name.strip() for name in rows[0]]

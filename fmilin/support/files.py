@@ -3,10 +3,13 @@
 A temporary name holds the machine, its start, and the process with its start: what is left behind the next one removes.
 """
 
+import errno
+import hashlib
 import json
 import os
 import re
 import shutil
+import stat
 import sys
 import tempfile
 import tomllib
@@ -18,6 +21,7 @@ from typing import IO, Any
 
 from fmilin.errors import UsageError
 
+LONGEST_NAME = 255  # bytes of the name of a file on most systems
 _NAME = re.compile(r"\.?fmilin-([0-9a-f]{8})-([0-9a-f]{8})-(\d+)-(\d+)-[0-9a-f]{16}(\.tmp)?")
 
 
@@ -29,6 +33,54 @@ def path_exists(path: Path) -> bool:
         return False
 
 
+def is_file(path: Path) -> bool:
+    """Whether path leads to a regular file, also where the system does not allow the name."""
+    return path_exists(path) and path.is_file()
+
+
+def append_to_name(path: Path, ending: str) -> Path:
+    """Return the path with an ending behind its name, which is shortened where the system does not allow its length."""
+    name = f"{path.name}{ending}"
+    if len(os.fsencode(name)) > LONGEST_NAME:
+        digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]
+        room = LONGEST_NAME - len(os.fsencode(f"-{digest}{ending}"))
+        name = f"{os.fsencode(path.name)[:room].decode(errors='ignore')}-{digest}{ending}"
+    return path.with_name(name)
+
+
+def keep_owner_rights(path: Path) -> None:
+    """Let the owner read and write what this process has made: with ``umask 777`` it had no rights at all."""
+    mode = path.stat().st_mode
+    rights = 0o700 if stat.S_ISDIR(mode) else 0o600
+    if mode & rights != rights:
+        path.chmod(stat.S_IMODE(mode) | rights)
+
+
+def open_file(path: str | Path) -> IO[bytes]:
+    """Open a regular file to read it. Raises OSError for all else: a device has no end, a named pipe may be silent."""
+    _require_regular_file(Path(path).stat())
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        _require_regular_file(os.fstat(descriptor))  # another file may have taken the name meanwhile
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_file(path: str | Path) -> bytes:
+    """Return the content of a regular file. Raises OSError for all else."""
+    with open_file(path) as file:
+        return file.read()
+
+
+def _require_regular_file(status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is a device, a named pipe or a socket, and not a regular file")
+
+
 def new_folder() -> Path:
     """Return a new folder that only this user can read, for the caller to remove; those of ended processes go now."""
     try:
@@ -36,17 +88,23 @@ def new_folder() -> Path:
         remove_leftovers(parent)
         folder = parent / owned_name()
         folder.mkdir(mode=0o700)
-        folder.chmod(0o700)  # the umask may have taken the owner's rights
+        keep_owner_rights(folder)
     except OSError as error:
         raise _no_place("a folder for temporary files", error) from None
     return folder
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file in a folder of this process, which can be read whatever the umask is."""
+    path.write_bytes(content)
+    keep_owner_rights(path)
 
 
 def write_private(path: Path, text: str) -> None:
     """Write a new file that only this user can read."""
     descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        path.chmod(0o600)  # the umask may have taken the owner's rights
+        keep_owner_rights(path)
         file.write(text)
 
 
@@ -249,9 +307,11 @@ def _new_file_beside(target: Path) -> tuple[int, Path]:
     temporary = target.with_name(f".{owned_name()}.tmp")
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
-        return os.open(temporary, flags, 0o666), temporary
+        descriptor = os.open(temporary, flags, 0o666)
+        keep_owner_rights(temporary)
     except OSError as error:
         raise _refusal(target, error.strerror or str(error)) from None
+    return descriptor, temporary
 
 
 def _refusal(path: str | Path, why: str) -> UsageError:

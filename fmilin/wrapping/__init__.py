@@ -19,7 +19,7 @@ from fmilin.fmi.write.variables import DeclaredConstraint, prescribing_inputs
 from fmilin.loading.load import load
 from fmilin.model.interface import Model
 from fmilin.sandbox.other_processes import run_program
-from fmilin.support.files import temporary_folder, write_atomically
+from fmilin.support.files import is_file, read_file, temporary_folder, write_atomically, write_file
 from fmilin.support.other_python import python_command
 
 WRAPPED = "fmilin_wrapped.json"  # what is wrapped: the source, relative to the resources of the FMU
@@ -65,12 +65,12 @@ def wrap_as_fmu(source: str | Path, path: str | Path, *, name: str = "", files: 
     identifier = identifier_like(name or _name_in(text))
     with temporary_folder() as folder:
         script = folder / f"{identifier}_script.py"
-        script.write_text(_SCRIPT.format(identifier=identifier), encoding="utf-8")
+        write_file(script, _SCRIPT.format(identifier=identifier).encode())
         spec = folder / WRAPPED
-        spec.write_text(json.dumps({"source": text, "description": f"{identifier}, wrapped by fmilin"}))
+        write_file(spec, json.dumps({"source": text, "description": f"{identifier}, wrapped by fmilin"}).encode())
         for file in inside:
             try:
-                (folder / file.name).write_bytes(file.read_bytes())
+                write_file(folder / file.name, read_file(file))
             except OSError as error:
                 raise ModelError(f"'{file}' cannot be read: {error.strerror or error}.") from None
         project = [spec, *(folder / file.name for file in inside)]
@@ -120,7 +120,7 @@ def _carried(source: str) -> tuple[str, list[Path]]:
 
 def _with(file: Path) -> list[Path]:
     constraints_file = file.with_name(f"{file.stem}.fmilin.toml")
-    return [file, constraints_file] if constraints_file.is_file() else [file]
+    return [file, constraints_file] if is_file(constraints_file) else [file]
 
 
 def _name_in(source: str) -> str:

@@ -41,9 +41,10 @@ class Netcdf(Container):
     def read(self, path: Path) -> Any:
         """Read from the path: HDF5 reads parts of a file."""
         from fmilin.export.netcdf_file import decode
+        from fmilin.support.files import open_file
 
         try:
-            path.open("rb").close()
+            open_file(path).close()
         except (OSError, ValueError) as error:
             raise unreadable_file(path, self.holds, error) from None
         with self.decoding(str(path)):

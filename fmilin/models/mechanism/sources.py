@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fmilin.errors import ConstraintError, FmilinError, ModelError, NumericalError, join_first
+from fmilin.support.files import read_file
 
 LARGEST_NUMBER = 1e100  # in any unit of a mechanism; products of a few larger ones are no numbers any more
 
@@ -198,7 +199,7 @@ def mended_root(path: Path) -> tuple[Any, tuple[str, ...]]:
                              remove_pis=True)  # fmt: skip
     mended: list[str] = []
     try:
-        root = etree.fromstring(_declared_first(path.read_bytes(), mended), parser)
+        root = etree.fromstring(_declared_first(read_file(path), mended), parser)
     except OSError as error:
         raise ModelError(f"The URDF file '{path}' cannot be read: {error.strerror or error}.") from None
     except etree.XMLSyntaxError as error:

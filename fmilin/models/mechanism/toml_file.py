@@ -14,7 +14,7 @@ from fmilin.models.mechanism.description import INPUTS, PARTS, MechanismDescript
 from fmilin.models.mechanism.part import Part, Placement
 from fmilin.models.mechanism.parts import COORDINATES, SPEEDS, Body, Joint
 from fmilin.models.mechanism.sources import LARGEST_NUMBER, KeyPath, Lines, SourceLines, lines_of
-from fmilin.support.files import DocumentError, read_toml
+from fmilin.support.files import DocumentError, read_file, read_toml
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -127,7 +127,7 @@ def read_parts(path: Path) -> Parts:
 
 def _table(path: Path) -> tuple[str, dict[str, Any]]:
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_file(path).decode("utf-8-sig")
         return text, read_toml(text)
     except OSError as error:
         raise ModelError(f"The mechanism file '{path}' cannot be read: {error.strerror or error}.") from None

@@ -15,6 +15,7 @@ from fmilin.models.mechanism.parts import SPEEDS, TRIANGLE, Body, Joint, JointTy
 from fmilin.models.mechanism.sources import Lines, SourceLines
 from fmilin.models.mechanism.toml_file import Parts, offset_in_radians, with_settings
 from fmilin.models.mechanism.urdf_elements import Inertial, UrdfJoint, UrdfLink, UrdfTree, read_urdf
+from fmilin.support.files import is_file
 from fmilin.tolerances import NEGATIVE_INERTIA
 
 SHOWN = 8  # so many names are listed in a remark
@@ -75,7 +76,7 @@ TYPES: dict[str, JointType] = {
 def additions_of(path: Path) -> Path | None:
     """Return the file ``STEM.fmilin.toml`` beside a URDF file, if there is one."""
     additions = path.with_name(f"{path.stem}.fmilin.toml")
-    return additions if additions.is_file() else None
+    return additions if is_file(additions) else None
 
 
 def robot_in(parts: Parts) -> Path | None:
