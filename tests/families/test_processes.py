@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -270,3 +272,35 @@ def test_the_file_travels_with_what_declares_its_constraints(linkage: Path, tmp_
     assert sorted(p.name for p in (tmp_path / "there").iterdir()) == ["plant.fmilin.toml", "plant.fmu"]
     assert PackedPlan.of(plan).key == packed.key
     assert PackedPlan.of(Plan("fmilin.systems:four_bar", grid_over({"phi": [1.0]}))).files == ()
+
+
+def sweep_elsewhere(folder: Path, *arguments: str) -> str:
+    """Run a script in ``folder`` that has a thread, so that its workers are programs; return what it prints."""
+    (folder / "files").mkdir()
+    for module in ("json", "pickle", "select", "struct", "numpy"):  # of Python and of a package
+        (folder / "files" / f"{module}.py").write_text(f"open({str(folder / 'imported')!r}, 'a').write({module!r})")
+    (folder / "script").mkdir()
+    (folder / "script" / "plants.py").write_text("from fmilin.systems import four_bar\n")
+    (folder / "script" / "study.py").write_text(
+        "import sys, threading, fmilin as fl\n"
+        "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+        "print(fl.sweep(sys.argv[1], {'k': [20.0, 25.0, 30.0]}, jobs=2).ok.all())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, folder / "script" / "study.py", *arguments],
+        cwd=folder / "files",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_processes_import_nothing_from_the_current_folder(linkage: Path, tmp_path: Path) -> None:
+    assert sweep_elsewhere(tmp_path, str(linkage)) == "True"
+    assert not (tmp_path / "imported").exists()
+
+
+def test_processes_import_what_the_program_can_import(tmp_path: Path) -> None:
+    assert sweep_elsewhere(tmp_path, "plants:four_bar") == "True"
