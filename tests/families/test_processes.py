@@ -275,15 +275,16 @@ def test_the_file_travels_with_what_declares_its_constraints(linkage: Path, tmp_
 
 
 def sweep_elsewhere(folder: Path, *arguments: str) -> str:
-    """Run a script in ``folder`` that has a thread, so that its workers are programs; return what it prints."""
+    """Run a script whose workers are programs, as on Windows and on a cluster; return what it prints."""
     (folder / "files").mkdir()
     for module in ("json", "pickle", "select", "struct", "numpy"):  # of Python and of a package
         (folder / "files" / f"{module}.py").write_text(f"open({str(folder / 'imported')!r}, 'a').write({module!r})")
     (folder / "script").mkdir()
     (folder / "script" / "plants.py").write_text("from fmilin.systems import four_bar\n")
     (folder / "script" / "study.py").write_text(
-        "import sys, threading, fmilin as fl\n"
-        "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+        "import os, sys\n"
+        "del os.fork\n"
+        "import fmilin as fl\n"
         "print(fl.sweep(sys.argv[1], {'k': [20.0, 25.0, 30.0]}, jobs=2).ok.all())\n"
     )
     done = subprocess.run(
