@@ -151,7 +151,8 @@ def _without_compression(scope: Scope) -> Scope:
 
 
 def _token_in(scope: Scope) -> str:
-    return parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+    query: str = scope["query_string"].decode("latin-1")
+    return parse_qs(query).get("token", [""])[0]
 
 
 def _are_equal(one: str, other: str) -> bool:
