@@ -65,10 +65,10 @@ class Tokens:
 
     def redeem(self, presented: str) -> bool:
         """Whether this is a token that was not used before. It is used then."""
-        found = next((token for token in self._unused if _are_equal(token, presented)), None)
-        if found is None:
+        token_of_link = next((token for token in self._unused if _are_equal(token, presented)), None)
+        if token_of_link is None:
             return False
-        self._unused.pop(found)()
+        self._unused.pop(token_of_link)()
         return True
 
 

@@ -92,12 +92,12 @@ class BranchFollower:
         if self._plan.point.guess:
             return None
         base = self._models.base
-        known: dict[str, float] = dict(zip(base.states.names, base.start.states.tolist(), strict=True))
-        known |= zip(base.inputs.names, base.start.inputs.tolist(), strict=True)
-        known |= {**base.parameters, **self._plan.point.settings}
-        if any(name not in known for name in values):
+        values_at_start: dict[str, float] = dict(zip(base.states.names, base.start.states.tolist(), strict=True))
+        values_at_start |= zip(base.inputs.names, base.start.inputs.tolist(), strict=True)
+        values_at_start |= {**base.parameters, **self._plan.point.settings}
+        if any(name not in values_at_start for name in values):
             return None
-        start = {name: float(known[name]) for name in values}
+        start = {name: float(values_at_start[name]) for name in values}
         if start == dict(values):
             return None
         with suppress(FmilinError):

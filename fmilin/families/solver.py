@@ -121,18 +121,18 @@ class Solver:
         """Return what comes of a point, and the point; None if it failed."""
         values = self.plan.grid.values(number)
         try:
-            found = self._follower.find(values, predecessor)
-            linear = self._complete(values, found)
+            swept = self._follower.find(values, predecessor)
+            linear = self._complete(values, swept)
         except FmilinError as error:
             kind = "fold" if isinstance(error, FoldError) else type(error).__name__
             return Outcome(number, " ".join(str(error).split()), kind=kind), None
         parameters = [name for name in values if self._models.find_kind(name) == "parameter"]
         template = Template.of(linear, tuple(dict.fromkeys((*linear.point.parameters, *parameters))))
-        return outcome_of(number, linear, template, described=self.plan.how.descriptor), found.point
+        return outcome_of(number, linear, template, described=self.plan.how.descriptor), swept.point
 
-    def _complete(self, values: Mapping[str, float], found: SweptPoint) -> LinearModel:
+    def _complete(self, values: Mapping[str, float], swept: SweptPoint) -> LinearModel:
         """Return the linear model that is requested at a point: of a loop, with some inputs, with derivatives."""
-        plan, how, point, linear = self.plan, self.plan.how, found.point.point, found.point.linear
+        plan, how, point, linear = self.plan, self.plan.how, swept.point.point, swept.point.linear
         if plan.loop_at:
             model = self._models.find(values)
             linear = loop_transfer_as(model, plan.loop_at, point, how, continuous=plan.continuous)
@@ -142,4 +142,4 @@ class Solver:
             linear = add_parameter_derivatives(self._models.find(values), point, linear, how)
         if not all(np.isfinite(matrix).all() for matrix in (linear.A, linear.B, linear.C, linear.D, linear.T)):
             raise NumericalError("The linear model has entries that are not finite numbers.")
-        return replace(linear, warnings=(*linear.warnings, *found.warnings))
+        return replace(linear, warnings=(*linear.warnings, *swept.warnings))

@@ -290,6 +290,7 @@ def test_every_call_of_the_translation_exists_with_its_keywords(name: str) -> No
 OTHER_PROGRAMS = {
     "fmilin/codegen/compiler.py": ["--install", "--version"],  # of xcode-select and of C compilers
     "fmilin/explore/page.py": ["--dark"],  # of CSS
+    "fmilin/fmi/client/process.py": ["--keep-descriptor", "--client-descriptor"],  # of the host
     "fmilin/fmi/read/library.py": ["--defsym"],  # of the linker
     "fmilin/wrapping/__init__.py": ["--handle-state"],  # of pythonfmu
 }
