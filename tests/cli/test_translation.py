@@ -291,6 +291,9 @@ OTHER_PROGRAMS = {
     "fmilin/codegen/compiler.py": ["--install", "--version"],  # of xcode-select and of C compilers
     "fmilin/explore/page.py": ["--dark"],  # of CSS
     "fmilin/fmi/client/process.py": ["--keep-descriptor", "--client-descriptor"],  # of the host
+    "fmilin/fmi/client/restrictions.py": [  # of the host, too
+        *("--memory", "--processes", "--file-size", "--read", "--network", "--no-restrictions"),
+    ],
     "fmilin/fmi/read/library.py": ["--defsym"],  # of the linker
     "fmilin/wrapping/__init__.py": ["--handle-state"],  # of pythonfmu
 }
