@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from math import prod
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -93,8 +92,9 @@ def counts_of(work: Call) -> Counts:
 def _counted(counted: Counter[str]) -> Iterator[None]:
     """Count what is asked of native models: visits, points with their tangents, directions."""
     kinds = (
-        (NativeModel, "evaluate", "visits", lambda _t, x, _u: prod(x.shape[:-1])),
-        (FunctionModel, "evaluate", "visits", lambda _t, x, _u: prod(x.shape[:-1])),
+        (NativeModel, "evaluate", "visits", lambda *_: 1),
+        (FunctionModel, "evaluate", "visits", lambda *_: 1),
+        (NativeModel, "evaluate_points", "visits", lambda _t, x, _u: len(x)),
         (NativeModel, "products", "directions", lambda _t, _x, _u, dx, _du: dx.shape[1]),
         (NativeModel, "tangents", "tangents", lambda _t, x, *_: len(x)),
         (Mechanism, "tangents", "tangents", lambda _t, x, *_: len(x)),
@@ -111,8 +111,12 @@ def _counted(counted: Counter[str]) -> Iterator[None]:
 
 def _counting(method: Any, counted: Counter[str], name: str, many: Any) -> Any:
     def counting(self: Any, *arguments: Any, **options: Any) -> Any:
-        counted[name] += many(*arguments)
-        return method(self, *arguments, **options)
+        before = counted[name]
+        answer = method(self, *arguments, **options)
+        # A method may call that of its base class, which is counted as well, or answer that it does not apply.
+        if answer is not None:
+            counted[name] = max(counted[name], before + many(*arguments))
+        return answer
 
     return counting
 

@@ -65,6 +65,7 @@ class BatchRuns:
         self._parameters = tuple(parameters)
         self._chosen_inputs = None if how.inputs is None else chosen_inputs(model.inputs, how.inputs)
         self._assembly: AssembledPoints | None = None
+        self._is_differentiable: bool | None = None  # not asked yet
 
     def can_assemble(self, time: float) -> bool:
         """Whether points are assembled at once, each from the model's start."""
@@ -81,11 +82,20 @@ class BatchRuns:
         reference = Reference(
             self._model, self._how, seed.point, seed.linear, seed.selection, own=seed_model, varied=self._parameters
         )
-        if not reference.is_usable:
+        if not reference.is_usable or not self._can_differentiate(reference):
             return
         solver = self._make_solver(reference, seed, request)
         if solver is not None:
             yield from self._solve_blocks(solver, reference, list(numbers), seed)
+
+    def _can_differentiate(self, reference: Reference) -> bool:
+        """Whether the model differentiates a batch of these points. It is asked once: it may have no such procedure."""
+        if self._is_differentiable is None:
+            try:
+                self._is_differentiable = reference.is_differentiable_in_batches
+            except (FmilinError, np.linalg.LinAlgError):
+                return False  # at this seed
+        return self._is_differentiable
 
     def _make_solver(
         self, reference: Reference, seed: ContinuationPoint, request: TrimRequest | None

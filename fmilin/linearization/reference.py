@@ -49,6 +49,12 @@ TRANSFERABLE_KINDS = frozenset({"model", "off-equilibrium", "steady", "periodic"
 """Diagnostics at the reference that a batch gives itself where they are true, or that do not concern other points."""
 
 
+def _require(tangents: TangentBatch | None) -> TangentBatch:
+    if tangents is None:
+        raise NumericalError("The model does not differentiate many points at once.")
+    return tangents
+
+
 class ProcedureTraits(NamedTuple):
     """What the exact procedure of a model is like, at every point."""
 
@@ -125,14 +131,21 @@ class Reference:
         point = self.point
         return recall_facts(self.own, point, self.own.evaluate(point.time, point.states, point.inputs))
 
-    @cached_property
+    @property
     def tangents_at_point(self) -> TangentBatch:
         """What the model answers here, as a batch of one."""
+        return _require(self._tangents_at_point)
+
+    @property
+    def is_differentiable_in_batches(self) -> bool:
+        """Whether the model differentiates many points at once where these parameters vary: at all points or none."""
+        return self._tangents_at_point is not None
+
+    @cached_property
+    def _tangents_at_point(self) -> TangentBatch | None:
         point = self.point
         parameters = {name: np.array([point.parameters[name]]) for name in self.varied}
-        return self.differentiate(
-            PointBatch(np.array([point.time]), point.states[None], point.inputs[None], parameters)
-        )
+        return self._read(PointBatch(np.array([point.time]), point.states[None], point.inputs[None], parameters))
 
     @cached_property
     def rows(self) -> list[int]:
@@ -197,10 +210,10 @@ class Reference:
 
     def differentiate(self, points: PointBatch) -> TangentBatch:
         """Return rates, outputs and their derivatives along the coordinates; NumericalError if the model cannot."""
-        tangents = read_tangents(self.model, points.time, points.states, points.inputs, self.kept, points.parameters)
-        if tangents is None:
-            raise NumericalError("The model does not answer for many points at once.")
-        return tangents
+        return _require(self._read(points))
+
+    def _read(self, points: PointBatch) -> TangentBatch | None:
+        return read_tangents(self.model, points.time, points.states, points.inputs, self.kept, points.parameters)
 
     def back(self, tangents: TangentBatch) -> FloatArray:
         """Return the step of the dependent states (k, M) that is too far from the manifold, to first order."""

@@ -82,14 +82,19 @@ class ContinuedMotion(ABC):
         """Say where any bit of the model's answer beside the points is another so much later (k,)."""
 
     def advance_and_displace(
-        self, path: FloatArray, times: Times, displacements: Sequence[FloatArray]
+        self, path: FloatArray, times: Times, displacements: Sequence[FloatArray], offset: FloatArray | None
     ) -> Iterator[PointsAhead]:
-        """Yield the points at each of the times; then, from the last, displaced by (k, P), one after the other."""
+        """Yield the points at each of the times; then the last one, displaced by each of the (k, P).
+
+        With an ``offset`` (k, P), the last one displaced by it follows, and that one with each of the displacements.
+        """
         for ahead in self.advance(path, times):
             yield ahead
-        for displacement in displacements:
-            (ahead,) = self.displace(ahead, [displacement])
-            yield ahead
+        yield from self.displace(ahead, displacements)
+        if offset is not None:
+            (displaced,) = self.displace(ahead, [offset])
+            yield displaced
+            yield from self.displace(displaced, displacements)
 
     def advance_with_derivatives(
         self, path: FloatArray, times: Times, curvature: FloatArray, direction: FloatArray
@@ -111,13 +116,13 @@ class ContinuedMotion(ABC):
         return SHORT_STEP if self.exact else STEP
 
     def list_displacements(self, direction: FloatArray) -> list[FloatArray]:
-        """Return by what a point is displaced, one after the other, for derivatives along a direction (k, P)."""
-        return [self.step * direction] if self.exact else [self.step * direction, -2 * self.step * direction]
+        """Return by what a point is displaced for derivatives along a direction (k, P)."""
+        return [self.step * direction] if self.exact else [self.step * direction, -self.step * direction]
 
     def differentiate(self, ahead: PointsAhead, displaced: Sequence[PointsAhead]) -> tuple[FloatArray, Mask]:
         """Return the derivatives (k, P) of y' along a direction, and where they could be evaluated.
 
-        ``displaced`` are the points after each of the displacements from ``ahead``.
+        ``displaced`` are the points at each of the displacements from ``ahead``.
         """
         after, before, width = displaced[0], displaced[-1], 2 * self.step
         if self.exact:
@@ -176,11 +181,14 @@ class ContinuedBatch(ContinuedMotion):
         return self._evaluate([(ahead.x, displacement, ahead.later) for displacement in displacements])
 
     def advance_and_displace(
-        self, path: FloatArray, times: Times, displacements: Sequence[FloatArray]
+        self, path: FloatArray, times: Times, displacements: Sequence[FloatArray], offset: FloatArray | None
     ) -> Iterator[PointsAhead]:
         """Move y from the points themselves, so that no evaluation waits for another one."""
-        offsets = [*[np.zeros_like(path)] * len(times), *np.cumsum(displacements, axis=0)]
-        return self.advance(path, [*times, *[times[-1]] * len(displacements)], offsets=offsets)
+        offsets = list(displacements)
+        if offset is not None:
+            offsets += [offset, *(offset + displacement for displacement in displacements)]
+        along = [np.zeros_like(path)] * len(times)
+        return self.advance(path, [*times, *[times[-1]] * len(offsets)], offsets=[*along, *offsets])
 
     def advance_with_derivatives(
         self, path: FloatArray, times: Times, curvature: FloatArray, direction: FloatArray

@@ -178,10 +178,8 @@ def confirm_steady(at: MovingBatch, uniform: UniformMotion, continued: Continued
     path, times = np.where(leading, uniform.rates, 0.0), at.compute_comparison_times()
     direction = _direction(uniform.sizes)
     steps = continued.list_displacements(direction)
-    displacements = list(steps)
-    if not leading.all():
-        displacements += [np.where(leading, 0.0, OFFSET * uniform.sizes) - sum(steps), *steps]
-    evaluated = iter(continued.advance_and_displace(path, times, displacements))
+    offset = None if leading.all() else np.where(leading, 0.0, OFFSET * uniform.sizes)
+    evaluated = continued.advance_and_displace(path, times, steps, offset)
     accelerations = []
     for ahead in islice(evaluated, len(times)):
         accelerations.append((ahead.rates - uniform.rates) / np.maximum(ahead.later, 1e-300)[:, None])

@@ -14,7 +14,9 @@ from fmilin.families.branch_follower import BranchFollower
 from fmilin.families.grid import Grid
 from fmilin.families.open_models import OpenModels
 from fmilin.families.plan import Plan
+from fmilin.linearization import reference
 from fmilin.models import OdeModel
+from fmilin.systems import furuta_pendulum
 from fmilin.trimming.request import PointRequest
 
 SPRING = OdeModel("spring", {"x": "v", "v": "u - k*x - x^3 - v"}, inputs=["u"], parameters={"k": 2.0}, start={"x": 0.5})
@@ -56,3 +58,18 @@ def test_a_sweep_begins_where_the_model_starts() -> None:
     mixed = make_follower("u", 0.4, settings={"k": 3.0})._find_start({"u": 0.4, "k": 4.0})
     assert mixed is not None
     assert mixed.values == {"u": 0.0, "k": 3.0}
+
+
+def test_a_model_that_does_not_differentiate_batches_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it does is the same at every point of a sweep: a mass of a mechanism is in no graph of equations."""
+    answers: list[Any] = []
+    read = reference.read_tangents
+
+    def remember(*arguments: Any) -> Any:
+        answers.append(read(*arguments))
+        return answers[-1]
+
+    monkeypatch.setattr(reference, "read_tangents", remember)
+    family = fl.sweep(furuta_pendulum(), {"pendulum.mass": np.linspace(0.1, 0.2, 12)}, trim=fl.TrimRequest())
+    assert len(family.models) == 12
+    assert answers == [None]
