@@ -251,6 +251,15 @@ ROWS = (
     Kind("minimal",
          "States that no input reaches or no output shows were dropped.",
          "Keep the full model where a dropped part grows: no controller can stabilize it."),
+    Kind("zeros",
+         "Zeros of a linear model are doubtful: two ways of computing one differ, or how many there are depends on "
+         "couplings that may be zero.",
+         "Take exact derivatives, give variables nominal values of their size, and set couplings that should be zero "
+         "to zero."),
+    Kind("zero-dynamics",
+         "The linear model is the motion that remains while inputs hold outputs at their values of the point; its "
+         "outputs are these inputs.",
+         "Nothing.", severity="information"),
     Kind("modal",
          "Eigenvalues lie too close to be taken apart safely: one mode has several states.",
          "Treat these states as one mode."),

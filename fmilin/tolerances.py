@@ -112,6 +112,10 @@ PENCIL_SOMETHING: Final = 1e-8
 """The same from which on it is none; between the two the order of the pencil is not told. Smaller: rounding that
 several steps have enlarged counts as a finite eigenvalue."""
 
+UNCERTIFIED_ZERO: Final = 1e-9
+"""Smallest change of an equilibrated system pencil, relative to it, that lets its rank drop at a zero, up to which the
+zero counts as certified. Looser: zeros that a wrong rank decision made are returned with a small error."""
+
 DOUBTFUL: Final = 1e4
 """Condition number of a choice of coordinates that is remarked on, and for which others are looked for."""
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fmilin.linear_model.modes import Modes
     from fmilin.linear_model.stability import Stability
     from fmilin.linear_model.verification import Verification
+    from fmilin.linear_model.zeros import ZeroStructure
 
 
 Result = TypeVar("Result")
@@ -164,7 +165,7 @@ class LinearModel(TableRepr):
 
     @property
     def plot(self) -> Plots:
-        """Pictures: ``plot.eigenvalues()``, ``modes``, ``participation``, ``bode``, ``nyquist``, ``step`` and more."""
+        """Pictures: ``plot.eigenvalues()``, ``zeros``, ``modes``, ``participation``, ``bode`` and more."""
         return Plots(self)
 
     @property
@@ -216,6 +217,68 @@ class LinearModel(TableRepr):
         from fmilin.linear_model.modes import modes_of
 
         return modes_of(self.A, self.T, self.sample_time, self.errors.A)
+
+    @kinds_checked
+    @implemented_in("fmilin.linear_model.system_zeros:find_zero_structure")
+    def zero_structure(
+        self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
+    ) -> ZeroStructure:
+        """Return the zeros from inputs to outputs, all of them unless named: finite, infinite, relative degrees.
+
+        Its ``warnings`` say where two ways of computing a zero differ. UsageError without inputs or outputs.
+        """
+        ...
+
+    def zeros(
+        self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
+    ) -> NDArray[np.complex128]:
+        """Return the transmission zeros in 1/s (of a sampled model in z), sorted by real part, then imaginary part.
+
+        At a zero the transfer matrix has a smaller rank than elsewhere: there is an input exp(z t) that no output
+        shows. Modes that no input reaches or no output shows are left out; :meth:`invariant_zeros` has them. Away from
+        an equilibrium they are those of deviations from the motion ``f0``. UsageError without inputs or outputs.
+        """
+        return self.zero_structure(inputs=inputs, outputs=outputs).zeros
+
+    def zero_errors(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> FloatArray:
+        """Return how far each of :meth:`zeros` may be off, by the errors of A, B, C, D and rounding.
+
+        Infinite where the rank of the system pencil does not drop as the zero says. Systems with more outputs than
+        inputs, or fewer, have zeros by their structure only: the error holds for perturbations that leave the zero.
+        """
+        return self.zero_structure(inputs=inputs, outputs=outputs).errors
+
+    def invariant_zeros(
+        self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
+    ) -> NDArray[np.complex128]:
+        """Return the numbers at which the rank of [A - s I, B; C, D] drops, as :meth:`zeros` does.
+
+        They are the transmission zeros and those eigenvalues, hidden from inputs or outputs, at which it drops too.
+        """
+        return self.zero_structure(inputs=inputs, outputs=outputs).invariant
+
+    def relative_degree(
+        self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
+    ) -> FloatArray:
+        """Return how often each output must be differentiated until an input shows, shape (ny,).
+
+        0 where D leads to the output, infinite where no input ever moves it. Of a sampled model how many samples pass.
+        ``zero_structure().decouples`` says whether they form a vector relative degree.
+        """
+        return self.zero_structure(inputs=inputs, outputs=outputs).relative_degree
+
+    @kinds_checked
+    @implemented_in("fmilin.reduction.zero_dynamics:find_zero_dynamics")
+    def zero_dynamics(
+        self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
+    ) -> LinearModel:
+        """Return the motion that remains when the outputs are held at their values of the point.
+
+        A linear model without inputs, in some of the coordinates; its eigenvalues are the invariant zeros, its outputs
+        the inputs that hold the outputs: ``u - u0 = C (z - z0)``. UsageError where more than one input does, or where
+        the point moves so that the outputs cannot stay.
+        """
+        ...
 
     def with_prescribed_states(self) -> LinearModel:
         """Return the model with prescribed motions as states: of u, der(u), der(der(u)) only the last stays an input.
@@ -338,6 +401,12 @@ class Plots(Pictures[LinearModel]):
     @implemented_in("fmilin.report.linear_pictures:eigenvalue_figure", subject=drawn_result)
     def eigenvalues(self, naive: LinearModel | None = None) -> Figure:
         """Return the eigenvalues (log(z) / T when sampled) with rays of equal damping, those of ``naive`` in grey."""
+        ...
+
+    @kinds_checked
+    @implemented_in("fmilin.report.zeros:pole_zero_figure", subject=drawn_result)
+    def zeros(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
+        """Return the pole-zero map: eigenvalues and transmission zeros, in z with the unit circle when sampled."""
         ...
 
     @kinds_checked

@@ -102,7 +102,7 @@ def _panel(axes: Axes, clusters: Sequence[EigenvalueCluster], false: Complex, re
             axes.add_patch(Circle((value.real, value.imag), error, color=COLORS[0], alpha=0.15, zorder=2, label=label))
             label = "_" + label.removeprefix("_")  # one line of the legend for all of them
     for values, weights, color in ((true, counts, COLORS[0]), (false, np.ones(len(false), np.intp), QUIET)):
-        for value, count in _repeated(values, weights, reach):
+        for value, count in repeated_marks(values, weights, reach):
             axes.annotate(f"× {count}", (value.real, value.imag), (7, 5), textcoords="offset points", fontsize=9,
                           color=color)  # fmt: skip
     axes.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]")
@@ -123,7 +123,7 @@ def _marks(clusters: Sequence[EigenvalueCluster]) -> tuple[Complex, NDArray[np.i
     return values, counts, np.array([mark[2] for mark in marks], dtype=np.float64)
 
 
-def _repeated(values: Complex, weights: NDArray[np.intp], reach: float) -> Iterator[tuple[complex, int]]:
+def repeated_marks(values: Complex, weights: NDArray[np.intp], reach: float) -> Iterator[tuple[complex, int]]:
     """Yield where several eigenvalues are one mark, and how many."""
     near = np.abs(values) < reach
     left, weights = values[near], weights[near]

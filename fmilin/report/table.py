@@ -156,10 +156,12 @@ def order_text(linear: LinearModel) -> str:
     return f"{P} independent state{'' if P == 1 else 's'} out of {N}"
 
 
-def eigenvalue_table(clusters: Iterable[EigenvalueCluster], *, sampled: bool = False) -> ResultTable:
+def eigenvalue_table(
+    clusters: Iterable[EigenvalueCluster], *, sampled: bool = False, name: str = "Eigenvalue"
+) -> ResultTable:
     """Return one line for each real eigenvalue or pair of complex ones, with the digits that are known."""
     origin = " of the sampled motion" if sampled else ""
-    heads = (f"Eigenvalue [1/s]{origin}", "Frequency [rad/s]", "[Hz]", "Damping ratio")
+    heads = (f"{name} [1/s]{origin}", "Frequency [rad/s]", "[Hz]", "Damping ratio")
     rows = ((Cell(cluster_text(cluster), cluster.real), *_oscillation(cluster)) for cluster in clusters)
     return table_of(heads, rows, columns="Rrrr")
 

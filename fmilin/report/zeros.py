@@ -1,0 +1,159 @@
+"""Zeros of linear models as tables, in one line, and beside the eigenvalues in a pole-zero map."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.errors import cut_list
+from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.modes import EigenvalueCluster, Mode, cluster_modes
+from fmilin.linear_model.zeros import SAFETY, ZeroStructure
+from fmilin.report.figures import COLORS, QUIET, gridded, plain, titled_figure
+from fmilin.report.linear_pictures import SAME_MARK, rays, repeated_marks, shade_outside_unit_circle
+from fmilin.report.numbers import cluster_text, shortened
+from fmilin.report.table import eigenvalue_table, print_fact, print_remarks
+from fmilin.signals import FloatArray
+from fmilin.support.table_repr import Sheet
+from fmilin.support.tables import Cell, ResultTable, table_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Complex = NDArray[np.complex128]
+
+MOST_NAMES = 8
+MOST_ZEROS = 12  # in one line
+MOST_STATES = 150  # of a linear model up to which its table has a line of zeros: they take many times the eigenvalues
+PHASES = {
+    True: "minimum phase: all invariant zeros are inside the stability limit",
+    False: "not minimum phase",
+    None: "whether it is minimum phase cannot be told: zeros are at the stability limit within their errors",
+}
+MARGIN = 1.15  # of a picture beyond what is drawn in it
+
+
+def show_zero_structure(structure: ZeroStructure, page: Sheet) -> None:
+    """Print the zeros from inputs to outputs, what is at infinity, and the relative degrees."""
+    outputs = structure.outputs.names
+    print_fact(page, "Zeros", [f"{len(structure.zeros)} transmission zeros", f"normal rank {structure.normal_rank}"])
+    print_fact(page, "Inputs", cut_list(map(shortened, structure.inputs.names), MOST_NAMES))
+    print_fact(page, "Outputs", cut_list(map(shortened, outputs), MOST_NAMES))
+    print_fact(page, "Degrees", cut_list(_list_degrees(structure), MOST_NAMES))
+    if not structure.decouples and len(outputs) > 1:
+        print_fact(page, "Decoupling", "the decoupling matrix is singular, so that there is no vector relative degree")
+    orders = ", ".join(map(str, structure.infinite_orders)) or "none"
+    print_fact(page, "At infinity", f"zeros of the orders {orders}")
+    print_fact(page, "Phase", [PHASES[structure.minimum_phase]])
+    if len(structure.zeros):
+        page.print()
+        page.print(_zero_table(structure))
+    hidden = len(structure.invariant) - len(structure.zeros)
+    if hidden > 0:
+        page.print()
+        clusters = cluster_zeros(structure.invariant, structure.invariant_errors)
+        texts = cut_list([cluster_text(cluster) for cluster in clusters], MOST_ZEROS)
+        print_fact(page, "Invariant zeros", [*texts, f"{hidden} of them hidden from inputs or outputs"])
+    if structure.warnings:
+        page.print()
+        print_remarks(page, structure.warnings)
+
+
+def _list_degrees(structure: ZeroStructure) -> Iterator[str]:
+    for name, degree in zip(structure.outputs.names, structure.relative_degree.tolist(), strict=True):
+        moved = f"relative degree {degree:g}" if np.isfinite(degree) else "not moved by any input"
+        yield f"{shortened(name)}: {moved}"
+
+
+def _zero_table(structure: ZeroStructure) -> ResultTable:
+    clusters = cluster_zeros(structure.zeros, structure.errors)
+    is_sampled = structure.sample_time > 0
+    if is_sampled:
+        rows = ([Cell(cluster_text(c), c.real), Cell(f"{abs(c.eigenvalue):.8g}", abs(c.eigenvalue))] for c in clusters)
+        table = table_of(("Zero z", "|z|"), rows, columns="Rr")
+    else:
+        table = eigenvalue_table(clusters, name="Zero")
+    notes = [[Cell(_side(cluster, sampled=is_sampled))] for cluster in clusters]
+    return table.beside(table_of(("",), notes, columns="l"))
+
+
+def _side(cluster: EigenvalueCluster, *, sampled: bool) -> str:
+    """Return where a zero is, if that is not where it does no harm."""
+    growth = abs(cluster.eigenvalue) - 1.0 if sampled else cluster.eigenvalue.real
+    if growth > SAFETY * cluster.error:
+        return "outside the unit circle" if sampled else "right half-plane"
+    if growth >= -SAFETY * cluster.error:
+        return "at the stability limit"
+    return ""
+
+
+def cluster_zeros(values: Complex, errors: FloatArray) -> list[EigenvalueCluster]:
+    """Return zeros, those together that their errors do not keep apart, smallest first."""
+    nothing = np.zeros(0, dtype=np.complex128)
+    pairs = zip(values.tolist(), errors.tolist(), strict=True)
+    return cluster_modes([Mode(value, nothing, error) for value, error in pairs if value.imag >= 0])
+
+
+def list_zeros(linear: LinearModel) -> Iterator[str]:
+    """Yield the transmission zeros of all inputs to all outputs, each as a text; nothing where there are none."""
+    if not (len(linear.inputs) and len(linear.outputs) and 0 < len(linear.states) <= MOST_STATES):
+        return
+    if not all(np.isfinite(matrix).all() for matrix in (linear.A, linear.B, linear.C, linear.D)):
+        return
+    structure = linear.zero_structure()
+    is_sampled = structure.sample_time > 0
+    for cluster in cluster_zeros(structure.zeros, structure.errors):
+        side = _side(cluster, sampled=is_sampled)
+        text = f"z = {cluster_text(cluster)}" if is_sampled else cluster_text(cluster)
+        yield f"{text} ({side})" if side and side != "at the stability limit" else text
+
+
+# -- pole-zero map -----------------------------------------------------------------------------------------------------
+
+
+def pole_zero_figure(
+    linear: LinearModel, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
+) -> Figure:
+    """Return a map of eigenvalues and transmission zeros; of a sampled model in z with the unit circle."""
+    structure = linear.zero_structure(inputs=inputs, outputs=outputs)
+    is_sampled = linear.sample_time > 0
+    values, zeros = linear.eigenvalues(), structure.zeros
+    errors = structure.errors[np.isfinite(structure.errors)]
+    reach = MARGIN * max([float(np.abs(each).max(initial=0.0)) for each in (values, zeros)])
+    reach = max(reach, MARGIN) if is_sampled else reach or 1.0
+    figure = titled_figure(f"Poles and zeros of {plain(linear.model.name, 60)}", 6.5, 6.0, None)
+    axes = figure.subplots()
+    axes.set(xlim=(-reach, reach), ylim=(-reach, reach))
+    if is_sampled:
+        shade_outside_unit_circle(axes)
+        gridded(axes)
+        axes.set(xlabel="real part of z", ylabel="imaginary part of z", aspect="equal")
+    else:
+        rays(axes, reach, reach, reach)
+        axes.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]")
+    style: dict[str, Any] = {"linestyle": "none", "markersize": 9, "markeredgewidth": 2.0, "zorder": 4}
+    axes.plot(values.real, values.imag, "x", color=COLORS[0], label=f"{len(values)} eigenvalues", **style)
+    axes.plot(zeros.real, zeros.imag, "o", color=COLORS[1], markerfacecolor="none",
+              label=f"{len(zeros)} transmission zeros", **style)  # fmt: skip
+    _draw_discs(axes, zeros, structure.errors, reach)
+    if len(errors) < len(zeros):
+        axes.annotate("zeros without a disc of their error are not confirmed", (0.01, 0.97), xycoords="axes fraction",
+                      fontsize=8, color=QUIET)  # fmt: skip
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    return figure
+
+
+def _draw_discs(axes: Axes, zeros: Complex, errors: FloatArray, reach: float) -> None:
+    """Draw how far zeros may be off, and how many are one mark."""
+    from matplotlib.patches import Circle
+
+    for value, error in zip(zeros.tolist(), errors.tolist(), strict=True):
+        if np.isfinite(error) and error > SAME_MARK * reach:
+            axes.add_patch(Circle((value.real, value.imag), error, color=COLORS[1], alpha=0.15, zorder=2))
+    for center, count in repeated_marks(zeros, np.ones(len(zeros), np.intp), reach):
+        axes.annotate(f"× {count}", (center.real, center.imag), (7, -12), textcoords="offset points", fontsize=9,
+                      color=COLORS[1])  # fmt: skip
