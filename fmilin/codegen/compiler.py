@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fmilin.codegen.compilers import SYSTEM_COMPILERS, zig_target
 from fmilin.errors import ModelError, UsageError
 from fmilin.sandbox.other_processes import run_program
 from fmilin.support.files import (
@@ -31,8 +32,6 @@ from fmilin.support.files import (
 )
 from fmilin.support.other_python import python_command
 
-CANDIDATES = ("cc", "gcc", "clang")
-
 FLAGS = (
     *("-std=c99", "-O1", "-Wall", "-Wextra", "-shared"),
     *("-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno"),
@@ -40,9 +39,6 @@ FLAGS = (
 """No fused multiply-add, so that a model gives the same numbers on every machine with the same C library. Straight-line
 code gains nothing beyond ``-O1``, which takes the compiler half the time of ``-O2`` or less (Stewart platform, gcc 12:
 6 s instead of 20 s for code of the same speed)."""
-
-_TARGETS = {"linux": "linux-gnu.2.17", "windows": "windows-gnu", "darwin": "macos.11.0"}
-"""With the oldest C library and macOS on which the binaries shall run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +66,20 @@ def find_compiler() -> tuple[str, ...]:
     except ValueError as error:
         raise ModelError(
             f"The environment variable CC is no command: {str(error).lower()} in '{text}'. Correct it, or unset CC so "
-            f"that {', '.join(CANDIDATES)} are tried."
+            f"that {', '.join(SYSTEM_COMPILERS)} are tried."
         ) from None
     if wanted:
         if program := shutil.which(wanted[0]):  # a relative path is meant from here, not from where we compile
             return (str(Path(program).absolute()) if os.sep in wanted[0] else wanted[0], *wanted[1:])
         raise ModelError(
             f"The environment variable CC asks for the C compiler '{wanted[0]}', which is not on the PATH. "
-            f"Install it, or unset CC so that {', '.join(CANDIDATES)} are tried."
+            f"Install it, or unset CC so that {', '.join(SYSTEM_COMPILERS)} are tried."
         )
-    for name in CANDIDATES:
+    for name in SYSTEM_COMPILERS:
         if shutil.which(name):
             return (name,)
     raise ModelError(
-        f"No C compiler was found: neither the environment variable CC nor {', '.join(CANDIDATES)} leads to one. "
+        f"No C compiler was found: neither the environment variable CC nor {', '.join(SYSTEM_COMPILERS)} leads to one. "
         f"Install one (Debian, Ubuntu: apt install gcc libc6-dev; macOS: xcode-select --install; Windows: MinGW-w64)."
     )
 
@@ -92,13 +88,13 @@ def zig_command(architecture: str, system: str) -> tuple[str, ...] | None:
     """Return the command that compiles for a machine, or None where the package is not installed."""
     if importlib.util.find_spec("ziglang") is None:
         return None
-    return tuple(python_command("-m", "ziglang", "cc", "-target", f"{architecture}-{_TARGETS[system]}"))
+    return tuple(python_command("-m", "ziglang", "cc", "-target", zig_target(architecture, system)))
 
 
 def compiled_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler) -> bytes:
     """Compile one unit of the sources to a shared library, the same bytes for the same sources and compiler."""
     arguments = _arguments(compiler)
-    name = _name(sources, unit, arguments) if compiler.use_cache else ""
+    name = _name(sources, unit, compiler) if compiler.use_cache else ""
     cached = cached_library(name) if name else None
     if cached is not None:
         return cached
@@ -119,11 +115,16 @@ def compiled_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler
 
 
 def built_program(
-    sources: Mapping[str, bytes], units: Sequence[str], flags: Sequence[str], libraries: Sequence[str], name: str
+    compiler: Sequence[str],
+    sources: Mapping[str, bytes],
+    units: Sequence[str],
+    flags: Sequence[str],
+    libraries: Sequence[str],
+    name: str,
 ) -> Path:
     """Compile a program, once for the same sources and compiler; return its path in the cache."""
-    arguments = [*find_compiler(), *flags]
-    path = cache_folder() / f"{_key(sources, ' '.join(units), [*arguments, *libraries])}-{name}"
+    arguments = [*compiler, *flags]
+    path = cache_folder() / f"{content_key(sources, ' '.join(units), compiler, [*flags, *libraries])}-{name}"
     with contextlib.suppress(OSError):
         status = path.lstat()
         if _is_private(cache_folder()) and stat.S_ISREG(status.st_mode) and _is_mine(status) and status.st_size:
@@ -147,16 +148,21 @@ def built_program(
 def is_built(sources: Mapping[str, str], unit: str, compiler: Compiler) -> bool:
     """Whether the cache holds what :func:`loaded_library` would compile; refuses where there is no compiler."""
     texts = {name: text.encode() for name, text in sources.items()}
-    name = _name(texts, unit, _arguments(compiler))
+    name = _name(texts, unit, compiler)
     return compiler.use_cache and cached_library(name) is not None
 
 
+def _command(compiler: Compiler) -> tuple[str, ...]:
+    return compiler.command or find_compiler()
+
+
 def _arguments(compiler: Compiler) -> list[str]:
-    return [*(compiler.command or find_compiler()), *_flags(), *compiler.flags]
+    return [*_command(compiler), *_flags(), *compiler.flags]
 
 
-def _name(sources: Mapping[str, bytes], unit: str, arguments: list[str]) -> str:
-    return f"{_key(sources, unit, arguments)}{library_suffix()}"
+def _name(sources: Mapping[str, bytes], unit: str, compiler: Compiler) -> str:
+    key = content_key(sources, unit, _command(compiler), [*_flags(), *compiler.flags])
+    return f"{key}{library_suffix()}"
 
 
 @contextlib.contextmanager
@@ -175,21 +181,25 @@ def _flags() -> list[str]:
     return [*FLAGS, *([] if sys.platform == "win32" else ["-fPIC"])]
 
 
-def _key(sources: Mapping[str, bytes], unit: str, arguments: list[str]) -> str:
-    """Return a hash of everything that the result depends on."""
+def content_key(sources: Mapping[str, bytes], unit: str, compiler: Sequence[str], flags: Sequence[str]) -> str:
+    """Return a hash of everything that the result depends on: an update of the compiler makes the cache forget."""
     digest = hashlib.sha256()
-    for text in (unit, *arguments, str(shutil.which(arguments[0])), _identity(arguments[0])):
+    for text in (unit, *compiler, *flags, str(shutil.which(compiler[0])), _version_text(tuple(compiler))):
         digest.update(f"{len(text)}:{text}".encode())
     for name in sorted(sources):
         digest.update(f"{len(name)}:{name}{len(sources[name])}:".encode() + sources[name])
     return digest.hexdigest()
 
 
-def _identity(program: str) -> str:
-    """Return what the compiler says about its version: an update makes the cache forget."""
+def compiler_version(compiler: Sequence[str]) -> str:
+    """Return the first line of what a compiler says about its version; "" if it says nothing."""
+    return _version_text(tuple(compiler)).partition("\n")[0].strip()
+
+
+def _version_text(compiler: tuple[str, ...]) -> str:
     try:
         answer = subprocess.run(  # noqa: S603 - the user's compiler, no shell
-            [program, "--version"], capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=60
+            [*compiler, "--version"], capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=60
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

@@ -21,7 +21,7 @@ from tests.shared import shared
 HERE = Path(__file__).parent
 
 
-def compile_types3() -> Path:
+def compile_types3(compiler: Sequence[str] = ("cc",), name: str = f"types3{library_suffix()}") -> Path:
     """Return the library of types3.c."""
     package = find_spec("fmpy")
     assert package is not None
@@ -30,9 +30,10 @@ def compile_types3() -> Path:
     source = HERE / "types3.c"
 
     def compile_to(path: Path) -> None:
-        subprocess.run(["cc", "-shared", "-fPIC", "-w", f"-I{headers}", str(source), "-o", str(path)], check=True)
+        command = [*compiler, "-shared", "-fPIC", "-w", f"-I{headers}", str(source), "-o", str(path)]
+        subprocess.run(command, check=True)
 
-    return shared(f"types3{library_suffix()}", compile_to)
+    return shared(name, compile_to)
 
 
 class HostedFmu:

@@ -1,17 +1,20 @@
 """Messages that the client never sends: the host answers with an error or ends, and touches nothing outside its arena.
 
-The host is compiled with the sanitizers for addresses and undefined behaviour where the compiler has them; the FMU
-touches every byte that it is given.
+The host is compiled with the sanitizers for addresses and undefined behaviour; the FMU touches every byte that it is
+given. The environment variable FMILIN_FUZZED_HOST names another build.
 """
 
 from __future__ import annotations
 
 import os
 import select
+import shutil
 import struct
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,8 +24,10 @@ import pytest
 from fmilin.codegen.compiler import library_suffix
 from fmilin.fmi.client.arena import Arena
 from fmilin.fmi.client.programs import INSTRUCTION, MESSAGE, Operation
-from fmilin.fmi.host import build
+from fmilin.fmi.host import recipe
 from tests.shared import shared
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="descriptors are passed as on Linux")
 
 HERE = Path(__file__).parent
 SIZE = 1 << 16
@@ -40,24 +45,39 @@ def _library(path: Path) -> None:
     subprocess.run(command, check=True)
 
 
-def _sanitized_host(path: Path) -> None:
-    sources = [str(source) for source in sorted(build.FOLDER.glob("*.c"))]
-    command = ["cc", "-std=c11", "-g", "-O1", f"-I{build.FOLDER}", *sources, "-o", str(path), *build.LIBRARIES]
+def _compile_sanitized(compiler: str, path: Path) -> None:
+    sources = [str(source) for source in recipe.source_files() if source.suffix == ".c"]
     sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
-    if subprocess.run([*command, *sanitizers], check=False, capture_output=True).returncode:
-        subprocess.run(command, check=True)  # this compiler comes without them
+    command = [compiler, "-std=c11", "-g", "-O1", *sanitizers, *sources, "-o", str(path), "-ldl", "-lpthread", "-lm"]
+    subprocess.run(command, check=True)
+
+
+def _has_sanitizers(compiler: str) -> bool:
+    program = b"int main(void) { return 0; }"
+    command = [compiler, "-fsanitize=address,undefined", "-x", "c", "-", "-o", os.devnull]
+    return subprocess.run(command, input=program, capture_output=True, check=False).returncode == 0
+
+
+@cache
+def _sanitized_host(compiler: str) -> Path:
+    if named := os.environ.get("FMILIN_FUZZED_HOST"):
+        return Path(named)
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    if not _has_sanitizers(compiler):
+        pytest.skip(f"the run-time library of {compiler}'s sanitizers is not installed: libasan, libclang-rt-dev")
+    return shared(f"fmilin-host-sanitized-{compiler}", lambda path: _compile_sanitized(compiler, path))
 
 
 class RawHost:
     """A host and its pipes."""
 
-    def __init__(self) -> None:
+    def __init__(self, compiler: str) -> None:
+        program = _sanitized_host(compiler)
         self.arena = Arena(SIZE)
         pairs = [os.pipe() for _ in range(3)]
         (self._theirs, self.requests), (self.answers, answers), (alive, self.alive) = pairs
         keeps = [str(number) for d in (self._theirs, answers) for number in ("--keep-descriptor", d)]
-        named = os.environ.get("FMILIN_FUZZED_HOST")
-        program = Path(named) if named else shared("fmilin-host-sanitized", _sanitized_host)
         self.process = subprocess.Popen(
             [program, *map(str, (self._theirs, answers, self.arena.descriptor, SIZE)), *keeps, "--no-restrictions"],
             pass_fds=(self._theirs, answers, self.arena.descriptor),
@@ -107,8 +127,8 @@ class RawHost:
 
 
 @contextmanager
-def raw_host() -> Iterator[RawHost]:
-    host = RawHost()
+def raw_host(compiler: str = "gcc") -> Iterator[RawHost]:
+    host = RawHost(compiler)
     try:
         yield host
     finally:
@@ -148,11 +168,12 @@ def _random_instructions(random: np.random.Generator) -> bytes:
     return content if random.random() < 0.97 else content[:-1]
 
 
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("make", [_random_bytes, _random_instructions], ids=["bytes", "instructions"])
-def test_random_contents_are_answered(make: Callable[[np.random.Generator], bytes]) -> None:
+def test_random_contents_are_answered(make: Callable[[np.random.Generator], bytes], compiler: str) -> None:
     random = np.random.default_rng(46)
     outcomes: dict[int | None, int] = {}
-    with raw_host() as host:
+    with raw_host(compiler) as host:
         for _ in range(6000):
             memory = np.frombuffer(host.arena._memory, dtype=np.uint8)
             if random.random() < 0.02:

@@ -12,14 +12,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import psutil
 import pytest
 
 from fmilin.fmi.sandbox_report import Protection, read_sandbox_report
-from tests.c_code import COMPILERS, HAS_ZIG, ZIG
-from tests.fmi_host.probe import HOST, NOBODY, WARNINGS, Workplace, compile_probe, workplace
+from tests.fmi_host.probe import NOBODY, Workplace, workplace
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the probe tries what Linux offers")
 
@@ -385,16 +383,3 @@ def test_a_report_is_read_line_by_line() -> None:
     for line in ("root", "root=broken", "=active"):
         with pytest.raises(ValueError, match="not of the form"):
             read_sandbox_report(line)
-
-
-@pytest.mark.parametrize("compiler", COMPILERS)
-def test_the_sandbox_compiles_without_a_warning(compiler: tuple[str, ...], tmp_path: Path) -> None:
-    compile_probe(compiler, tmp_path / "probe")
-
-
-@pytest.mark.skipif(not HAS_ZIG, reason="ziglang is not installed")
-@pytest.mark.parametrize("target", ["aarch64-linux-gnu.2.17", "x86_64-windows-gnu", "aarch64-macos", "x86_64-macos"])
-def test_the_sandbox_compiles_for_other_systems(target: str, tmp_path: Path) -> None:
-    for source in (*sorted(HOST.glob("sandbox*.c")), HOST / "run_command.c"):
-        command = [*ZIG, "-target", target, *WARNINGS, "-c", str(source), "-o", str(tmp_path / "object.o")]
-        subprocess.run(command, check=True)

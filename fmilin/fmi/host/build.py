@@ -1,21 +1,16 @@
-"""The host program: the one of the package, the one that FMILIN_HOST names, or one compiled from the sources beside."""
+"""The host program: the one that FMILIN_HOST names, the one of the wheel, or one compiled from the sources beside."""
 
 from __future__ import annotations
 
 import os
-import sys
+import shlex
 from functools import cache
 from pathlib import Path
 
-from fmilin.codegen.compiler import built_program
+from fmilin.codegen.compiler import built_program, compiler_version, find_compiler, zig_command
 from fmilin.errors import ModelError
-
-FOLDER = Path(__file__).parent
-FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra", "-fvisibility=hidden")
-LIBRARIES = ("-ldl", "-lpthread", "-lm") if sys.platform == "linux" else ()
-"""Mathematical functions and threads are there for FMUs that use them and do not say so, as in a Python process."""
-
-NAME = "fmilin-host.exe" if sys.platform == "win32" else "fmilin-host"
+from fmilin.fmi import platforms
+from fmilin.fmi.host import recipe
 
 
 def host_program() -> Path:
@@ -31,12 +26,49 @@ def host_program() -> Path:
         if not os.access(named, os.X_OK):
             raise ModelError(f"The environment variable FMILIN_HOST names '{named}', which is not a program.")
         return Path(named).absolute()
-    packaged = FOLDER / NAME
-    return packaged if packaged.is_file() else _compiled()
+    packaged = _packaged_program()
+    return packaged if packaged.is_file() else _compile_program()
+
+
+def describe_host() -> str:
+    """Return which program loads FMUs and how it was made, as the end of a sentence; compile it if there is none."""
+    program = host_program()
+    if os.environ.get("FMILIN_HOST"):
+        return f"'{program}', which the environment variable FMILIN_HOST names"
+    if program == _packaged_program():
+        note = recipe.FOLDER / recipe.BUILD_NOTE
+        compiler = note.read_text("utf-8").strip() if note.is_file() else "an unknown compiler"
+        return f"'{program}', compiled by {compiler} when fmilin was packaged"
+    command = _choose_compiler()
+    name, version = shlex.join(command), compiler_version(command)
+    return f"'{program}', compiled by '{name}' ({version}) when an FMU was first loaded"
+
+
+def _packaged_program() -> Path:
+    return recipe.FOLDER / recipe.program_name(platforms.host().system)
 
 
 @cache
-def _compiled() -> Path:
-    sources = {path.name: path.read_bytes() for path in FOLDER.glob("*.[ch]")}
-    units = sorted(name for name in sources if name.endswith(".c"))
-    return built_program(sources, units, FLAGS, LIBRARIES, NAME)
+def _compile_program() -> Path:
+    system = platforms.host().system
+    sources = {path.name: path.read_bytes() for path in recipe.source_files()}
+    units = [name for name in sources if name.endswith(".c")]
+    name, options = recipe.program_name(system), recipe.link_options(system)
+    return built_program(_choose_compiler(), sources, units, recipe.FLAGS, options, name)
+
+
+def _choose_compiler() -> tuple[str, ...]:
+    """Return the system's compiler, else that of the package ziglang."""
+    try:
+        return find_compiler()
+    except ModelError as error:
+        if os.environ.get("CC"):
+            raise
+        machine = platforms.host()
+        zig = zig_command(machine.architecture, machine.system)
+        if zig is None:
+            raise ModelError(
+                f"The program that loads FMUs has to be compiled. {error} Or install the package ziglang, which can "
+                "compile it: pip install 'fmilin[cross]'."
+            ) from None
+        return zig

@@ -1,0 +1,36 @@
+"""How the host program is compiled: by ``hatch_build.py`` for a wheel, by ``build.py`` on first use.
+
+It imports the standard library alone, since the build hook reads this file before fmilin's dependencies are installed.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra", "-fvisibility=hidden")
+BUILD_NOTE = "fmilin-host.txt"
+"""Beside the program in a wheel: by which compiler it was made."""
+
+
+def program_name(system: str) -> str:
+    """Return the name of the program on ``linux``, ``windows`` or ``darwin``."""
+    return "fmilin-host.exe" if system == "windows" else "fmilin-host"
+
+
+def link_options(system: str) -> tuple[str, ...]:
+    """Return the options for the linker: no symbols, which nothing needs, and libraries.
+
+    Mathematical functions and threads are there for FMUs that use them without saying so, as in a Python process.
+    """
+    return {"linux": ("-s", "-ldl", "-lpthread", "-lm"), "windows": ("-s",), "darwin": ()}[system]
+
+
+def source_files() -> list[Path]:
+    """Return the C files and headers, by name."""
+    return sorted(FOLDER.glob("*.[ch]"))
+
+
+def compilation(compiler: Sequence[str], system: str, program: Path) -> list[str]:
+    """Return the command that compiles the program."""
+    units = [str(path) for path in source_files() if path.suffix == ".c"]
+    return [*compiler, *FLAGS, "-o", str(program), *units, *link_options(system)]
