@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize._numdiff import approx_derivative
 
 import fmilin as fl
-from fmilin.manifold.frame import frame_at
+from fmilin.manifold.verified_frame import frame_at
 from fmilin.numerics.differences.differences import jacobian_by_differences, slopes
 
 ROUNDS = 5

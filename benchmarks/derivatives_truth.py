@@ -15,7 +15,7 @@ import numpy as np
 import sympy
 from numpy.typing import NDArray
 
-from fmilin.manifold.frame import frame_at
+from fmilin.manifold.verified_frame import frame_at
 from fmilin.model.equations import SymbolicSystem
 from fmilin.models import SymbolicModel
 

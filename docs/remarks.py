@@ -8,8 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from fmilin.diagnostics import KINDS, Kind
-from fmilin.linearization.checks import CHECKS, Check
-from fmilin.linearization.context import LinearizedPoint
+from fmilin.linearization.checks import CHECKS
+from fmilin.linearization.context import LinearizedBatch, LinearizedPoint
+from fmilin.manifold.checks.check import Check
 
 __all__ = ["page", "write"]
 
@@ -64,7 +65,7 @@ def _list_checks() -> str:
     )
 
 
-def _describe_check(check: Check[LinearizedPoint]) -> str:
+def _describe_check(check: Check[LinearizedPoint, LinearizedBatch]) -> str:
     kinds = ", ".join(f"`{kind}`" for kind in check.kinds)
     gives = ". ".join(part for part in (kinds, check.error.removesuffix(".")) if part)
     return f"| {check.verifies} | {check.runs} | {check.needs} | {gives} |"

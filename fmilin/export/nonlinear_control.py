@@ -13,8 +13,9 @@ import numpy as np
 
 from fmilin.errors import NumericalError, cut_list
 from fmilin.export.python_control import legal_name
-from fmilin.manifold.frame import Frame, frame_at
+from fmilin.manifold.frame import Frame
 from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.manifold.verified_frame import frame_at
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.report.page import as_html, as_text
 from fmilin.report.table import MOST_SIGNALS, print_fact

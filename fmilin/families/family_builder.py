@@ -13,7 +13,7 @@ from fmilin.families.rows import Layout, Outcome, OutcomeBlock, Template
 from fmilin.linear_model.arrays import LinearArrays
 from fmilin.linear_model.descriptor import Derivative, Descriptor
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.batch_remarks import BatchRemarks
+from fmilin.manifold.checks.batch_remarks import BatchRemarks
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signals
 

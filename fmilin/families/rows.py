@@ -21,7 +21,7 @@ from fmilin.linear_model.arrays import ENTRY_BY_ENTRY, MATRICES, LinearArrays
 from fmilin.linear_model.builder import Named, built_of_arrays
 from fmilin.linear_model.descriptor import Derivative, Descriptor
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearizationMethod, LinearizationPoint, LinearModel
-from fmilin.linearization.batch_remarks import BatchRemarks
+from fmilin.manifold.checks.batch_remarks import BatchRemarks
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signals
 

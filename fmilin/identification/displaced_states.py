@@ -22,9 +22,10 @@ from fmilin.identification.way import MeasuredWay
 from fmilin.linear_model.builder import IndependentCoordinates
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.differentiation import differentiate
-from fmilin.manifold.frame import Frame, frame_at
+from fmilin.manifold.frame import Frame
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.nonlinear import has_expressions
+from fmilin.manifold.verified_frame import frame_at
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Stepped

@@ -18,26 +18,24 @@ of calls, see :mod:`fmilin.linearization.plan`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.assembly import assemble, assemble_point, attach_descriptor, find_row_errors, state_accuracy
 from fmilin.linearization.batch_derivatives import differentiate_batch
-from fmilin.linearization.batch_remarks import BatchRemarks, SharedRemarks
-from fmilin.linearization.checks import CHECKS, Check, CoordinateCheck, ManifoldCheck, sort_checks
+from fmilin.linearization.checks import CHECKS, LinearizationChecks, sort_checks
 from fmilin.linearization.checks.check import NOT_CHECKED
-from fmilin.linearization.checks.constraints import InputsKeepConstraints
 from fmilin.linearization.checks.coordinates import find_singular_points
-from fmilin.linearization.context import BatchResult, EvaluatedPoint, LinearizedBatch, LinearizedPoint
+from fmilin.linearization.context import BatchResult, LinearizedBatch, LinearizedPoint
 from fmilin.linearization.evaluation import evaluate
 from fmilin.linearization.failure import explain_failure, find_failed_check
 from fmilin.linearization.plan import accept_point, find_plan
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
+from fmilin.manifold.checks.batch_remarks import BatchRemarks, SharedRemarks
+from fmilin.manifold.checks.check import run_checks
+from fmilin.manifold.checks.context import ExaminedPoint
 from fmilin.manifold.comparison import compare_with_differences
 from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.differentiation import change_coordinates, differentiate
@@ -109,9 +107,10 @@ def compute(model: Model, point: OperatingPoint, request: Request, choice: Coord
         linear = attach_descriptor(linear, model, nearby, request)
     except FmilinError as error:
         # A constraint that is violated, say, is the reason why coordinates cannot be chosen, or slopes not be measured.
-        evaluated = EvaluatedPoint(evaluator, point, request, facts, base)
-        raise find_failed_check(error, evaluated, choice) from error.__cause__
-    return LinearizedPoint(evaluator, point, request, facts, base, manifold, frame, nearby, jacobians, motion, linear)
+        if request.checks != "none":
+            error = find_failed_check(error, ExaminedPoint(evaluator, point, facts), choice)
+        raise error from error.__cause__
+    return LinearizedPoint(evaluator, point, facts, manifold, frame, request, base, nearby, jacobians, motion, linear)
 
 
 def compute_batch(reference: Reference, points: PointBatch, tangents: TangentBatch | None = None) -> LinearizedBatch:
@@ -122,39 +121,28 @@ def compute_batch(reference: Reference, points: PointBatch, tangents: TangentBat
     row_errors = find_row_errors(reference, derivatives, geometry)
     models = assemble(derivatives, geometry, row_errors)
     evaluations = evaluator.evaluations
-    return LinearizedBatch(reference, points, tangents, geometry, derivatives, motion, models, evaluations)
+    facts = reference.facts
+    return LinearizedBatch(points, facts, tangents, geometry, reference, derivatives, motion, models, evaluations)
 
 
-def check(at: LinearizedPoint, checks: Sequence[Check[LinearizedPoint]] = CHECKS) -> LinearModel:
+def check(at: LinearizedPoint, checks: LinearizationChecks = CHECKS) -> LinearModel:
     """Return the linear model of a point with the diagnostics of all checks; raise the first error in their list.
 
     ``checks`` is the order in which they run, which makes no difference to the result.
     """
-    diagnostics: dict[Check[LinearizedPoint], Sequence[Remark]] = {}
-    errors: dict[Check[LinearizedPoint], FmilinError] = {}
-    facts = at.facts
-    for one in checks:
-        if at.request.checks == "none" and not one.describes_computation:
-            continue
-        try:
-            diagnostics[one] = one.examine(at)
-            if one.verifies_model:
-                facts = one.learn(at, facts)
-        except FmilinError as error:
-            errors[one] = error
-    in_order = sort_checks((*diagnostics, *errors))
-    for one in in_order:
-        if one in errors:
-            raise errors[one]
-    remember_facts(at.model, facts)
-    first = [remark for one in in_order if one.is_reported_first for remark in diagnostics[one]]
-    if at.request.checks == "none":
-        first = [NOT_CHECKED]
-    others = [remark for one in in_order if not one.is_reported_first for remark in diagnostics[one]]
+    is_checked = at.request.checks != "none"
+    findings = run_checks(at, [one for one in checks if is_checked or one.describes_computation])
+    in_order = sort_checks(checks)
+    findings.raise_first(in_order)
+    remember_facts(at.model, findings.facts)
+    first = [NOT_CHECKED]
+    if is_checked:
+        first = findings.list_remarks([one for one in in_order if one.is_reported_first])
+    others = findings.list_remarks([one for one in in_order if not one.is_reported_first])
     return state_accuracy(at, (*first, *at.point.remarks, *others))
 
 
-def check_batch(at: LinearizedBatch, checks: Sequence[Check[LinearizedPoint]] = CHECKS) -> BatchResult:
+def check_batch(at: LinearizedBatch, checks: LinearizationChecks = CHECKS) -> BatchResult:
     """Return the linear models of a batch with the diagnostics of all checks, and the points that are in doubt.
 
     ``checks`` is the order in which they run, which makes no difference to the result. Without checks what was computed
@@ -175,13 +163,6 @@ def check_batch(at: LinearizedBatch, checks: Sequence[Check[LinearizedPoint]] = 
         descriptions = [one.describe_batch(at, is_doubtful) for one in in_order]
     remarks = BatchRemarks([each for each in descriptions if each is not None], len(at))
     return BatchResult(at, remarks, is_doubtful)
-
-
-def check_constraints(at: LinearizedPoint) -> None:
-    """Raise the first error of the checks of constraints and coordinates, and of inputs against constraints."""
-    for one in CHECKS:
-        if isinstance(one, (ManifoldCheck, CoordinateCheck, InputsKeepConstraints)):
-            one.examine(at)
 
 
 def evaluate_with_derivatives(evaluator: PointEvaluator, point: OperatingPoint, request: Request) -> Evaluation:

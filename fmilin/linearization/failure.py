@@ -5,31 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from fmilin.errors import ConstraintError, FmilinError, NumericalError
-from fmilin.linearization.checks import CHECKS, CoordinateCheck, ManifoldCheck
-from fmilin.linearization.context import EvaluatedPoint, PointInCoordinates, PointOnManifold
-from fmilin.manifold.frame import CoordinateChoice, choose_coordinates, constraint_manifold
+from fmilin.manifold.checks.context import ExaminedPoint
+from fmilin.manifold.frame import CoordinateChoice
 from fmilin.manifold.rank import singularity_of
+from fmilin.manifold.verified_frame import require_frame
 from fmilin.model.capabilities import can_be_described
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Hybrid
 from fmilin.numerics.differences.differences import EventCrossingError
 
 
-def find_failed_check(error: FmilinError, at: EvaluatedPoint, choice: CoordinateChoice) -> FmilinError:
+def find_failed_check(error: FmilinError, at: ExaminedPoint, choice: CoordinateChoice) -> FmilinError:
     """Return the error of the first check of what could be computed; the error of the computation if all pass."""
-    if at.request.checks == "none":
-        return error
-    evaluated = at.evaluator, at.point, at.request, at.facts, at.base
     try:
-        manifold = constraint_manifold(at.evaluator, at.point, at.facts, choice.named)
-        on_manifold = PointOnManifold(*evaluated, manifold)
-        for one in CHECKS:
-            if isinstance(one, ManifoldCheck):
-                one.examine(on_manifold)
-        in_coordinates = PointInCoordinates(*evaluated, manifold, choose_coordinates(manifold, choice))
-        for one in CHECKS:
-            if isinstance(one, CoordinateCheck):
-                one.examine(in_coordinates)
+        require_frame(at.evaluator, at.point, at.facts, choice)
     except FmilinError as failed:
         return failed
     if isinstance(error, EventCrossingError) and (chattering := describe_chattering(at.model, at.point)):

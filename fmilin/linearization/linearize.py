@@ -10,11 +10,13 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError
 from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.algorithm import check_constraints, compute, describe_choice
+from fmilin.linearization.algorithm import compute, describe_choice
 from fmilin.linearization.assembly import assemble_point
 from fmilin.linearization.checks.motion import remarks_along
 from fmilin.linearization.methods import linearize_by_method
 from fmilin.linearization.request import Request
+from fmilin.manifold.checks import FRAME_CHECKS
+from fmilin.manifold.checks.check import run_checks
 from fmilin.manifold.differentiation import change_coordinates
 from fmilin.manifold.operating_points import model_at, start_of
 from fmilin.manifold.selection import Selection
@@ -129,7 +131,7 @@ def along_motion(model: Model, point: OperatingPoint) -> tuple[list[Remark], Lin
     with suppress(FmilinError):
         request = Request()
         at = compute(model, point, request, describe_choice(model, request, None))
-        check_constraints(at)
+        run_checks(at, FRAME_CHECKS).raise_first(FRAME_CHECKS)
         remarks = remarks_along(model, at.base, at.frame, at.motion, Remark("steady", "The motion goes on as it is."))
         stays = at.motion.steady[0] or at.motion.change.is_compared[0]
         if not stays or any(remark.kind == "periodic" for remark in remarks):

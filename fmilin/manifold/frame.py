@@ -13,9 +13,8 @@ from fmilin.errors import NumericalError
 from fmilin.manifold.coordinates import Coordinates
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.nonlinear import has_expressions, select_expressions
-from fmilin.manifold.nonvanishing import require_nonvanishing
 from fmilin.manifold.point_parametrization import PointParametrization
-from fmilin.manifold.projection import distances, require_on_manifold
+from fmilin.manifold.projection import distances
 from fmilin.manifold.rank import RankDecision, decide_rank, independent_rows
 from fmilin.manifold.selection import (
     NOT_TURNING,
@@ -26,7 +25,7 @@ from fmilin.manifold.selection import (
     find_linear_states,
     selected,
 )
-from fmilin.manifold.verification import VerifiedFacts, verify_inputs, verify_invariance
+from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
@@ -156,27 +155,6 @@ def _continue(
             return replace(_selected(manifold, previous.texts, "partition", parameters), kind=NOT_TURNING), ()
     selection, is_continued = carried_on(manifold, previous)
     return selection, () if is_continued else (_switch(previous, selection),)
-
-
-def frame_at(model: Model, point: OperatingPoint, *, named: Sequence[str] = (), kind: str = "partition") -> Frame:
-    """Return coordinates at a point of a model whose constraints are verified; see :func:`verify_frame`."""
-    return verify_frame(PointEvaluator(model), point, named=named, kind=kind)
-
-
-def verify_frame(
-    evaluator: PointEvaluator, point: OperatingPoint, *, named: Sequence[str] = (), kind: str = "partition"
-) -> Frame:
-    """Return coordinates at a point whose constraints are verified: for callers that do not linearize.
-
-    Raises ConstraintError if the point is not on the manifold, or the motion or an input leaves it.
-    """
-    manifold = constraint_manifold(evaluator, point, VerifiedFacts(), named)
-    require_nonvanishing(manifold.invariants, point.time, point.states)
-    require_on_manifold(manifold.invariants, point.time, point.states)
-    frame = choose_coordinates(manifold, CoordinateChoice(named, kind=kind))
-    verify_invariance(frame.parametrization)
-    verify_inputs(frame.parametrization)
-    return frame
 
 
 def with_selection(frame: Frame, point: OperatingPoint, selection: Selection) -> Frame:

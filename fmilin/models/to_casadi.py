@@ -63,7 +63,7 @@ class CasadiModel:
         Newton's iteration finds the dependent states from the tangent at the point, with exact derivatives: good
         beside the point, as far as y determines x.
         """
-        from fmilin.manifold.frame import frame_at
+        from fmilin.manifold.verified_frame import frame_at
 
         at = self.model.start if point is None else point
         recommended = self.model.independent if len(self.model.constraints) else ()

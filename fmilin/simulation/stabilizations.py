@@ -18,9 +18,9 @@ from scipy import linalg
 
 from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.coordinates import conditioning
-from fmilin.manifold.frame import verify_frame
 from fmilin.manifold.point_parametrization import PointParametrization
 from fmilin.manifold.selection import require_kind
+from fmilin.manifold.verified_frame import verify_frame
 from fmilin.model.capabilities import HasBaumgarteStabilization
 from fmilin.signals import FloatArray
 from fmilin.simulation.projector import Projector

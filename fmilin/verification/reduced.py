@@ -16,9 +16,10 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.angles import CLOSE, AngleUnwrapper
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates
-from fmilin.manifold.frame import Frame, verify_frame
+from fmilin.manifold.frame import Frame
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.point_parametrization import PointParametrization
+from fmilin.manifold.verified_frame import verify_frame
 from fmilin.model.capabilities import compile_for
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint

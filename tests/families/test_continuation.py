@@ -8,7 +8,7 @@ import pytest
 import fmilin as fl
 from fmilin import TrimRequest
 from fmilin.families.continuation import ContinuationPoint, correct_by_chord
-from fmilin.manifold.frame import frame_at
+from fmilin.manifold.verified_frame import frame_at
 from fmilin.models import FunctionModel, Labels, OdeModel
 
 

@@ -14,10 +14,11 @@ import fmilin as fl
 from fmilin import systems
 from fmilin.errors import FmilinError
 from fmilin.linearization.algorithm import compute, describe_choice, linearize_batch, linearize_point
-from fmilin.linearization.checks import CHECKS, Check
-from fmilin.linearization.context import LinearizedPoint
+from fmilin.linearization.checks import CHECKS
+from fmilin.linearization.context import LinearizedBatch, LinearizedPoint
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
+from fmilin.manifold.checks.check import Check
 from fmilin.manifold.points import batch_points
 from fmilin.manifold.selection import Selection
 from fmilin.models import FunctionModel
@@ -174,7 +175,7 @@ NOT_PROVOKED = {("DescriptorSystemAgrees", "descriptor")}
 """No equations are known of which rounding changes the modes of one of the two systems and not their order."""
 
 
-def name_of(check: Check[LinearizedPoint]) -> str:
+def name_of(check: Check[LinearizedPoint, LinearizedBatch]) -> str:
     return type(check).__name__
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import fmilin as fl
 from fmilin import Constraint, systems
-from fmilin.manifold.frame import frame_at
+from fmilin.manifold.verified_frame import frame_at
 from fmilin.signals import FloatArray
 from tests.by_hand import FunctionModel, Parts, pendulum
 from tests.lyapunov.double_pendulum import in_cartesian_coordinates

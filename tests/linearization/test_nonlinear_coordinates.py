@@ -10,7 +10,7 @@ import sympy
 
 import fmilin as fl
 from fmilin import Constraint
-from fmilin.manifold.frame import frame_at
+from fmilin.manifold.verified_frame import frame_at
 from fmilin.models import Labels, LagrangeModel
 from fmilin.signals import FloatArray
 from tests.by_hand import FunctionModel, Parts, pendulum

@@ -10,9 +10,9 @@ import pytest
 import fmilin as fl
 from fmilin import Constraint, Model, linearize, operating_point
 from fmilin.errors import ConstraintError, NumericalError
-from fmilin.manifold.frame import frame_at
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.selection import kinematic_pairs
+from fmilin.manifold.verified_frame import frame_at
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.models import function as functions
 from fmilin.signals import FloatArray

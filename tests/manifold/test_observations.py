@@ -6,8 +6,8 @@ import numpy as np
 
 import fmilin as fl
 from fmilin.manifold.differentiation import differentiate
-from fmilin.manifold.frame import frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.manifold.verified_frame import frame_at
 from fmilin.model.evaluator import PointEvaluator
 from tests.by_hand import FunctionModel, Parts
 

@@ -9,9 +9,10 @@ import fmilin as fl
 from fmilin import Constraint, OperatingPoint
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.manifold.coordinates import conditioning
-from fmilin.manifold.frame import CoordinateChoice, Frame, choose_coordinates, constraint_manifold, frame_at
+from fmilin.manifold.frame import CoordinateChoice, Frame, choose_coordinates, constraint_manifold
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.verification import VerifiedFacts
+from fmilin.manifold.verified_frame import frame_at
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.signals import FloatArray, Signal
 from tests.by_hand import FunctionModel, Parts, pendulum

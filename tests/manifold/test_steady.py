@@ -13,9 +13,9 @@ from fmilin import Constraint
 from fmilin.fmi.write import build_fmu
 from fmilin.linearization.evaluation import evaluate
 from fmilin.manifold.differentiation import differentiate
-from fmilin.manifold.frame import verify_frame
 from fmilin.manifold.motion import find_motion
 from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.manifold.verified_frame import verify_frame
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription
 from fmilin.numerics.balanced import is_equilibrium

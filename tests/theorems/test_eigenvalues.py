@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 
 import fmilin as fl
-from fmilin.manifold.frame import Frame, frame_at
+from fmilin.manifold.frame import Frame
+from fmilin.manifold.verified_frame import frame_at
 from fmilin.signals import FloatArray
 from tests.random_systems import HiddenModel, Recipe, hidden_system
 from tests.theorems.strategies import distance_between_spectra, measured_recipes, recipes, run

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 import fmilin as fl
-from fmilin.manifold.frame import frame_at
+from fmilin.manifold.verified_frame import frame_at
 from tests.random_systems import Recipe, hidden_system
 from tests.theorems.strategies import MATRICES, coordinates_of, measured_recipes, recipes, run, scaled_errors
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 
-from fmilin.manifold.frame import Frame, frame_at
+from fmilin.manifold.frame import Frame
+from fmilin.manifold.verified_frame import frame_at
 from fmilin.signals import FloatArray
 from tests.random_systems import Recipe, hidden_system, relative_error
 from tests.theorems.strategies import recipes, run

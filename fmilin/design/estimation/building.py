@@ -18,8 +18,8 @@ from fmilin.design.estimation.turn_search import search_turns
 from fmilin.design.measurement import factor_of, initial_factor, measurement_covariance, process_directions
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
-from fmilin.manifold.frame import frame_at
 from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.manifold.verified_frame import frame_at
 from fmilin.model.capabilities import read_event_indicators
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Hybrid, Stepped

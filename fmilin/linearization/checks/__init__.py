@@ -7,19 +7,9 @@ Does not depend on: the order in which the checks run; how the linear model was 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from fmilin.linearization.checks.check import Check, CoordinateCheck, LinearizationCheck, ManifoldCheck
-from fmilin.linearization.checks.constraints import (
-    ConstraintsDoNotVanish,
-    InputsKeepConstraints,
-    MotionKeepsConstraints,
-    NothingIsConserved,
-    PointIsReachable,
-    PointObeysConstraints,
-    RankIsClear,
-)
-from fmilin.linearization.checks.coordinates import CoordinatesAreAsRequested, CoordinatesAreWellConditioned
+from fmilin.linearization.checks.coordinates import CoordinatesAreWellConditioned
 from fmilin.linearization.checks.derivatives import (
     DerivativesAgree,
     EntriesAreAccurate,
@@ -30,19 +20,16 @@ from fmilin.linearization.checks.equations import DescriptorSystemAgrees, States
 from fmilin.linearization.checks.motion import PointRests
 from fmilin.linearization.checks.notes import InputsDoNotPrescribeMotion, ModelHasNoNotes
 from fmilin.linearization.checks.response import InputsReachOutputs
-from fmilin.linearization.context import LinearizedPoint
+from fmilin.linearization.context import LinearizedBatch, LinearizedPoint
+from fmilin.manifold.checks import FRAME_CHECKS
+from fmilin.manifold.checks.check import Check
 
-__all__ = ["CHECKS", "Check", "CoordinateCheck", "LinearizationCheck", "ManifoldCheck", "sort_checks"]
+__all__ = ["CHECKS", "LinearizationChecks", "sort_checks"]
 
-CHECKS: tuple[Check[LinearizedPoint], ...] = (
-    ConstraintsDoNotVanish(),
-    PointObeysConstraints(),
-    RankIsClear(),
-    PointIsReachable(),
-    CoordinatesAreAsRequested(),
-    MotionKeepsConstraints(),
-    NothingIsConserved(),
-    InputsKeepConstraints(),
+LinearizationChecks = Sequence[Check[LinearizedPoint, LinearizedBatch]]
+
+CHECKS: LinearizationChecks = (
+    *FRAME_CHECKS,
     DerivativesAgree(),
     ModelRepeatsItself(),
     PointRests(),
@@ -59,6 +46,6 @@ CHECKS: tuple[Check[LinearizedPoint], ...] = (
 POSITIONS = {one: number for number, one in enumerate(CHECKS)}
 
 
-def sort_checks(checks: Iterable[Check[LinearizedPoint]]) -> list[Check[LinearizedPoint]]:
+def sort_checks(checks: LinearizationChecks) -> LinearizationChecks:
     """Return checks in the order of their list, whatever the order in which they ran."""
     return sorted(checks, key=POSITIONS.__getitem__)

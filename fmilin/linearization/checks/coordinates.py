@@ -1,4 +1,4 @@
-"""Checks of the independent coordinates."""
+"""The check of how well the coordinates of the linear model determine the states."""
 
 from __future__ import annotations
 
@@ -7,26 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from fmilin.diagnostics import Remark
-from fmilin.linearization.checks.check import CoordinateCheck, LinearizationCheck
-from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask, PointInCoordinates
+from fmilin.linearization.checks.check import LinearizationCheck
+from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask
 from fmilin.manifold.selection import CONDITION_LIMIT, select_partition
 from fmilin.tolerances import DOUBTFUL
-
-
-class CoordinatesAreAsRequested(CoordinateCheck):
-    """Recommended coordinates may be singular at a point, and those of a path may end."""
-
-    verifies = "The recommended coordinates, and those of the point before on a path, determine the other states."
-    needs = "Nothing: both are seen when coordinates are chosen."
-    runs = "at every point"
-    kinds = ("conditioning", "coordinates-switched")
-    describes_computation = True
-
-    def examine(self, at: PointInCoordinates) -> Sequence[Remark]:
-        return at.frame.remarks
-
-    def find_doubt(self, at: LinearizedBatch) -> None:
-        """Return no doubt: a batch has the coordinates of its reference; how regular they are is another check."""
 
 
 class CoordinatesAreWellConditioned(LinearizationCheck):

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.diagnostics import Remark, off_equilibrium, rate_of_change
-from fmilin.linearization.batch_remarks import PointRemarks
 from fmilin.linearization.checks.check import LinearizationCheck
 from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask
+from fmilin.manifold.checks.batch_remarks import PointRemarks
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.motion import MotionBatch
 from fmilin.manifold.selection import NOT_TURNING

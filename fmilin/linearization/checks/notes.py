@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fmilin.diagnostics import Remark, discrete_states_remarks, model_remarks
-from fmilin.linearization.batch_remarks import ListedRemarks, PointRemarks, SharedRemarks
 from fmilin.linearization.checks.check import LinearizationCheck
 from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask
+from fmilin.manifold.checks.batch_remarks import ListedRemarks, PointRemarks, SharedRemarks
 from fmilin.model.capabilities import read_discrete_states, read_remarks_at
 from fmilin.model.interface import OperatingPoint
 

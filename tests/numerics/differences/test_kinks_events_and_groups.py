@@ -10,8 +10,8 @@ import pytest
 
 import fmilin as fl
 from fmilin import Differences
-from fmilin.manifold.frame import frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.manifold.verified_frame import frame_at
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.numerics.differences.coloring import column_groups, tangent_pattern
 from fmilin.numerics.differences.differences import EventCrossingError, slopes

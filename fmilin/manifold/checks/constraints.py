@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.diagnostics import Remark
-from fmilin.linearization.checks.check import CoordinateCheck, LinearizationCheck, ManifoldCheck
-from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask, PointInCoordinates, PointOnManifold
+from fmilin.manifold.checks.check import CoordinateCheck, ManifoldCheck
+from fmilin.manifold.checks.context import BatchInCoordinates, Mask, PointInCoordinates, PointOnManifold
 from fmilin.manifold.nonvanishing import require_nonvanishing
 from fmilin.manifold.position import SOLVED_FOR, position_remarks
 from fmilin.manifold.projection import require_on_manifold
@@ -37,7 +37,7 @@ class ConstraintsDoNotVanish(ManifoldCheck):
     def learn(self, at: PointOnManifold, facts: VerifiedFacts) -> VerifiedFacts:
         return replace(facts, nonvanishing=True)
 
-    def find_doubt(self, at: LinearizedBatch) -> None:
+    def find_doubt(self, at: BatchInCoordinates) -> None:
         """Return no doubt: that is a fact of the model, verified at the reference."""
 
 
@@ -53,7 +53,7 @@ class PointObeysConstraints(ManifoldCheck):
         require_on_manifold(at.manifold.invariants, at.point.time, at.point.states)
         return ()
 
-    def find_doubt(self, at: LinearizedBatch) -> Mask:
+    def find_doubt(self, at: BatchInCoordinates) -> Mask:
         return np.asarray(~(at.geometry.distance <= ON_MANIFOLD))
 
 
@@ -84,10 +84,10 @@ class RankIsClear(ManifoldCheck):
             return (Remark("rank", text),)
         return ()
 
-    def find_doubt(self, at: LinearizedBatch) -> Mask | None:
+    def find_doubt(self, at: BatchInCoordinates) -> Mask | None:
         """Look whether constraints that depend on others at the reference are independent of them here."""
         tangents, geometry = at.tangents, at.geometry
-        redundant = sorted(set(range(tangents.gradient.shape[1])).difference(at.reference.rows))
+        redundant = sorted(set(range(tangents.gradient.shape[1])).difference(geometry.rows))
         if not redundant:
             return None
         rates = np.abs(tangents.gradient[:, redundant] @ (tangents.T * geometry.y_sizes[:, None]))
@@ -108,7 +108,7 @@ class PointIsReachable(ManifoldCheck):
             return ()
         return position_remarks(at.manifold.invariants, at.point.time, at.point.states)
 
-    def find_doubt(self, at: LinearizedBatch) -> None:
+    def find_doubt(self, at: BatchInCoordinates) -> None:
         """Return no doubt: near the manifold and well conditioned, no point is far from the solution that is meant."""
 
 
@@ -131,11 +131,11 @@ class MotionKeepsConstraints(CoordinateCheck):
             return facts
         return replace(facts, rank=at.invariance.rank, rates=at.invariance.rates)
 
-    def find_doubt(self, at: LinearizedBatch) -> Mask | None:
+    def find_doubt(self, at: BatchInCoordinates) -> Mask | None:
         H, f, sizes = at.tangents.gradient, at.tangents.rates, at.geometry.sizes
         if not H.shape[1]:
             return None
-        known_rates = at.reference.facts.rates
+        known_rates = at.facts.rates
         typical = np.abs(f) if known_rates is None else np.maximum(np.abs(f), known_rates)
         terms = (np.abs(H) @ sizes[..., None])[..., 0]
         off, size = drift(H, f, typical, sizes, terms)
@@ -164,11 +164,11 @@ class NothingIsConserved(CoordinateCheck):
         is_new = not at.facts.nothing_conserved and len(at.manifold.invariants) > 0
         return replace(facts, nothing_conserved=not at.conserved) if is_new else facts
 
-    def find_doubt(self, at: LinearizedBatch) -> None:
+    def find_doubt(self, at: BatchInCoordinates) -> None:
         """Return no doubt: a model with such constraints has no batches."""
 
 
-class InputsKeepConstraints(LinearizationCheck):
+class InputsKeepConstraints(CoordinateCheck):
     """H f_u = 0: forces do not move the states off the manifold."""
 
     verifies = "No input moves the states off the manifold, H f_u = 0."
@@ -176,14 +176,15 @@ class InputsKeepConstraints(LinearizationCheck):
     runs = "at every point"
     error = "ConstraintError with the input and the constraint if one does."
 
-    def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
-        if len(at.manifold.invariants):
-            verify_inputs(at.frame.parametrization, (at.jacobians.f_u[0], at.jacobians.f_u_errors[0]))
+    def examine(self, at: PointInCoordinates) -> Sequence[Remark]:
+        parametrization = at.frame.parametrization
+        if parametrization.rows and not at.manifold.invariants.prescribing:
+            verify_inputs(parametrization, *at.input_derivatives)
         return ()
 
-    def find_doubt(self, at: LinearizedBatch) -> Mask | None:
+    def find_doubt(self, at: BatchInCoordinates) -> Mask | None:
         if not at.tangents.gradient.shape[1]:
             return None
-        H = at.tangents.gradient[:, at.reference.rows]
+        H = at.tangents.gradient[:, at.geometry.rows]
         f_u = at.tangents.derivatives[..., len(at.tangents.kept) :]
         return np.asarray(~(np.abs(H @ f_u) <= INVARIANT * (np.abs(H) @ np.abs(f_u))).all(axis=(1, 2)))

@@ -1,0 +1,91 @@
+"""What checks of constraints and coordinates look at: a point on its manifold, in coordinates; a batch of points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.manifold.frame import ConstraintManifold, Frame
+from fmilin.manifold.parametrization import LocalParametrization
+from fmilin.manifold.points import PointBatch
+from fmilin.manifold.verification import (
+    Invariance,
+    VerifiedFacts,
+    conserved_quantities,
+    input_gradient,
+    is_kept_at_point,
+    measure_invariance,
+)
+from fmilin.model.evaluator import PointEvaluator
+from fmilin.model.interface import Model, OperatingPoint, TangentBatch
+from fmilin.signals import FloatArray
+
+Mask = NDArray[np.bool_]
+
+
+class InputDerivatives(NamedTuple):
+    """The derivatives of the rates with respect to the inputs, f_u, and their errors, each (N, nu)."""
+
+    values: FloatArray
+    errors: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class ExaminedPoint:
+    """A model at a point, of which checks examine what was computed there."""
+
+    evaluator: PointEvaluator  # remembers the points at which the model was evaluated
+    point: OperatingPoint
+    facts: VerifiedFacts  # what was verified of the model at other points
+    model: Model = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "model", self.evaluator.model)
+
+
+@dataclass(frozen=True, eq=False)
+class PointOnManifold(ExaminedPoint):
+    """The same with the constraint manifold: for checks of the constraints."""
+
+    manifold: ConstraintManifold
+
+
+@dataclass(frozen=True, eq=False)
+class PointInCoordinates(PointOnManifold):
+    """The same with independent coordinates: for checks of these, and of the motion near the point."""
+
+    frame: Frame
+
+    @cached_property
+    def invariance(self) -> Invariance | None:
+        """How well the motion keeps the constraints; None where they were verified near another point, and here."""
+        if not len(self.manifold.invariants) or is_kept_at_point(self.frame.parametrization, self.facts):
+            return None
+        return measure_invariance(self.frame.parametrization)
+
+    @cached_property
+    def conserved(self) -> list[str]:
+        """Declared constraints that are curved in the velocities, as energies are."""
+        return conserved_quantities(self.frame.parametrization)
+
+    @property
+    def input_derivatives(self) -> InputDerivatives:
+        """How the rates change with the inputs, which is computed for this check alone."""
+        return InputDerivatives(*input_gradient(self.manifold.invariants, self.point.time, self.point.states))
+
+
+@dataclass(frozen=True, eq=False)
+class BatchInCoordinates:
+    """Points with derivatives in the same coordinates, for the checks of all of them."""
+
+    points: PointBatch  # k of them
+    facts: VerifiedFacts  # what was verified of the model at another point
+    tangents: TangentBatch  # rates, outputs and residuals, with their derivatives
+    geometry: LocalParametrization  # distances, conditioning and sizes, and the model near the points
+
+    def __len__(self) -> int:
+        return len(self.points)
