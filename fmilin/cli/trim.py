@@ -66,12 +66,12 @@ def command(
     request = request_of(model, point=replace(point, settings=settings, trim=problem), **given)
 
     def job(runner: JobRunner) -> None:
-        from fmilin.trimming.procedure import search_each
+        from fmilin.trimming.procedure import find_each
 
         loaded = open_model(request, runner)
         problem, start = request.point.trim_of(loaded)  # its states are where every search starts, its inputs are held
         guesses = [start | dict(values) for values in guess or [{}]]
-        points = search_each(loaded, problem, guesses, anywhere=request.point.project)
+        points = find_each(loaded, problem, guesses, anywhere=request.point.project)
         _deliver(loaded, points, files, runner, as_json=results.as_json)
 
     return request.work(job)

@@ -193,8 +193,10 @@ class BranchSystem:
     ) -> None:
         self._equations, self._derivatives = equations, derivatives
         self._inputs, self._targets = inputs, targets
-        width = len(equations.sizes)
-        self.low, self.high = np.full(width, -np.inf), np.full(width, np.inf)
+
+    def clip(self, points: IntArray, z: FloatArray) -> FloatArray:
+        """Return the unknowns: they have no bounds."""
+        return z
 
     def solve(self, x: FloatArray, u: FloatArray) -> NewtonResult:
         """Return where Newton's method ends that begins at states (k, N) and inputs (k, nu)."""

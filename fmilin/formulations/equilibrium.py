@@ -144,7 +144,7 @@ class StaticBalance:
         J = self.jacobian(z)[0]
         residual = self.values(z)
         if self.is_solved and len(z) <= MAX_CERTIFIED_UNKNOWNS:
-            zero = certify_zero(self, z, J, self.system.allow(J, z), exact=True)
+            zero = certify_zero(self, z, J, self.system.allow(0, J, z), exact=True)
             z = zero.z
             certificate = Certificate.from_zero(
                 zero,
@@ -203,7 +203,7 @@ class _BalanceSystem(DenseSystem):
         """Return the residuals (1, n + m)."""
         return np.array([self._balance.values(row) for row in z])
 
-    def jacobians(self, points: IntArray, z: FloatArray) -> FloatArray:
+    def jacobians(self, points: IntArray, z: FloatArray, r: FloatArray) -> FloatArray:
         """Return the slopes (1, n + m, n + m)."""
         self.steps += len(z)
         return np.array([self._balance.jacobian(row)[0] for row in z])

@@ -135,17 +135,22 @@ class Invariants:
         rows = self.model.constraints.rows
         return [row.level == "position" for row in rows] + [False] * len(self.hidden)
 
-    def values(self, t: float, x: FloatArray, inputs: FloatArray | None = None) -> FloatArray:
-        """Return h, shape (m,), in the units of each constraint."""
+    def values(
+        self, t: float, x: FloatArray, inputs: FloatArray | None = None, visit: Evaluation | None = None
+    ) -> FloatArray:
+        """Return h, shape (m,), in the units of each constraint; ``visit`` is an evaluation there that was made."""
         if not len(self):
             return np.empty(0)
         u = self.inputs if inputs is None else inputs
-        visit = self.evaluator.evaluate(t, x, u) if self.hidden and not self._kinematic else None
+        if visit is None and self.hidden and not self._kinematic:
+            visit = self.evaluator.evaluate(t, x, u)
         if self._analytic:
             g = self.model.constraints.residuals(t, x, u, np.empty(0))
         else:
             g = self._residuals(t, x, u) if visit is None else visit.residuals
-        return np.concatenate((g, self._rates(t, x, u, self._velocity(x, visit)))) if self.hidden else g
+        if not self.hidden:
+            return g
+        return np.concatenate((g, self._rates(t, x, u, self._velocity(x, None if self._kinematic else visit))))
 
     def values_at(self, t: float, x: FloatArray) -> FloatArray:
         """Return h at points x (k, N), shape (k, m): one visit where batches are taken; NaN where there is none."""

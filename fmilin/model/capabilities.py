@@ -274,6 +274,18 @@ class HasCompiledDerivatives(Protocol, metaclass=_CapabilityType):
         """Return whether compiled code computes them by now: one point then costs about what many do."""
 
     @abstractmethod
+    def differentiate_points(self, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation | None:
+        """Return the derivatives of rates, outputs and residuals at k points along all states, then all inputs.
+
+        Each has the shape (k, rows, N + nu); points need not be on the manifold. Returns None without compiled code.
+
+        Parameters
+        ----------
+        t : array, shape (k,)
+        x, u : array, shapes (k, N), (k, nu)
+        """
+
+    @abstractmethod
     def reach_manifold(
         self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], sizes: FloatArray
     ) -> tuple[FloatArray, NDArray[np.bool_]] | None:
@@ -364,6 +376,11 @@ def reach_manifold(
 ) -> tuple[FloatArray, NDArray[np.bool_]] | None:
     """Return points of the manifold of a model with the kept states of guesses, and where they were reached."""
     return model.reach_manifold(t, x, u, kept, sizes) if isinstance(model, HasCompiledDerivatives) else None
+
+
+def differentiate_points(model: Model, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation | None:
+    """Return the derivatives of a model at many points along all states and inputs; None without compiled code."""
+    return model.differentiate_points(t, x, u) if isinstance(model, HasCompiledDerivatives) else None
 
 
 def has_compiled_derivatives(model: Model) -> bool:

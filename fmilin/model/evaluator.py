@@ -8,6 +8,7 @@ from math import prod
 from fmilin.model.capabilities import (
     HasConstraintGradient,
     HasExactJacobian,
+    differentiate_points,
     read_constraint_gradient,
     read_constraint_residuals,
     read_exact_slopes,
@@ -102,6 +103,13 @@ class PointEvaluator:
         if tangents is not None:
             self.evaluations += len(x)
         return tangents
+
+    def differentiate_points(self, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation | None:
+        """Return derivatives at k points along all states, then all inputs (k, rows, N + nu); None if not compiled."""
+        result = differentiate_points(self.model, t, x, u)
+        if result is not None:
+            self.directions += len(x) * (x.shape[1] + u.shape[1])
+        return result
 
     def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
         """Return the residuals alone, None if they cost as much as an evaluation, and the point is not remembered."""

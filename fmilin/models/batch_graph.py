@@ -323,6 +323,15 @@ def values_of_graph(model: Model, t: FloatArray, x: FloatArray, u: FloatArray) -
     return replace(values, residuals=values.residuals[:, : len(model.constraints)])  # hidden rates stand behind
 
 
+def derivatives_of_graph(model: Model, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation | None:
+    """Return what ``HasCompiledDerivatives.differentiate_points`` asks for."""
+    graph = _graphs.get(model)
+    if graph is None or not is_compiled(model):
+        return None
+    stack = graph(t[:, None], x, u, graph.parameters(len(x), {}))
+    return Evaluation(stack.f_z, stack.c_z, stack.h_z[:, : len(model.constraints)])  # hidden rates stand behind
+
+
 def reach_by_graph(
     model: Model, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], sizes: FloatArray
 ) -> tuple[FloatArray, NDArray[np.bool_]] | None:

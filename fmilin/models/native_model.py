@@ -318,6 +318,12 @@ class NativeModel(
 
         return reach_by_graph(self, t, x, u, kept, sizes)
 
+    def differentiate_points(self, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation | None:
+        """Return derivatives along all states and inputs by compiled code of the graph; None without."""
+        from fmilin.models.batch_graph import derivatives_of_graph
+
+        return derivatives_of_graph(self, t, x, u)
+
     def has_compiled_derivatives(self) -> bool:
         """Return whether compiled code answers :meth:`tangents` by now."""
         from fmilin.models.batch_graph import is_compiled

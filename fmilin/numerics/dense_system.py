@@ -34,7 +34,7 @@ class DenseSystem(ABC):
     >>> class SquareRoots(DenseSystem):
     ...     def values(self, points, z):
     ...         return z**2 - np.array([[4.0], [9.0]])[points]
-    ...     def jacobians(self, points, z):
+    ...     def jacobians(self, points, z, r):
     ...         return 2.0 * z[:, :, None]
     >>> result = find_zeros(SquareRoots(1), np.array([[1.0], [5.0]]))
     >>> np.round(result.z, 12).tolist(), [verdict.value for verdict in result.verdicts]
@@ -42,37 +42,50 @@ class DenseSystem(ABC):
     """
 
     def __init__(self, unknowns: int, low: FloatArray | None = None, high: FloatArray | None = None) -> None:
-        self.low = np.full(unknowns, -np.inf) if low is None else low
-        self.high = np.full(unknowns, np.inf) if high is None else high
+        # bounds of all systems (n,), or of each (k, n)
+        self._low = np.full(unknowns, -np.inf) if low is None else low
+        self._high = np.full(unknowns, np.inf) if high is None else high
         self.slopes: dict[int, FloatArray] = {}  # the last Jacobian (m, n) of each point
         self.seen: dict[int, FloatArray] = {}  # the largest absolute value of each entry (m, n) on the way
         self._forms: dict[int, Balanced] = {}
+
+    def clip(self, points: IntArray, z: FloatArray) -> FloatArray:
+        """Return unknowns z (j, n) within their bounds."""
+        low, high = self._read_bounds(points)
+        return np.clip(z, low, high)
+
+    def _read_bounds(self, points: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the bounds of systems, (n,) or (j, n)."""
+        if self._low.ndim == 1:
+            return self._low, self._high
+        return self._low[points], self._high[points]
 
     @abstractmethod
     def values(self, points: IntArray, z: FloatArray) -> FloatArray:
         """Return r (j, m) of the systems ``points`` at z (j, n); NaN where it is undefined."""
 
     @abstractmethod
-    def jacobians(self, points: IntArray, z: FloatArray) -> FloatArray:
-        """Return dr/dz (j, m, n)."""
+    def jacobians(self, points: IntArray, z: FloatArray, r: FloatArray) -> FloatArray:
+        """Return dr/dz (j, m, n) at z (j, n), where the residuals are r (j, m)."""
 
     def differentiate(self, points: IntArray, z: FloatArray, r: FloatArray) -> BoolArray:
         """Take the Jacobians, equilibrated; return where they are finite."""
         is_finite = np.ones(len(points), dtype=bool)
         if not len(points):
             return is_finite
-        for k, J in enumerate(self.jacobians(points, z)):
+        for k, J in enumerate(self.jacobians(points, z, r)):
             point = int(points[k])
             self.slopes[point] = J
             self.seen[point] = np.fmax(self.seen[point], np.abs(J)) if point in self.seen else np.abs(J)
             is_finite[k] = J.size > 0 and np.isfinite(J).all()
             if is_finite[k]:
-                self._forms[point] = balanced(self._without_blocked_columns(z[k], J, r[k]), self.seen[point])
+                self._forms[point] = balanced(self._without_blocked_columns(point, z[k], J, r[k]), self.seen[point])
         return is_finite
 
-    def _without_blocked_columns(self, z: FloatArray, J: FloatArray, r: FloatArray) -> FloatArray:
+    def _without_blocked_columns(self, point: int, z: FloatArray, J: FloatArray, r: FloatArray) -> FloatArray:
         """Return J without the columns of unknowns that would leave their bounds."""
-        at_low, at_high = z <= self.low, z >= self.high
+        low, high = self._read_bounds(np.array([point]))
+        at_low, at_high = (z <= low).ravel(), (z >= high).ravel()
         if not (at_low.any() or at_high.any()):
             return J
         step = balanced(J).step(r, drop=WEAK_SINGULAR_VALUE)
@@ -96,10 +109,10 @@ class DenseSystem(ABC):
 
     def is_zero(self, points: IntArray, z: FloatArray, r: FloatArray) -> BoolArray:
         """Return which residuals are within :meth:`allow`."""
-        is_zero = [(np.abs(r[k]) <= self.allow(self.slopes[int(p)], z[k])).all() for k, p in enumerate(points)]
+        is_zero = [(np.abs(r[k]) <= self.allow(int(p), self.slopes[int(p)], z[k])).all() for k, p in enumerate(points)]
         return np.array(is_zero, dtype=bool)
 
-    def allow(self, J: FloatArray, z: FloatArray) -> FloatArray:
+    def allow(self, point: int, J: FloatArray, z: FloatArray) -> FloatArray:
         """Return what counts as zero, (m,): a limit, and the rounding of the terms of each row of J (m, n)."""
         return np.maximum(BALANCED_EXACTLY, TERMS_ROUNDED * np.abs(J) @ np.maximum(np.abs(z), 1.0))
 

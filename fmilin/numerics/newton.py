@@ -78,8 +78,8 @@ class NewtonSystem(Protocol):
     It keeps the Jacobian of each point, from which the corrections are computed until it is taken again.
     """
 
-    low: FloatArray  # (n,), bounds of the unknowns
-    high: FloatArray  # (n,)
+    def clip(self, points: IntArray, z: FloatArray) -> FloatArray:
+        """Return the unknowns z (j, n) of the systems ``points``, within the bounds of each."""
 
     def values(self, points: IntArray, z: FloatArray) -> FloatArray:
         """Return r (j, m) of the systems ``points`` at z (j, n); NaN where it is undefined."""
@@ -174,7 +174,7 @@ class _Iteration(ABC):
             points = self._iterate(points)
         self._end(points, Verdict.DIVERGED)
         self._judge()
-        z = np.clip(self.z, self.system.low, self.system.high)
+        z = self.system.clip(np.arange(len(self.z)), self.z)
         return NewtonResult(z, self.r, tuple(self.verdicts))
 
     def _iterate(self, points: IntArray) -> IntArray:
@@ -248,7 +248,7 @@ class _NaturalIteration(_Iteration):
         pending = np.flatnonzero(np.isfinite(lengths))
         while len(pending):
             some, fraction = points[pending], part[pending]
-            trial = np.clip(self.z[some] + fraction[:, None] * steps[pending], system.low, system.high)
+            trial = system.clip(some, self.z[some] + fraction[:, None] * steps[pending])
             value = system.values(some, trial)
             following = system.measure(some, system.correct(some, value))
             helps = following <= (1.0 - fraction / 2) * compared[pending]
@@ -278,7 +278,7 @@ class _DampedIteration(_Iteration):
         self._remember(points, lengths)
         radius = self.radius[points]
         fraction = np.divide(radius, lengths, out=np.ones(len(points)), where=lengths > radius)
-        trial = np.clip(z + fraction[:, None] * steps, system.low, system.high)
+        trial = system.clip(points, z + fraction[:, None] * steps)
         value = system.values(points, trial)
         norm = system.weigh(points, value)
         is_smaller = norm < system.first_reduction(points) * before
@@ -313,7 +313,7 @@ class _DampedIteration(_Iteration):
         for step, shrinkage in system.alternatives(point, self.r[point]):
             longest = float(system.measure(one, step[None])[0])
             fraction = min(1.0, radius / longest) if longest > 0 else 1.0
-            trial = np.clip(self.z[one] + fraction * step, system.low, system.high)
+            trial = system.clip(one, self.z[one] + fraction * step)
             value = system.values(one, trial)
             norm = float(system.weigh(one, value)[0])
             if norm < before:
@@ -339,7 +339,7 @@ class _DampedIteration(_Iteration):
             return None
         for part in NATURAL_FRACTIONS:
             fraction = part * min(1.0, self.rules.trust_radius / longest)
-            trial = np.clip(self.z[one] + fraction * step, system.low, system.high)
+            trial = system.clip(one, self.z[one] + fraction * step)
             value = system.values(one, trial)
             if not np.isfinite(value).all():
                 continue

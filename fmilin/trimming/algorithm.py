@@ -9,7 +9,8 @@ The rows that must vanish (:mod:`fmilin.trimming.equations`), each divided by it
 2. ``make_equations``: rows of the request, and unknowns.
 3. ``solve_request``: Newton's method (:mod:`fmilin.numerics.newton`) from the guess, and from other places if it fails
    (:mod:`fmilin.trimming.solver`). Every end is certified: a residual that is zero for the noise of the model, with a
-   bound of the distance to the solution (:mod:`fmilin.numerics.certification`).
+   bound of the distance to the solution (:mod:`fmilin.numerics.certification`). A search yields where Newton's method
+   should begin, so that it runs for many guesses at once.
 4. ``choose_solution``: of a family of solutions the preferred one, the one with the smallest contact forces, with the
    totals of the start, or nearest to the guess.
 5. ``make_point``: rates, certificate and stability of the point.
@@ -23,13 +24,13 @@ programming, not of a zero (:mod:`fmilin.trimming.optimum`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fmilin.diagnostics import Remark
-from fmilin.errors import NumericalError
+from fmilin.errors import FmilinError, NumericalError
 from fmilin.manifold.selection import find_kinematic_pairs
 from fmilin.model.capabilities import read_sparse_equations
 from fmilin.model.evaluator import PointEvaluator
@@ -44,12 +45,12 @@ from fmilin.trimming.failures import (
     explain_too_far,
 )
 from fmilin.trimming.family import free_directions, least_contact_forces, move_to_nearest
-from fmilin.trimming.newton import newton_correct, release_guess
+from fmilin.trimming.newton import NewtonStart, Search, release_guess, run_alone, run_together
 from fmilin.trimming.optimum import Optimum, OutOfBoundsError, find_optimum
 from fmilin.trimming.optimum_problem import Limit, as_near_as_possible, expression_preference
 from fmilin.trimming.report import TrimmedPoint, TrimReport
 from fmilin.trimming.request import TrimRequest, names_minimized, quantity, read_name
-from fmilin.trimming.solver import Solution, assess_point, find_compromise, solve
+from fmilin.trimming.solver import Solution, assess_point, find_compromise, search_zero
 from fmilin.trimming.sparse_equilibrium import can_search_sparse, search_sparse
 from fmilin.trimming.stable_equilibrium import find_stable_equilibrium, judge_equilibrium
 from fmilin.trimming.totals import keep_totals
@@ -70,21 +71,33 @@ def search(
     model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool = False, explain: bool = True
 ) -> TrimmedPoint:
     """Return the solution nearest to a guess; ``anywhere``: even from off the manifold; ``explain``: say why not."""
+    (outcome,) = search_each(model, request, [guess], anywhere=anywhere, explain=explain)
+    if isinstance(outcome, FmilinError):
+        raise outcome
+    return outcome
+
+
+def search_each(
+    model: Model,
+    request: TrimRequest,
+    guesses: Sequence[Mapping[str, float]],
+    *,
+    anywhere: bool = False,
+    explain: bool = True,
+) -> list[TrimmedPoint | FmilinError]:
+    """Return the solution nearest to each guess, or the error that says why there is none.
+
+    Each guess is treated as if it were alone; Newton's method runs for all of them together.
+    """
     request = request.checked(model)
-    guess = request.checked_guess(model, guess)
     sparse = read_sparse_equations(model)
     minimized = [read_name(model, name) for name in names_minimized(request)]
-    model = model_that_shows(model, [*request.targets, *request.bounds, *request.near, *minimized])
-    only_signals = all(quantity(model, name)[0] != "parameter" for name in guess)
-    if sparse is not None and only_signals and can_search_sparse(model, request):
-        point = search_sparse(model, sparse, request, guess, anywhere=anywhere)
-        if point is not None:
-            return point
-    evaluator = PointEvaluator(model)
+    shown = model_that_shows(model, [*request.targets, *request.bounds, *request.near, *minimized])
+    evaluator = PointEvaluator(shown)
 
-    def find_point(request: TrimRequest) -> TrimmedPoint:
+    def find_point(request: TrimRequest, guess: Mapping[str, float]) -> Search[TrimmedPoint]:
         start, remarks = assemble_guess(evaluator, request, guess, anywhere=anywhere)
-        equations, solution = solve_request(make_equations(start, request), request)
+        equations, solution = yield from solve_request(make_equations(start, request), request)
         choice = choose_solution(equations, solution, request)
         point = make_point(
             choice.equations,
@@ -98,12 +111,21 @@ def search(
             require_stable(point.report)
         return point
 
-    try:
-        return find_point(request)
-    except (TrimError, OutOfBoundsError) as error:
-        if explain:
-            raise explain_obstacles(error, model, request, find_point) from None
-        raise
+    def search_from(guess: Mapping[str, float]) -> Search[TrimmedPoint]:
+        guess = request.checked_guess(model, guess)
+        only_signals = all(quantity(shown, name)[0] != "parameter" for name in guess)
+        if sparse is not None and only_signals and can_search_sparse(shown, request):
+            point = search_sparse(shown, sparse, request, guess, anywhere=anywhere)
+            if point is not None:
+                return point
+        try:
+            return (yield from find_point(request, guess))
+        except (TrimError, OutOfBoundsError) as error:
+            if not explain:
+                raise
+            raise explain_obstacles(error, shown, request, lambda other: run_alone(find_point(other, guess))) from None
+
+    return run_together([search_from(guess) for guess in guesses])
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,19 +172,19 @@ def _make_target(model: Model, name: str, value: float) -> Reading:
     return replace(target, size=min(target.size, abs(value))) if value != 0.0 else target
 
 
-def solve_request(balance: Equations, request: TrimRequest) -> tuple[Equations, Solution]:
+def solve_request(balance: Equations, request: TrimRequest) -> Search[tuple[Equations, Solution]]:
     """Return the zero that a request asks for, and the equations that it satisfies; raise what is in the way."""
     if request.stable:
-        return balance, _find_stable(balance, request)
+        return balance, (yield from _find_stable(balance, request))
     if not (balance.targets and balance.moving):
-        return balance, _solve_equations(balance, request)
+        return balance, (yield from _solve_equations(balance, request))
     # A pull-up, or a climb through thinner air, is steady at no later instant: what holds at an instant comes first.
     at_rest: list[int] = balance.at_rest.tolist()
     instant = Equations(balance.unknowns, at_rest, balance.pairs, moving=False, targets=balance.targets)
-    solution = _solve_equations(instant, request)
+    solution = yield from _solve_equations(instant, request)
     for start in (solution.z, balance.unknowns.z0):
         exact = solution.is_exact
-        steady = assess_point(balance, newton_correct(balance, start, exact=exact), exact=exact)
+        steady = assess_point(balance, (yield NewtonStart(balance, start, exact)), exact=exact)
         if steady.is_zero:
             return balance, steady
     # Slopes of changes of rates are measured, and may not tell how near a point is that they leave as it is.
@@ -171,12 +193,12 @@ def solve_request(balance: Equations, request: TrimRequest) -> tuple[Equations, 
     return instant, solution
 
 
-def _find_stable(balance: Equations, request: TrimRequest) -> Solution:
+def _find_stable(balance: Equations, request: TrimRequest) -> Search[Solution]:
     """Return the rest near the guess at which the motion stays; raise what is in the way."""
     solution = find_stable_equilibrium(balance, balance.unknowns.z0)
     if solution is not None:
         return solution
-    nearest = _solve_equations(balance, request)
+    nearest = yield from _solve_equations(balance, request)
     unstable = judge_equilibrium(balance, nearest)
     if unstable is not None and unstable.stability.stable is True:
         return nearest  # the damped motion need not arrive there: it may be slow, or pass by
@@ -187,10 +209,10 @@ def _find_stable(balance: Equations, request: TrimRequest) -> Solution:
     )
 
 
-def _solve_equations(balance: Equations, request: TrimRequest) -> Solution:
+def _solve_equations(balance: Equations, request: TrimRequest) -> Search[Solution]:
     """Return the zero of the equations near the guess; raise what is in the way."""
     unknowns = balance.unknowns
-    solution = solve(balance, unknowns.z0)
+    solution = yield from search_zero(balance, unknowns.z0)
     if not np.isfinite(solution.residual).all():
         # Raise what is wrong with the guess.
         candidate = unknowns.at(unknowns.z0)
@@ -206,9 +228,9 @@ def _solve_equations(balance: Equations, request: TrimRequest) -> Solution:
         raise explain_too_far(balance, solution)
     freedoms = ""
     if not solution.is_zero and balance.targets:
-        coarse = solve(balance.with_targets(()), unknowns.z0)
+        coarse = yield from search_zero(balance.with_targets(()), unknowns.z0)
         if coarse.is_zero:
-            solution = _follow_to_targets(balance, solution, coarse)
+            solution = yield from _follow_to_targets(balance, solution, coarse)
             freedoms = "" if solution.is_zero else explain_targets(balance, coarse)
     if not solution.is_zero:
         tried = solution.tried
@@ -222,11 +244,12 @@ def _solve_equations(balance: Equations, request: TrimRequest) -> Solution:
     return solution
 
 
-def _follow_to_targets(balance: Equations, failed: Solution, coarse: Solution) -> Solution:
+def _follow_to_targets(balance: Equations, failed: Solution, coarse: Solution) -> Search[Solution]:
     """Return the zero on a path from a point without targets, ``coarse``, to these; else what ``failed``."""
     end = release_guess(balance, coarse.z, exact=coarse.is_exact)
     if end is not None:
-        reached = assess_point(balance, newton_correct(balance, end, exact=coarse.is_exact), exact=coarse.is_exact)
+        start = NewtonStart(balance, end, coarse.is_exact)
+        reached = assess_point(balance, (yield start), exact=coarse.is_exact)
         if reached.is_zero:
             return reached
     return replace(failed, tried=(*failed.tried, "the targets, step by step, from a point without them"))

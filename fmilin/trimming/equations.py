@@ -10,7 +10,7 @@ row a pendulum that swings through its lowest point at any speed would pass for 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from copy import copy
@@ -25,15 +25,14 @@ from fmilin.model.interface import Evaluation
 from fmilin.numerics.differences.differences import slopes
 from fmilin.numerics.steps import runge_kutta_step
 from fmilin.signals import FloatArray
+from fmilin.trimming.together import PointAnswer, compute_jacobians
 from fmilin.trimming.unknowns import Candidate, Reading, Unknowns, change_of_rates, reading_slopes, reading_values
 
 FOLLOWING = 32  # steps in which a steady motion is followed
 STEADY_RATE = 1e-9  # change of a rate along a motion, beside the fastest, that is rounding
-QUICK_STEP = 2.0**-14  # for Jacobians that only show the way, in sizes of the unknowns
 SEEN = 1e-3  # change of a rate, beside the largest one that there is, at which the size of an input can be told
 LARGER_STEPS = 6  # how often the step of an input is made a thousand times larger until it is seen
 ALONG = 1e-5  # how far along a motion exact slopes are compared, in sizes of the fastest state
-NEGLIGIBLE = 1e-7  # entries of such a Jacobian below this fraction of their row are noise
 
 
 WAITING = 5.0  # times the limit that may pass altogether: other processes compute, too, and models may run in others
@@ -160,6 +159,11 @@ class Equations:
         other.first_order = ~other.kinds("change of rate")
         return other
 
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return len(self.rows)
+
     def kinds(self, kind: str) -> NDArray[np.bool_]:
         """Return which rows are of a kind."""
         return np.array([row.kind == kind for row in self.rows], dtype=bool)
@@ -168,59 +172,37 @@ class Equations:
         """Return r, shape (m,), constraints in sizes of the states, rates in sizes per second; NaN where undefined."""
         return self.values_at(self.unknowns.at(z))
 
-    def values_at_each(self, z: FloatArray) -> FloatArray:
-        """Return r at several points z (k, n), shape (k, m): by one evaluation where the model takes many points."""
-        if len(z) == 1:
-            return self.values(z[0])[None]
-        answers = self._evaluate_each(z)
-        if answers is None:
-            return np.array([self.values(row) for row in z]).reshape(len(z), len(self.rows))
-        return np.array([self._residual(*pair, first_order=False) for pair in answers]).reshape(len(z), len(self.rows))
-
-    def _evaluate_each(self, z: FloatArray) -> list[tuple[Candidate, Evaluation]] | None:
-        """Return the points with the model's evaluations there; None where they are evaluated one by one."""
-        model = self.unknowns.start.model
-        if self.unknowns.parameters or not model.batches:
-            return None
-        candidates = [self.unknowns.at(row) for row in z]
-        states = np.array([candidate.states for candidate in candidates])
-        inputs = np.array([candidate.inputs for candidate in candidates])
-        require_time()
-        try:
-            times = np.full(len(z), self.unknowns.start.time)
-            answer = self.unknowns.start.evaluator.evaluate_points(times, states, inputs)
-        except REFUSALS:  # at one of them, which the others need not suffer from
-            return None
-        parts = zip(answer.derivatives, answer.outputs, answer.residuals, strict=True)
-        return [(c, Evaluation(*part)) for c, part in zip(candidates, parts, strict=True)]
-
     def values_at(self, candidate: Candidate) -> FloatArray:
         """Return r of a candidate."""
-        return self._residual(candidate, first_order=False)
+        return self.residual_at(candidate)
 
     def balance(self, z: FloatArray) -> FloatArray:
         """Return the rows of r that are of first order."""
-        return self._residual(self.unknowns.at(z), first_order=True)
+        return self._compute_residual(self.unknowns.at(z), None, first_order=True)
 
-    def _residual(self, candidate: Candidate, answer: Evaluation | None = None, *, first_order: bool) -> FloatArray:
-        """Return the residual of a candidate, where the model may have been evaluated already (``answer``)."""
+    def residual_at(self, candidate: Candidate, answer: PointAnswer | None = None) -> FloatArray:
+        """Return r of a candidate, where the model may have been evaluated already (``answer``)."""
+        return self._compute_residual(candidate, answer, first_order=False)
+
+    def _compute_residual(self, candidate: Candidate, answer: PointAnswer | None, *, first_order: bool) -> FloatArray:
         require_time()
         sizes = self.sizes[self.first_order] if first_order else self.sizes
+        t, x, u = candidate.time, candidate.states, candidate.inputs
         try:
-            if answer is None:
-                answer = candidate.evaluator.evaluate(candidate.time, candidate.states, candidate.inputs)
-            f = answer.derivatives
-            h = self._invariants(candidate).values(candidate.time, candidate.states, candidate.inputs)
-            parts = [h, f[self.at_rest]]
+            visit = candidate.evaluator.evaluate(t, x, u) if answer is None else answer.evaluation
+            h = self._invariants(candidate).values(t, x, u, None if answer is None else visit)
+            parts = [h, visit.derivatives[self.at_rest]]
             if self.moving and not first_order:
-                parts.append(change_of_rates(candidate, f, self.state_scales)[self.at_rest])
+                change = None if answer is None else answer.change
+                if change is None:
+                    change = change_of_rates(candidate, visit.derivatives, self.state_scales)
+                parts.append(change[self.at_rest])
             if self.targets:
                 wanted = [target.value for target in self.targets]
                 parameters = {**candidate.model.parameters, **candidate.parameters}
-                read = reading_values(self.targets, candidate.states, candidate.inputs, parameters, answer)
-                parts.append(read - wanted)
+                parts.append(reading_values(self.targets, x, u, parameters, visit) - wanted)
             if self.totals is not None:
-                parts.append(self.totals[0] @ candidate.states - self.totals[1])
+                parts.append(self.totals[0] @ x - self.totals[1])
         except REFUSALS:
             return np.full(len(sizes), np.nan)
         return np.asarray(np.concatenate(parts) / sizes)
@@ -229,21 +211,25 @@ class Equations:
         """Return dr/dz (m, n), and whether all first-order rows are exact; plain central differences if ``quick``."""
         n = len(self.unknowns)
         self.columns_computed += n
-        J = self._exact(z) if exact else None
+        if quick:
+            jacobians, are_exact = compute_jacobians([self], z[None], self.values(z)[None], exact=exact)
+            return jacobians[0], bool(are_exact[0, self.first_order].all())
+        J = self.exact_jacobian(z) if exact else None
         if J is None:
-            return self._measured(z, np.arange(n), quick=quick), False
+            return self._measure(z, np.arange(n)), False
         missing = np.flatnonzero(~np.isfinite(J).all(axis=0))
         if not len(missing):
             return J, True
         is_exact = bool(np.isfinite(J[self.first_order]).all())
-        measured = self._measured(z, missing, quick=quick)
-        J[:, missing] = np.where(np.isfinite(J[:, missing]), J[:, missing], measured)
+        J[:, missing] = np.where(np.isfinite(J[:, missing]), J[:, missing], self._measure(z, missing))
         return J, is_exact
 
     def entry_sizes(self, z: FloatArray) -> FloatArray:
         """Return the absolute entries of dr/dz for scales alone, NaN where they are not asked for."""
-        J = self._exact(z, first_order=True)
-        return np.abs(self._measured(z, np.arange(len(self.unknowns)), quick=True) if J is None else J)
+        J = self._compute_exact_jacobian(z, None, first_order=True)
+        if J is None:
+            J = compute_jacobians([self], z[None], self.values(z)[None], exact=False)[0][0]
+        return np.abs(J)
 
     def described(self, candidate: Candidate) -> tuple[FloatArray, FloatArray | None]:
         """Return the rates f and, for a steady motion, how fast they change, (N,) each."""
@@ -299,8 +285,16 @@ class Equations:
         size = np.linalg.norm(np.nan_to_num(H), axis=1)
         return np.where(size > 1e-9 * max(float(size.max()), 1e-300), size, 1.0)
 
-    def _exact(self, z: FloatArray, *, first_order: bool = False) -> FloatArray | None:
-        """Return the Jacobian from the model's own products (NaN where they are silent); None when there are none."""
+    def exact_jacobian(self, z: FloatArray, slopes: Evaluation | None = None) -> FloatArray | None:
+        """Return dr/dz (m, n) from derivatives of the model, NaN where it is silent; None without any.
+
+        ``slopes`` are its derivatives along all states and inputs at z, where they were computed already.
+        """
+        return self._compute_exact_jacobian(z, slopes, first_order=False)
+
+    def _compute_exact_jacobian(
+        self, z: FloatArray, slopes: Evaluation | None, *, first_order: bool
+    ) -> FloatArray | None:
         unknowns, candidate = self.unknowns, self.unknowns.at(z)
         n, nu, k = len(candidate.states), len(candidate.inputs), len(unknowns.inputs)
         dx, du = np.hstack((np.eye(n), np.zeros((n, k)))), np.zeros((nu, n + k))
@@ -308,7 +302,12 @@ class Equations:
         columns = np.concatenate((unknowns.state_columns, unknowns.input_columns))
         unknown_columns = np.concatenate((unknowns.states, n + np.arange(k)))
         try:
-            first_order_slopes = self.first_order_slopes(candidate, dx, du)
+            # Rows of hidden constraints may be rounding, which their own gradient tells.
+            if slopes is None or self._invariants(candidate).hidden:
+                first_order_slopes = self.first_order_slopes(candidate, dx, du)
+            else:
+                some = np.concatenate((np.arange(n), n + unknowns.inputs))
+                first_order_slopes = slopes.residuals[:, some], slopes.derivatives[:, some], slopes.outputs[:, some]
             if first_order_slopes is None:
                 return None
             h, rates, outputs = first_order_slopes
@@ -357,7 +356,7 @@ class Equations:
             return np.full_like(rates, np.nan)
         return rates[:, :n] @ rates + (ahead.derivatives - behind.derivatives) / (2 * s)
 
-    def _measured(self, z: FloatArray, columns: NDArray[np.intp], *, quick: bool) -> FloatArray:
+    def _measure(self, z: FloatArray, columns: NDArray[np.intp]) -> FloatArray:
         """Return columns of the Jacobian by differences, NaN where that fails; what is within its error is zero."""
         base = self.values(z)
         if not np.isfinite(base).all():
@@ -368,22 +367,11 @@ class Equations:
             displaced[columns[j]] += s
             return self.values(displaced)
 
-        if quick:
-            J = np.stack([_slope(line, base, j) for j in range(len(columns))], axis=1)
-            return np.where(np.abs(J) > NEGLIGIBLE * np.max(np.abs(J), axis=1, keepdims=True), J, 0.0)
         try:
             measured = slopes(line, base, np.ones(len(columns)))
         except NumericalError:
             return np.full((len(base), len(columns)), np.nan)
         return np.where(np.abs(measured.J) > 3 * measured.error, measured.J, 0.0)
-
-
-def _slope(line: Callable[[int, float], FloatArray], base: FloatArray, j: int) -> FloatArray:
-    """Return a column by a plain central difference, or one-sided where the model ends."""
-    ahead, behind = line(j, QUICK_STEP), line(j, -QUICK_STEP)
-    right, left = (ahead - base) / QUICK_STEP, (base - behind) / QUICK_STEP
-    both = np.isfinite(right) & np.isfinite(left)
-    return np.where(both, (right + left) / 2, np.where(np.isfinite(right), right, np.nan_to_num(left)))
 
 
 def invariants_see_inputs(invariants: Invariants) -> bool:

@@ -17,7 +17,7 @@ from fmilin.support.implemented_in import implemented_in
 from fmilin.trimming.algorithm import make_equations
 from fmilin.trimming.description import make_point
 from fmilin.trimming.equations import Equations
-from fmilin.trimming.newton import Correction, newton_correct, newton_correct_each, search_elsewhere
+from fmilin.trimming.newton import Correction, NewtonStart, newton_correct, newton_correct_each, search_elsewhere
 from fmilin.trimming.report import TrimmedPoint
 from fmilin.trimming.request import TrimRequest
 from fmilin.trimming.solver import Solution, assess_point
@@ -172,7 +172,7 @@ def operating_points(
     drawn = [stop_motion(equations, _draw_start(equations, random, spread)) for spread in _list_spreads(starts)]
     is_near = [bool(np.isfinite(z).all()) for z in drawn]  # whether there is a point of the manifold near the start
     to_nearest = [k for k in range(0, starts, 2) if is_near[k]]
-    ends = newton_correct_each(equations, np.array([drawn[k] for k in to_nearest]).reshape(-1, len(equations.unknowns)))
+    ends = newton_correct_each([NewtonStart(equations, drawn[k]) for k in to_nearest])
     nearest = dict(zip(to_nearest, ends, strict=True))
     for k, z in enumerate(drawn):
         progress(k + 1)

@@ -1,12 +1,14 @@
 """Newton's method for r(z) = 0, damped where it must be: rows and columns in sizes that the Jacobian itself tells."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from fmilin.errors import FmilinError
 from fmilin.manifold.rank import pivoted_qr
 from fmilin.numerics.balanced import TERMS_ROUNDED, Balanced, balanced
 from fmilin.numerics.dense_system import WEAK_SINGULAR_VALUE, DenseSystem
@@ -14,6 +16,7 @@ from fmilin.numerics.newton import IntArray, Verdict, find_zeros
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, PSEUDO_INVERSE, RANK
 from fmilin.trimming.equations import Equations
+from fmilin.trimming.together import compute_jacobians, compute_residuals
 
 BARELY = 2.0**-14  # a step of an input, in its size, that shows nothing inside a dead band
 BEYOND = (1.0, 4.0, 16.0, 64.0)  # how far it may reach
@@ -60,29 +63,52 @@ def wake_inputs(equations: Equations, z0: FloatArray) -> FloatArray | None:
 
 
 class TrimSystem(DenseSystem):
-    """The equations of a trim at k starts, for :func:`fmilin.numerics.newton.find_zeros`."""
+    """The equations of k trims, each at its start, for :func:`fmilin.numerics.newton.find_zeros`.
 
-    def __init__(self, equations: Equations, *, exact: bool) -> None:
-        unknowns = equations.unknowns
-        super().__init__(len(unknowns.low), unknowns.low, unknowns.high)
-        self.equations = equations
+    They have as many rows and unknowns, and each has its sizes, bounds and targets.
+    """
+
+    def __init__(self, problems: Sequence[Equations], *, exact: bool) -> None:
+        low = np.array([problem.unknowns.low for problem in problems])
+        high = np.array([problem.unknowns.high for problem in problems])
+        super().__init__(low.shape[1], low, high)
+        self.problems = list(problems)
         self.exact = exact
 
     def values(self, points: IntArray, z: FloatArray) -> FloatArray:
         """Return the residuals (j, m); NaN where the model is undefined."""
-        return self.equations.values_at_each(z)
+        return compute_residuals([self.problems[p] for p in points], z)
 
-    def jacobians(self, points: IntArray, z: FloatArray) -> FloatArray:
+    def jacobians(self, points: IntArray, z: FloatArray, r: FloatArray) -> FloatArray:
         """Return Jacobians (j, m, n) that show the way."""
-        return np.array([self.equations.jacobian(row, exact=self.exact, quick=True)[0] for row in z])
+        problems = [self.problems[p] for p in points]
+        for problem in problems:
+            problem.columns_computed += z.shape[1]
+        return compute_jacobians(problems, z, r, exact=self.exact)[0]
 
     def measure(self, points: IntArray, step: FloatArray) -> FloatArray:
         """Return the largest change of a state: free inputs enter affinely, mostly, and go as far as they must."""
-        return np.asarray(np.max(np.abs(step[:, self.equations.unknowns.state_columns]), axis=1, initial=0.0))
+        columns = self.problems[0].unknowns.state_columns
+        return np.asarray(np.max(np.abs(step[:, columns]), axis=1, initial=0.0))
 
-    def allow(self, J: FloatArray, z: FloatArray) -> FloatArray:
+    def allow(self, point: int, J: FloatArray, z: FloatArray) -> FloatArray:
         """Return what counts as zero, (m,)."""
-        return compute_rounding(J, z, self.equations)
+        return compute_rounding(J, z, self.problems[point])
+
+
+@dataclass(frozen=True, eq=False)
+class NewtonStart:
+    """Where Newton's method is to begin, and for which equations."""
+
+    equations: Equations
+    z: FloatArray  # (n,)
+    exact: bool = True  # whether the model's own derivatives are used
+
+    @property
+    def kind(self) -> tuple[int, int, int, bool]:
+        """Rows, unknowns and states among them, and whether derivatives are exact: one run has one of each."""
+        unknowns = self.equations.unknowns
+        return self.equations.count, len(unknowns), len(unknowns.states), self.exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,20 +124,62 @@ class Correction:
 
 def newton_correct(equations: Equations, z0: FloatArray, *, exact: bool = True) -> Correction:
     """Return where Newton's method from z0 (n,) ends; the corrector of a continuation, too."""
-    return newton_correct_each(equations, z0[None], exact=exact)[0]
+    return newton_correct_each([NewtonStart(equations, z0, exact)])[0]
 
 
-def newton_correct_each(equations: Equations, starts: FloatArray, *, exact: bool = True) -> list[Correction]:
-    """Return where Newton's method from each of the ``starts`` (k, n) ends."""
-    system = TrimSystem(equations, exact=exact)
-    result = find_zeros(system, starts)
-    nothing = np.zeros((result.r.shape[1], starts.shape[1]))
+def newton_correct_each(starts: Sequence[NewtonStart]) -> list[Correction]:
+    """Return where Newton's method from each of the starts ends; those of one kind in one run."""
+    ends: dict[int, Correction] = {}
+    by_kind: dict[tuple[int, int, int, bool], list[int]] = {}
+    for number, start in enumerate(starts):
+        by_kind.setdefault(start.kind, []).append(number)
+    for numbers in by_kind.values():
+        ends.update(zip(numbers, _correct_together([starts[number] for number in numbers]), strict=True))
+    return [ends[number] for number in range(len(starts))]
+
+
+def _correct_together(starts: Sequence[NewtonStart]) -> list[Correction]:
+    system = TrimSystem([start.equations for start in starts], exact=starts[0].exact)
+    result = find_zeros(system, np.array([start.z for start in starts]))
+    nothing = np.zeros((result.r.shape[1], result.z.shape[1]))
     corrections = []
     for k, start in enumerate(starts):
         seen = np.nan_to_num(system.seen.get(k, nothing))
-        distance = float(np.max(np.abs(result.z[k] - start), initial=0.0))
+        distance = float(np.max(np.abs(result.z[k] - start.z), initial=0.0))
         corrections.append(Correction(result.z[k], result.r[k], seen, distance, result.verdicts[k]))
     return corrections
+
+
+Result = TypeVar("Result")
+Search = Generator[NewtonStart, Correction, Result]
+"""A search that yields where Newton's method should begin, and is sent where that ended."""
+
+
+def run_together(searches: Sequence[Search[Result]]) -> list[Result | FmilinError]:
+    """Return what each of several searches returns, or its error; Newton's method runs for all that wait for it."""
+    outcomes: dict[int, Result | FmilinError] = {}
+    ends: dict[int, Correction] = {}
+    pending = list(range(len(searches)))
+    while pending:
+        starts: dict[int, NewtonStart] = {}
+        for number in pending:
+            try:
+                starts[number] = searches[number].send(ends[number]) if number in ends else next(searches[number])
+            except StopIteration as end:
+                outcomes[number] = end.value
+            except FmilinError as error:
+                outcomes[number] = error
+        pending = list(starts)
+        ends = dict(zip(pending, newton_correct_each(list(starts.values())), strict=True))
+    return [outcomes[number] for number in range(len(searches))]
+
+
+def run_alone(search: Search[Result]) -> Result:
+    """Return what a search returns; raise its error."""
+    (outcome,) = run_together([search])
+    if isinstance(outcome, FmilinError):
+        raise outcome
+    return outcome
 
 
 # Newton's method that does not go where a solution is known already, by deflation: r(z) is multiplied by

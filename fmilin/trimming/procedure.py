@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from fmilin.errors import NumericalError, UsageError
+from fmilin.errors import FmilinError, NumericalError, UsageError
 from fmilin.linearization.linearize import along_motion
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.capabilities import HasSparseForm
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
-from fmilin.trimming.algorithm import search
+from fmilin.trimming.algorithm import search, search_each
 from fmilin.trimming.report import TrimmedPoint
 from fmilin.trimming.request import PointRequest, TrimRequest
 from fmilin.trimming.stable_equilibrium import BLURRED, judge_growth
@@ -101,6 +101,8 @@ def trim_each(
 ) -> tuple[TrimmedPoint, ...]:
     """Return several equilibria or steady motions: one search per guess, each solution once, in order of the guesses.
 
+    All searches run together: a model that evaluates many points at once is called once for all of them.
+
     Raises NumericalError when no guess leads to a solution: what :func:`trim` says about the first.
 
     Parameters
@@ -112,27 +114,29 @@ def trim_each(
         As in :func:`trim`.
     """
     request = TrimRequest(fixed or {}, steady or (), free or (), bounds or {}, time)
-    return search_each(model, request, guesses)
+    return find_each(model, request, guesses)
 
 
-def search_each(
+def find_each(
     model: Model, request: TrimRequest, guesses: Sequence[Mapping[str, float]], *, anywhere: bool = False
 ) -> tuple[TrimmedPoint, ...]:
     """Return each solution that a guess leads to, once; ``anywhere`` as in :func:`search`."""
     if not guesses:
         raise UsageError("There is no guess to start from: give at least one, which may be empty.")
+    if len(guesses) == 1:
+        return (_assess_motion(model, search(model, request, guesses[0], anywhere=anywhere)),)
     solutions: list[TrimmedPoint] = []
-    failure: NumericalError | None = None
-    for guess in guesses:
-        try:
-            point = search(model, request, guess, anywhere=anywhere)
-        except NumericalError as error:
-            failure = failure or error
-            continue
-        if not any(point.same_place(other) for other in solutions):
-            solutions.append(point)
-    if not solutions and failure is not None:
-        raise failure
+    failed: list[int] = []
+    for number, outcome in enumerate(search_each(model, request, guesses, anywhere=anywhere, explain=False)):
+        if isinstance(outcome, NumericalError):
+            failed.append(number)
+        elif isinstance(outcome, FmilinError):
+            raise outcome
+        elif not any(outcome.same_place(other) for other in solutions):
+            solutions.append(outcome)
+    if not solutions:
+        # The explanation takes many searches, and is given for one of the guesses.
+        solutions = [search(model, request, guesses[failed[0]], anywhere=anywhere)]
     return tuple(_assess_motion(model, point) for point in solutions)
 
 

@@ -1,4 +1,8 @@
-"""Solving r(z) = 0: what is affine at once, Newton's method, then other ways to start, and what the result is worth."""
+"""Solving r(z) = 0: what is affine at once, Newton's method, then other ways to start, and what the result is worth.
+
+A search is written for one guess, and yields where Newton's method should begin: those of many guesses run together
+(:func:`fmilin.trimming.newton.run_together`).
+"""
 
 from __future__ import annotations
 
@@ -18,10 +22,12 @@ from fmilin.tolerances import BALANCED_EXACTLY, RANK, STEADY
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.newton import (
     Correction,
+    NewtonStart,
+    Search,
     balance_inputs,
     compute_rounding,
-    newton_correct,
     release_guess,
+    run_alone,
     wake_inputs,
 )
 
@@ -99,6 +105,11 @@ class Solution:
 
 def solve(equations: Equations, z0: FloatArray) -> Solution:
     """Return the zero of r nearest to the guess, or the best point of several attempts."""
+    return run_alone(search_zero(equations, z0))
+
+
+def search_zero(equations: Equations, z0: FloatArray) -> Search[Solution]:
+    """Search for the zero of r nearest to the guess; return it, or the best point of several attempts."""
     best = Solution.nowhere(equations, z0)
     if (np.abs(best.residual) <= NOISIEST).all():
         best = assess_point(equations, z0, exact=True)
@@ -107,7 +118,7 @@ def solve(equations: Equations, z0: FloatArray) -> Solution:
     tried: list[str] = []
     exact = True
     for name, search in _list_attempts(equations, z0):
-        end = search(exact=exact)
+        end = yield from search(exact=exact)
         if end is None:
             continue
         tried.append(name)
@@ -119,10 +130,11 @@ def solve(equations: Equations, z0: FloatArray) -> Solution:
         ):  # the model's own derivatives may be wrong
             exact = False
             tried.append(f"{name} with measured slopes")
-            best = _choose_better(best, assess_point(equations, search(exact=exact) or end, exact=exact))
+            again = yield from search(exact=exact)
+            best = _choose_better(best, assess_point(equations, again or end, exact=exact))
         if best.is_zero:
             return _remove_rounding(equations, best)
-    best, starts = _search_nearby(equations, z0, best, exact=exact)
+    best, starts = yield from _search_nearby(equations, z0, best, exact=exact)
     tried += starts
     return _remove_rounding(equations, best) if best.is_zero else replace(best, tried=tuple(tried))
 
@@ -130,16 +142,16 @@ def solve(equations: Equations, z0: FloatArray) -> Solution:
 class _Attempt(Protocol):
     """A way from the guess, with the model's own products or without."""
 
-    def __call__(self, *, exact: bool) -> Correction | None: ...
+    def __call__(self, *, exact: bool) -> Search[Correction | None]: ...
 
 
 def _list_attempts(equations: Equations, z0: FloatArray) -> Iterator[tuple[str, _Attempt]]:
     """Return the ways from the guess, with their names."""
 
     def newton_from(start: Callable[..., FloatArray | None]) -> _Attempt:
-        def attempt(*, exact: bool) -> Correction | None:
+        def attempt(*, exact: bool) -> Search[Correction | None]:
             z = start(exact=exact)
-            return None if z is None else newton_correct(equations, z, exact=exact)
+            return None if z is None else (yield NewtonStart(equations, z, exact))
 
         return attempt
 
@@ -147,8 +159,8 @@ def _list_attempts(equations: Equations, z0: FloatArray) -> Iterator[tuple[str, 
         start = balance_inputs(equations, z0, exact=exact)
         return release_guess(equations, z0 if start is None else start, exact=exact)
 
-    def least_squares_too(*, exact: bool) -> Correction:
-        return _repeat_least_squares(equations, z0, _compute_row_weights(equations, z0), exact=exact)
+    def least_squares_too(*, exact: bool) -> Search[Correction]:
+        return (yield from _repeat_least_squares(equations, z0, _compute_row_weights(equations, z0), exact=exact))
 
     if len(equations.unknowns.inputs):
         balanced_best = newton_from(partial(balance_inputs, equations, z0))
@@ -177,7 +189,9 @@ def _list_starts(equations: Equations, z0: FloatArray, best: Solution) -> Iterat
         yield spread, z0 + spread * random.uniform(-1.0, 1.0, len(z0)) * np.maximum(np.abs(z0), 1.0)
 
 
-def _search_nearby(equations: Equations, z0: FloatArray, best: Solution, *, exact: bool) -> tuple[Solution, list[str]]:
+def _search_nearby(
+    equations: Equations, z0: FloatArray, best: Solution, *, exact: bool
+) -> Search[tuple[Solution, list[str]]]:
     """Return the best of searches from points beside the guess."""
     unknowns = equations.unknowns
     weights, count = _compute_row_weights(equations, z0), 0
@@ -187,9 +201,9 @@ def _search_nearby(equations: Equations, z0: FloatArray, best: Solution, *, exac
             break
         start = np.clip(displaced, unknowns.low, unknowns.high)
         count += 1
-        reached = assess_point(equations, newton_correct(equations, start, exact=exact), exact=exact)
+        reached = assess_point(equations, (yield NewtonStart(equations, start, exact)), exact=exact)
         if not reached.is_balanced:
-            end = _repeat_least_squares(equations, reached.z, weights, exact=exact)
+            end = yield from _repeat_least_squares(equations, reached.z, weights, exact=exact)
             reached = assess_point(equations, end, exact=exact)
         same = abs(reached.cost - best.cost) <= 1e-3 * best.cost and not reached.is_balanced
         best = _choose_better(best, reached)
@@ -247,7 +261,9 @@ def _project_on_constraints(equations: Equations, z: FloatArray) -> FloatArray:
     return z
 
 
-def _repeat_least_squares(equations: Equations, z0: FloatArray, weights: FloatArray, *, exact: bool) -> Correction:
+def _repeat_least_squares(
+    equations: Equations, z0: FloatArray, weights: FloatArray, *, exact: bool
+) -> Search[Correction]:
     """Return where least squares and Newton's method end in turn, as long as that helps."""
     best = Correction(z0, equations.values(z0), np.zeros((len(weights), len(z0))), 0.0, Verdict.STALLED)
     enough = equations.columns_computed + MOST_COLUMNS
@@ -256,7 +272,7 @@ def _repeat_least_squares(equations: Equations, z0: FloatArray, weights: FloatAr
             break
         before = float(np.linalg.norm(weights * best.r))
         z = _solve_least_squares(equations, best.z, weights, exact=exact)
-        candidates = [best, replace(best, z=z, r=equations.values(z)), newton_correct(equations, z, exact=exact)]
+        candidates = [best, replace(best, z=z, r=equations.values(z)), (yield NewtonStart(equations, z, exact))]
         best = min(candidates, key=lambda c: float(np.nan_to_num(np.linalg.norm(weights * c.r), nan=np.inf)))
         cost = float(np.linalg.norm(weights * best.r))
         if not cost <= 0.5 * before or (np.abs(best.r) <= BALANCED_EXACTLY).all():

@@ -6,7 +6,7 @@ The states that must rest in a steady motion are the independent ones that are n
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -148,17 +148,38 @@ def _project_guess(candidate: Candidate, held: Sequence[int]) -> FloatArray:
 STEP = 2e-3  # how far along the motion its change is measured, in sizes of the fastest state
 
 
-def change_of_rates(candidate: Candidate, f: FloatArray, scales: FloatArray) -> FloatArray:
-    """Return df/dt = f_t + f_x f along the motion, shape (N,): central differences with Richardson's extrapolation."""
+class PointsAlong(NamedTuple):
+    """Points on the line x + s f at s = step, -step, 2 step and -2 step, at which the rates' change is measured."""
+
+    step: float
+    times: FloatArray  # (4,)
+    states: FloatArray  # (4, N)
+
+
+def list_points_along(candidate: Candidate, f: FloatArray, scales: FloatArray) -> PointsAlong:
+    """Return the points along a motion with rates f (N,) from which their change follows.
+
+    The line leaves the manifold by O(s^2), equally on both sides: a central difference does not see it.
+    """
     size = float(np.max(np.abs(f) / scales, initial=0.0))
-    s = STEP / max(size, 1e-3)
+    step = STEP / max(size, 1e-3)
+    s = step * np.array([1.0, -1.0, 2.0, -2.0])
+    return PointsAlong(step, candidate.time + s, candidate.states + s[:, None] * f)
 
-    def rates(s: float) -> FloatArray:
-        return candidate.evaluator.evaluate(candidate.time + s, candidate.states + s * f, candidate.inputs).derivatives
 
-    # The line x + s f leaves the manifold by O(s^2), equally on both sides: a central difference does not see it.
-    near, far = (rates(s) - rates(-s)) / (2 * s), (rates(2 * s) - rates(-2 * s)) / (4 * s)
-    return near + (near - far) / 3
+def extrapolate_change(step: float, rates: FloatArray) -> FloatArray:
+    """Return df/dt = f_t + f_x f (N,) from rates (4, N) along a motion: central, with Richardson's extrapolation."""
+    near, far = (rates[0] - rates[1]) / (2 * step), (rates[2] - rates[3]) / (4 * step)
+    return np.asarray(near + (near - far) / 3)
+
+
+def change_of_rates(candidate: Candidate, f: FloatArray, scales: FloatArray) -> FloatArray:
+    """Return df/dt = f_t + f_x f along the motion, shape (N,)."""
+    line = list_points_along(candidate, f, scales)
+    points = zip(line.times.tolist(), line.states, strict=True)
+    return extrapolate_change(
+        line.step, np.array([candidate.evaluator.evaluate(t, x, candidate.inputs).derivatives for t, x in points])
+    )
 
 
 def invariants_at(candidate: Candidate, pairs: Mapping[int, int]) -> Invariants:

@@ -241,10 +241,12 @@ class StartSystem:
 
     def __init__(self, rows: Rows, x: FloatArray) -> None:
         self._rows, self._x = rows, x
-        count = len(rows.sizes[1])
-        self.low, self.high = np.full(count, -np.inf), np.full(count, np.inf)
         self._factors: Factors | None = None
         self._sizes = rows.sizes[1]
+
+    def clip(self, points: IntArray, z: FloatArray) -> FloatArray:
+        """Return the unknowns: they have no bounds."""
+        return z
 
     def values(self, points: IntArray, z: FloatArray) -> FloatArray:
         """Return the residuals (1, m)."""
@@ -262,8 +264,8 @@ class StartSystem:
     def correct(self, points: IntArray, r: FloatArray) -> FloatArray:
         """Return the corrections (1, n); NaN without factors."""
         if self._factors is None:
-            return np.full((len(r), len(self.low)), np.nan)
-        return np.array([-self._factors.solve(row) for row in r]).reshape(len(r), len(self.low))
+            return np.full((len(r), len(self._sizes)), np.nan)
+        return np.array([-self._factors.solve(row) for row in r]).reshape(len(r), len(self._sizes))
 
     def measure(self, points: IntArray, step: FloatArray) -> FloatArray:
         """Return the largest component of each step, in sizes of the unknowns."""
