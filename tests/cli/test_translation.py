@@ -294,7 +294,10 @@ OTHER_PROGRAMS = {
     "fmilin/fmi/client/restrictions.py": [  # of the host, too
         *("--memory", "--processes", "--file-size", "--read", "--network", "--no-restrictions"),
     ],
-    "fmilin/fmi/read/library.py": ["--defsym"],  # of the linker
+    "fmilin/fmi/host/run.py": ["--run", "--scratch", "--client-descriptor"],
+    "fmilin/fmi/read/library.py": [  # of the linker and the host
+        *("--defsym", "--file-size", "--scratch", "--scratch-size", "--write", "--read"),
+    ],
     "fmilin/wrapping/__init__.py": ["--handle-state"],  # of pythonfmu
 }
 DESCRIPTIONS = ("fmilin/options/", "fmilin/support/option.py")

@@ -3,23 +3,26 @@
 Sources are compiled only when the user has asked for it: they are foreign code.
 """
 
+import os
 import re
+import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from fmilin.codegen.compiler import find_compiler, library_suffix
+from fmilin.codegen.compiler import cache_library, cached_library, content_key, find_compiler, library_suffix
 from fmilin.errors import ModelError
+from fmilin.fmi.client.restrictions import MOST_PROCESSES, Restrictions, current_restrictions
+from fmilin.fmi.host.run import NOT_STARTED, ProgramEnd, run_in_sandbox
 from fmilin.fmi.platforms import fmpy_folder
+from fmilin.fmi.platforms import host as this_machine
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.description import ModelDescription
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.xml import safe_root
-from fmilin.sandbox import cage
-from fmilin.sandbox.other_processes import run_program
-from fmilin.sandbox.watchdog import calling
+from fmilin.support.files import temporary_folder
 
 
 def class_of_instances(description: ModelDescription) -> type[Instance]:
@@ -79,7 +82,14 @@ def must_be_compiled(fmu: FmuFile, description: ModelDescription, kind: type[Ins
 
 
 PATIENCE = 600.0  # seconds that the compiler may take
+LARGEST_FILE = 1 << 30  # bytes, of the library and of all that is temporary
+_VISIBLE_VARIABLES = (
+    *("PATH", "LD_LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "INCLUDE", "LIB"),
+    *("SDKROOT", "DEVELOPER_DIR", "MACOSX_DEPLOYMENT_TARGET", "SYSTEMROOT", "PATHEXT"),
+)
+_REASONS = ("error", "undefined", "out of memory", "memory exhausted", "no space left", "file too large", "killed")
 _SUFFIXES = (".c", ".cc", ".cpp", ".cxx")
+_EXPORT_ADVICE = "Ask for an export with a binary for this platform."
 _NAME = re.compile(r"[A-Za-z_]\w*(\([\w, ]*\))?")
 _LIBRARY = re.compile(r"[\w.+-]+")
 
@@ -110,24 +120,52 @@ def compile_sources(folder: Path, description: ModelDescription, binaries: str) 
     identifier = description.model_identifier
     target = folder / "binaries" / binaries / f"{identifier}{library_suffix()}"
     target.parent.mkdir(parents=True, exist_ok=True)
-    command = _command(folder, plan, target)
-    _run(command, folder, description.source)
-    prefixed = _prefixed_functions(target, identifier) if not description.fmi_version.startswith("1") else []
-    if prefixed:  # the sources name their functions as for static linking
-        _run([*command, *_without_prefix(prefixed, identifier)], folder, description.source)
+    compiler = find_compiler()
+    arguments = _arguments(folder, plan)
+    name = _cache_name(folder, identifier, compiler, arguments)
+    is_cached = not current_restrictions().unrestricted  # it could include files that the name does not depend on
+    library = cached_library(name) if is_cached else None
+    if library is None:
+        library = _compile([*compiler, *arguments], folder, description)
+        if is_cached:
+            cache_library(name, library)
+    target.write_bytes(library)
     return (
-        f"No binary for this platform is inside: {len(plan.sources)} C source file(s) were compiled with {command[0]}."
+        f"No binary for this platform is inside: {len(plan.sources)} C source file(s) were compiled with {compiler[0]}."
     )
 
 
-def _command(folder: Path, plan: _Plan, target: Path) -> list[str]:
+def _cache_name(folder: Path, identifier: str, compiler: Sequence[str], arguments: Sequence[str]) -> str:
+    """Return the name in the cache for all that the library depends on: all files of the sources are part of it."""
+    files = {
+        str(path.relative_to(root)): path.read_bytes()
+        for root in (folder, fmpy_folder())
+        for path in (root / ("sources" if root == folder else "c-code")).rglob("*")
+        if path.is_file()
+    }
+    flags = [argument.replace(str(folder), ".") for argument in arguments]
+    settings = [f"{name}={os.environ.get(name)}" for name in _VISIBLE_VARIABLES]
+    key = content_key(files, identifier, compiler, [*flags, *settings, this_machine().fmi3_folder])
+    return f"sources-{key}{library_suffix()}"
+
+
+def _compile(command: Sequence[str], folder: Path, description: ModelDescription) -> bytes:
+    """Compile, and again where the sources name their functions as for static linking."""
+    identifier = description.model_identifier
+    library = _run(command, folder, description.source)
+    prefixed = [] if description.fmi_version.startswith("1") else _prefixed_functions(library, identifier)
+    if prefixed:
+        library = _run([*command, *_without_prefix(prefixed, identifier)], folder, description.source)
+    return library
+
+
+def _arguments(folder: Path, plan: _Plan) -> list[str]:
     settings = [f"-D{d}" for d in plan.definitions]
     settings += [f"-I{i}" for i in (*plan.includes, folder / "sources", fmpy_folder() / "c-code")]
     cplusplus = [] if all(s.suffix == ".c" for s in plan.sources) else ["stdc++"]
     libraries = [f"-l{name}" for name in ("m", *cplusplus, *plan.libraries)]
     position = [] if sys.platform == "win32" else ["-fPIC"]
-    command = [*find_compiler(), "-O2", "-w", "-shared", *position, *settings, "-o", str(target)]
-    return [*command, *map(str, plan.sources), *libraries]
+    return ["-O2", "-w", "-shared", *position, *settings, *map(str, plan.sources), *libraries]
 
 
 def _from_build_description(path: Path, root: Path, description: ModelDescription) -> _Plan:
@@ -174,9 +212,8 @@ def _inside(root: Path, name: str, description: ModelDescription) -> Path:
     return path
 
 
-def _prefixed_functions(library: Path, identifier: str) -> list[str]:
+def _prefixed_functions(content: bytes, identifier: str) -> list[str]:
     """Return the functions that bear the name of the model in front; none when the plain ones are there."""
-    content = library.read_bytes()
     if re.search(rb"\0fmi[23]GetVersion\0", content):
         return []
     symbols = re.findall(rb"\0(?:" + re.escape(identifier.encode()) + rb"_)(fmi[23]\w+)(?=\0)", content)
@@ -189,22 +226,69 @@ def _without_prefix(functions: Sequence[str], identifier: str) -> list[str]:
     return [f"-Wl,--defsym={name}={identifier}_{name}" for name in functions]
 
 
-def _run(command: Sequence[str], folder: Path, source: str) -> None:
-    cage.close()  # a compiler includes whatever file it is told to
-    try:
-        with calling("the compilation of its sources"):
-            status, printed = run_program(command, folder, seconds=PATIENCE)
-    except TimeoutError:
-        raise ModelError(f"The sources of '{source}' were not compiled within {PATIENCE:g} s.") from None
-    except OSError as error:
+def _run(command: Sequence[str], folder: Path, source: str) -> bytes:
+    """Run the compiler in the sandbox of the host, since it includes whatever file the sources name.
+
+    Files that the FMU may read are not for the compiler: the cache could not depend on them.
+    """
+    restrictions = current_restrictions()
+    with temporary_folder() as work:
+        built, scratch = work / "built", work / "scratch"
+        built.mkdir()
+        scratch.mkdir()
+        library = built / f"library{library_suffix()}"
+        program = shutil.which(command[0]) or command[0]
+        limits = [
+            *replace(restrictions, read=(), network=False, processes=MOST_PROCESSES).to_options(),
+            *("--file-size", str(LARGEST_FILE)),
+            *("--scratch", str(scratch), "--scratch-size", str(LARGEST_FILE), "--write", str(built)),
+        ]
+        readable = [folder / "sources", fmpy_folder() / "c-code", *_installation(Path(program).absolute())]
+        options = [*limits, *(text for path in readable for text in ("--read", str(path)))]
+        complete = [program, *command[1:], "-o", str(library)]
+        end = run_in_sandbox(complete, options, _environment(restrictions, scratch), PATIENCE)
+        is_built = library.is_file() and not library.is_symlink()
+        content = library.read_bytes() if is_built else b""
+    _check_end(end, command[0], folder, source)
+    if not content:
+        raise ModelError(f"The C compiler '{command[0]}' ended without a library of '{source}'. {_EXPORT_ADVICE}")
+    return content
+
+
+def _check_end(end: ProgramEnd, compiler: str, folder: Path, source: str) -> None:
+    if end.stopped == "time":
+        raise ModelError(f"The sources of '{source}' were not compiled within {PATIENCE:g} s. {_EXPORT_ADVICE}")
+    if end.stopped == "output":
         raise ModelError(
-            f"The C compiler '{command[0]}' cannot be started: {error.strerror or error}. Install it, or let the "
-            f"environment variable CC name another one.{cage.advice()}"
-        ) from None
-    if status:
-        lines = printed.replace(f"{folder}/", "").splitlines()
-        errors = [line.strip() for line in lines if "error" in line.lower() or "undefined" in line.lower()] or lines
+            f"The C compiler '{compiler}' printed more than a megabyte about the sources of '{source}' and was "
+            f"stopped. {_EXPORT_ADVICE}"
+        )
+    if end.status == NOT_STARTED:
         raise ModelError(
-            f"The sources of '{source}' cannot be compiled with '{command[0]}': {' | '.join(errors[:3])}. They may "
+            f"The C compiler '{compiler}' cannot be started: {' '.join(end.printed.split())}. Install it, or let "
+            "the environment variable CC name another one."
+        )
+    if end.status:
+        lines = end.printed.replace(f"{folder}/", "").splitlines()
+        errors = [line.strip() for line in lines if any(reason in line.lower() for reason in _REASONS)] or lines
+        raise ModelError(
+            f"The sources of '{source}' cannot be compiled with '{compiler}': "
+            f"{' | '.join(errors[:3]) or f'it ends with status {end.status}'}. They may "
             f"need libraries or another compiler; ask for an export with a binary for this platform."
         )
+
+
+def _installation(program: Path) -> list[Path]:
+    """Return what a compiler reads of its own: the folder above its ``bin``, unless files of the user lie in it."""
+    home, readable = Path(os.path.expanduser("~")), []  # noqa: PTH111 - Path.home() fails where there is none
+    for path in dict.fromkeys((program, program.resolve())):
+        folder = path.parent.parent if path.parent.name == "bin" else path.parent
+        is_private = folder == Path(folder.anchor) or home.is_relative_to(folder)
+        readable.append(path if is_private else folder)
+    return readable
+
+
+def _environment(restrictions: Restrictions, scratch: Path) -> dict[str, str]:
+    visible = {name: os.environ[name] for name in _VISIBLE_VARIABLES if name in os.environ}
+    temporary = dict.fromkeys(("TMPDIR", "TMP", "TEMP", "ZIG_LOCAL_CACHE_DIR", "ZIG_GLOBAL_CACHE_DIR"), str(scratch))
+    return {**restrictions.to_environment(), **visible, **temporary, "LC_ALL": "C", "CCACHE_DISABLE": "1"}

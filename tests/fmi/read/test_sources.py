@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 import fmilin as fl
+from fmilin.codegen.compiler import find_compiler
 from fmilin.errors import ModelError
+from fmilin.fmi.client.restrictions import Restrictions, restricted_to
+from fmilin.fmi.read import library
 from fmilin.options import FmuOptions
 from fmilin.signals import FloatArray
 from tests.fmus.make import HERE, description_of, pack
@@ -121,6 +125,108 @@ def test_sources_that_do_not_compile_are_refused_with_the_first_error(tmp_path: 
     ):
         fl.load(path, fmu=COMPILE)
     assert list(scratch.iterdir()) == []
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def compiler_with_switch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a file; while it is there, the compiler answers for its version and compiles nothing."""
+    script = tmp_path / "compiler" / "bin" / "cc"
+    script.parent.mkdir(parents=True)
+    switch = script.with_name("off")
+    off = f'[ -e {switch} ] && [ "$1" != --version ] && echo error: off && exit 1'
+    script.write_text(f'#!/bin/sh\n{off}\nexec {find_compiler()[0]} "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("CC", str(script))
+    return switch
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_the_same_sources_are_compiled_once(tmp_path: Path, compiler_with_switch: Path) -> None:
+    expected = spring_matrix(fmu_of(tmp_path, SPRING_XML, {"sources/all.c": SPRING}))
+    compiler_with_switch.touch()
+    again = spring_matrix(fmu_of(tmp_path, SPRING_XML, {"sources/all.c": SPRING, "extra/notes.txt": "of no source"}))
+    np.testing.assert_array_equal(again, expected)
+    for changed in ({"sources/all.c": SPRING + "\n"}, {"sources/all.c": SPRING, "sources/spring.h": "int other;\n"}):
+        with pytest.raises(ModelError, match="error: off"):
+            spring_matrix(fmu_of(tmp_path, SPRING_XML, changed))
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_a_library_that_was_changed_in_the_cache_is_compiled_again(tmp_path: Path, own_cache: Path) -> None:
+    path = fmu_of(tmp_path, SPRING_XML, {"sources/all.c": SPRING})
+    expected = spring_matrix(path)
+    (library,) = own_cache.rglob("sources-*.so")
+    content = library.read_bytes()
+    library.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    np.testing.assert_array_equal(spring_matrix(path), expected)
+    assert library.read_bytes() == content
+
+
+@pytest.mark.usefixtures("own_cache")
+@pytest.mark.parametrize("name", ["{folder}/secret.h", "../../../../../../../../{folder}/secret.h", "/etc/passwd"])
+def test_sources_cannot_include_files_of_the_user(name: str, tmp_path: Path) -> None:
+    (tmp_path / "secret.h").write_text("int secret;\n")
+    included = name.format(folder=tmp_path)
+    path = fmu_of(tmp_path, SPRING_XML, {"sources/all.c": f'#include "{included}"\n{SPRING}'})
+    with pytest.raises(ModelError, match=r"fatal error: .*(No such file|Permission denied)"):
+        fl.load(path, fmu=COMPILE)
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_without_restrictions_files_outside_are_included_and_nothing_is_cached(tmp_path: Path, own_cache: Path) -> None:
+    header = tmp_path / "outside.h"
+    path = fmu_of(tmp_path, SPRING_XML, {"sources/all.c": f'#include "{header}"\n{SPRING}'})
+    with restricted_to(Restrictions(unrestricted=True)):
+        header.write_text("")
+        spring_matrix(path)
+        header.write_text("#error changed\n")
+        with pytest.raises(ModelError, match="error: #error changed"):
+            fl.load(path, fmu=COMPILE)
+    assert not list(own_cache.rglob("sources-*"))
+
+
+def little_memory() -> Restrictions:
+    return Restrictions(memory=1e6)
+
+
+DOUBLES = "".join(f"#define M{i + 1} M{i} M{i}\n" for i in range(40))
+SELF = "#if __INCLUDE_LEVEL__ < 190\n{}#include __FILE__\n#include __FILE__\n#endif\n"
+
+
+@pytest.mark.usefixtures("own_cache")
+@pytest.mark.parametrize(
+    ("source", "limit", "value", "message"),
+    [
+        (SELF.format(""), "PATIENCE", 2.0, "were not compiled within 2 s"),
+        (SELF.format('#pragma message "and again"\n'), "PATIENCE", 120.0, "printed more than a megabyte"),
+        (f"#define M0 int x;\n{DOUBLES}M40\n", "current_restrictions", little_memory, "out of memory|memory exhausted"),
+        ("char a[30000000] = {1};\n", "LARGEST_FILE", 1 << 20, "File too large|No space left|file too large"),
+    ],
+    ids=["endless", "talkative", "memory", "large file"],
+)  # fmt: skip
+def test_a_compiler_that_takes_too_much_is_stopped_and_the_error_says_why(
+    source: str, limit: str, value: object, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scratch: Path
+) -> None:
+    monkeypatch.setattr(library, limit, value)
+    path = fmu_of(tmp_path, SPRING_XML, {"sources/all.c": source})
+    with pytest.raises(ModelError, match=message):
+        fl.load(path, fmu=COMPILE)
+    assert not [p for p in psutil.Process().children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE]
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_compiler_that_cannot_be_started_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cc").write_text("#!/nowhere/interpreter\n")
+    (tmp_path / "cc").chmod(0o755)
+    monkeypatch.setenv("CC", str(tmp_path / "cc"))
+    with pytest.raises(ModelError, match=r"The C compiler '.*/cc' cannot be started: .*No such file"):
+        fl.load(fmu_of(tmp_path, SPRING_XML, {"sources/all.c": SPRING}), fmu=COMPILE)
 
 
 def test_a_folder_of_headers_alone_is_no_source(tmp_path: Path) -> None:
