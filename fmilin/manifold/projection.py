@@ -82,7 +82,13 @@ Descended = tuple[FloatArray, FloatArray, FloatArray]  # x, h, and the distance 
 
 
 def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArray) -> Descended:
-    """Return where Gauss-Newton ends; D (N,) holds the sizes of the states, 0 where held."""
+    """Return where Gauss-Newton ends; D (N,) holds the sizes of the states, 0 where held.
+
+    :func:`fmilin.numerics.newton.find_zeros` does not serve here. Which rows count is decided anew at every point, from
+    the errors of a gradient that is measured there: rows that their noise makes redundant are left out. Rows are
+    compared in distances, |h| over the length of the row at the same point, so that lengths change from step to step.
+    The iteration ends at the noise of the rates inside of h, which no limit for the residual knows beforehand.
+    """
     x = start.copy()
     invariants.gradient(t, x)
     h = invariants.values(t, x)

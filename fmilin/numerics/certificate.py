@@ -62,7 +62,8 @@ class Certificate(TableRepr):
     distance: Mapping[str, float] = field(default_factory=dict)
     sizes: Mapping[str, float] = field(default_factory=dict)  #: how large each unknown is, nominally, in its unit
     #: the smallest singular value of the equilibrated Jacobian over the largest: near zero where two solutions meet,
-    #: and inside a family; NaN where it was not computed
+    #: and inside a family; NaN where it was not computed: of sparse equations, and of points that a preference
+    #: determines, of which the equations alone leave a family
     regularity: float = np.nan
     multiple: tuple[str, ...] = ()  #: unknowns at which several solutions meet
     residual_measure: str = "in sizes of the states (per second)"  #: what the residual is compared with

@@ -299,6 +299,11 @@ def solve_shooting(equations: ShootingEquations, shot: Shot, *, target: float = 
     """Return where the gaps are smallest, by damped Newton steps.
 
     Steps end where the gaps are below ``target``, or where they do not become smaller at a useful rate.
+
+    :func:`fmilin.numerics.newton.find_zeros` solves for a vector of unknowns that is added to. Here they are points of
+    the manifold, which a step leaves and a projection returns to, in coordinates that are chosen anew for the stretches
+    of every iteration; the rank is decided each time from the error of the transition, which depends on how many points
+    it was computed from. A residual costs the integration of the motion, and is made only where a step is tried.
     """
     ends = equations.ends(shot)
     gaps = equations.gaps_of(shot, ends)

@@ -193,7 +193,12 @@ DEFLATED_CLOSE = 1e-6  # length of a step at which Newton's method without defla
 
 
 def search_elsewhere(equations: Equations, z0: FloatArray, solutions: Sequence[FloatArray]) -> FloatArray | None:
-    """Return where Newton's method from z0 (n,) ends beside known ``solutions``; None where it ends at no point."""
+    """Return where Newton's method from z0 (n,) ends beside known ``solutions``; None where it ends at no point.
+
+    The residual grows without bounds near a known solution, so that a smaller one does not say that a step helps: every
+    step is taken, and no other rule of :func:`fmilin.numerics.newton.find_zeros` holds. Searches follow one after the
+    other, since each leaves out what the ones before it led to.
+    """
     unknowns, z = equations.unknowns, z0
     if any(np.array_equal(z, each) for each in solutions):
         return None

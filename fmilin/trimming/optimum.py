@@ -275,7 +275,12 @@ def _compute_multipliers(problem: Problem, final: Equations, z: FloatArray) -> d
 
 
 def _sharpen(problem: Problem, final: Equations, z: FloatArray) -> tuple[FloatArray, FloatArray, int]:
-    """Return the point by Newton's method on what the equations leave open, its last step, and what stays open."""
+    """Return the point by Newton's method on what the equations leave open, its last step, and what stays open.
+
+    This is a minimum and not a zero: the signs of the curvatures along what the equations leave open at each point say
+    whether a step leads downhill, and along which directions the preference says nothing. The equations themselves are
+    kept by :func:`fmilin.trimming.newton.newton_correct` after every step.
+    """
     exact = problem.exact
     z = newton_correct(final, z, exact=exact).z
     previous = np.inf

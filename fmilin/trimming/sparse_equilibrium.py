@@ -4,7 +4,9 @@ Its Jacobian, [[d(F - G' lambda)/dq, -G'], [G, 0]], is as sparse as the equation
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -16,16 +18,17 @@ from fmilin.model.equations import SparseEquations
 from fmilin.model.interface import Model
 from fmilin.numerics.balanced import TERMS_ROUNDED
 from fmilin.numerics.certificate import Certificate
+from fmilin.numerics.newton import BoolArray, IntArray, NewtonRules, follow_zeros
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, DETERMINED, EQUILIBRIUM
 from fmilin.trimming.report import TrimmedPoint, TrimReport
 from fmilin.trimming.request import TrimRequest
 from fmilin.trimming.stable_equilibrium import BLURRED, MOST_STATES, judge_growth
 
-ITERATIONS = 60
+NEWTON_RULES = NewtonRules(iterations=60, trust_radius=0.2, is_compared=False, polishing_steps=1)
+"""What lies farther away than the trust radius, in sizes of the coordinates, is another equilibrium."""
 ROUNDED = 1e-9  # steps, in sizes of the coordinates, that may be rounding
 TINY = 1e-15  # of the size of a state: rounding, shown as 0
-LONGEST = 0.2  # of a step, in sizes of the coordinates: what lies farther away is another equilibrium
 
 
 def can_search_sparse(model: Model, request: TrimRequest) -> bool:
@@ -91,53 +94,109 @@ def _with_stability(model: Model, equations: SparseEquations, point: TrimmedPoin
 def _solve_equilibrium(
     equations: SparseEquations, t: float, x: FloatArray, u: FloatArray, sizes: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the states at rest by Newton's method, its last step, and bounds of how far the solution may be.
+    """Return the states at rest by Newton's method, the Newton step there, and bounds of how far the solution may be.
 
     The bounds are infinite where nothing says that there is a solution.
     """
-    from scipy import sparse
-
     n = equations.n
+    system = SparseBalance(equations, t, x, u, sizes)
     W, r = equations.matrix(t, x, u)
     w = equations.solver(W).solve(r)  # multipliers start as those of the motion from rest
-    multipliers, previous = w[n:], np.inf
-    distance, last_step = np.full(len(x), np.inf), np.full(len(x), np.inf)
-    for _ in range(ITERATIONS):
-        W, r = equations.matrix(t, x, u)
+    result = follow_zeros(system, np.concatenate((x[:n] / sizes[:n], w[n:]))[None], NEWTON_RULES)
+    z, step, bound = system.certify(result.z[0])
+    at_rest = np.zeros(len(x) - n)
+    states = np.concatenate((z[:n] * sizes[:n], at_rest))
+    distance = bound if result.has_converged[0] else np.full(n, np.inf)
+    return states, np.concatenate((step, at_rest)), np.concatenate((distance, at_rest))
+
+
+class SparseBalance:
+    """The equations of an equilibrium in unknowns z = (q / sizes, lambda), with sparse factors of their Jacobian.
+
+    Steps are full ones, shortened to the trust radius: far from an equilibrium residuals of stiff structures grow
+    before they fall.
+    """
+
+    def __init__(self, equations: SparseEquations, t: float, x: FloatArray, u: FloatArray, sizes: FloatArray) -> None:
+        self._equations, self._time, self._inputs = equations, t, u
+        self._at_rest = np.zeros(len(x) - equations.n)
+        self._n, self._sizes = equations.n, sizes[: equations.n]
+        self._matrix: Any = None
+        self._factors: Any = None
+
+    def clip(self, points: IntArray, z: FloatArray) -> FloatArray:
+        """Return the unknowns: they have no bounds."""
+        return z
+
+    def values(self, points: IntArray, z: FloatArray) -> FloatArray:
+        """Return the residuals (j, n + m)."""
+        return np.array([self._compute_residual(row) for row in z])
+
+    def differentiate(self, points: IntArray, z: FloatArray, r: FloatArray) -> BoolArray:
+        """Factorize the Jacobian; False where it is singular."""
+        from scipy import sparse
+
+        n, equations = self._n, self._equations
+        self._factors = None
+        for row in z:
+            x = self._read_states(row)
+            W, _ = equations.matrix(self._time, x, self._inputs)
+            G = W[n:, :n]
+            unknowns = np.concatenate((np.zeros(n), row[n:]))
+            stiffness = equations.slopes(self._time, x, self._inputs, unknowns)[:n, :n]
+            self._matrix = sparse.block_array([[stiffness, -G.T], [G, None]], format="csc")
+            with suppress(NumericalError):
+                self._factors = equations.solver(self._matrix)
+        return np.full(len(points), self._factors is not None)
+
+    def correct(self, points: IntArray, r: FloatArray) -> FloatArray:
+        """Return the corrections (j, n + m); NaN without factors."""
+        if self._factors is None:
+            return np.full_like(r, np.nan)
+        steps = np.array([self._factors.solve(-row) for row in r])
+        steps[:, : self._n] /= self._sizes
+        return steps
+
+    def measure(self, points: IntArray, step: FloatArray) -> FloatArray:
+        """Return the largest change of a coordinate; multipliers enter affinely, and go as far as they must."""
+        return np.asarray(np.max(np.abs(step[:, : self._n]), axis=1, initial=0.0))
+
+    def is_zero(self, points: IntArray, z: FloatArray, r: FloatArray) -> BoolArray:
+        """Return where the step that would follow may be rounding."""
+        return np.asarray(self.measure(points, self.correct(points, r)) <= ROUNDED)
+
+    def certify(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return z (n + m,) one step nearer, the Newton step of the coordinates there, and bounds of their distance.
+
+        The bounds (n,) are infinite where nothing says that there is a solution.
+        """
+        n, one = self._n, np.arange(1)
+        nowhere = np.full(n, np.inf)
+        if not self.differentiate(one, z[None], self.values(one, z[None]))[0]:
+            return z, nowhere, nowhere
+        step = self.correct(one, self.values(one, z[None]))[0]
+        nearer = z + step
+        following = self.correct(one, self.values(one, nearer[None]))[0, :n]
+        last, next_length = (float(np.max(np.abs(part), initial=0.0)) for part in (step[:n], following))
+        # The next step is a quarter of the last one, up to rounding, where K |d| <= 1/2: see
+        # :mod:`fmilin.numerics.certification`.
+        ratio = next_length / max(last, 1e-300)
+        if not (ratio <= 0.25 or next_length <= ROUNDED):  # NaN is neither
+            return nearer, following * self._sizes, nowhere
+        further = np.abs(following) / (1 - min(ratio, 0.9))
+        lengths = np.concatenate((np.maximum(np.abs(nearer[:n]), 1.0) * self._sizes, np.abs(nearer[n:])))
+        terms = abs(self._matrix) @ lengths
+        signs = np.where(np.arange(len(terms)) % 2, -1.0, 1.0)
+        blurred = sum(np.abs(self._factors.solve(TERMS_ROUNDED * s * terms))[:n] for s in (1.0, signs))
+        bound = 2 * (np.abs(step[:n]) + further) * self._sizes + blurred + TERMS_ROUNDED * self._sizes
+        return nearer, following * self._sizes, bound
+
+    def _read_states(self, z: FloatArray) -> FloatArray:
+        return np.concatenate((z[: self._n] * self._sizes, self._at_rest))
+
+    def _compute_residual(self, z: FloatArray) -> FloatArray:
+        equations, n, x = self._equations, self._n, self._read_states(z)
+        W, r = equations.matrix(self._time, x, self._inputs)
         G = W[n:, :n]
-        unknowns = np.concatenate((np.zeros(n), multipliers))
-        stiffness = equations.slopes(t, x, u, unknowns)[:n, :n]
-        matrix = sparse.block_array([[stiffness, -G.T], [G, None]], format="csc")
-        J = equations.solver(matrix)
-        step = J.solve(-_compute_residual(equations, t, x, u, multipliers))
-        last = float(np.max(np.abs(step[:n]) / sizes[:n], initial=0.0))
-        if not np.isfinite(last):
-            break
-        last_step = np.concatenate((step[:n], np.zeros(len(x) - n)))
-        fraction = min(1.0, LONGEST / last) if last > 0 else 1.0
-        x = x.copy()
-        x[:n] += fraction * step[:n]
-        multipliers = multipliers + fraction * step[n:]
-        if last <= 1e-14 or (last < 1e-9 and last >= 0.5 * previous):
-            following = J.solve(-_compute_residual(equations, t, x, u, multipliers))[:n]
-            # It is a quarter of the last step, up to rounding, where K |d| <= 1/2: see
-            # :mod:`fmilin.numerics.certification`.
-            ratio = float(np.max(np.abs(following) / sizes[:n], initial=0.0)) / max(last, 1e-300)
-            if ratio <= 0.25 or ratio * last <= ROUNDED:
-                further = np.abs(following) / (1 - min(ratio, 0.9))
-                terms = abs(matrix) @ np.concatenate((np.maximum(np.abs(x[:n]), sizes[:n]), np.abs(multipliers)))
-                signs = np.where(np.arange(len(terms)) % 2, -1.0, 1.0)
-                blurred = sum(np.abs(J.solve(TERMS_ROUNDED * s * terms))[:n] for s in (1.0, signs))
-                bound = 2 * (np.abs(step[:n]) + further) + blurred + TERMS_ROUNDED * sizes[:n]
-                distance = np.concatenate((bound, np.zeros(len(x) - n)))
-            break
-        previous = last
-    return x, last_step, distance
-
-
-def _compute_residual(
-    equations: SparseEquations, t: float, x: FloatArray, u: FloatArray, multipliers: FloatArray
-) -> FloatArray:
-    W, r = equations.matrix(t, x, u)
-    G, n = W[equations.n :, : equations.n], equations.n
-    return np.concatenate((r[:n] - G.T @ multipliers, equations.residuals(t, x, u)[: G.shape[0]]))
+        residuals = equations.residuals(self._time, x, self._inputs)[: G.shape[0]]
+        return np.concatenate((r[:n] - G.T @ z[n:], residuals))

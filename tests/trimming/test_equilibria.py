@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 import fmilin as fl
 from fmilin import trim, trim_each
@@ -72,6 +73,20 @@ def test_the_four_bar_linkage_hangs_and_stands(loops: int) -> None:
         assert fl.linearize(model, hanging).eigenvalues()[1].imag == pytest.approx(4.38998861046359, abs=1e-12)
     for point in (upper, hanging):
         assert point.report.residual <= 1e-10
+
+
+@pytest.mark.parametrize("angle", [1.9, 2.4])
+def test_a_chain_of_many_linkages_stands_within_the_bounds_of_its_certificate(angle: float) -> None:
+    """Its equations are solved in sparse matrices; the torque of one angle has its zero by bisection."""
+    loops = 150
+    point = trim(four_bar(loops), guess={"phi": angle})
+    phi = point.states[point.report.states.positions["phi"]]
+    truth = float(brentq(lambda q: four_bar_torque(q, loops), 1.7, 3.0, xtol=1e-15))
+    certificate = point.report.certificate
+    assert np.isnan(certificate.regularity)  # dense equations have one
+    assert abs(phi - truth) <= certificate.distance["phi"] + 4 * np.finfo(float).eps * truth
+    assert certificate.distance["phi"] < 1e-8
+    assert abs(certificate.step["phi"]) <= certificate.distance["phi"]
 
 
 def test_several_guesses_give_each_equilibrium_once_and_pass_over_those_that_lead_nowhere() -> None:

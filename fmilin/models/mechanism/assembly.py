@@ -148,7 +148,12 @@ class Closing:
         return np.asarray(self.system.state(q, np.zeros(self.system.tree.n), no_input).G)
 
     def descended(self, q: Floats) -> Floats:
-        """Return where damped Gauss-Newton ends: dq = -D (G D)^+ g, D the sizes of what may move."""
+        """Return where damped Gauss-Newton ends: dq = -D (G D)^+ g, D the sizes of what may move.
+
+        Where loops cannot be closed it ends at the least gaps, in rad and in sizes of the mechanism, and these are
+        reported: :func:`fmilin.numerics.newton.find_zeros` measures rows in their own lengths, and would make others
+        least. Quaternions have unit length, so that a step is a displacement of the joints and no sum of coordinates.
+        """
         D = self.scales * self.free_q
         g, damping = self.values(q), 0.0
         for _ in range(ITERATIONS):

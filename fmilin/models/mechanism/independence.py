@@ -39,7 +39,11 @@ class Independence:
 
 
 def close_loops(system: System, q: Floats, *, iterations: int = 60) -> Floats:
-    """Return q with g(q) = 0 nearby, if any: damped Gauss-Newton steps of least norm, quaternions of length 1."""
+    """Return q with g(q) = 0 nearby, if any: damped Gauss-Newton steps of least norm, quaternions of length 1.
+
+    A step displaces joints and is not added to coordinates, as :func:`fmilin.numerics.newton.find_zeros` does; loops
+    may be redundant, and their rank is decided at every configuration.
+    """
     q = normalized(system, q)
     gap, G, E = _linear(system, q)
     for _ in range(iterations):
