@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -27,6 +28,7 @@ from tests.fmi_host.probe import WARNINGS
 CHECKOUT = Path(__file__).parents[2]
 HAS_CLANG = shutil.which("clang") is not None
 CLANG = pytest.param(("clang",), marks=pytest.mark.skipif(not HAS_CLANG, reason="there is no clang"), id="other clang")
+WINE = shutil.which("wine64") or shutil.which("/usr/lib/wine/wine64")
 SYSROOT = Path("/usr/aarch64-linux-gnu")
 EXIT_USAGE = 64
 needs_zig = pytest.mark.skipif(not HAS_ZIG, reason="ziglang is not installed")
@@ -60,7 +62,7 @@ def test_the_host_compiles_for_other_systems_without_a_warning(architecture: str
         assert subprocess.run([*command, *group], check=True, capture_output=True, text=True).stderr == ""
 
 
-# --- Another machine.
+# --- Other machines.
 
 
 @needs_zig
@@ -83,6 +85,33 @@ def test_a_host_for_arm_loads_a_library_for_arm(monkeypatch: pytest.MonkeyPatch,
         assert fmu.do(Operation.SET_VALUES, references, values, kind=ValueType.INT8) is None
         assert fmu.do(Operation.GET_VALUES, references, answer, kind=ValueType.INT8) is None
         np.testing.assert_array_equal(answer, values)
+
+
+@needs_zig
+@pytest.mark.skipif(
+    not (WINE and os.environ.get("FMILIN_TEST_WINE") == "1"),
+    reason="Windows is tested where FMILIN_TEST_WINE=1 and Debian's wine64 is installed: zig first builds the C "
+    "library of Windows (a minute of CPU), and wine takes 700 MB of packages and as much for its prefix",
+)
+def test_a_host_for_windows_loads_a_library_for_windows(tmp_path: Path) -> None:
+    assert WINE is not None
+    target = [*ZIG, "-target", zig_target("x86_64", "windows")]
+    subprocess.run(recipe.compilation(target, "windows", tmp_path / "host.exe"), check=True)
+    client = Path(__file__).with_name("windows_client.c")
+    command = [*target, *WARNINGS, "-s", f"-I{recipe.FOLDER}", str(client), "-o", str(tmp_path / "client.exe")]
+    subprocess.run(command, check=True)
+    shutil.copy(compile_types3((*target, "-s"), "types3.dll"), tmp_path)
+    answer = subprocess.run(
+        [WINE, "client.exe", "host.exe", "Z:" + str(tmp_path / "types3.dll").replace("/", "\\")],
+        check=True, capture_output=True, text=True, cwd=tmp_path, timeout=300,
+        env={**os.environ, "WINEPREFIX": str(tmp_path / "wine"), "WINEDEBUG": "-all"},
+    ).stdout  # fmt: skip
+    assert "no-new-processes=active: job object\njob=active" in answer
+    protocol = (recipe.FOLDER / "protocol.h").read_text()
+    version = re.search(r"PROTOCOL_VERSION = (\d+)", protocol)
+    assert version is not None
+    statuses = "opened 0, instantiated 0, set 0, got 0, outside -1"
+    assert answer.splitlines()[-1] == f"version {version[1]}, {statuses}, values -128 127 1 0"
 
 
 # --- Which program is used.
