@@ -30,6 +30,10 @@ ROWS = (
          "in it is held, or the linear model was made from another build of it.",
          "Read the sentence, and correct the model or the way it is loaded where this is not what you meant.",
          scope="model"),
+    Kind("rewritten",
+         "Another program has saved the file from which the result was read, and the content does not fit the checksum "
+         "that fmilin wrote.",
+         "Take the file that fmilin wrote, where its numbers are meant. Otherwise nothing.", scope="model"),
     Kind("held",
          "Discrete variables keep the values that they have at the point, as between two events.",
          "Start from a point where they have other values if these are not the ones you want.",

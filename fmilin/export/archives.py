@@ -52,11 +52,19 @@ _ENCRYPTED = 0x1
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
-def archive_of(arrays: Mapping[str, Any]) -> bytes:
+def archive_of(arrays: Mapping[str, Any], comment: bytes) -> bytes:
     """Return the content of a .npz file."""
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.comment = comment
     return buffer.getvalue()
+
+
+def comment_of(content: bytes) -> bytes:
+    """Return the comment of an archive."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return archive.comment
 
 
 def arrays_of(content: bytes) -> dict[str, np.ndarray[Any, Any]]:

@@ -61,6 +61,13 @@ class Container(Codec[Any]):
         """Return the result from the content of a file. Raises ModelError if it is damaged, or holds another kind."""
         with self.decoding(origin):
             stored = self.decode(content)
+        return self.restore(stored, origin)
+
+    def restore(self, stored: Stored, origin: str) -> Any:
+        """Return the result from what stands in a file. Raises ModelError if the checksum in it does not fit."""
+        from fmilin.export.checksum import require_intact
+
+        require_intact(stored.integrity, origin)
         return find_conversions(self.holds)[1](stored, origin)
 
     def decoding(self, origin: str) -> AbstractContextManager[None]:

@@ -12,8 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fmilin.export.linear_record import MATRICES, read_derivatives, write_derivative
+from fmilin.diagnostics import Remark
+from fmilin.export.checksum import list_remarks
+from fmilin.export.linear_record import ARRAYS, MATRICES, read_derivatives, write_derivative
 from fmilin.export.mat_file import move_pages_behind
 from fmilin.export.netcdf_file import to_dataset
 from fmilin.export.record import (
@@ -241,7 +244,7 @@ def _family(stored: Stored) -> LinearFamily:
         models.stored[name] = np.ascontiguousarray(array, dtype=np.float64).reshape(grid.size, *shape)
     outcomes = dict(_list_outcomes(stored, grid))
     ok = np.asarray(outcomes["ok"], dtype=bool).reshape(grid.shape)
-    for name in "ABCD":
+    for name in ARRAYS:
         if not np.isfinite(models.stored[name][ok.ravel()]).all():
             raise ValueError(f"{name} has NaN or infinite entries at a point that is good")
     reasons = np.full(grid.size, "", dtype=object)
@@ -256,11 +259,20 @@ def _family(stored: Stored) -> LinearFamily:
         reasons.reshape(grid.shape),
         tuple(PointCoordinates(read_signals(c["states"], c["signals"]), tuple(c["method"])) for c in facts["choices"]),
         np.asarray(outcomes["chosen"], dtype=np.intp).reshape(grid.size),
-        outcomes["remarks"],
+        _add_remarks(outcomes["remarks"], ok, list_remarks(stored.integrity)),
         point_derivatives={
             int(number): read_derivatives(parts, sizes) for number, parts in facts.get("derivatives", {}).items()
         },
     )
+
+
+def _add_remarks(
+    remarks: Mapping[int, tuple[Remark, ...]], ok: NDArray[np.bool_], added: tuple[Remark, ...]
+) -> Mapping[int, tuple[Remark, ...]]:
+    """Return the remarks of points with others at each point that has a linear model."""
+    if not added:
+        return remarks
+    return {**remarks, **{k: (*remarks.get(k, ()), *added) for k in np.flatnonzero(ok).tolist()}}
 
 
 def _list_outcomes(stored: Stored, grid: Grid) -> Iterator[tuple[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from fmilin.errors import UsageError
 from fmilin.export.archives import finite_array, real_array
+from fmilin.export.checksum import list_remarks
 from fmilin.export.record import (
     ByName,
     Convert,
@@ -37,6 +39,8 @@ from fmilin.model.interface import ModelInfo
 from fmilin.numerics.eigenvalue_errors import estimate_eigenvalues
 from fmilin.signals import FloatArray
 from fmilin.version import __version__
+
+logger = logging.getLogger("fmilin.files")
 
 FORMAT = "fmilin-linear/1"
 MATRICES = {
@@ -190,7 +194,7 @@ def _linear_model(stored: Stored) -> LinearModel:
             int(read_number(method["products"])),
         ),
         model=ModelInfo(**{f.name: read_text(facts["model"][f.name]) for f in fields(ModelInfo)}),
-        warnings=read_remarks(facts["warnings"]),
+        warnings=(*read_remarks(facts["warnings"]), *list_remarks(stored.integrity)),
         sample_time=sample_time,
         errors=EntryErrors(**{name: _read(errors, name, arrays[name].shape, real_array) for name in ERRORS}),
         descriptor=_read_descriptor(facts["descriptor"]) if facts.get("descriptor") is not None else None,
@@ -279,6 +283,11 @@ def descriptor_to_arrays(descriptor: Descriptor) -> Record:
 
 
 def descriptor_from_arrays(stored: Stored, origin: str) -> Descriptor:
-    """Return the descriptor system that :func:`descriptor_to_arrays` described."""
+    """Return the descriptor system that :func:`descriptor_to_arrays` described.
+
+    A descriptor system carries no remarks: a warning about the file goes to the logger ``fmilin.files``.
+    """
+    for remark in list_remarks(stored.integrity):
+        logger.warning("'%s': %s", origin, remark.message)
     with restoring(origin):
         return _read_descriptor({**stored.facts, **stored.arrays})

@@ -31,6 +31,24 @@ def write(variables: Mapping[str, Value]) -> bytes:
     return b"".join([text, struct.pack("<H2s", 0x0100, b"IM"), *(_matrix(v, name) for name, v in variables.items())])
 
 
+def as_read(value: Value) -> Value:
+    """Return a value as :func:`read` returns it from what :func:`write` makes of it."""
+    match value:
+        case str():
+            return value
+        case dict():
+            return {name: as_read(item) for name, item in value.items()}
+        case list():
+            return [as_read(item) for item in value]
+        case _:
+            return np.atleast_2d(np.asarray(value))
+
+
+def header_text(content: bytes) -> str:
+    """Return the text in front of a MAT-file, in which the program that has written it gives its name."""
+    return content[:116].decode("ascii", "replace")
+
+
 def _element(kind: int, data: bytes) -> bytes:
     if 0 < len(data) <= 4:
         return struct.pack("<HH", kind, len(data)) + data.ljust(4, b"\0")

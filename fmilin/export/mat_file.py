@@ -3,19 +3,24 @@
 The variables are those parts of a record that its ``top_level`` names; the rest is a struct ``fmilin``. Vectors are
 columns, lists of texts are cell arrays, and None is NaN. Values by name are a struct with ``names`` and ``values``, for
 few names are legal ones of fields. Axes that run over points are the last ones, as in MATLAB's arrays of models; arrays
-in ``fmilin.rows`` have a column for each point.
+in ``fmilin.rows`` have a column for each point. The checksum is ``fmilin.checksum``.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.export import mat5
+from fmilin.export.checksum import NAME, assess_checksum, compute_checksum
 from fmilin.export.record import ByName, Labelled, Objects, Record, Stored, facts_text
+
+OTHER_WRITERS = re.compile(r"MATLAB 5\.0 MAT-file,? (Platform: |written by Octave )")
+"""How the text in front of MAT-files begins that MATLAB, SciPy or Octave has written."""
 
 
 def encode(record: Record) -> bytes:
@@ -43,7 +48,9 @@ def encode(record: Record) -> bytes:
         rest |= {"format": record.format, "texts": facts_text(record.facts)}
     if rows:
         rest["rows"] = rows
-    return mat5.write({**variables, **additions, **({"fmilin": rest} if rest else {})})
+    variables |= {**additions, "fmilin": rest}
+    rest[NAME] = compute_checksum(mat5.as_read(variables))
+    return mat5.write(variables)
 
 
 def move_pages_behind(array: Labelled) -> NDArray[Any]:
@@ -84,8 +91,11 @@ def decode(content: bytes) -> Stored:
     """Return what :func:`encode` wrote, also after MATLAB or Octave saved it again."""
     variables = mat5.read(content)
     rest = variables.pop("fmilin", {})
+    stated = rest.pop(NAME, None)
+    is_rewritten = OTHER_WRITERS.match(mat5.header_text(content)) is not None
+    integrity = assess_checksum(stated, compute_checksum({**variables, "fmilin": rest}), is_rewritten)
     if "texts" not in rest:
         facts = {**rest, **variables}
-        return Stored(facts, facts)
+        return Stored(facts, facts, integrity)
     rows = {name: np.transpose(columns) for name, columns in rest.get("rows", {}).items()}
-    return Stored({**rest, **rows, **variables}, json.loads(rest["texts"]), behind=frozenset(variables))
+    return Stored({**rest, **rows, **variables}, json.loads(rest["texts"]), integrity, frozenset(variables))

@@ -1,7 +1,7 @@
 """Records as archives of NumPy, without pickles.
 
 Arrays stand under their names, those of a group under names like ``error_A`` for ``A`` in ``errors``. All facts are
-JSON text in ``fmilin``; texts, numbers and lists of texts are arrays as well.
+JSON text in ``fmilin``; texts, numbers and lists of texts are arrays as well. The checksum is the text ``checksum``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.export.archives import archive_of, arrays_of
+from fmilin.export.archives import archive_of, arrays_of, comment_of
+from fmilin.export.checksum import NAME, assess_checksum, compute_checksum
 from fmilin.export.record import ByName, Record, Stored, facts_text
+
+COMMENT = b"fmilin"  # of the archive: NumPy writes none
 
 
 def encode(record: Record) -> bytes:
@@ -31,7 +34,8 @@ def encode(record: Record) -> bytes:
             arrays[name] = np.array(value)
     arrays |= record.added_for(".npz")
     arrays["fmilin"] = np.array(facts_text(facts))
-    return archive_of(arrays)
+    arrays[NAME] = np.array(compute_checksum(arrays))
+    return archive_of(arrays, COMMENT)
 
 
 def _is_array_of_texts(value: Any) -> bool:
@@ -41,6 +45,8 @@ def _is_array_of_texts(value: Any) -> bool:
 def decode(content: bytes) -> Stored:
     """Return what :func:`encode` wrote."""
     arrays = arrays_of(content)
+    stated = str(arrays.pop(NAME)) if NAME in arrays else None
+    integrity = assess_checksum(stated, compute_checksum(arrays), is_rewritten=not comment_of(content))
     facts: dict[str, Any] = json.loads(str(arrays["fmilin"])) if "fmilin" in arrays else {}
     for name, array in arrays.items():
         group, _, key = name.partition("_")
@@ -49,4 +55,4 @@ def decode(content: bytes) -> Stored:
             owner[key] = array
         elif name not in facts and array.dtype.kind == "U":
             facts[name] = array.tolist()
-    return Stored(arrays, facts)
+    return Stored(arrays, facts, integrity)

@@ -11,7 +11,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from fmilin.export.archives import reading
+from fmilin.export.archives import finite_array, reading, real_array
+from fmilin.export.checksum import list_remarks, require_intact
 from fmilin.export.files import has_mark, load_result_as
 from fmilin.export.record import (
     Labelled,
@@ -24,13 +25,13 @@ from fmilin.export.record import (
     restoring,
     write_remarks,
 )
-from fmilin.export.strict_json import decode, text_of
+from fmilin.export.strict_json import decode, text_with_checksum
 from fmilin.formats import suffixes
 from fmilin.model.interface import ModelInfo, OperatingPoint
 from fmilin.periodic.chart import FloquetChart
 from fmilin.periodic.floquet import Floquet
 from fmilin.periodic.model import PeriodicModel
-from fmilin.signals import Signal, Signals
+from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.support.files import read_file
 
 FORMAT = "fmilin-floquet/1"
@@ -50,6 +51,8 @@ MATRICES: dict[str, tuple[str, ...]] = {
     "monodromy_error": ("state", "state_"),
 }
 """The arrays of a periodic model with the names of their axes; those with three have a matrix for each phase."""
+
+ERRORS = ("error", "monodromy_error")  # estimates, NaN where there is none
 
 
 def summary_of(periodic: PeriodicModel, floquet: Floquet) -> dict[str, Any]:
@@ -115,14 +118,12 @@ def _periodic_model(stored: Stored) -> PeriodicModel:
     sizes = {axis: len(signals[group]) for group, axis in GROUPS.items()}
     sizes |= {"phase": np.size(stored.arrays["times"]), "state_": sizes["state"]}
     matrices: dict[str, Any] = {
-        name: stored.read_array(name, tuple(sizes[axis] for axis in axes), pages=1)
-        if len(axes) == 3
-        else np.asarray(stored.arrays[name], dtype=np.float64).reshape([sizes[axis] for axis in axes])
+        name: _read_matrix(stored, name, tuple(sizes[axis] for axis in axes))
         for name, axes in MATRICES.items()
         if name in stored.arrays
     }
-    x = np.asarray(stored.arrays["x"]).reshape(sizes["phase"], sizes["full_state"])
-    u = np.asarray(stored.arrays["u"]).reshape(sizes["phase"], -1)
+    x = finite_array(stored.arrays["x"], "x").reshape(sizes["phase"], sizes["full_state"])
+    u = finite_array(stored.arrays["u"], "u").reshape(sizes["phase"], -1)
     return PeriodicModel(
         **matrices,
         **signals,
@@ -134,8 +135,15 @@ def _periodic_model(stored: Stored) -> PeriodicModel:
         info=ModelInfo(**{f.name: str(facts["model"][f.name]) for f in fields(ModelInfo)}),
         closure=read_number(facts["accuracy"]["closure"]),
         symmetries={name: np.array(vector) for name, vector in facts["symmetries"].items()},
-        remarks=read_remarks(facts["warnings"]),
+        remarks=(*read_remarks(facts["warnings"]), *list_remarks(stored.integrity)),
     )
+
+
+def _read_matrix(stored: Stored, name: str, shape: tuple[int, ...]) -> FloatArray:
+    convert = real_array if name in ERRORS else finite_array
+    if len(shape) == 3:
+        return stored.read_array(name, shape, pages=1, convert=convert)
+    return convert(stored.arrays[name], name).reshape(shape)
 
 
 def load(path: str | Path) -> PeriodicModel:
@@ -178,13 +186,15 @@ def chart_document(chart: FloquetChart) -> dict[str, Any]:
 
 def dumps_chart(chart: FloquetChart) -> bytes:
     """Return the content of a .json file of a chart."""
-    return text_of(chart_document(chart)).encode("ascii")
+    return text_with_checksum(chart_document(chart)).encode("ascii")
 
 
 def load_chart(path: Path) -> FloquetChart:
     """Read what :func:`dumps_chart` wrote."""
     with reading(str(path), "chart that 'fmilin floquet' wrote"):
-        document = decode(read_file(path)).facts
+        stored = decode(read_file(path))
+        require_intact(stored.integrity, str(path))
+        document = stored.facts
         axes = {name: np.array(values, dtype=np.float64) for name, values in document["axes"].items()}
         shape, points = tuple(map(len, axes.values())), document["points"]
         pairs = {n: np.array([p[n] for p in points], dtype=np.float64) for n in ("multipliers", "exponents")}

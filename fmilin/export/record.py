@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, ModelError
 from fmilin.export.archives import real_array
+from fmilin.export.checksum import Integrity
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.version import __version__
 
@@ -78,6 +79,7 @@ class Stored:
 
     arrays: Mapping[str, Any]
     facts: Mapping[str, Any]
+    integrity: Integrity  # what the checksum in the file says of the rest
     behind: frozenset[str] = frozenset()
 
     def read_array(

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.export.checksum import NAME, assess_checksum, compute_checksum, digest_items, digest_json, join_checksum
 from fmilin.export.record import Record, Stored
 from fmilin.signals import FloatArray
 
+BEGINNING = b'{\n"'  # of a document: other writers of JSON put spaces before the first name, or no line break
 MOSTLY_ZERO = 0.2  # part of the entries of a matrix that are not zero, up to which its zeros are not formatted singly
 
 
@@ -23,18 +25,24 @@ def encode(record: Record) -> Iterator[str]:
     """Yield the document; with points one after the other, so that a family need not be in memory twice."""
     if record.points is None:
         arrays = {name: array.values for name, array in record.arrays.items()}
-        yield text_of({**arrays, **record.facts, **record.added_for(".json")})
+        yield text_with_checksum({**arrays, **record.facts, **record.added_for(".json")})
         return
     shared = {name: value for name, value in record.facts.items() if name not in record.per_point}
-    yield "{\n" + "".join(f"{json.dumps(name)}: {_value_text(value)},\n" for name, value in shared.items())
+    texts = {name: _value_text(value) for name, value in shared.items()}
+    digests = {name: digest_json(text) for name, text in texts.items()}
+    yield "{\n" + "".join(f"{json.dumps(name)}: {text},\n" for name, text in texts.items())
     yield '"points": [\n'
     by_point = _flatten_grids(record)
     separator = ""
+    points = []
     for number, point in enumerate(record.points):
         numbers = {name: values[number] for name, values in by_point.items()} if point["ok"] else {}
-        yield separator + json.dumps(plain({**point, **numbers}), allow_nan=False)
+        text = json.dumps(plain({**point, **numbers}), allow_nan=False)
+        points.append(digest_json(text))
+        yield separator + text
         separator = ",\n"
-    yield "\n]\n}\n"
+    checksum = join_checksum({**digests, "points": digest_items(points)})
+    yield f'\n],\n"{NAME}": "{checksum}"\n}}\n'
 
 
 def _flatten_grids(record: Record) -> dict[str, NDArray[Any]]:
@@ -55,12 +63,25 @@ def decode(content: bytes) -> Stored:
         raise ValueError(f"it is no JSON document, {error}") from None
     if not isinstance(document, dict):
         raise TypeError("the document is no object")
-    return Stored(document, document)
+    stated = document.pop(NAME, None)
+    is_rewritten = not content.startswith(BEGINNING)
+    return Stored(document, document, assess_checksum(stated, compute_checksum(document), is_rewritten))
+
+
+def text_with_checksum(document: Mapping[str, Any]) -> str:
+    """Return a document as :func:`text_of` does, with the checksum of its content as the last field."""
+    texts = {name: _value_text(value) for name, value in document.items()}
+    checksum = join_checksum({name: digest_json(text) for name, text in texts.items()})
+    return _join_fields({**texts, NAME: json.dumps(checksum)})
 
 
 def text_of(document: Mapping[str, Any]) -> str:
     """Return a document as strict JSON in ASCII, one line per field."""
-    fields = ",\n".join(f"{json.dumps(k)}: {_value_text(v)}" for k, v in document.items())
+    return _join_fields({name: _value_text(value) for name, value in document.items()})
+
+
+def _join_fields(texts: Mapping[str, str]) -> str:
+    fields = ",\n".join(f"{json.dumps(name)}: {text}" for name, text in texts.items())
     return f"{{\n{fields}\n}}\n"
 
 

@@ -49,7 +49,7 @@ class Netcdf(Container):
             raise unreadable_file(path, self.holds, error) from None
         with self.decoding(str(path)):
             stored = decode(path)
-        return find_conversions(self.holds)[1](stored, str(path))
+        return self.restore(stored, str(path))
 
     def require_installed(self) -> None:
         """Raise UsageError if h5netcdf or h5py is missing."""
