@@ -1,8 +1,8 @@
 """The checksum that files of results carry, and what a file whose content does not fit it is taken for.
 
-The checksum is SHA-256 over a canonical form of the content, which depends on neither the container nor its layout, byte
-order or compression: numbers are doubles in rows, whatever their type (NaN is one value, complex numbers without an
-imaginary part are real), texts are UTF-8, lists and arrays have their lengths, and mappings are sorted by name. The
+The checksum is SHA-256 over a canonical form of the content, which depends on neither the container nor its layout,
+byte order or compression: numbers are doubles in rows, whatever their type (NaN is one value, complex numbers without
+an imaginary part are real), texts are UTF-8, lists and arrays have their lengths, and mappings are sorted by name. The
 containers differ in their names and axes, so that the checksums of one result in two formats differ.
 
 A file without a checksum is read: versions up to 0.2 wrote none, and other programs drop it when they save a selection.
@@ -18,7 +18,8 @@ content never counts as a sign of another program. Each container has a sign bes
           xarray adds and fmilin never writes.
 ========  ================================================================================================
 
-A flipped bit changes either such a sign, and then the content still fits, or the content, and then the sign is fmilin's.
+A flipped bit changes either such a sign, and then the content still fits, or the content, and then the sign is that of
+fmilin.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def join_checksum(digests: Mapping[str, bytes]) -> str:
     return PREFIX + _digest_mapping(digests).hex()
 
 
-def assess_checksum(stated: Any, computed: str, is_rewritten: bool) -> Integrity:
+def assess_checksum(stated: Any, computed: str, *, is_rewritten: bool) -> Integrity:
     """Return what a file is, of which ``stated`` is the checksum in it, None where it has none."""
     if stated is None:
         return Integrity.NOT_STATED

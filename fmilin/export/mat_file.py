@@ -93,7 +93,8 @@ def decode(content: bytes) -> Stored:
     rest = variables.pop("fmilin", {})
     stated = rest.pop(NAME, None)
     is_rewritten = OTHER_WRITERS.match(mat5.header_text(content)) is not None
-    integrity = assess_checksum(stated, compute_checksum({**variables, "fmilin": rest}), is_rewritten)
+    checksum = compute_checksum({**variables, "fmilin": rest})
+    integrity = assess_checksum(stated, checksum, is_rewritten=is_rewritten)
     if "texts" not in rest:
         facts = {**rest, **variables}
         return Stored(facts, facts, integrity)

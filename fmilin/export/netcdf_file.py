@@ -5,7 +5,8 @@ JSON text in the variable ``fmilin``: an attribute of HDF5 holds 64 kB, a variab
 attribute ``checksum`` of the file. Behind the end of what HDF5 reads stands another one, of the bytes in front of it:
 HDF5 2.0 does not return from reading some damaged files, so that it gets only those of which the bytes are intact.
 
-Files are written by h5netcdf and read by h5py: of a damaged file h5netcdf leaves an object behind that cannot be closed.
+Files are written by h5netcdf and read by h5py: of a damaged file h5netcdf leaves an object behind that cannot be
+closed.
 """
 
 from __future__ import annotations
@@ -205,7 +206,7 @@ def _decode(content: IO[bytes]) -> Stored:
             labels = {name: variable.asstr()[...] for name, variable in variables.items() if name not in arrays}
             digests |= {name: digest_value(np.asarray(label, dtype=np.str_)) for name, label in labels.items()}
             checksum = join_checksum({**digests, TEXT: digest_value(text)})
-            integrity = assess_checksum(stated, checksum, _is_rewritten(file, variables))
+            integrity = assess_checksum(stated, checksum, is_rewritten=_is_rewritten(file, variables))
     return Stored(arrays, json.loads(text), integrity)
 
 

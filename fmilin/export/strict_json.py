@@ -64,8 +64,9 @@ def decode(content: bytes) -> Stored:
     if not isinstance(document, dict):
         raise TypeError("the document is no object")
     stated = document.pop(NAME, None)
-    is_rewritten = not content.startswith(BEGINNING)
-    return Stored(document, document, assess_checksum(stated, compute_checksum(document), is_rewritten))
+    checksum = compute_checksum(document)
+    integrity = assess_checksum(stated, checksum, is_rewritten=not content.startswith(BEGINNING))
+    return Stored(document, document, integrity)
 
 
 def text_with_checksum(document: Mapping[str, Any]) -> str:
