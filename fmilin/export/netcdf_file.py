@@ -200,7 +200,7 @@ def _decode(content: IO[bytes]) -> Stored:
         in_variable = variables.pop(TEXT, None)
         text = str(file.attrs[TEXT]) if in_variable is None else bytes(in_variable[...]).decode("ascii")
         arrays = {name: variable[...] for name, variable in variables.items() if variable.dtype.kind in "fiub"}
-        integrity = of_bytes
+        integrity: Integrity = of_bytes
         if integrity is Integrity.NOT_STATED and (stated := file.attrs.get(NAME)) is not None:
             digests = {name: digest_value(array) for name, array in arrays.items()}
             labels = {name: variable.asstr()[...] for name, variable in variables.items() if name not in arrays}

@@ -84,9 +84,9 @@ def assert_same_numbers(one: Any, other: Any) -> None:
 @pytest.fixture(params=NAMES)
 def written(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A file of today with the result in a file of an earlier version."""
-    path = tmp_path / request.param
-    load(EARLIER / request.param).save(path)
-    return path
+    name: str = request.param
+    load(EARLIER / name).save(tmp_path / name)
+    return tmp_path / name
 
 
 def test_a_flipped_bit_is_an_error_or_changes_no_number(written: Path) -> None:
@@ -137,11 +137,17 @@ def test_the_error_says_which_file_is_damaged_and_what_to_do(tmp_path: Path) -> 
 
 
 def test_a_chart_of_multipliers_has_a_checksum(tmp_path: Path) -> None:
-    ones = np.ones(2)
     chart = FloquetChart(
-        {"k": np.array([1.0, 2.0])}, ones, np.ones((2, 1), complex), np.ones((2, 1), complex), np.ones((2, 1)), ones,
-        np.array([True, False]), np.array(["", ""], dtype=object), "plant", np.array([False, False]),
-    )  # fmt: skip
+        {"k": np.array([1.0, 2.0])},
+        period=np.ones(2),
+        multipliers=np.ones((2, 1), complex),
+        exponents=np.ones((2, 1), complex),
+        frequencies=np.ones((2, 1)),
+        stable=np.array([True, False]),
+        margin=np.zeros(2),
+        reasons=np.array(["", ""], dtype=object),
+        undecided=np.array([False, False]),
+    )
     path = tmp_path / "chart.json"
     content = dumps_chart(chart)
     path.write_bytes(content)
