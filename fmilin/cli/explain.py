@@ -37,6 +37,7 @@ class ExplainOptions:
 def command(model: str, channel: ExplainOptions, **given: Any) -> int:
     """Say why an input does not move an output: what to change, confirmed by changing it.
 
+    Of a channel that is not zero, say what its zeros do to every controller.
     Without --input and --output every input that moves nothing and every output that nothing moves is explained.
     """
     if (channel.input is None) != (channel.output is None):
@@ -52,7 +53,7 @@ def command(model: str, channel: ExplainOptions, **given: Any) -> int:
         else:
             reasons = fl.explain_zeros(loaded, point, linearization=request.how)
         if channel.as_json:
-            parts = [{**asdict(reason), "culprits": list(reason.culprits)} for reason in reasons]
+            parts = [_plain(reason) for reason in reasons]
             runner.print_json({"explanations": parts, "format": "fmilin-explanations/1"})
             return
         for reason in reasons:
@@ -61,3 +62,8 @@ def command(model: str, channel: ExplainOptions, **given: Any) -> int:
             runner.results.write("Every input moves an output, and every output is moved by an input.\n")
 
     return request.work(job)
+
+
+def _plain(reason: fl.Explanation) -> dict[str, Any]:
+    zeros = [[zero.real, zero.imag] for zero in reason.zeros]
+    return {**asdict(reason), "culprits": list(reason.culprits), "zeros": zeros}

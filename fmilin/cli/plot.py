@@ -40,8 +40,18 @@ if TYPE_CHECKING:
     from fmilin.periodic.model import PeriodicModel
 
 CHANNELS = ("bode", "nyquist", "step")  # from inputs to outputs
-LINEAR = ("eigenvalues", "modes", "participation", *CHANNELS, "errors", "sparsity", "sensitivities", "reduction")
-FAMILY = ("eigenvalues", "root-locus", "campbell", "surface")
+LINEAR = (
+    "eigenvalues",
+    "zeros",
+    "modes",
+    "participation",
+    *CHANNELS,
+    "errors",
+    "sparsity",
+    "sensitivities",
+    "reduction",
+)
+FAMILY = ("eigenvalues", "zeros", "root-locus", "campbell", "surface")
 NONLINEAR = ("validity",)
 MECHANISM = ("mechanism", "shapes")
 PERIODIC = ("multipliers", "floquet-modes", "campbell", "stability")
@@ -220,6 +230,7 @@ def _of_family(family: LinearFamily, source: str, drawing: Drawing) -> Figure:
     plot = family.plot
     pictures: dict[str, Callable[[], Figure]] = {
         "eigenvalues": plot.eigenvalues,
+        "zeros": plot.zeros,
         "root-locus": plot.root_locus,
         "campbell": lambda: plot.campbell(orders=drawing.orders, hertz=drawing.hertz),
         "surface": lambda: plot.surface(drawing.quantity or "growth"),
@@ -253,6 +264,7 @@ def _linear_figure(linear: LinearModel, drawing: Drawing, request: CommandReques
     plot, inputs, outputs = linear.plot, request.how.inputs, request.how.outputs
     pictures: dict[str, Callable[[], Figure]] = {
         "eigenvalues": plot.eigenvalues,
+        "zeros": lambda: plot.zeros(inputs=inputs, outputs=outputs),
         "modes": lambda: plot.modes(drawing.mode),
         "participation": plot.participation,
         "bode": lambda: plot.bode(inputs=inputs, outputs=outputs),

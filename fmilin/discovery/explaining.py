@@ -8,6 +8,7 @@ from typing import Unpack
 
 from fmilin.discovery.causes import CAUSES
 from fmilin.discovery.channel import ExplainedChannel, moves, without_errors
+from fmilin.discovery.limits import describe_limits
 from fmilin.errors import UsageError
 from fmilin.linearization.linearize import linearize_as
 from fmilin.linearization.request import Request
@@ -22,7 +23,7 @@ from fmilin.support.table_repr import Sheet, TableRepr
 
 @dataclass(frozen=True, repr=False)
 class Explanation(TableRepr):
-    """Why an input does not move an output."""
+    """Why an input does not move an output, or what limits control where it does."""
 
     _attributes = ".kind, .culprits, .confirmed"
 
@@ -34,6 +35,8 @@ class Explanation(TableRepr):
     culprits: tuple[str, ...]  #: the variables, parameters, constraints, members or wires that it is due to
     text: str  #: the same in words, with what to change
     confirmed: bool  #: whether the channel answers when that alone is changed
+    #: of a channel that is not zero its transmission zeros, in 1/s or in z; ``text`` says what they do to controllers
+    zeros: tuple[complex, ...] = ()
 
     @implemented_in("fmilin.report.designs:show_sentence")
     def _print_table(self, page: Sheet) -> None: ...
@@ -70,6 +73,7 @@ def explain(
     Explanation
         Found by asking again with one thing changed: members that hold their outputs, larger pushes, a symmetry broken,
         parameters that are zero, another point, a constraint less, a wire more. The first that opens the channel.
+        Of a channel that answers the kind is ``"not zero"``, and the text says what its zeros do to every controller.
 
     Raises
     ------
@@ -148,7 +152,11 @@ def _zero_channels(model: Model, point: OperatingPoint, request: Request) -> Ite
 def _explained(channel: ExplainedChannel) -> Explanation:
     about = Explanation(channel.input, channel.output, "not zero", (), "It is not zero at this point.", confirmed=True)
     if channel.answers():
-        return about
+        linear = channel.linear()
+        if linear is None or not len(linear.states):
+            return about
+        text = " ".join((about.text, *describe_limits(linear)))
+        return replace(about, text=text, zeros=tuple(linear.zeros().tolist()))
     for cause in CAUSES:
         if (answer := cause(channel)) is not None:
             kind, culprits, text, confirmed = answer

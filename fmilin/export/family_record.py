@@ -62,8 +62,11 @@ LABELS = {
     "estimate": ("A", "B", "C", "D", "T", "f0", "constraint_residual", "conditioning"),
     "visit": ("evaluations", "products"),
 }
-OTHER_NAMES = frozenset({"mode", "part", "character", "ok", "chosen", "reason", "eigenvalues", "fmilin"})
-PER_POINT = ("remarks", "reasons", "distinct_remarks", "ok", "chosen", "eigenvalues")
+OTHER_NAMES = frozenset(
+    {"mode", "part", "character", "ok", "chosen", "reason", "eigenvalues", "fmilin", "zero", "zeros"}
+)
+PER_POINT = ("remarks", "reasons", "distinct_remarks", "ok", "chosen", "eigenvalues", "zeros", "zero_errors")
+MOST_ZERO_WORK = 10_000  # points times the order of the linear models, up to which files have the zeros
 
 
 def to_arrays(family: LinearFamily) -> Record:
@@ -77,6 +80,9 @@ def to_arrays(family: LinearFamily) -> Record:
     arrays["ok"] = Labelled(family.ok, grid, pages)
     arrays["chosen"] = Labelled(family.chosen, ("point",))
     arrays["eigenvalues"] = Labelled(family.eigenvalues, (*grid, "mode"), pages)
+    if _has_zeros(family):
+        arrays["zeros"] = Labelled(family.zeros, (*grid, "zero"), pages)
+        arrays["zero_errors"] = Labelled(family.zero_errors, (*grid, "zero"), pages)
     return Record(
         FORMAT,
         arrays,
@@ -92,6 +98,15 @@ def to_arrays(family: LinearFamily) -> Record:
         per_point=PER_POINT,
         release=family.models.release,
     )
+
+
+def _has_zeros(family: LinearFamily) -> bool:
+    """Whether there are zeros, and files of the family have them: they are computed point by point."""
+    has_channels = bool(len(family.inputs) and len(family.outputs) and family.template.order)
+    if not has_channels or len(family) * family.template.order > MOST_ZERO_WORK:
+        return False
+    finite = all(np.isfinite(family.array(name)[family.ok]).all() for name in "ABCD")
+    return finite and family.zero_tracks.zeros.shape[1] > 0
 
 
 def _facts(family: LinearFamily) -> dict[str, Any]:
@@ -141,6 +156,9 @@ def _point(family: LinearFamily, number: int) -> dict[str, Any]:
     }
     if not point["ok"]:
         return point
+    if _has_zeros(family):
+        tracks = family.zero_tracks
+        point = {**point, "zeros": tracks.zeros[number], "zero_errors": tracks.errors[number]}
     return {
         **point,
         "eigenvalues": family.eigenvalues.reshape(-1, family.template.order)[number],

@@ -37,6 +37,7 @@ from fmilin.linear_model.model import Accuracy, EntryErrors, LinearizationMethod
 from fmilin.linear_model.no_response import assess_stability
 from fmilin.model.interface import ModelInfo
 from fmilin.numerics.eigenvalue_errors import estimate_eigenvalues
+from fmilin.report.zero_texts import has_zeros
 from fmilin.signals import FloatArray
 from fmilin.version import __version__
 
@@ -121,8 +122,16 @@ def to_arrays(linear: LinearModel) -> Record:
         arrays,
         dict(_list_facts(linear)),
         top_level=(*MATRICES, "f0", *GROUPS, "descriptor", "discrete"),
-        additions={".json": lambda: _list_eigenvalue_derivatives(linear)},
+        additions={".json": lambda: {**_list_eigenvalue_derivatives(linear), **_list_zeros(linear)}},
     )
+
+
+def _list_zeros(linear: LinearModel) -> dict[str, Any]:
+    """Return the transmission zeros and their errors; nothing where they are not defined, or take too long."""
+    if not has_zeros(linear):
+        return {}
+    structure = linear.zero_structure()
+    return {"zeros": structure.zeros, "zero_errors": structure.errors}
 
 
 def _list_eigenvalue_derivatives(linear: LinearModel) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from fmilin.families.derivatives import FamilyDerivative, gather_derivatives
 from fmilin.families.grid import Grid, LeftOut, around, entry_errors, left_out
 from fmilin.families.rows import Layout, Template
 from fmilin.families.tracking import FamilySpectra, ModeEvent, Tracks, judge_family, mode_events, tracked
+from fmilin.families.zero_tracking import ZeroTracks, track_zeros
 from fmilin.formats import Holds
 from fmilin.linear_model.arrays import MATRICES, LinearArrays
 from fmilin.linear_model.builder import with_errors
@@ -49,6 +50,11 @@ class FamilyPlots(Pictures["LinearFamily"]):
     @implemented_in("fmilin.report.family_pictures:family_eigenvalue_figure", subject=drawn_result)
     def eigenvalues(self) -> Figure:
         """Return the eigenvalues over the first axis (further ones at their first value), each mode one line."""
+        ...
+
+    @implemented_in("fmilin.report.family_pictures:zero_locus_figure", subject=drawn_result)
+    def zeros(self) -> Figure:
+        """Return how the transmission zeros move through the complex plane, coloured by the last axis of the grid."""
         ...
 
     @implemented_in("fmilin.report.family_pictures:root_locus_figure", subject=drawn_result)
@@ -237,6 +243,27 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
     def eigenvalue_errors(self) -> FloatArray:
         r"""Shape (\*shape, P): how far each of ``eigenvalues`` may be off, as the errors of A have it."""
         return self.spectra.errors.reshape(*self.shape, self.template.order)
+
+    @cached_property
+    def zero_tracks(self) -> ZeroTracks:
+        """Transmission zeros followed along the grid, shape (number of points, largest number of zeros)."""
+        return track_zeros(self.good(), self.shape)
+
+    @property
+    def zeros(self) -> NDArray[np.complex128]:
+        r"""Shape (\*shape, most zeros): a column is one transmission zero, followed from point to point.
+
+        NaN where there are fewer: a zero that passes through infinity is missing there. Without inputs or outputs
+        UsageError.
+        """
+        tracks = self.zero_tracks.zeros
+        return tracks.reshape(*self.shape, tracks.shape[1])
+
+    @property
+    def zero_errors(self) -> FloatArray:
+        r"""Shape (\*shape, most zeros): how far each of ``zeros`` may be off."""
+        errors = self.zero_tracks.errors
+        return errors.reshape(*self.shape, errors.shape[1])
 
     @cached_property
     def mode_events(self) -> tuple[ModeEvent, ...]:

@@ -1,6 +1,6 @@
 """Modes followed along a grid by their eigenvectors: their errors, whether they grow, and where they meet."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -48,7 +48,7 @@ def tracked(models: LinearArrays, template: Template, ok: NDArray[np.bool_]) -> 
         spectra = zip(*_eigen(A[good], T[good] / scales(x0[good])[..., None]), strict=True)
         for number, (w, V, error) in zip(np.flatnonzero(good) + block.start, spectra, strict=True):
             k = int(number)
-            before = _compared_with(ok.shape, k, shapes)
+            before = find_neighbour(ok.shape, k, shapes)
             sort = np.lexsort((w.imag, w.real)) if before is None else _assignment(values[before], shapes[before], w, V)
             values[k], errors[k], shapes[k] = w[sort], error[sort], V[:, sort]
             if before is not None:  # eigenvalues that have another one within rounding
@@ -59,8 +59,8 @@ def tracked(models: LinearArrays, template: Template, ok: NDArray[np.bool_]) -> 
     return Tracks(values, errors)
 
 
-def _compared_with(shape: tuple[int, ...], number: int, shapes: dict[int, Complex]) -> int | None:
-    """Return the nearest point before, along the last axis that has one."""
+def find_neighbour(shape: tuple[int, ...], number: int, shapes: Collection[int]) -> int | None:
+    """Return the nearest point before that is among ``shapes``, along the last axis that has one."""
     if not shapes:
         return None
     index = [int(i) for i in np.unravel_index(number, shape)]

@@ -201,12 +201,25 @@ def root_locus_figure(family: LinearFamily) -> Figure:
     Those of sampled models are drawn as they are, z beside the unit circle.
     """
     lines = list(_lines(family))
-    sampled = family.sample_time > 0
-    figure = figures.titled_figure(_title(family, "Root locus"), 8.0, 6.4)
+    loci = [line.multipliers if family.sample_time > 0 else line.eigenvalues for line in lines]
+    return _draw_loci(family, "Root locus", lines, loci)
+
+
+def zero_locus_figure(family: LinearFamily) -> Figure:
+    """Return how the transmission zeros move through the complex plane, coloured by the last axis of the grid."""
+    lines = list(_lines(family))
+    zeros = family.zero_tracks.zeros
+    if not np.isfinite(zeros).any():
+        raise UsageError("None of the linear models has a transmission zero: there is nothing to draw.")
+    return _draw_loci(family, "Zeros", lines, [zeros[line.first : line.first + len(line.axis)] for line in lines])
+
+
+def _draw_loci(family: LinearFamily, what: str, lines: Sequence[_Line], every_loci: Sequence[Complex]) -> Figure:
+    """Return a picture of loci (n, k), those of each line."""
+    figure = figures.titled_figure(_title(family, what), 8.0, 6.4)
     axes = figure.subplots()
     points = None
-    for number, line in enumerate(lines):
-        loci = line.multipliers if sampled else line.eigenvalues
+    for number, (line, loci) in enumerate(zip(lines, every_loci, strict=True)):
         for values in loci.T:
             axes.plot(values.real, values.imag, color=figures.QUIET, linewidth=1.0, zorder=2)
         axis = np.broadcast_to(line.axis[:, None], loci.shape)
@@ -216,9 +229,9 @@ def root_locus_figure(family: LinearFamily) -> Figure:
             label=line.title or None,
         )  # fmt: skip
         _label_ends(axes, line.axis, loci)
-    every = np.concatenate([(line.multipliers if sampled else line.eigenvalues).ravel() for line in lines])
+    every = np.concatenate([loci.ravel() for loci in every_loci])
     finite = every[np.isfinite(every)]
-    if sampled:
+    if family.sample_time > 0:
         _frame_unit_circle(axes, finite)
     else:
         _frame_half_plane(axes, finite)

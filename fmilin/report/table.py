@@ -26,6 +26,7 @@ from fmilin.report.numbers import (
     shortened,
     value_with_unit,
 )
+from fmilin.report.zero_texts import MOST_ZEROS, describe_zeros, has_zeros
 from fmilin.signals import Signals, rate_unit
 from fmilin.support.tables import Cell, LabelledFact, ResultTable, table_of
 from fmilin.tolerances import EPS, EQUILIBRIUM, TOO_INACCURATE
@@ -65,6 +66,9 @@ def show_linear(linear: LinearModel, page: Sheet, *, adjusted: float | None, mod
         if stability is not None:
             page.print()
             print_fact(page, "Stability", stability.text)
+        zeros = cut_list(describe_zeros(linear.zero_structure()), MOST_ZEROS) if modes and has_zeros(linear) else []
+        if zeros:
+            print_fact(page, "Zeros", zeros)
     if linear.derivatives and len(linear.states) and modes:
         page.print()
         page.print("p dl/dp [1/s]: what an eigenvalue l moves by as a parameter p grows, per part of p")

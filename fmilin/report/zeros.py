@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,12 +11,12 @@ from numpy.typing import NDArray
 
 from fmilin.errors import cut_list
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.modes import EigenvalueCluster, Mode, cluster_modes
-from fmilin.linear_model.zeros import SAFETY, ZeroStructure
+from fmilin.linear_model.zeros import ZeroStructure
 from fmilin.report.figures import COLORS, QUIET, gridded, plain, titled_figure
 from fmilin.report.linear_pictures import SAME_MARK, rays, repeated_marks, shade_outside_unit_circle
 from fmilin.report.numbers import cluster_text, shortened
 from fmilin.report.table import eigenvalue_table, print_fact, print_remarks
+from fmilin.report.zero_texts import MOST_ZEROS, cluster_zeros, describe_side, describe_zeros
 from fmilin.signals import FloatArray
 from fmilin.support.table_repr import Sheet
 from fmilin.support.tables import Cell, ResultTable, table_of
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 Complex = NDArray[np.complex128]
 
 MOST_NAMES = 8
-MOST_ZEROS = 12  # in one line
-MOST_STATES = 150  # of a linear model up to which its table has a line of zeros: they take many times the eigenvalues
+MOST_CHANNELS = 40  # in a table
 PHASES = {
     True: "minimum phase: all invariant zeros are inside the stability limit",
     False: "not minimum phase",
@@ -77,39 +77,21 @@ def _zero_table(structure: ZeroStructure) -> ResultTable:
         table = table_of(("Zero z", "|z|"), rows, columns="Rr")
     else:
         table = eigenvalue_table(clusters, name="Zero")
-    notes = [[Cell(_side(cluster, sampled=is_sampled))] for cluster in clusters]
+    notes = [[Cell(describe_side(cluster, sampled=is_sampled))] for cluster in clusters]
     return table.beside(table_of(("",), notes, columns="l"))
 
 
-def _side(cluster: EigenvalueCluster, *, sampled: bool) -> str:
-    """Return where a zero is, if that is not where it does no harm."""
-    growth = abs(cluster.eigenvalue) - 1.0 if sampled else cluster.eigenvalue.real
-    if growth > SAFETY * cluster.error:
-        return "outside the unit circle" if sampled else "right half-plane"
-    if growth >= -SAFETY * cluster.error:
-        return "at the stability limit"
-    return ""
-
-
-def cluster_zeros(values: Complex, errors: FloatArray) -> list[EigenvalueCluster]:
-    """Return zeros, those together that their errors do not keep apart, smallest first."""
-    nothing = np.zeros(0, dtype=np.complex128)
-    pairs = zip(values.tolist(), errors.tolist(), strict=True)
-    return cluster_modes([Mode(value, nothing, error) for value, error in pairs if value.imag >= 0])
-
-
-def list_zeros(linear: LinearModel) -> Iterator[str]:
-    """Yield the transmission zeros of all inputs to all outputs, each as a text; nothing where there are none."""
-    if not (len(linear.inputs) and len(linear.outputs) and 0 < len(linear.states) <= MOST_STATES):
-        return
-    if not all(np.isfinite(matrix).all() for matrix in (linear.A, linear.B, linear.C, linear.D)):
-        return
-    structure = linear.zero_structure()
-    is_sampled = structure.sample_time > 0
-    for cluster in cluster_zeros(structure.zeros, structure.errors):
-        side = _side(cluster, sampled=is_sampled)
-        text = f"z = {cluster_text(cluster)}" if is_sampled else cluster_text(cluster)
-        yield f"{text} ({side})" if side and side != "at the stability limit" else text
+def channel_zeros(linear: LinearModel) -> ResultTable:
+    """Return the zeros and the relative degree of each channel of a linear model, one input to one output."""
+    channels = [(i, o) for o in linear.outputs.names for i in linear.inputs.names]
+    rows = []
+    for i, o in channels[:MOST_CHANNELS]:
+        structure = linear.zero_structure(inputs=[i], outputs=[o])
+        degree = structure.relative_degree[0]
+        zeros = ", ".join(describe_zeros(structure)) or "none"
+        rows.append([shortened(i), shortened(o), f"{degree:g}" if np.isfinite(degree) else "not moved", zeros])
+    result = table_of(("Input", "Output", "Relative degree", "Zeros"), rows, columns="llrl")
+    return replace(result, caption="Zeros from one input to one output", omitted=len(channels) - len(rows))
 
 
 # -- pole-zero map -----------------------------------------------------------------------------------------------------

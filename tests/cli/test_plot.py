@@ -32,6 +32,7 @@ def is_picture(path: str) -> bool:
 
 KINDS = [
     ("plant.mat", "eigenvalues", ".svg", ()),
+    ("plant.mat", "zeros", ".svg", ("--inputs", "F")),
     ("plant.mat", "modes", ".png", ("--mode", 1)),
     ("plant.mat", "participation", ".svg", ()),
     ("plant.mat", "bode", ".svg", ("--inputs", "F")),
@@ -43,6 +44,7 @@ KINDS = [
     ("plant.mat", "sparsity", ".svg", ()),
     ("plant.mat", "reduction", ".svg", ("--against", "plant.mat")),
     ("line.nc", "eigenvalues", ".svg", ()),
+    ("line.nc", "zeros", ".svg", ()),
     ("line.nc", "root-locus", ".svg", ()),
     ("line.nc", "campbell", ".svg", ("--orders", "1,2", "--hertz")),
     ("grid.json", "surface", ".svg", ("--quantity", "A[v,q]")),

@@ -17,6 +17,8 @@ from fmilin.report.numbers import cluster_text, matrices_of, shortened
 from fmilin.report.table import describe_choice, eigenvalue_table, facts_of, point_tables
 from fmilin.report.verification import channel_table, verification_figure
 from fmilin.report.web.blocks import Block, Section, html_of, number, picture, table, text
+from fmilin.report.zero_texts import has_zeros
+from fmilin.report.zeros import channel_zeros
 from fmilin.signals import FloatArray
 from fmilin.support.tables import Cell
 
@@ -36,6 +38,7 @@ def mode_sections(linear: LinearModel) -> list[Section]:
     return [
         Section("Modes", _modes(linear, analysis)),
         Section("Controllability and observability", _channels(linear, analysis)),
+        *([Section("Zeros", _zeros(linear))] if has_zeros(linear) else []),
     ]
 
 
@@ -66,6 +69,19 @@ def _modes(linear: LinearModel, analysis: ModalAnalysis) -> list[Block]:
         picture("Eigenvalues in the complex plane", linear.plot.eigenvalues),
         picture("Mode shapes in all states, dependent ones included", linear.plot.modes),
         picture("Shares of modes in coordinates, inputs and outputs, in percent", linear.plot.participation),
+    ]
+
+
+def _zeros(linear: LinearModel) -> list[Block]:
+    structure = linear.zero_structure()
+    return [
+        text(
+            "At a zero there is an input that no output shows. Zeros in the right half-plane, or outside the unit "
+            "circle, limit the bandwidth of every controller, and outputs first move the wrong way."
+        ),
+        text(*map(str, structure.warnings), alarm=True),
+        channel_zeros(linear),
+        picture("Eigenvalues, and zeros from all inputs to all outputs", linear.plot.zeros),
     ]
 
 
