@@ -118,8 +118,10 @@ def equilibrate(pencil: SystemPencil) -> EquilibratedPencil:
     sizes = np.abs(pencil.S)
     limit = np.minimum(sizes.max(axis=1, initial=0.0)[:, None], sizes.max(axis=0, initial=0.0))
     sizes = np.where((sizes > pencil.error) & (sizes > POSSIBLY_ROUNDING * limit), sizes, 0.0)
-    states, inputs, outputs = np.zeros(n), np.zeros(pencil.m), np.zeros(pencil.p)  # logarithms to base 2
-    unit = 0.0
+    # logarithms to base 2; the first ones bring all entries into the range in which squares do not overflow
+    states, unit = np.zeros(n), float(_log2(sizes[:n, :n].max(initial=0.0)))
+    outputs = -_log2(sizes[n:].max(axis=1, initial=0.0))
+    inputs = -_log2(_scale(sizes, states, np.zeros(pencil.m), outputs, unit)[:, n:].max(axis=0, initial=0.0))
     for _ in range(SWEEPS):
         scaled = _scale(sizes, states, inputs, outputs, unit)
         size = float(np.linalg.norm(scaled[:n, :n])) / np.sqrt(n) if n else 0.0
@@ -135,10 +137,11 @@ def equilibrate(pencil: SystemPencil) -> EquilibratedPencil:
         # half of what one state alone would need: two states that are scaled against each other would oscillate
         states += np.where(both, 0.25 * (_log2(r) - _log2(c)), 0.0)
     states, inputs, outputs, unit = np.round(states), np.round(inputs), np.round(outputs), float(np.round(unit))
-    rows = np.exp2(np.concatenate((-states - unit, outputs)))
-    columns = np.exp2(np.concatenate((states, inputs)))
-    S, error = (rows[:, None] * M * columns for M in (pencil.S, pencil.error))
-    return EquilibratedPencil(replace(pencil, S=S, error=error), rows, columns, float(np.exp2(unit)))
+    rows, columns = np.concatenate((-states - unit, outputs)), np.concatenate((states, inputs))
+    powers = (rows[:, None] + columns).astype(np.int64)
+    with np.errstate(under="ignore"):
+        S, error = (np.ldexp(M, powers) for M in (pencil.S, pencil.error))
+    return EquilibratedPencil(replace(pencil, S=S, error=error), np.exp2(rows), np.exp2(columns), float(np.exp2(unit)))
 
 
 def _scale(sizes: FloatArray, states: FloatArray, inputs: FloatArray, outputs: FloatArray, unit: float) -> FloatArray:
@@ -147,7 +150,7 @@ def _scale(sizes: FloatArray, states: FloatArray, inputs: FloatArray, outputs: F
         return np.asarray(np.exp2(np.log2(sizes) + rows[:, None] + columns))
 
 
-def _log2(lengths: FloatArray) -> FloatArray:
+def _log2(lengths: FloatArray | float) -> FloatArray:
     """Return logarithms, 0 of what is zero."""
     return np.asarray(np.log2(np.where(lengths > 0, lengths, 1.0)))
 

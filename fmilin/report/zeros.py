@@ -44,7 +44,7 @@ def show_zero_structure(structure: ZeroStructure, page: Sheet) -> None:
     print_fact(page, "Inputs", cut_list(map(shortened, structure.inputs.names), MOST_NAMES))
     print_fact(page, "Outputs", cut_list(map(shortened, outputs), MOST_NAMES))
     print_fact(page, "Degrees", cut_list(_list_degrees(structure), MOST_NAMES))
-    if not structure.decouples and len(outputs) > 1:
+    if not structure.decouples and 1 < len(outputs) <= len(structure.inputs):
         print_fact(page, "Decoupling", "the decoupling matrix is singular, so that there is no vector relative degree")
     orders = ", ".join(map(str, structure.infinite_orders)) or "none"
     print_fact(page, "At infinity", f"zeros of the orders {orders}")

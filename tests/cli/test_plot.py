@@ -44,7 +44,6 @@ KINDS = [
     ("plant.mat", "sparsity", ".svg", ()),
     ("plant.mat", "reduction", ".svg", ("--against", "plant.mat")),
     ("line.nc", "eigenvalues", ".svg", ()),
-    ("line.nc", "zeros", ".svg", ()),
     ("line.nc", "root-locus", ".svg", ()),
     ("line.nc", "campbell", ".svg", ("--orders", "1,2", "--hertz")),
     ("grid.json", "surface", ".svg", ("--quantity", "A[v,q]")),

@@ -53,5 +53,5 @@ def test_the_pole_zero_map_draws_a_mark_for_each_zero_and_pole(pendulum: fl.Line
         (axes,) = linear.plot.zeros().axes
         lines = {line.get_label(): line for line in axes.lines}
         zeros = lines[f"{len(linear.zeros())} transmission zeros"]
-        assert_allclose(zeros.get_xdata(), linear.zeros().real)
+        assert_allclose(np.asarray(zeros.get_xdata(), dtype=np.float64), linear.zeros().real)
         assert "4 eigenvalues" in lines
