@@ -232,8 +232,9 @@ class LinearModel(TableRepr):
     def zeros(
         self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
     ) -> NDArray[np.complex128]:
-        """Return the transmission zeros in 1/s (of a sampled model in z), sorted by real part, then imaginary part.
+        """Return the transmission zeros in 1/s (of a sampled model in z), shape (count,), sorted by real part.
 
+        From all ``inputs`` to all ``outputs``, or from those that are named.
         At a zero the transfer matrix has a smaller rank than elsewhere: there is an input exp(z t) that no output
         shows. Modes that no input reaches or no output shows are left out; :meth:`invariant_zeros` has them. Away from
         an equilibrium they are those of deviations from the motion ``f0``. UsageError without inputs or outputs.
@@ -241,8 +242,9 @@ class LinearModel(TableRepr):
         return self.zero_structure(inputs=inputs, outputs=outputs).zeros
 
     def zero_errors(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> FloatArray:
-        """Return how far each of :meth:`zeros` may be off, by the errors of A, B, C, D and rounding.
+        """Return how far each of :meth:`zeros` may be off, shape (count,), by errors of A, B, C, D and rounding.
 
+        ``inputs`` and ``outputs`` choose channels as there.
         Infinite where the rank of the system pencil does not drop as the zero says. Systems with more outputs than
         inputs, or fewer, have zeros by their structure only: the error holds for perturbations that leave the zero.
         """
@@ -251,8 +253,9 @@ class LinearModel(TableRepr):
     def invariant_zeros(
         self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
     ) -> NDArray[np.complex128]:
-        """Return the numbers at which the rank of [A - s I, B; C, D] drops, as :meth:`zeros` does.
+        """Return the numbers at which the rank of [A - s I, B; C, D] drops, shape (count,), as :meth:`zeros` does.
 
+        ``inputs`` and ``outputs`` choose columns of B and D, and rows of C and D.
         They are the transmission zeros and those eigenvalues, hidden from inputs or outputs, at which it drops too.
         """
         return self.zero_structure(inputs=inputs, outputs=outputs).invariant
@@ -260,7 +263,7 @@ class LinearModel(TableRepr):
     def relative_degree(
         self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
     ) -> FloatArray:
-        """Return how often each output must be differentiated until an input shows, shape (ny,).
+        """Return how often each of ``outputs`` must be differentiated until one of ``inputs`` shows, shape (ny,).
 
         0 where D leads to the output, infinite where no input ever moves it. Of a sampled model how many samples pass.
         ``zero_structure().decouples`` says whether they form a vector relative degree.
