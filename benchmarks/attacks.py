@@ -1,4 +1,4 @@
-"""What a hostile FMU tries, what becomes of each attempt, and what the cage costs when a child starts."""
+"""What a hostile FMU tries, what becomes of each attempt, and what its process costs when it starts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ import numpy as np
 
 from benchmarks.tables import show
 from fmilin.errors import FmilinError
-from fmilin.sandbox import cage
-from fmilin.sandbox.isolation import in_a_child
-from fmilin.sandbox.limits import Limits, sandbox_report
-from tests.attacks import Attacks, cage_holds
+from fmilin.fmi.client.arena import Arena
+from fmilin.fmi.client.process import HostProcess
+from fmilin.fmi.client.report import sandbox_report
+from fmilin.fmi.client.restrictions import Limits
+from tests.attacks import Attacks, sandbox_holds
 from tests.fuzz.seeds import SEEDS
 from tests.fuzz.targets import TARGETS
 
@@ -27,7 +28,7 @@ FILES = 5000
 
 def main() -> None:
     print(sandbox_report())
-    if cage_holds():
+    if sandbox_holds():
         with tempfile.TemporaryDirectory() as folder:
             attacks = Attacks(Path(folder)).run()
         rows = [[attempt, outcome] for attempt, outcome in attacks.outcomes.items()]
@@ -35,10 +36,10 @@ def main() -> None:
         show("Attacks", ["a hostile FMU tries to", "answer"], rows, f"{refused} of {len(rows)} refused.")
     _hostile_files()
     rows = []
-    for name, limits in (("without a cage", Limits(caged=False)), ("in a cage", Limits())):
+    for name, limits in (("no restrictions", Limits(unrestricted=True)), ("sandbox", Limits())):
         wall, cpu = _start(limits)
         rows.append([name, f"{1e3 * wall:.1f} ms", f"{1e3 * cpu:.1f} ms"])
-    show("Start of a child", ["", "wall", "processor"], rows, f"Medians and means of {STARTS} starts.")
+    show("Start and end of a host", ["", "wall", "processor"], rows, f"Medians and means of {STARTS} starts.")
 
 
 def _hostile_files() -> None:
@@ -82,18 +83,12 @@ def _outcome(target: Callable[[bytes], None], data: bytes) -> str:
 
 
 def _start(limits: Limits) -> tuple[float, float]:
-    """Return the median time and the mean processor time of a child that closes its cage and ends."""
-
-    def work(deliver: Callable[[bytes], None]) -> int:
-        cage.close()
-        deliver(b"")
-        return 0
-
-    in_a_child(work, limits)
+    """Return the median time in which a host starts and ends, and the mean processor time of both processes."""
     before, times = _processor(), []
     for _ in range(STARTS):
         begin = time.perf_counter()
-        in_a_child(work, limits)
+        options, environment = limits.to_options(), limits.to_environment()
+        HostProcess(Arena(), "none", lambda *_: None, options=options, environment=environment).close()
         times.append(time.perf_counter() - begin)
     return statistics.median(times), (_processor() - before) / STARTS
 

@@ -27,7 +27,6 @@ from benchmarks.tables import show
 from fmilin.fmi.read import FmuModel
 from fmilin.fmi.write import build_fmu
 from fmilin.model.capabilities import read_products
-from fmilin.sandbox.watchdog import Note, write_to
 from fmilin.systems import four_bar
 
 ROUNDS = 7
@@ -57,8 +56,6 @@ def per_evaluation(cases: list[Case], floors: list[tuple[float, float]]) -> None
         with opened(case) as model:
             evaluate = evaluation_of(model)
             plain = best(evaluate)
-            write_to(Note())
-            watched = best(evaluate)
         rows.append(
             [
                 str(n),
@@ -66,15 +63,13 @@ def per_evaluation(cases: list[Case], floors: list[tuple[float, float]]) -> None
                 f"{plain * 1e6:.2f} us",
                 f"{plain * 1e6 - visit / 1e3:.1f} us",
                 f"{plain * 1e9 / visit:.2f}",
-                f"{watched * 1e6 - visit / 1e3:.1f} us",
             ]
         )
     show(
         "One evaluation",
-        ["states", "C driver", "fmilin", "overhead", "ratio", "overhead while watched"],
+        ["states", "C driver", "fmilin", "overhead", "ratio"],
         rows,
-        "Targets: overhead up to 6 us for two states, ratio up to 1.5 from 50 states on. Watched: as in a child "
-        "process, where the parent sees which function runs.",
+        "Targets: overhead up to 6 us for two states, ratio up to 1.5 from 50 states on.",
     )
 
 

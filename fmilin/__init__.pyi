@@ -45,6 +45,9 @@ from .errors import UsageError as UsageError
 from .families.along import linearize_along as linearize_along
 from .families.family import LinearFamily as LinearFamily
 from .families.sweep import sweep as sweep
+from .fmi.client.report import sandbox_report as sandbox_report
+from .fmi.client.restrictions import Limits as Limits
+from .fmi.isolated import isolated as isolated
 from .formulations.descriptor import descriptor as descriptor
 from .linear_model.model import LinearModel as LinearModel
 from .linear_model.verification import Verification as Verification
@@ -65,9 +68,6 @@ from .periodic.linearize import linearize_periodic as linearize_periodic
 from .periodic.model import PeriodicModel as PeriodicModel
 from .periodic.orbit import PeriodicOrbit as PeriodicOrbit
 from .periodic.search import periodic_orbit as periodic_orbit
-from .sandbox.limits import Limits as Limits
-from .sandbox.limits import sandbox_report as sandbox_report
-from .sandbox.other_processes import isolated as isolated
 from .signals import Signal as Signal
 from .signals import Signals as Signals
 from .simulation.run import simulate as simulate

@@ -120,17 +120,9 @@ class KinkError(NumericalError):
 
 
 class ModelCrashError(FmilinError):
-    """The model's own code crashed, hung or was killed.
-
-    ``at_another_instance``: whether that was while another instance of its code was made: some code bears a single one.
-    """
+    """The model's own code crashed, hung or was killed. The model can be opened again."""
 
     exit_status = 6
-    at_another_instance = False
-
-
-class AnotherInstanceError(ModelError):
-    """The model's code makes one instance, but refuses another."""
 
 
 REFUSALS = (UsageError, ModelError, ConstraintError, NumericalError)

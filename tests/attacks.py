@@ -21,9 +21,9 @@ from fmilin.fmi.platforms import fmi2_folders
 from tests.fmus.make import HERE, description_of, pack
 from tests.shared import shared
 
-__all__ = ["Attacks", "cage_holds", "hostile_fmu", "stayers"]
+__all__ = ["Attacks", "hostile_fmu", "sandbox_holds", "stayers"]
 
-_LINE = re.compile(r"^attempt: (.*): (.*)$", re.MULTILINE)
+_LINE = re.compile(r"^(?:\S+ prints: )?attempt: (.*): (.*)$", re.MULTILINE)
 _STAYER = "fmilin-stayer"
 _COMMAND = """
 import os, sys
@@ -33,8 +33,8 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
-def cage_holds() -> bool:
-    """Return whether this system offers all that the cage is made of; without it nothing is tried."""
+def sandbox_holds() -> bool:
+    """Return whether this system offers all protections; without it nothing is tried."""
     return not sandbox_report().missing
 
 

@@ -49,7 +49,7 @@ def command(shown: Shown, debugging: Debugging) -> int:
             engine = f"; {row['engine']}" if row["engine"] else ""
             runner.results.write(f"{row['name']:<12} {row['distribution']}{engine}\n{'':<12} {what}\n")
 
-    return work(job, isolate=False, debug=debugging.debug)
+    return work(job, debug=debugging.debug)
 
 
 def _row(installed: Installed) -> Row:

@@ -81,4 +81,4 @@ def command(model: str, target: BuildOptions, written: FmuWriting, opened: Sourc
         )
         sys.stderr.write(f"{output}: FMI {fmi}, model exchange and co-simulation\n")
 
-    return work(job, isolate=False, debug=debugging.debug)
+    return work(job, debug=debugging.debug)

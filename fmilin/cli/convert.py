@@ -72,4 +72,4 @@ def command(
         for old, new in zip(given, models, strict=True):
             runner.say_remarks(new.warnings[len(old.warnings) :])
 
-    return work(job, isolate=False, debug=debugging.debug)
+    return work(job, debug=debugging.debug)

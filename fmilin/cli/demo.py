@@ -32,7 +32,7 @@ def command(directory: Path, debugging: Debugging) -> int:
     Leaves four_bar.fmu, four_bar.mat and eigenvalues.png in DIRECTORY, fmilin-demo by default. Needs a C compiler.
     """
     _prepare(directory)
-    return work(lambda runner: _demo(directory, runner), isolate=False, debug=debugging.debug)
+    return work(lambda runner: _demo(directory, runner), debug=debugging.debug)
 
 
 def _prepare(directory: Path) -> None:

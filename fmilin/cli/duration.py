@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import takewhile
 from threading import Event, Thread, main_thread
 from types import FrameType
 from typing import NoReturn
@@ -16,15 +15,14 @@ from typing import NoReturn
 import click
 
 from fmilin.errors import ModelCrashError
-from fmilin.sandbox.cage import pausing
 
 LONGEST_DEADLINE = 1e8  # seconds; timers of the operating system end at the range of their numbers
 GRACE = 1.5  # seconds for cleaning up behind the deadline, before everything is ended by force
 _FORWARDED = (signal.SIGINT, signal.SIGTERM)
-WAITING = "waiting for the model's process"
 _DOING = {
     "fmilin.loading": "reading the model",
     "fmilin.fmi.read": "using the FMU",
+    "fmilin.fmi.client": "using the FMU",
     "fmilin.composition": "putting the system together",
     "fmilin.models": "evaluating the equations",
     "fmilin.adapters": "reading the model",
@@ -45,7 +43,6 @@ _DOING = {
     "fmilin.export": "writing the results",
     "fmilin.report": "writing the results",
     "fmilin.explore": "writing the results",
-    "fmilin.sandbox": WAITING,
 }
 """What modules do, in words; the innermost one that is on the stack is told."""
 
@@ -184,26 +181,22 @@ def elapsed_time(what: str, patience: float = PATIENCE) -> Iterator[None]:
         yield
         return
     clock = _Clock(what, patience)
-    with pausing(clock.stop, clock.go):
-        clock.go()
-        try:
-            yield
-        finally:
-            clock.stop()
+    clock.start()
+    try:
+        yield
+    finally:
+        clock.stop()
 
 
 class _Clock:
-    """A thread that tells the time since this was made; it can be stopped and go on."""
+    """A thread that tells how long something has been running."""
 
     def __init__(self, what: str, patience: float) -> None:
-        self._what, self._patience, self._start = what, patience, time.monotonic()
-        self._ended, self._thread = Event(), Thread()
+        self._ended = Event()
+        self._thread = Thread(target=_tell, args=(what, patience, time.monotonic(), self._ended), daemon=True)
 
-    def go(self) -> None:
+    def start(self) -> None:
         """Tell it from now on."""
-        self._ended.clear()
-        arguments = (self._what, self._patience, self._start, self._ended)
-        self._thread = Thread(target=_tell, args=arguments, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -219,7 +212,7 @@ def _tell(what: str, patience: float, start: float, ended: Event) -> None:
         wait = min(0.5, patience)
         if not _interrupted.is_set():
             frame = sys._current_frames().get(main_thread().ident or 0)
-            *_, stage = "", *takewhile(lambda s: s != WAITING, stages(frame))  # the outermost one of this process
+            *_, stage = "", *stages(frame)  # the outermost one
             text = f"{time.monotonic() - start:.0f} s{stage and f', {stage}'}{how_far(frame)}"
             # Back to the first column: whatever is written next takes the place of this.
             sys.stderr.write(f"\r\x1b[K{what}: {text}\r")

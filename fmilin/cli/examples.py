@@ -72,7 +72,7 @@ def command(name: str | None, copy: ExampleOptions, debugging: Debugging) -> int
         _copy(folder / name, target)
         runner.results.write(f"{target}: {headings[name]}. Begin with {target / 'README.md'}.\n")
 
-    return work(job, isolate=False, debug=debugging.debug)
+    return work(job, debug=debugging.debug)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -16,7 +16,7 @@ import click
 from fmilin.cli import model_options
 from fmilin.cli.command import Command
 from fmilin.cli.derive import MODEL, OPTIONS, options_of_commands, switch, take
-from fmilin.cli.job_runner import JobRunner, work
+from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options
 from fmilin.cli.request import CommandRequest, completed, open_model, refuse_points, request_of
 from fmilin.errors import ModelError, UsageError
@@ -82,7 +82,7 @@ def command(model: str, opening: Opening, **given: Any) -> int:
         open_browser = None if opening.no_browser else webbrowser.open
         serve(partial(ExplorePage, subject), f"fmilin: {subject.title}", _say_address, open_browser)
 
-    return work(job, isolate=False, debug=request.running.debug)  # an FMU runs in a command of its own
+    return request.work(job)
 
 
 def _say_address(address: str) -> None:

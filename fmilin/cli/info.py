@@ -10,11 +10,10 @@ import fmilin as fl
 from fmilin.cli.command import Command
 from fmilin.cli.derive import MODEL, OPTIONS, json_switch, options_of_commands, switch, take
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.model_options import SOURCE_OPTIONS, TIMEOUT, UNPACK_LIMIT, Running, source_options
+from fmilin.cli.model_options import SOURCE_OPTIONS, UNPACK_LIMIT, Running, source_options
 from fmilin.errors import UsageError
 from fmilin.loading.request import is_fmu, is_system
 from fmilin.options import FmuOptions, SourceOptions
-from fmilin.sandbox.limits import Limits, sandbox_report
 
 
 @options_of_commands
@@ -67,9 +66,9 @@ def command(model: str, options: InfoOptions, opened: SourceOptions, fmu: FmuOpt
             for departure in FmuFile(Path(model), fmu).departures():
                 runner.say(f"fmilin: modelDescription.xml departs from the schema, {departure}\n")
 
-    status = work(job, isolate=options.run and is_fmu(model), debug=running.debug, limits=Limits(TIMEOUT, None))
+    status = work(job, debug=running.debug)
     if running.verbose:
-        click.echo(sandbox_report(), err=True)
+        click.echo(fl.sandbox_report(), err=True)
     return status
 
 

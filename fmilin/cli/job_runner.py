@@ -1,54 +1,35 @@
-"""Where a command does its work: it collects texts and files, and is closed and told of at the end.
+"""Where a command does its work: it collects texts and files, all of which are delivered at once when it has ended.
 
-All is delivered at once when the job has ended, by the process that the user has started, whichever process did it.
+The code of FMUs runs in processes of its own, and reaches none of them.
 """
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
 import click
 
 from fmilin.cli.duration import DeadlinePassed, elapsed_time
-from fmilin.cli.options import NewFile
-from fmilin.cli.streams import (
-    ResultStream,
-    columns,
-    flush_c_streams,
-    leave_parents_streams,
-    silence,
-    stdout_for_results,
-)
-from fmilin.errors import AnotherInstanceError, FmilinError, ModelCrashError, ModelError
-from fmilin.formats import suffixes
-from fmilin.sandbox.isolation import can_isolate, in_a_child
-from fmilin.sandbox.limits import Limits
-from fmilin.support.encodings import describe_printed, replace_unencodable
-from fmilin.support.files import remove_leftovers, temporary_file, temporary_place, write_all
+from fmilin.cli.streams import ResultStream, collect_printed_lines, columns, silence, stdout_for_results
+from fmilin.errors import FmilinError, ModelCrashError
+from fmilin.fmi.client.restrictions import Limits, restricted_to
+from fmilin.support.encodings import replace_unencodable
+from fmilin.support.files import remove_leftovers, temporary_place, write_all
 from fmilin.support.interrupts import requested, requests_raise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fmilin.diagnostics import Remark
-
-INSTANCES = ("shared", "reloaded", "copied")
-"""Where an FMU's instances live: the next is tried when its code does not bear the one before."""
-
-ANOTHER_INSTANCE = -1  # the status of a child whose FMU refused another instance; never seen outside
-_DRAWN = (*suffixes("picture", "motion picture"), ".html")
-MOST_PRINTED = 20_000  # bytes of what foreign code prints that are shown
 
 
 class Closable(Protocol):
@@ -68,8 +49,6 @@ class JobRunner:
     results: TextIO  # what is written here goes to standard output when the job has ended
     borrowed: list[Closable] = field(default_factory=list)  # what is closed at the end
     home: Path | None = None  # the working directory at the beginning
-    # where the instances of an FMU's code live; see :class:`~fmilin.fmi.read.archive.FmuOptions`
-    instances: str = "shared"
     _files: dict[Path, bytes] = field(default_factory=dict)
     _said: list[str] = field(default_factory=list)
 
@@ -152,122 +131,26 @@ class _Outcome:
     said: str
     failed: str
 
-    def packed(self) -> bytes:
-        """Return it as text behind its length, and the files one after the other: whatever wrote it runs nothing."""
-        sizes = [(str(path), len(content)) for path, content in self.files.items()]
-        head = json.dumps((self.status, self.text, sizes, self.said, self.failed)).encode()
-        return b"".join((len(head).to_bytes(8, "little"), head, *self.files.values()))
 
-    @classmethod
-    def unpacked(cls, content: bytes) -> _Outcome:
-        begin = 8 + int.from_bytes(content[:8], "little")
-        status, text, sizes, said, failed = json.loads(content[8:begin])
-        files = {}
-        for path, size in sizes:
-            files[Path(path)] = content[begin : begin + size]
-            begin += size
-        return cls(status, text, files, said, failed)
-
-    def check(self, named: Collection[Path] | None) -> None:
-        """Refuse files that the user has not named: foreign code may have got hold of the process that wants them."""
-        for path in self.files:
-            if named is not None and not any(path.parent == n.parent and path.name.startswith(n.stem) for n in named):
-                raise ModelError(
-                    f"The child process wants to write '{path}', which no option names. Nothing was written."
-                )
-
-
-def work(job: Job, *, isolate: bool, debug: bool, limits: Limits | None = None) -> int:
-    """Do ``job``, in a child process if ``isolate``, and return the exit status; foreign prints go to stderr, last."""
+def work(job: Job, *, debug: bool, limits: Limits | None = None) -> int:
+    """Do ``job`` and return the exit status; what FMUs print follows on standard error, at the end."""
     from fmilin.cli.translation import log_in_options
 
     width = columns()
     try:
-        with requests_raise(), log_in_options():
+        with requests_raise(), log_in_options(), restricted_to(limits), collect_printed_lines():
             with suppress(OSError):
                 remove_leftovers(temporary_place())
-            if isolate and can_isolate():
-                with temporary_file() as printed:
-                    try:
-                        return _work_in_a_child(job, width, printed, debug=debug, limits=limits)
-                    finally:
-                        with suppress(OSError):
-                            sys.stderr.flush()
-                            size = printed.seek(0, os.SEEK_END)
-                            printed.seek(0)
-                            if size:
-                                sys.stderr.write(f"{describe_printed(printed.read(MOST_PRINTED), size)}\n")
-                                sys.stderr.flush()
             with stdout_for_results() as stdout:
-                return _worked(job, width, lambda outcome: _delivered(outcome, stdout, debug=debug), debug=debug)
+                return _do(job, width, stdout, debug=debug)
     except KeyboardInterrupt as error:  # outside the job and its delivery
         return failure(error, debug=debug)
 
 
-def _work_in_a_child(job: Job, width: int, printed: IO[bytes], *, debug: bool, limits: Limits | None) -> int:
-    """Do ``job`` in a child, forked before anything heavy is loaded; return its status, 6 when it ended without one."""
-    read, written = _named_files()
-
-    def in_the_child(deliver: Callable[[bytes], None], instances: str) -> int:
-        stderr = leave_parents_streams(printed.fileno())
-        if width:
-            os.environ.setdefault("COLUMNS", str(width))
-        if any(path.suffix.lower() in _DRAWN for path in written or ()):
-            import matplotlib.font_manager  # noqa: F401 - it keeps a list of fonts at home, which is then out of reach
-
-        def send(outcome: _Outcome) -> int:
-            outcome.said = "".join(stderr.unheard) + outcome.said
-            deliver(outcome.packed())
-            return outcome.status
-
-        try:
-            return _worked(job, width, send, debug=debug, instances=instances)
-        finally:
-            flush_c_streams()
-
-    for instances in INSTANCES:
-        last = instances == INSTANCES[-1]
-        try:
-            answer = in_a_child(partial(in_the_child, instances=instances), limits, read)
-            outcome = _Outcome.unpacked(answer.content)
-            outcome.check(written)
-        except ModelCrashError as error:
-            if last or not error.at_another_instance:
-                return failure(error, debug=debug)
-            continue
-        except (KeyboardInterrupt, ModelError) as error:
-            return failure(error, debug=debug)
-        if last or outcome.status != ANOTHER_INSTANCE:
-            break
-    status = _delivered(outcome, sys.stdout, debug=debug)
-    if answer.remark:
-        _print(f"fmilin: {answer.remark}\n")
-    return status
-
-
-def _named_files() -> tuple[list[Path], list[Path] | None]:
-    """Return the files that the command line names, absolute: to read, and to write; None where there is none."""
-    read: list[Path] = []
-    written: list[Path] = []
-    context = click.get_current_context(silent=True)
-    if context is None:
-        return read, None
-    for parameter in context.command.params:
-        given = context.params.get(parameter.name or "")
-        for value in given if isinstance(given, tuple | list) else [given]:
-            if isinstance(parameter.type, NewFile):
-                written += [Path(value).absolute()] if value is not None else []
-            elif isinstance(value, str | Path) and os.path.isfile(value):  # noqa: PTH113 - any text may be given
-                read.append(Path(value).absolute())
-    return read, written
-
-
-def _worked(
-    job: Job, width: int, deliver: Callable[[_Outcome], int], *, debug: bool, instances: str | None = None
-) -> int:
-    """Do ``job`` here, have its outcome delivered, give back what was borrowed; ``width`` is 0 for a file or a pipe."""
+def _do(job: Job, width: int, stdout: TextIO, *, debug: bool) -> int:
+    """Do ``job``, deliver its outcome, give back what was borrowed; ``width`` is 0 for a file or a pipe."""
     results = ResultStream(to_terminal=width > 0)
-    runner = JobRunner(results, home=_working_directory(), instances=instances or INSTANCES[0])
+    runner = JobRunner(results, home=_working_directory())
     status, failed = 0, ""
     try:
         context = click.get_current_context(silent=True)
@@ -275,20 +158,27 @@ def _worked(
             job(runner)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it becomes one paragraph and a status
         status, failed = _status_and_paragraph(error, debug=debug)
-        if isinstance(error, AnotherInstanceError) and instances in INSTANCES[:-1]:
-            status = ANOTHER_INSTANCE
         if isinstance(error, KeyboardInterrupt):  # nobody waits for results any more
             results = ResultStream()
             runner = JobRunner(results, runner.borrowed, runner.home)
     with suppress(OSError):
         runner.restore_directory()
-    status = deliver(_Outcome(status, results.getvalue(), runner._files, "".join(runner._said), failed))
-    for thing in reversed(runner.borrowed):
+    outcome = _Outcome(status, results.getvalue(), runner._files, "".join(runner._said), failed)
+    status = _delivered(outcome, stdout, debug=debug)
+    _give_back(runner.borrowed, debug=debug)
+    return status
+
+
+def _give_back(borrowed: Iterable[Closable], *, debug: bool) -> None:
+    """Close what a job has borrowed, now that the results are out; say so where that goes wrong."""
+    for thing in reversed(list(borrowed)):
         try:
             thing.close()
+        except ModelCrashError as error:
+            error.args = (f"{error} The results are whole.",)
+            failure(error, debug=debug)
         except FmilinError as error:
             failure(error, debug=debug)
-    return status
 
 
 def _delivered(outcome: _Outcome, stdout: TextIO, *, debug: bool) -> int:

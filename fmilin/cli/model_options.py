@@ -21,13 +21,11 @@ from fmilin.cli.derive import (
 )
 from fmilin.cli.job_runner import Job, work
 from fmilin.errors import UsageError
-from fmilin.loading.request import is_fmu, is_system
+from fmilin.fmi.client.restrictions import DEFAULT_SECONDS, MOST_PROCESSES, Limits
 from fmilin.options import FmuOptions, Loading, SourceOptions
 from fmilin.options.groups import FMU_PROCESS, MODEL, POINT
-from fmilin.sandbox.limits import Limits
 from fmilin.trimming.request import PointRequest, TrimRequest
 
-TIMEOUT = 120.0  # seconds for a single call of an FMU's function, unless others are given
 GIB = 2**30
 NO_CONSTRAINTS = "Treat all states as independent, as other tools do."
 
@@ -54,10 +52,10 @@ class Debugging:
 class Running(Debugging):
     """Where and within which limits a model runs, and what is said meanwhile."""
 
-    no_isolation: bool = switch("Load the FMU in this process instead of a child.", FMU_PROCESS)
+    no_isolation: bool = switch("Let the FMU's process reach all that you may.", FMU_PROCESS)
     # limits() says what is wrong with values that are not finite.
     timeout: float = command_option(
-        TIMEOUT,
+        DEFAULT_SECONDS,
         "Seconds that a single call of the FMU may take; 0: no limit.",
         FMU_PROCESS,
         "number",
@@ -77,10 +75,11 @@ class Running(Debugging):
         (), "An environment variable that the FMU may see.", FMU_PROCESS, "texts", metavar="NAME"
     )
     allow_network: bool = switch("Let the FMU use the network, as for a licence server.", FMU_PROCESS)
+    allow_processes: bool = switch("Let the FMU start other processes.", FMU_PROCESS)
     verbose: bool = switch("Say on standard error what is tried, and where an FMU departs from the standard.", MESSAGES)
 
-    def work(self, job: Job, model: str) -> int:
-        """Do ``job`` with ``model``, in a child process when it is an FMU or has some, and return the exit status."""
+    def work(self, job: Job) -> int:
+        """Do ``job``, with FMUs under the limits that are asked for, and return the exit status."""
         if self.verbose:
             import logging
 
@@ -89,11 +88,10 @@ class Running(Debugging):
             log = logging.getLogger("fmilin")
             log.addHandler(handler)
             log.setLevel(logging.INFO)
-        isolate = (is_fmu(model) or is_system(model)) and not self.no_isolation
-        return work(job, isolate=isolate, debug=self.debug, limits=self.limits())
+        return work(job, debug=self.debug, limits=self.limits())
 
     def limits(self) -> Limits:
-        """Return what the model may take, and what it may reach."""
+        """Return what an FMU may take, and what it may reach."""
         if not (math.isfinite(self.timeout) and self.timeout >= 0):
             raise UsageError(f"--timeout {self.timeout}: give seconds, or 0 for no limit.")
         if self.memory is not None and not (math.isfinite(self.memory) and self.memory > 0):
@@ -101,12 +99,13 @@ class Running(Debugging):
         if missing := [path for path in self.allow_read if not path.exists()]:
             raise UsageError(f"--allow-read '{missing[0]}': there is no such file or folder.")
         return Limits(
-            self.timeout or None,
-            None if self.memory is None else self.memory * GIB,
+            seconds=self.timeout or None,
+            memory=None if self.memory is None else self.memory * GIB,
+            processes=MOST_PROCESSES if self.allow_processes else 0,
             read=tuple(path.resolve() for path in self.allow_read),
             network=self.allow_network,
             environment=self.allow_env,
-            caged=not self.no_isolation,
+            unrestricted=self.no_isolation,
         )
 
 

@@ -53,7 +53,7 @@ class CommandRequest:
 
     def work(self, job: Job) -> int:
         """Do ``job`` with the model, where it may run, and return the exit status."""
-        return self.running.work(job, self.source)
+        return self.running.work(job)
 
 
 def request_of(
@@ -136,7 +136,7 @@ def open_model(request: CommandRequest, runner: JobRunner) -> Model:
 
     if request.load.interface is not None and not is_fmu(request.source):
         raise UsageError(f"--interface is for FMUs, and '{request.source}' is none. Leave it out.")
-    model = runner.borrow(load_as(request.source, _load_request(request, runner), request.point))
+    model = runner.borrow(load_as(request.source, _load_request(request), request.point))
     return _with_discovered(model) if request.discover else model
 
 
@@ -168,15 +168,13 @@ def _with_discovered(model: Model) -> Model:
     return model.with_constraints(discovery.declared)
 
 
-def _load_request(request: CommandRequest, runner: JobRunner) -> Loading:
+def _load_request(request: CommandRequest) -> Loading:
     """Return how the model is opened: for a discrete model an FMU's discrete-time numbers are wanted, too."""
-    lifted = request.how.stepping is not None and request.how.stepping.lifted
-    if not lifted and runner.instances == "shared":
+    if request.how.stepping is None or not request.how.stepping.lifted:
         return request.load
     from fmilin.options import FmuOptions
 
-    options = replace(request.load.fmu or FmuOptions(), sampled=lifted, instances=runner.instances)
-    return replace(request.load, fmu=options)
+    return replace(request.load, fmu=replace(request.load.fmu or FmuOptions(), sampled=True))
 
 
 def completed(request: CommandRequest) -> CommandRequest:

@@ -162,7 +162,7 @@ def command(
 
         runner.print_shown(show_nearest, name, spectrum)
 
-    return work(job, isolate=False, debug=debugging.debug)
+    return work(job, debug=debugging.debug)
 
 
 def _describe_spectra(model: Model, point: OperatingPoint, spectra: Sequence[Spectrum]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Standard output and standard error while foreign code runs that may print to them, close them or write elsewhere."""
 
 import io
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -8,7 +9,8 @@ from contextlib import contextmanager, suppress
 from typing import IO, Any, TextIO
 
 from fmilin.errors import UsageError
-from fmilin.sandbox.watchdog import close_all_but, high
+
+MOST_PRINTED = 20_000  # characters of what FMUs print that are shown
 
 
 class ResultStream(io.StringIO):
@@ -54,50 +56,43 @@ def columns() -> int:
         return 0
 
 
-class OwnStderr(io.TextIOBase):
-    """Standard error on a descriptor that foreign code does not know; what does not get through is kept."""
+class _LineCollector(logging.Handler):
+    """Collects the lines that FMUs print, up to a number of characters."""
 
-    encoding = "utf-8"
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: list[str] = []
+        self._size = 0
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self.unheard: list[str] = []
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a line."""
+        line = record.getMessage()
+        self._size += len(line)
+        if self._size <= MOST_PRINTED:
+            self._lines.append(line)
 
-    def fileno(self) -> int:
-        """Return the descriptor."""
-        return self._descriptor
-
-    def isatty(self) -> bool:
-        """Whether somebody watches."""
-        return os.isatty(self._descriptor)
-
-    def writable(self) -> bool:
-        """Whether it can be written: it can."""
-        return True
-
-    def write(self, text: str) -> int:
-        """Write at once, or keep what cannot be written."""
-        rest = text.encode("utf-8", "replace")
-        try:
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
-        except OSError:
-            self.unheard.append(rest.decode("utf-8", "replace"))
-        return len(text)
+    def show(self) -> None:
+        """Write the lines to standard error."""
+        if self._size:
+            more = [f"... and more: {self._size} characters in all"] if self._size > MOST_PRINTED else []
+            with suppress(OSError):
+                sys.stderr.write("".join(f"{line}\n" for line in [*self._lines, *more]))
+                sys.stderr.flush()
 
 
-def leave_parents_streams(printed: int) -> OwnStderr:
-    """Keep no descriptor of the parent but standard error and ``printed``, where goes what C code prints."""
-    close_all_but({printed})
-    os.dup2(printed, 1)
-    os.close(printed)
+@contextmanager
+def collect_printed_lines() -> Iterator[None]:
+    """Keep the lines that FMUs print until the end of the block, and show them then on standard error."""
+    handler = _LineCollector()
+    logger = logging.getLogger("fmilin.fmu")
+    logger.addHandler(handler)
+    propagates, logger.propagate = logger.propagate, False
     try:
-        os.fstat(2)
-    except OSError:  # standard error is closed
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    stderr = OwnStderr(high(os.dup(2)))
-    sys.stdout = sys.stderr = stderr
-    return stderr
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagates
+        handler.show()
 
 
 def silence(stream: TextIO) -> None:

@@ -13,7 +13,7 @@ from fmilin.cli import model_options
 from fmilin.cli.command import Command
 from fmilin.cli.derive import MODEL, ValueReader, json_switch, new_file, new_files, options_of_commands, switch, take
 from fmilin.cli.duration import progress_bar
-from fmilin.cli.job_runner import JobRunner, work
+from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options, reasons_against, reject_options
 from fmilin.cli.options import named, number
 from fmilin.cli.request import request_of
@@ -124,16 +124,15 @@ def command(model: str, points: Sweep, delivery: Delivery, **given: Any) -> int:
         grid = grid_over(points.vary, zipped=points.zipped)
         wires = tuple(points.loop_at)
         plan = Plan(request.source, grid, request.load, request.point, request.how, wires, points.continuous)
-        _sweep(plan, delivery, runner, request.running, jobs=points.jobs, scheduler=points.scheduler)
+        _sweep(plan, delivery, runner, jobs=points.jobs, scheduler=points.scheduler)
 
-    return work(job, isolate=False, debug=request.running.debug)
+    return request.work(job)
 
 
 def _sweep(
     plan: Plan,
     delivery: Delivery,
     runner: JobRunner,
-    running: model_options.Running,
     *,
     jobs: int,
     scheduler: str | None,
@@ -149,9 +148,8 @@ def _sweep(
         sys.stderr.write(f"{collected.damaged} points were damaged on the disk and are computed again.\n")
     try:
         if not collected.done.all():
-            isolate, limits = not running.no_isolation, running.limits()
             with (
-                engine_for(plan, jobs=jobs, scheduler=scheduler, isolate=isolate, limits=limits) as engine,
+                engine_for(plan, jobs=jobs, scheduler=scheduler) as engine,
                 progress_bar("sweep", 0, total, "points") as tell,
             ):
                 run(plan, engine, collected, lambda done, _: tell(done))

@@ -40,13 +40,13 @@ UNDESCRIBED: Mapping[str, Meaning] = {
 """Keywords of functions that no dataclass of :mod:`fmilin.options` describes."""
 
 LIMITS: Mapping[str, Meaning] = {
-    "caged": Meaning("--no-isolation", "off"),
     "environment": Meaning("--allow-env", "texts"),
     "memory": Meaning("--memory", "number"),
     "network": Meaning("--allow-network", "switch"),
-    "processes": Meaning("--no-isolation", "any"),
+    "processes": Meaning("--allow-processes", "any"),
     "read": Meaning("--allow-read", "texts"),
     "seconds": Meaning("--timeout", "number"),
+    "unrestricted": Meaning("--no-isolation", "switch"),
 }
 """Keywords of :class:`fmilin.Limits`."""
 
@@ -84,7 +84,6 @@ CALLS: Mapping[str, Call] = {
     "fl.discover": Call("discover", "--discover"),
     "fl.explain": Call("explain"),
     "fl.explain_zeros": Call("explain"),
-    "fl.isolated": Call(option="leave --no-isolation out"),
     "fl.linearize": Call("linearize"),
     "fl.load": Call(),
     "fl.operating_point": Call(positions=["values"]),

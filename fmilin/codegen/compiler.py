@@ -22,7 +22,6 @@ from typing import Any
 
 from fmilin.codegen.compilers import SYSTEM_COMPILERS, zig_target
 from fmilin.errors import ModelError, UsageError
-from fmilin.sandbox.other_processes import run_program
 from fmilin.support.files import (
     keep_owner_rights,
     replaced_when_complete,
@@ -31,6 +30,7 @@ from fmilin.support.files import (
     write_file,
 )
 from fmilin.support.other_python import python_command
+from fmilin.support.programs import run_program
 
 FLAGS = (
     *("-std=c99", "-O1", "-Wall", "-Wextra", "-shared"),

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from fmilin.errors import FmilinError, UnknownNameError, UsageError, join_first
 from fmilin.fmi.write.description import base_unit
 from fmilin.model.interface import Model
-from fmilin.sandbox.watchdog import belong_to
 from fmilin.signals import Signal
 
 _RATE = re.compile(r"der\((.*)\)", re.DOTALL)
@@ -95,7 +94,6 @@ class Prefixed(Mapping[str, float]):
 @contextmanager
 def in_member(name: str) -> Iterator[None]:
     """Let what goes wrong inside say in which member; a crash, too."""
-    belong_to(f"the member '{name}'")
     try:
         yield
     except FmilinError as error:
@@ -103,8 +101,6 @@ def in_member(name: str) -> Iterator[None]:
         if not str(error).startswith(prefix):
             error.args = (prefix + str(error), *error.args[1:])
         raise
-    finally:
-        belong_to("")
 
 
 def parameters_by_member(values: Mapping[str, float], members: Mapping[str, Model]) -> dict[str, dict[str, float]]:

@@ -16,7 +16,7 @@ from fmilin.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.families.continuation import ContinuationPoint
 from fmilin.families.plan import Plan, SweepExecutor, SweepTask, TaskReport
 from fmilin.families.rows import Outcome
-from fmilin.sandbox.limits import Limits
+from fmilin.fmi.client.restrictions import Limits
 from fmilin.support.files import is_file, write_file
 
 CONNECT = "10s"  # for a cluster to answer
@@ -31,7 +31,7 @@ class PackedPlan:
     plan: Plan
     files: tuple[tuple[str, bytes], ...]  # the model's file first
     key: str  # the same for the same content
-    limits: Limits | None = None  # of what it starts; paths are those of the machine that it works on
+    limits: Limits | None = None  # of FMUs; paths are those of the machine that it works on
 
     @classmethod
     def of(cls, plan: Plan, limits: Limits | None = None) -> PackedPlan:

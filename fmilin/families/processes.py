@@ -1,5 +1,11 @@
-"""Points computed by processes on this machine: each opens the model once, and is replaced when the model crashes."""
+"""Points computed by processes on this machine: each opens the model once, and is replaced when it ends too early.
 
+The code of an FMU runs in a host of each process. A process itself ends when an engine of an adapter, or other compiled
+code, ends it.
+"""
+
+import logging
+import os
 import pickle
 import select
 import time
@@ -14,20 +20,37 @@ from fmilin.families.continuation import ContinuationPoint
 from fmilin.families.plan import Plan, SweepExecutor, SweepTask, TaskReport
 from fmilin.families.rows import Outcome
 from fmilin.families.solver import Solver
-from fmilin.sandbox.isolation import can_isolate
-from fmilin.sandbox.limits import Limits
-from fmilin.sandbox.server import Pipe, Server, relay, serve_standard_streams
+from fmilin.families.worker_process import MakersPipe, WorkerProcess, serve_standard_streams
+from fmilin.fmi.client.restrictions import Limits, restricted_to
 
+logger = logging.getLogger("fmilin.fmu")
 MESSAGE = 0.1  # seconds of work between two messages of a process
-ROUND = 0.05  # seconds between two looks at the processes, at least
-SHARE = 20  # looks take at most one part in so many of the time
+ROUND = 0.05  # seconds to wait for messages, until those are looked after that have nothing to do
 OPENINGS = 3  # how often in a row a process may end before it begins a point, until no other is started
 
 
-def serving(plan: Plan) -> Callable[[Pipe], None]:
+class _LineSender(logging.Handler):
+    """Sends what FMUs print and log to the process that has started this one."""
+
+    def __init__(self, pipe: MakersPipe) -> None:
+        super().__init__()
+        self._pipe = pipe
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send a line."""
+        with suppress(OSError):
+            self._pipe.send(("printed", record.levelno, record.getMessage()))
+
+
+def serving(plan: Plan, limits: Limits | None = None) -> Callable[[MakersPipe], None]:
     """Return what a child does: open the model, say so, and compute one task after the other."""
 
-    def serve(pipe: Pipe) -> None:
+    def serve(pipe: MakersPipe) -> None:
+        logger.handlers, logger.propagate = [_LineSender(pipe)], False
+        with restricted_to(limits):
+            open_and_compute(pipe)
+
+    def open_and_compute(pipe: MakersPipe) -> None:
         try:
             solver = Solver(plan)
             solver.check()
@@ -44,7 +67,7 @@ def serving(plan: Plan) -> Callable[[Pipe], None]:
     return serve
 
 
-def _compute(pipe: Pipe, solver: Solver, task: SweepTask) -> None:
+def _compute(pipe: MakersPipe, solver: Solver, task: SweepTask) -> None:
     def numbers() -> Iterator[int]:
         for number in task.numbers:
             pipe.send(("begin", number))
@@ -73,20 +96,14 @@ def main() -> None:
     pipe = serve_standard_streams()
     with suppress(EOFError, BrokenPipeError):
         plan, limits = pipe.receive()
-        if not can_isolate():
-            serving(plan)(pipe)
-            return
-        try:
-            relay(pipe, Server(serving(plan), limits, alone=True))
-        except ModelCrashError as error:
-            pipe.send(("crashed", error))
+        serving(plan, limits)(pipe)
 
 
 @dataclass(eq=False, slots=True)
 class _Worker:
     """A child and what it works on."""
 
-    server: Server
+    server: WorkerProcess
     task: SweepTask | None = None
     left: list[int] = field(default_factory=list)  # numbers of the task that are not reported yet
     begun: int | None = None
@@ -99,7 +116,7 @@ class Processes(SweepExecutor):
 
     def __init__(self, plan: Plan, jobs: int, limits: Limits | None = None, *, program: bool = False) -> None:
         self._plan, self._limits = plan, limits
-        self._program = program or not can_isolate()
+        self._program = program or not hasattr(os, "fork")
         if self._program and not isinstance(plan.source, str):
             raise UsageError("Other processes need the model's file: give its path, not a model that is open here.")
         self.capacity = 2 * jobs
@@ -107,7 +124,6 @@ class Processes(SweepExecutor):
         self._failures, self._opened = 0, False
         self._broken: ModelCrashError | None = None
         self._workers: list[_Worker] = []
-        self._next_check = time.monotonic() + ROUND
         try:
             for _ in range(jobs):
                 self._workers.append(self._started())
@@ -155,7 +171,7 @@ class Processes(SweepExecutor):
         self._workers = []
 
     def _round(self) -> Iterator[TaskReport]:
-        """Give work to who has none, listen, and look after the silent."""
+        """Give work to those that have none, and take what they report."""
         for worker in self._workers:
             if worker.ready and worker.task is None and self._tasks:
                 worker.task = task = self._tasks.popleft()
@@ -166,20 +182,12 @@ class Processes(SweepExecutor):
         readable = select.select(list(ends), [], [], ROUND)[0]
         for end in readable:
             yield from self._received(ends[end])
-        if (begin := time.monotonic()) >= self._next_check:  # also while others talk
-            for worker in list(self._workers):
-                try:
-                    worker.server.check()
-                except ModelCrashError as error:
-                    yield from self._lost(worker, error)
-            now = time.monotonic()
-            self._next_check = now + max(ROUND, SHARE * (now - begin))
 
     def _received(self, worker: _Worker) -> Iterator[TaskReport]:
         try:
-            worker.server.pipe.hear()
+            worker.server.pipe.take()
         except (EOFError, OSError):
-            error = worker.server.crash()
+            error = worker.server.describe_crash()
             worker.server.kill()
             yield from self._lost(worker, error)
             return
@@ -193,10 +201,8 @@ class Processes(SweepExecutor):
                     worker.server.kill()
                     yield from self._lost(worker, ModelCrashError(str(content[0])))
                     return
-                case "crashed":
-                    worker.server.kill()
-                    yield from self._lost(worker, content[0])
-                    return
+                case "printed":
+                    logger.log(content[0], "%s", content[1])
                 case "begin":
                     worker.begun = content[0]
                 case _:
@@ -244,8 +250,7 @@ class Processes(SweepExecutor):
             yield TaskReport(task, [Outcome(n, why, kind="ModelCrashError") for n in task.numbers], task.predecessor)
 
     def _started(self) -> _Worker:
-        others = [w.server for w in self._workers]
         if self._program:
-            return _Worker(Server(None, self._limits, first=(self._plan, self._limits)))
-        alone = isinstance(self._plan.source, str)
-        return _Worker(Server(serving(self._plan), self._limits, others=others, alone=alone))
+            return _Worker(WorkerProcess(None, first=(self._plan, self._limits)))
+        serve = serving(self._plan, self._limits)
+        return _Worker(WorkerProcess(serve, others=[w.server for w in self._workers]))

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from fmilin.composition.loop_transfer import loop_transfer_as, require_wires
-from fmilin.errors import FmilinError, NumericalError
+from fmilin.errors import FmilinError, ModelCrashError, NumericalError
 from fmilin.families.batch_runs import BatchRuns
 from fmilin.families.branch_follower import BranchFollower, SweptPoint
 from fmilin.families.continuation import ContinuationPoint
@@ -29,7 +29,7 @@ MIN_BATCH_POINTS = 3
 
 
 class Solver:
-    """Computes points of a plan; it holds the open models."""
+    """Computes points of a plan; it holds the open models, which begin again after a crash of theirs."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -89,13 +89,17 @@ class Solver:
         """Yield what comes of the points in order, and the last one that was solved: the next starts from it."""
         self._follower.leave_fold()
         remaining = deque(numbers)
+        one_by_one = False
         while remaining:
-            if predecessor is not None and len(remaining) >= MIN_BATCH_POINTS:
-                for outcomes, last in self._solve_in_batches(tuple(remaining), predecessor):
-                    predecessor = last
-                    for _ in range(len(outcomes)):
-                        remaining.popleft()
-                    yield outcomes, predecessor
+            if predecessor is not None and len(remaining) >= MIN_BATCH_POINTS and not one_by_one:
+                try:
+                    for outcomes, last in self._solve_in_batches(tuple(remaining), predecessor):
+                        predecessor = last
+                        for _ in range(len(outcomes)):
+                            remaining.popleft()
+                        yield outcomes, predecessor
+                except ModelCrashError:  # one by one it will show at which point
+                    one_by_one = True
             if remaining:
                 outcome, point = self._solve_alone(remaining.popleft(), predecessor)
                 if point is not None:

@@ -16,15 +16,13 @@ from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import Grid, grid_over
 from fmilin.families.plan import Plan, SweepExecutor, SweepTask, TaskReport
 from fmilin.families.solver import Solver
+from fmilin.fmi.client.restrictions import Limits, current_restrictions, restricted_to
 from fmilin.linearization.request import Request
-from fmilin.loading.request import is_fmu
 from fmilin.model.capabilities import can_be_described
 from fmilin.model.interface import Model
 from fmilin.model.locks import no_model
 from fmilin.options import Linearization, LinearizationOptions, Loading
 from fmilin.options.functions import takes_linearization
-from fmilin.sandbox.isolation import can_isolate
-from fmilin.sandbox.limits import Limits
 from fmilin.signals import RealArray
 from fmilin.support.kinds import kinds_checked
 from fmilin.trimming.request import PointRequest, TrimRequest
@@ -185,7 +183,7 @@ def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; a
     Parameters
     ----------
     source : Model, str or Path
-        A model, or what :func:`fmilin.load` takes. Of several processes each opens the model once, in isolation.
+        A model, or what :func:`fmilin.load` takes. Of several processes each opens the model once.
     vary : mapping of str to sequence of float
         Values of states, inputs and parameters by name: every combination of them, in the order given, the last name
         fastest.
@@ -238,7 +236,7 @@ def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; a
         continuous=continuous,
     )
     builder = FamilyBuilder(plan.grid)
-    with engine_for(plan, jobs=jobs, scheduler=scheduler, limits=limits) as engine:
+    with restricted_to(limits), engine_for(plan, jobs=jobs, scheduler=scheduler) as engine:
         run(plan, engine, builder, progress)
     family = builder.family()
     if isinstance(source, Model) and can_be_described(source) and constraints is None and not plan.loop_at:
@@ -246,24 +244,16 @@ def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; a
     return family
 
 
-def engine_for(
-    plan: Plan,
-    *,
-    jobs: int = 1,
-    scheduler: str | None = None,
-    isolate: bool = True,
-    limits: Limits | None = None,
-) -> SweepExecutor:
-    """Return what computes the points: this process, children (an FMU's too, with ``isolate``) or a Dask cluster."""
+def engine_for(plan: Plan, *, jobs: int = 1, scheduler: str | None = None) -> SweepExecutor:
+    """Return what computes the points: this process, several processes or a Dask cluster."""
     if jobs < 1:
         raise UsageError(f"{jobs} jobs do no work. Give jobs=1 or more.")
     if scheduler is not None:
         from fmilin.families.cluster import Cluster
 
-        return Cluster(plan, scheduler, limits)
-    foreign = isinstance(plan.source, str) and is_fmu(plan.source)
-    if jobs > 1 or (isolate and foreign and can_isolate()):
+        return Cluster(plan, scheduler, current_restrictions())
+    if jobs > 1:
         from fmilin.families.processes import Processes
 
-        return Processes(plan, min(jobs, plan.grid.size), limits)
+        return Processes(plan, min(jobs, plan.grid.size), current_restrictions())
     return Here(plan)

@@ -1,14 +1,11 @@
 """The machines that FMUs are for, and what both standards call them; the C library, and where FMPy keeps its files."""
 
-import ctypes
 import importlib.util
 import platform
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 from fmilin.codegen.compiler import library_suffix
 from fmilin.errors import ModelError, UnknownNameError
@@ -94,12 +91,6 @@ def library_in(folder: Path, identifier: str, binaries: Sequence[str]) -> Path:
         if (inside / name).is_file():
             return inside / name
     return next(libraries[0] for f in folders if len(libraries := sorted(f.glob(f"*{library_suffix()}"))) == 1)
-
-
-@cache
-def c_library() -> Any:
-    """Return the C library of this process."""
-    return ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)
 
 
 def fmpy_folder() -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Literal
 
@@ -59,3 +60,95 @@ def _read_line(line: str) -> Protection:
     if not name or not equals or state is None:
         raise ValueError(f"A line of the sandbox's report is not of the form 'name=state: detail': {line!r}.")
     return Protection(name, state, detail.strip())
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """One thing that the code of an FMU cannot do."""
+
+    name: str  #: "reading"
+    sentence: str  #: what it cannot do
+    means: str  #: by which that is so; empty where it is not
+    needs: str = ""  #: what would be needed
+
+    @property
+    def holds(self) -> bool:
+        """Whether it holds on this system."""
+        return bool(self.means)
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxReport:
+    """What holds for the code of an FMU on this system; printed, a line each."""
+
+    system: str
+    guarantees: tuple[Guarantee, ...]
+
+    def __getitem__(self, name: str) -> Guarantee:
+        """Return a guarantee by its name."""
+        return {guarantee.name: guarantee for guarantee in self.guarantees}[name]
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The names of what does not hold."""
+        return tuple(guarantee.name for guarantee in self.guarantees if not guarantee.holds)
+
+    def __str__(self) -> str:
+        """Return a line for each guarantee."""
+        lines = [f"On {self.system}, the code of an FMU"]
+        for guarantee in self.guarantees:
+            how = f"yes ({guarantee.means})" if guarantee.holds else f"NOT HELD ({guarantee.needs})"
+            lines.append(f"  {guarantee.sentence:<72} {how}")
+        return "\n".join(lines)
+
+
+_GUARANTEES = (
+    ("reading", "reads no files of yours", ("root", "landlock-files")),
+    ("writing", "writes nowhere but in a temporary folder of its own", ("root", "landlock-files")),
+    ("network", "opens no connections", ("system-calls", "network")),
+    ("memory", "neither traces processes nor reads their memory", ("system-calls", "processes-hidden")),
+    ("signals", "signals no processes but its own", ("processes-hidden", "landlock-scope", "system-calls")),
+    ("processes", "does not see other processes", ("proc", "landlock-files")),
+    ("kernel", "makes no mounts, namespaces, keys or traces, gains no rights", ("system-calls",)),
+    ("starting", "starts no processes", ("no-new-processes", "job")),
+    ("leftovers", "leaves no process behind", ("processes-hidden", "no-new-processes", "job")),
+    ("limits", "takes no more memory than it may", ("memory", "job")),
+)
+"""Name, what an FMU cannot do, and the protections each of which sees to that."""
+
+
+def list_guarantees(host: HostSandbox) -> tuple[Guarantee, ...]:
+    """Return what holds for an FMU in a host with these protections."""
+    by_name = {protection.name: protection for protection in host.protections}
+    guarantees = [
+        Guarantee("process", "runs in a process of its own, which ends when a call takes too long", "always"),
+        Guarantee("environment", "is given a short list of environment variables", "always"),
+    ]
+    for name, sentence, protections in _GUARANTEES:
+        means = ", ".join(p for p in protections if host.is_active(p))
+        lacking = [f"{p}: {by_name[p].detail}" for p in protections if p in by_name and not host.is_active(p)]
+        needs = "; ".join(lacking) or "this system offers no protection against it"
+        guarantees.append(Guarantee(name, sentence, means, "" if means else needs))
+    return tuple(guarantees)
+
+
+logger = logging.getLogger("fmilin.sandbox")
+_ESSENTIAL = {"reading": "files", "network": "the network", "memory": "other processes"}
+_WARNED_OF: list[str] = []  # in this process
+
+
+def warn_of_missing_protections(host: HostSandbox) -> None:
+    """Say once in a process what an FMU cannot be kept from, although nobody has allowed it."""
+    if _WARNED_OF:
+        return
+    off = {p.name for p in host.protections if p.state == "off"}
+    gaps = [
+        _ESSENTIAL[g.name] for g in list_guarantees(host) if g.name in _ESSENTIAL and not g.holds and g.name not in off
+    ]
+    if gaps:
+        _WARNED_OF.extend(gaps)
+        logger.warning(
+            "fmilin: the code of FMUs runs in a process of its own, but this system cannot keep it from %s. "
+            "fl.sandbox_report() says what holds; load only FMUs that you trust.",
+            " and from ".join(gaps),
+        )

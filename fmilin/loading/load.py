@@ -11,9 +11,9 @@ from fmilin.adapters.registry import adapter_for, chosen_adapter, load_with, mem
 from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import Expression
 from fmilin.errors import ConstraintError, UnknownNameError, UsageError, nearest_names
+from fmilin.fmi.client.restrictions import Limits, restricted_to
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.model import FmuModel
-from fmilin.fmi.read.printed import absolute, process_state
 from fmilin.loading.python_objects import model_in_python, names_python
 from fmilin.loading.request import is_fmu, is_system
 from fmilin.model.capabilities import HasContacts
@@ -51,6 +51,7 @@ def load(
     interface: str | None = None,
     fmu: FmuOptions | None = None,
     options: Mapping[str, object] | None = None,
+    limits: Limits | None = None,
 ) -> Model:
     """Return the model behind ``source``; close it, or use it in a ``with`` statement: an FMU holds files, a library.
 
@@ -80,6 +81,8 @@ def load(
         What a kind of file is asked for: ``{"floating_base": True}`` and ``{"fix_joint": ["hand"]}`` for a URDF file,
         ``{"hold": ["FL", "FR:flat"]}`` for feet on the ground (:meth:`fmilin.adapters.HasContacts.with_held`),
         ``{"keyframe": "home"}`` for an MJCF file, ``{"library": ["msl"]}`` for Modelica: where libraries are.
+    limits : Limits, optional
+        What the code of an FMU may take and reach; by default its own files, and nothing of yours.
 
     Raises
     ------
@@ -100,7 +103,8 @@ def load(
         fmu=fmu,
         options=options or {},
     )
-    return load_as(source, request, PointRequest(time=time))
+    with restricted_to(limits):
+        return load_as(source, request, PointRequest(time=time))
 
 
 def load_as(source: str | Path, request: Loading, at: PointRequest | None = None) -> Model:
@@ -118,8 +122,7 @@ def load_as(source: str | Path, request: Loading, at: PointRequest | None = None
         return _as_requested(lambda: model_in_python(text), request, at)
     if Path(text).suffix.lower() == ".fmu" and chosen_adapter(text) is None:
         return _from_fmu(Path(text), request, at)
-    with process_state():  # relative paths are looked at in many places
-        return _from_file(text, request, at)
+    return _from_file(text, request, at)
 
 
 def _require_options(text: str, request: Loading) -> None:
@@ -253,7 +256,7 @@ def _declared(request: Loading, is_name: Callable[[str], bool]) -> list[Constrai
 def _read(path: str | Path) -> ConstraintsFile:
     from fmilin.model.files import read_constraints
 
-    return read_constraints(absolute(path), str(path))
+    return read_constraints(Path(path).absolute(), str(path))
 
 
 def _constraint(item: str | Constraint, is_name: Callable[[str], bool]) -> Constraint:

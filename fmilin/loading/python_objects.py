@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from fmilin.errors import FmilinError, ModelError, UnknownNameError, UsageError, missing_file
-from fmilin.fmi.read.printed import absolute
 from fmilin.model.interface import Model
 
 _PYTHON = re.compile(
@@ -93,7 +92,7 @@ def _arguments(name: str, text: str) -> dict[str, Any]:
 
 def _file(path: Path) -> Any:
     """Import a file as a module of its own, with its folder importable meanwhile, as if it were run."""
-    location = absolute(path)
+    location = path.absolute()
     if not location.is_file():
         raise missing_file(path)
     name = f"fmilin_user_{re.sub(r'[^0-9A-Za-z]', '_', path.stem)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -230,6 +230,24 @@ class Neighbourhood:
                 self.observations.border = min(border, size)
             raise
 
+    def _evaluate_ahead(self, displacements: Sequence[FloatArray]) -> None:
+        """Evaluate the model at displacements that :meth:`at` is asked for next, together where that is faster."""
+        # Event indicators are read where the model stands: it would have to return to each point.
+        if not self.model.batches or len(self._indicators) or self.observations.border < np.inf:
+            return
+        points: list[tuple[FloatArray, FloatArray]] = []
+        for displacement in displacements:
+            u = self.point.inputs + displacement[self.p :]
+            moved = displacement if self._moves else displacement[: self.p]
+            x = self.point.states
+            if np.count_nonzero(moved):
+                try:
+                    x = self.frame.parametrization.psi(self.frame.y0 + displacement[: self.p], inputs=u)
+                except (ModelError, NumericalError):
+                    return
+            points.append((x, u))
+        self.evaluator.evaluate_ahead(self.point.time, points)
+
     def _crossed_at(self, displacement: FloatArray, *point: Any) -> list[int]:
         """Return the event indicators that change sign at a point; none are read where it is too near for that."""
         sizes = self._sizes(displacement)
@@ -329,6 +347,9 @@ class Neighbourhood:
                     variable=self.columns[moved[0]],
                 ) from None
 
+        def announce(steps: Sequence[tuple[int, float]]) -> None:
+            self._evaluate_ahead([s * directions[g] for g, s in steps])
+
         around = None
         if options.order == 4:
             sizes_moved = directions.sum(axis=0)
@@ -336,7 +357,7 @@ class Neighbourhood:
             values = np.array([np.abs(at_point[group]).max() for group in groups])
             around = Surroundings(lambda s: self.at(s @ directions), values, *self._revisit(), self.lag)
         try:
-            jacobian = slopes(line, self.base, sizes, options, self.terms, around)
+            jacobian = slopes(line, self.base, sizes, options, self.terms, around, announce)
             return replace(jacobian, narrow={(i, groups[g][0]): ends for (i, g), ends in jacobian.narrow.items()})
         except EventCrossingError:
             raise

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+import numpy as np
+
+from fmilin.errors import REFUSALS
 from fmilin.model.capabilities import (
     HasConstraintGradient,
     HasExactJacobian,
@@ -68,6 +71,21 @@ class PointEvaluator:
         """Evaluate the model even if the point is remembered: one with a solver inside may return other values."""
         self.evaluations += 1
         return self.model.evaluate(t, x, u)
+
+    def evaluate_ahead(self, t: float, points: Sequence[tuple[FloatArray, FloatArray]]) -> None:
+        """Evaluate the model at points (x, u) together and remember them, unless it raises an error at one."""
+        new = [(x, u) for x, u in points if (t, x.tobytes(), u.tobytes()) not in self._evaluations]
+        if len(new) < 2 or len(self._evaluations) + len(new) > self._most:
+            return
+        x, u = (np.array(part) for part in zip(*new, strict=True))
+        try:
+            together = self.model.evaluate_points(np.full(len(new), t), x, u)
+        except REFUSALS:
+            return  # asked for one by one, the points that have values get them
+        self.evaluations += len(new)
+        rows = zip(together.derivatives, together.outputs, together.residuals, strict=True)
+        for point, row in zip(new, rows, strict=True):
+            self._evaluations[t, point[0].tobytes(), point[1].tobytes()] = Evaluation(*row)
 
     def evaluate_points(self, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return the same at times t (k,) and points x (k, N), u (k, nu), none of which is remembered."""

@@ -38,7 +38,6 @@ class FmuOptions:
         flag="--compile",
     )
     sampled: bool = False  # discrete-time numbers are inputs and outputs, too
-    instances: str = "shared"  # in one library, "reloaded" in one each, or one "copied" with the process for each run
     solver_tolerance: float | None = option(
         default=SOLVER_TOLERANCE,
         help="Relative tolerance for the solver of a co-simulation FMU; 0 or None for its own.",

@@ -1,7 +1,5 @@
 """Text for streams that cannot encode every character of fmilin's tables, such as Windows consoles in cp1252."""
 
-from fmilin.errors import count_omitted
-
 _LOOKALIKES = {
     "±": "+-",
     "×": "x",
@@ -21,17 +19,6 @@ _LOOKALIKES = {
     "╯": "+",
 }
 """ASCII text for characters of tables and messages; any other character that is missing becomes a question mark."""
-
-
-def describe_printed(beginning: bytes, size: int) -> str:
-    r"""Return a message about what a model printed, of which ``size`` bytes the ``beginning`` is shown.
-
-    >>> describe_printed(b"solver: step", 20)
-    'The model printed:\nsolver: step\n... and 8 more bytes'
-    """
-    remaining = count_omitted(size, len(beginning), "bytes")
-    text = beginning.decode("utf-8", "replace").rstrip()
-    return f"The model printed:\n{text}" + (f"\n... {remaining}" if remaining else "")
 
 
 def replace_unencodable(text: str, encoding: str | None) -> str:

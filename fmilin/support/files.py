@@ -90,7 +90,10 @@ def new_folder() -> Path:
         folder.mkdir(mode=0o700)
         keep_owner_rights(folder)
     except OSError as error:
-        raise _no_place("a folder for temporary files", error) from None
+        raise UsageError(
+            f"Cannot make a folder for temporary files: {error.strerror or error}. Let the environment variable TMPDIR "
+            "name a folder with room that you may write to."
+        ) from None
     return folder
 
 
@@ -106,21 +109,6 @@ def write_private(path: Path, text: str) -> None:
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         keep_owner_rights(path)
         file.write(text)
-
-
-def temporary_file() -> IO[bytes]:
-    """Return a new file without a name, which ends with its use."""
-    try:
-        return tempfile.TemporaryFile(dir=temporary_place())
-    except OSError as error:
-        raise _no_place("a temporary file", error) from None
-
-
-def _no_place(wanted: str, error: OSError) -> UsageError:
-    return UsageError(
-        f"Cannot make {wanted}: {error.strerror or error}. Let the environment variable TMPDIR name a folder with room "
-        "that you may write to."
-    )
 
 
 def temporary_place() -> Path:

@@ -18,9 +18,9 @@ from fmilin.fmi.write.fmu import CONSTRAINTS_PATH, check_destination, constraint
 from fmilin.fmi.write.variables import DeclaredConstraint, prescribing_inputs
 from fmilin.loading.load import load
 from fmilin.model.interface import Model
-from fmilin.sandbox.other_processes import run_program
 from fmilin.support.files import is_file, read_file, temporary_folder, write_atomically, write_file
 from fmilin.support.other_python import python_command
+from fmilin.support.programs import run_program
 
 WRAPPED = "fmilin_wrapped.json"  # what is wrapped: the source, relative to the resources of the FMU
 

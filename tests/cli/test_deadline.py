@@ -86,7 +86,7 @@ def test_what_was_going_on_is_told_by_the_innermost_module_that_does_something()
 def test_an_fmu_that_hangs_ends_with_it(zoo: Callable[[str], Path], tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    words = "passed while waiting for the model's process."
+    words = "passed while using the FMU."
     done = ended(["linearize", zoo("hangs")], 3, words, tmp_path, TMPDIR=str(scratch))
     assert done.status == 6
     assert words in done.err

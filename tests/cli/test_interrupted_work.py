@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -105,10 +104,8 @@ def test_a_second_interrupt_ends_at_once(place: Path) -> None:
     assert not (place / "motion.csv").exists()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="isolation needs fork()")
 @pytest.mark.parametrize(("interrupts", "out"), [(1, "half of it\n"), (2, "")])
-def test_work_in_a_child_is_asked_through_its_parent(interrupts: int, out: str, tmp_path: Path) -> None:
-    """The terminal reaches the parent alone."""
+def test_work_that_is_asked_once_delivers_what_there_is(interrupts: int, out: str, tmp_path: Path) -> None:
     mark = tmp_path / "begun"
     source = f"""
     import time
@@ -126,7 +123,7 @@ def test_work_in_a_child_is_asked_through_its_parent(interrupts: int, out: str, 
         runner.results.write("half of it\\n")
         raise StoppedEarlyError("half is missing.")
 
-    raise SystemExit(work(job, isolate=True, debug=False))
+    raise SystemExit(work(job, debug=False))
     """
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(source)],

@@ -151,7 +151,7 @@ def test_project_accepts_inconsistent_start_values(run: Run) -> None:
     assert document["point"]["states"]["y"] == pytest.approx(-2.1)
 
 
-def test_isolated_run_prints_the_same_as_one_in_this_process(run: Run, fmus: Path, tmp_path: Path) -> None:
+def test_a_restricted_run_prints_the_same_as_one_without_restrictions(run: Run, fmus: Path, tmp_path: Path) -> None:
     here = run("linearize", "four_bar.fmu", "--json")
     isolated = shell(["linearize", fmus / "four_bar.fmu", "--json"], tmp_path, TMPDIR=str(tmp_path))
     assert isolated.status == 0
@@ -191,7 +191,7 @@ def test_a_crash_at_the_end_does_not_take_the_results_away(zoo: Callable[[str], 
     done = shell(["linearize", zoo("crashes_when_freed"), "--json"], tmp_path)
     assert done.status == 0
     assert json.loads(done.out)["states"] == ["x", "v"]
-    assert "crashed while it was unloaded (SIGABRT" in done.err
+    assert "crashed (SIGABRT: aborted) in fmi2FreeInstance" in done.err
 
 
 @pytest.mark.parametrize("options", [["--set", "phi=2.4"], ["--set", "phi=2.4", "--trim"]])

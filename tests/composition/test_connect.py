@@ -10,8 +10,6 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import fmilin as fl
-from fmilin.composition.declaration import in_member
-from fmilin.errors import ModelError
 from fmilin.fmi.write import build_fmu
 from fmilin.model.stepping import Hybrid, Passage
 from fmilin.models import FunctionModel, NullSpaceModel, OdeModel
@@ -304,11 +302,3 @@ def test_the_constraints_of_members_are_stabilized_in_each() -> None:
     assert np.abs(found[:n] - rod.evaluate(0.0, x[:n], rod.start.inputs).derivatives).max() > 1e-3
     tied = FunctionModel("tied", {"x": 1.0, "y": 1.0}, lambda *_: [1.0, 1.0], constraints=["x - y"])
     assert fl.connect({"rod": rod, "tied": tied}).stabilized(2.0, 3.0) is None
-
-
-def test_a_member_that_refused_is_not_blamed_for_a_later_crash(monkeypatch: pytest.MonkeyPatch) -> None:
-    owners: list[str] = []
-    monkeypatch.setattr("fmilin.composition.declaration.belong_to", owners.append)
-    with pytest.raises(ModelError, match="In the member 'motor': no"), in_member("motor"):
-        raise ModelError("no")
-    assert owners == ["the member 'motor'", ""]

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,13 @@ from fmilin.families import processes
 from fmilin.families.cluster import PackedPlan
 from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import grid_over
-from fmilin.families.plan import Plan, SweepExecutor
+from fmilin.families.plan import Plan
 from fmilin.families.sweep import engine_for, run, runs_of
+from fmilin.families.worker_process import MakersPipe
+from fmilin.fmi.client.restrictions import restricted_to
 from fmilin.options import Loading
-from fmilin.sandbox.server import Pipe, Server
 from fmilin.systems import four_bar
-from tests.attacks import cage_holds, hostile_fmu
+from tests.attacks import hostile_fmu, sandbox_holds
 from tests.families.plants import oscillator
 from tests.shared import shared
 
@@ -75,6 +75,18 @@ def test_a_model_that_is_open_here_is_inherited() -> None:
     np.testing.assert_array_equal(fl.sweep(oscillator(), vary, jobs=2).A, fl.sweep(oscillator(), vary).A)
 
 
+def test_an_fmu_that_is_open_here_is_inherited_and_each_process_has_a_host_of_its_own(linkage: Path) -> None:
+    vary = {"phi": np.linspace(0.4, 2.6, 70)}
+    trim = fl.TrimRequest(free=["torque"])
+    with fl.load(linkage) as model:
+        start = fl.linearize(model).A
+        two = fl.sweep(model, vary, trim=trim, jobs=2)
+        one = fl.sweep(model, vary, trim=trim)
+        np.testing.assert_array_equal(fl.linearize(model).A, start)
+    assert two.ok.all(), two.reasons
+    np.testing.assert_allclose(two.A, one.A, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_no_process_outlives_the_work(fails: bool) -> None:
     before = set(psutil.Process().children())
@@ -88,56 +100,43 @@ def test_no_process_outlives_the_work(fails: bool) -> None:
     assert not [child for child in begun if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_a_crash_is_one_failed_point(zoo: Callable[[str], Path]) -> None:
-    """This FMU divides by zero pointers where x is above 0.5."""
-    family = fl.sweep(zoo("crashes"), {"x": [0.1, 0.2]}, jobs=1)
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_crash_at_each_point_is_told_for_each(jobs: int, zoo: Callable[[str], Path]) -> None:
+    family = fl.sweep(zoo("crashes"), {"x": [0.1, 0.2]}, jobs=jobs)
     assert not family.ok.any()
-    assert all("crashed" in reason or "killed" in reason for reason in family.reasons)
+    assert all("crashed (SIGSEGV" in reason for reason in family.reasons)
 
 
-@pytest.mark.parametrize("name", ["writes_to_descriptors", "closes_descriptors", "doubles_always", "leaves_process"])
-def test_points_come_whole_whatever_the_model_does_to_processes_and_descriptors(
-    name: str, zoo: Callable[[str], Path]
-) -> None:
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_crash_is_one_failed_point(jobs: int, zoo: Callable[[str], Path]) -> None:
+    family = fl.sweep(zoo("crashes_in_between"), {"x": [-9.0, -7.0, -5.0, -3.0, 0.55, 3.0, 5.0, 7.0, 9.0]}, jobs=jobs)
+    assert np.flatnonzero(~family.ok).tolist() == [4], family.reasons
+    assert "crashed (SIGSEGV" in family.reasons[4]
+    np.testing.assert_allclose(family.A[family.ok], [[[0.0, 1.0], [-1.0, 0.0]]] * 8, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["doubles_always", "leaves_process"])
+def test_points_come_whole_whatever_the_model_does_to_processes(name: str, zoo: Callable[[str], Path]) -> None:
     family = fl.sweep(zoo(name), {"x": [0.1, 0.2]}, jobs=2)
     assert family.ok.all(), family.reasons
     np.testing.assert_allclose(family.A, [[[0.0, 1.0], [-1.0, 0.0]]] * 2, atol=1e-9)
 
 
-def rounds(engine: SweepExecutor, seconds: float) -> None:
-    assert isinstance(engine, processes.Processes)
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        list(engine._round())
-
-
-def test_a_process_is_looked_after_while_it_talks(monkeypatch: pytest.MonkeyPatch) -> None:
-    def serve(pipe: Pipe) -> None:
-        pipe.send(("ready",))
-        while True:
-            pipe.send(("begin", 0))
-
-    class LookedAfterError(Exception):
-        pass
-
-    def check(_: Server) -> None:
-        raise LookedAfterError
-
-    monkeypatch.setattr(processes, "serving", lambda _: serve)
-    with engine_for(Plan(oscillator(), grid_over({"k": [1.0, 2.0]})), jobs=2) as engine:
-        monkeypatch.setattr(Server, "check", check)
-        monkeypatch.setattr("fmilin.sandbox.isolation.UNLOADING_TIME", 0.1)
-        with pytest.raises(LookedAfterError):
-            rounds(engine, 60.0)
+@pytest.mark.parametrize("name", ["writes_to_descriptors", "closes_descriptors"])
+def test_a_model_that_destroys_the_connection_to_its_host_ends_itself_alone(
+    name: str, zoo: Callable[[str], Path]
+) -> None:
+    family = fl.sweep(zoo(name), {"x": [0.1, 0.2]}, jobs=2)
+    assert all(" in fmi2Get" in reason or "wrote among" in reason for reason in family.reasons)
 
 
 def test_models_that_end_before_any_point_is_begun_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    def serve(pipe: Pipe) -> None:
+    def serve(pipe: MakersPipe) -> None:
         pipe.send(("ready",))
         pipe.receive()
         os._exit(1)
 
-    monkeypatch.setattr(processes, "serving", lambda _: serve)
+    monkeypatch.setattr(processes, "serving", lambda *_: serve)
     plan = Plan(oscillator(), grid_over({"k": [1.0, 2.0]}))
     with engine_for(plan, jobs=2) as engine:
         builder = FamilyBuilder(plan.grid)
@@ -146,9 +145,13 @@ def test_models_that_end_before_any_point_is_begun_are_given_up(monkeypatch: pyt
     assert "can no longer be opened" in builder.family().reasons[0]
 
 
-def test_a_model_that_hangs_is_stopped(zoo: Callable[[str], Path]) -> None:
-    with pytest.raises(fl.ModelCrashError, match=r"did not return from .+ within 0\.3 s"):
-        engine_for(Plan(str(zoo("hangs")), grid_over({"x": [0.1, 0.2]})), limits=Limits(seconds=0.3))
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_model_that_hangs_is_stopped(jobs: int, zoo: Callable[[str], Path]) -> None:
+    with (
+        restricted_to(Limits(seconds=0.3)),
+        pytest.raises(fl.ModelCrashError, match=r"did not return from .+ within 0\.3 s"),
+    ):
+        engine_for(Plan(str(zoo("hangs")), grid_over({"x": [0.1, 0.2]})), jobs=jobs)
 
 
 def test_what_the_model_refuses_is_raised_here(linkage: Path) -> None:
@@ -226,7 +229,7 @@ def test_a_model_that_hangs_on_a_cluster_is_stopped(
     assert "did not return from fmi2ExitInitializationMode within 1 s" in family.reasons[0]
 
 
-@pytest.mark.skipif(not cage_holds(), reason="this system does not offer all that the cage is made of")
+@pytest.mark.skipif(not sandbox_holds(), reason="this system does not offer all that the sandbox is made of")
 def test_what_sweeps_and_clusters_start_cannot_write_into_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,7 +240,7 @@ def test_what_sweeps_and_clusters_start_cannot_write_into_the_working_directory(
         assert fl.sweep(fmu, {"x": [0.0, 1.0]}, scheduler=cluster.scheduler_address).ok.all()
     assert not (tmp_path / "written-by-an-fmu").exists()
     with pytest.raises(fl.ModelError, match="could not be instantiated"):
-        fl.sweep(fmu, {"x": [0.0, 1.0]}, limits=Limits(caged=False))
+        fl.sweep(fmu, {"x": [0.0, 1.0]}, limits=Limits(unrestricted=True))
 
 
 def test_a_cluster_that_goes_away_is_one_sentence(linkage: Path) -> None:

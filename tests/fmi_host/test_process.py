@@ -39,6 +39,13 @@ def test_a_crash_is_an_error_that_names_the_function_and_the_signal() -> None:
             _ask(fmu)
 
 
+def test_a_crash_is_an_error_with_the_last_message_of_the_fmu() -> None:
+    with HostedFmu(compile_library("aborts"), 2) as fmu:
+        fmu.begin("{aborts}")
+        with pytest.raises(ModelCrashError, match=r'SIGABRT.* It said last: "the table drag'):
+            _ask(fmu)
+
+
 def test_after_a_crash_a_new_process_takes_the_same_arena_and_programs() -> None:
     with HostedFmu(compile_library("crashes"), 2) as fmu:
         fmu.begin("{crashes}")
@@ -301,3 +308,22 @@ def _compile(name: str, source: str) -> Path:
         subprocess.run(command, check=True)
 
     return shared(f"{name}.so", compile_to)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork()")
+def test_a_forked_process_has_an_arena_of_its_own_with_the_same_numbers() -> None:
+    with HostedFmu(compile_library("rubs"), 2) as fmu:
+        before, between, after = fmu.arena.copy(np.full(5, 1.0)), fmu.arena.zeros(100), fmu.arena.copy(np.full(3, 2.0))
+        place = fmu.arena.locate(after)
+        del between
+        child = os.fork()
+        if not child:
+            as_before = before.tolist() == [1.0] * 5 and after.tolist() == [2.0] * 3
+            before[:] = 7.0
+            is_good = as_before and before[0] == 7.0 and fmu.arena.locate(after) == place and not fmu.host.is_alive
+            fmu.host.kill()
+            os._exit(not is_good)
+        assert os.waitpid(child, 0)[1] == 0
+        assert before.tolist() == [1.0] * 5
+        assert fmu.host.is_alive
+        fmu.begin("{rubs}")  # the child has ended without harm to the host

@@ -11,19 +11,19 @@ import pytest
 from fmilin.errors import UsageError
 from fmilin.fmi.client.arena import DEFAULT_SIZE, Arena
 from fmilin.fmi.client.process import HostProcess
-from fmilin.fmi.client.restrictions import Restrictions, current_restrictions, restricted_to
+from fmilin.fmi.client.restrictions import Limits, current_restrictions, restricted_to
 from fmilin.fmi.sandbox_report import HostSandbox, read_sandbox_report
 
 
-def start(restrictions: Restrictions) -> HostSandbox:
+def start(limits: Limits) -> HostSandbox:
     """Return what a host reports that was started under restrictions."""
     host = HostProcess(
         Arena(),
         "test",
         lambda *_: None,
-        options=restrictions.to_options(),
-        environment=restrictions.to_environment(),
-        seconds=restrictions.seconds,
+        options=limits.to_options(),
+        environment=limits.to_environment(),
+        seconds=limits.seconds,
     )
     try:
         return read_sandbox_report(host.sandbox_report)
@@ -36,38 +36,36 @@ def values_of(option: str, options: list[str]) -> list[str]:
 
 
 def test_a_host_starts_under_the_default_restrictions() -> None:
-    report = start(Restrictions())
+    report = start(Limits())
     assert not [p for p in report.protections if p.state == "off"]
 
 
 def test_a_host_starts_with_everything_allowed(tmp_path: Path) -> None:
-    report = start(
-        Restrictions(read=[tmp_path], network=True, processes=3, environment=["HOME"], memory=1e9, seconds=None)
-    )
+    report = start(Limits(read=[tmp_path], network=True, processes=3, environment=["HOME"], memory=1e9, seconds=None))
     assert {p.name for p in report.protections if p.state == "off"} >= {"network", "no-new-processes"}
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="names of protections that Linux has")
 def test_without_restrictions_files_are_open_and_memory_is_still_bounded() -> None:
-    report = start(Restrictions(unrestricted=True))
+    report = start(Limits(unrestricted=True))
     assert not report.is_active("landlock-files")
     assert report.is_active("memory")
 
 
 def test_memory_is_added_to_the_arena_which_takes_addresses_of_its_own() -> None:
-    assert values_of("--memory", Restrictions(memory=1000.0).to_options()) == [str(1000 + DEFAULT_SIZE)]
+    assert values_of("--memory", Limits(memory=1000.0).to_options()) == [str(1000 + DEFAULT_SIZE)]
 
 
 def test_a_host_may_take_nine_tenths_of_free_memory_by_default() -> None:
     import psutil
 
-    (memory,) = values_of("--memory", Restrictions().to_options())
+    (memory,) = values_of("--memory", Limits().to_options())
     assert (int(memory) - DEFAULT_SIZE) / psutil.virtual_memory().available == pytest.approx(0.9, rel=0.2)
 
 
 def test_paths_are_absolute_and_each_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    paths = values_of("--read", Restrictions(read=["weather.csv", tmp_path / "weather.csv", "."]).to_options())
+    paths = values_of("--read", Limits(read=["weather.csv", tmp_path / "weather.csv", "."]).to_options())
     assert paths[:2] == [str(tmp_path / "weather.csv"), str(tmp_path)]
     assert len(paths) == len(set(paths))
 
@@ -80,7 +78,7 @@ def test_the_home_folder_is_not_readable_even_where_it_holds_python(
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setattr(sys, "prefix", str(home))
     monkeypatch.setenv("LD_LIBRARY_PATH", f"{tmp_path}:{home}/lib::relative")
-    paths = values_of("--read", Restrictions().to_options())
+    paths = values_of("--read", Limits().to_options())
     assert str(home) not in paths
     assert str(tmp_path) not in paths
     assert "relative" not in paths
@@ -92,21 +90,21 @@ def test_an_fmu_sees_few_variables_and_those_that_are_named(monkeypatch: pytest.
     monkeypatch.setenv("LICENCE_SERVER", "2")
     monkeypatch.setenv("LC_NUMERIC", "C")
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
-    variables = Restrictions(environment=["LICENCE_SERVER"]).to_environment()
+    variables = Limits(environment=["LICENCE_SERVER"]).to_environment()
     assert "SECRET" not in variables
     assert (variables["LICENCE_SERVER"], variables["LC_NUMERIC"], variables["OMP_NUM_THREADS"]) == ("2", "C", "4")
-    assert Restrictions(unrestricted=True).to_environment()["SECRET"] == "1"
+    assert Limits(unrestricted=True).to_environment()["SECRET"] == "1"
 
 
 def test_restrictions_hold_inside_a_block_and_in_its_thread() -> None:
-    strict = Restrictions(seconds=3.0)
+    strict = Limits(seconds=3.0)
     with restricted_to(strict):
         assert current_restrictions() is strict
         with restricted_to(None):
             assert current_restrictions() is strict
         with ThreadPoolExecutor() as pool:
-            assert pool.submit(current_restrictions).result() == Restrictions()
-    assert current_restrictions() == Restrictions()
+            assert pool.submit(current_restrictions).result() == Limits()
+    assert current_restrictions() == Limits()
 
 
 @pytest.mark.parametrize(
@@ -122,10 +120,10 @@ def test_restrictions_hold_inside_a_block_and_in_its_thread() -> None:
 )
 def test_values_without_a_meaning_are_rejected(given: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        Restrictions(**given)  # type: ignore[arg-type]
+        Limits(**given)  # type: ignore[arg-type]
 
 
 def test_the_former_name_of_unrestricted_is_understood() -> None:
     with pytest.warns(DeprecationWarning, match="unrestricted"):
-        restrictions = Restrictions(caged=False)
-    assert restrictions.unrestricted
+        limits = Limits(caged=False)
+    assert limits.unrestricted

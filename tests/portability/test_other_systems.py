@@ -45,22 +45,6 @@ def test_the_first_fmu_of_a_process_is_linearized(missing: tuple[str, ...], tmp_
     assert float(printed) == pytest.approx(2.147676638502278, rel=1e-8)
 
 
-def test_what_an_fmu_prints_is_logged_where_files_in_memory_are_missing(tmp_path: Path) -> None:
-    code = """
-import ctypes
-from fmilin.fmi.read import printed
-with printed.diverted():
-    ctypes.CDLL(None).puts(b"hello from the model")
-"""
-    environment = {**os.environ, "PYTHONPATH": ""}
-    program = (
-        f"import os\ndel os.memfd_create\nimport logging\nlogging.basicConfig(format='%(name)s: %(message)s')\n{code}"
-    )
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
-    assert "hello from the model" not in done.stdout
-    assert "fmilin.printed: The model printed:\nhello from the model" in done.stderr
-
-
 def test_a_sweep_is_stored_without_positioned_reads_and_writes(tmp_path: Path) -> None:
     sweep = ["sweep", "fmilin.systems:four_bar", "--vary", "phi=1:2:3", "-o", "family.npz"]
     run_python(f"from fmilin.cli.main import main\nassert main({sweep}) == 0", tmp_path, missing=MISSING_ON_WINDOWS)

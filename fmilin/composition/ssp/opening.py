@@ -21,7 +21,6 @@ from fmilin.fmi.read.archive import FmuFile, read_description, unpacked_together
 from fmilin.fmi.read.model import FmuModel
 from fmilin.model.interface import Model
 from fmilin.options import FmuOptions
-from fmilin.sandbox import cage
 from fmilin.trimming.request import require_variable
 
 DEFAULT = "SystemStructure.ssd"
@@ -217,9 +216,6 @@ def open_ssp(
         raise ModelError(f"'{path.name}' contains no component: there is nothing to linearize.")
     members: dict[str, Model] = {}
     try:
-        for placed in flat.placed.values():
-            fmu = file.file_of(placed.component)
-            cage.may_read(fmu, fmu.with_name(f"{fmu.stem}.fmilin.toml"))
         flat.hold(_discrete_numbers(flat, file, options))
         settings_of = _by_component(flat, settings or {})
         for name, own in settings_of.items():

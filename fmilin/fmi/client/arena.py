@@ -5,6 +5,7 @@ The code of an FMU can write to all of it at any time. Nothing in it is trusted:
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 import secrets
@@ -27,7 +28,8 @@ DEFAULT_SIZE = 1 << 28
 """Bytes of an arena. The system provides only those that are used."""
 
 _ALIGNMENT = 64
-_RESERVED = 64  # bytes at the beginning: struct progress of protocol.h
+_PROGRESS = 24  # bytes at the beginning, before the last message: struct progress of protocol.h
+_RESERVED = 1024  # bytes of it
 
 
 class Location(NamedTuple):
@@ -65,6 +67,7 @@ class Arena:
             self.descriptor = _shared_file(size)
             self._memory = mmap.mmap(self.descriptor, size)
             weakref.finalize(self, os.close, self.descriptor)
+            _ARENAS.add(self)
         everything = np.frombuffer(self._memory, dtype=np.uint8)
         self._address: int = everything.__array_interface__["data"][0]
         self._free = [(_RESERVED, size - _RESERVED)]  # (offset, bytes), in order
@@ -124,6 +127,31 @@ class Arena:
         instruction, repetition, running = np.frombuffer(self._memory, dtype=np.uint64, count=3).tolist()
         return instruction, repetition, running != 0
 
+    def last_text(self) -> str:
+        """Return the last message of the FMU in the present program."""
+        text = bytes(self._memory[_PROGRESS:_RESERVED]).split(b"\0")[0]
+        return text.decode("utf-8", "replace")
+
+    def separate(self) -> None:
+        """Put memory of this process, which has been forked, in the place of that which it shares with the other one.
+
+        Arrays stay where they are, and have the values that they had.
+        """
+        descriptor = _shared_file(self.size)
+        end = 0
+        for offset, room in [*self._free, (self.size, 0)]:  # between free ranges lies what is in use
+            os.pwrite(descriptor, memoryview(self._memory)[end:offset], end)
+            end = offset + room
+        system = ctypes.CDLL(None, use_errno=True)
+        system.mmap.restype = ctypes.c_void_p
+        system.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_longlong]
+        access = mmap.PROT_READ | mmap.PROT_WRITE
+        placed = system.mmap(self._address, self.size, access, mmap.MAP_SHARED | _MAP_FIXED, descriptor, 0)
+        if placed != self._address:
+            os._exit(1)  # the processes would write over each other's numbers
+        os.dup2(descriptor, self.descriptor, inheritable=False)
+        os.close(descriptor)
+
     def _take(self, size: int) -> int:
         while self._returned:
             self._give_back(*self._returned.popleft())
@@ -150,12 +178,25 @@ class Arena:
         self._free.insert(i, (offset, size))
 
 
+_ARENAS: weakref.WeakSet[Arena] = weakref.WeakSet()
+_MAP_FIXED = 0x10  # of Linux, macOS and the BSDs
+
+
+def _separate_all() -> None:
+    for arena in list(_ARENAS):
+        arena.separate()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_separate_all)
+
+
 def _shared_file(size: int) -> int:
     """Return the descriptor of a file without a name.
 
     On Linux nobody can change its size: reading where it has been cut off would end this process.
     """
-    if sys.platform != "linux":
+    if sys.platform != "linux" or not hasattr(os, "memfd_create"):
         with tempfile.TemporaryFile() as file:
             file.truncate(size)
             return os.dup(file.fileno())

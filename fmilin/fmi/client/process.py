@@ -12,20 +12,24 @@ import select
 import signal
 import struct
 import subprocess
+import sys
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from fmilin.errors import ModelCrashError, ModelError
 from fmilin.fmi.client.arena import Arena
-from fmilin.fmi.client.printed_lines import PrintedLines
+from fmilin.fmi.client.printed_lines import PrintedLines, escape_controls
 from fmilin.fmi.client.programs import MESSAGE, Instruction, Program
+from fmilin.fmi.client.restrictions import UNRESTRICTED
 from fmilin.fmi.host.build import host_program
+from fmilin.fmi.sandbox_report import read_sandbox_report, warn_of_missing_protections
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 STARTING_TIME = 30.0  # seconds that the process may take to be ready
 ENDING_TIME = 10.0  # seconds that the library may take to be unloaded
 
@@ -34,6 +38,7 @@ _RECORD = struct.Struct("=iHH")
 _OPEN, _DEFINE, _RUN, _EXECUTE, _QUIT = 1, 2, 3, 4, 5
 _MOST_BYTES = 1 << 18  # of an answer
 _MOST_PROGRAMS = 65536
+_NEARLY_ALL = 0.8  # of the memory that a process may take: it may have crashed for want of more
 _PIPE = 4096  # bytes that are read at a time
 
 MALFORMED, NOT_LOADED, NO_FUNCTION, NO_INSTANCE, NO_MEMORY, STOPPED, TOO_LONG = range(-1, -8, -1)
@@ -91,6 +96,7 @@ class HostProcess:
         self.seconds = seconds
         self.running_name = "its start"  # what runs or ran last, for error messages
         self.running: tuple[Instruction, ...] = ()
+        self._memory = _memory_limit(options, arena)
         self._source = source
         self._take_record = take_record
         self._printed = PrintedLines(source)
@@ -102,8 +108,9 @@ class HostProcess:
             arena, options, environment or {}
         )
         self._output = output
+        self._owner = os.getpid()
         self._end = weakref.finalize(
-            self, _end_process, self._process, (self._requests, self._answers, output, self._client_end)
+            self, _end_process, self._process, (self._requests, self._answers, output, self._client_end), self._owner
         )
         self._poll = select.poll()
         self._poll.register(self._answers, select.POLLIN)
@@ -113,11 +120,16 @@ class HostProcess:
         if status != PROTOCOL_VERSION:
             raise self._fail(f"is spoken to by a host of another version ({status} instead of {PROTOCOL_VERSION})")
         self.sandbox_report = content.decode("ascii", "replace")
+        if UNRESTRICTED not in options:
+            try:
+                warn_of_missing_protections(read_sandbox_report(self.sandbox_report))
+            except ValueError:
+                raise self._fail("is spoken to by a host of another version") from None
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked."""
-        return self._failure is None and self._end.alive
+        """Whether it can be asked: not by a process that was forked from this one."""
+        return self._failure is None and self._end.alive and os.getpid() == self._owner
 
     @property
     def process_id(self) -> int:
@@ -155,7 +167,7 @@ class HostProcess:
         self._send(MESSAGE.pack(_EXECUTE, len(content), 0, 0, 0) + content)
         return self._outcome()
 
-    def close(self, seconds: float = ENDING_TIME) -> None:
+    def close(self) -> None:
         """Let the library be unloaded and end the process. Idempotent.
 
         Raises
@@ -167,15 +179,16 @@ class HostProcess:
             self._end()
             return
         self.running_name, self.running = "the unloading of the library", ()
+        seconds = ENDING_TIME if self.seconds is None else min(ENDING_TIME, self.seconds)
         with suppress(OSError):
             os.write(self._requests, MESSAGE.pack(_QUIT, 0, 0, 0, 0))
         try:
             if self._wait_for_end(seconds):
                 status = self._process.wait(seconds)
                 if status:
-                    raise self._fail(_describe_end(status))
+                    raise self._fail(f"{describe_end(status)} while it was unloaded")
             else:
-                raise self._fail(f"did not end within {seconds:g} s after {self.running_name} began and was stopped")
+                raise self._fail(f"was not unloaded within {seconds:g} s and was stopped")
         finally:
             self._printed.log(at_end=True)
             self._end()
@@ -315,17 +328,27 @@ class HostProcess:
         instruction, _, running = self.arena.progress()
         if running and instruction < len(self.running):
             return self.running[instruction].name
-        return self.running_name
+        return self.running[-1].name if self.running else self.running_name
 
     def _describe_hang(self, limit: float | None) -> str:
-        return f"did not return from {self._where()} within {limit:g} s and was stopped"
+        return (
+            f"did not return from {self._where()} within {limit:g} s and was stopped. If it only needs more time, give "
+            "it more with fl.Limits(seconds=SECONDS)"
+        )
 
     def _describe_death(self) -> ModelCrashError:
         where = self._where()
         self._wait_for_end(1.0)
-        with suppress(subprocess.TimeoutExpired):
-            return self._fail(f"{_describe_end(self._process.wait(ENDING_TIME))} in {where}")
-        return self._fail(f"closed the connection to its host in {where}")
+        status, memory = _wait_for_process(self._process, ENDING_TIME)
+        if status is None:
+            return self._fail(f"closed the connection to its host in {where}")
+        how = f"{describe_end(status)} in {where}"
+        if self._memory is not None and memory > _NEARLY_ALL * self._memory:
+            how += (
+                f". It had nearly all of the {self._memory / 2**30:.2f} GiB of memory that it may take: give it more "
+                "with fl.Limits(memory=GIB * 2**30)"
+            )
+        return self._fail(how)
 
     def _wait_for_end(self, seconds: float) -> bool:
         """Take what is printed until all is closed; False if that does not happen in this time."""
@@ -343,7 +366,9 @@ class HostProcess:
 
     def _fail(self, how: str) -> ModelCrashError:
         """Return the error that the process ends with, and end it."""
-        words = f' It printed last: "{self._printed.recent}".' if self._printed.recent else ""
+        said = escape_controls(" ".join(self.arena.last_text().split())) if self.running else ""
+        words = f' It said last: "{said}".' if said else ""
+        words += f' It printed last: "{self._printed.recent}".' if self._printed.recent else ""
         self._printed.log(at_end=True)
         self._end()
         self._failure = ModelCrashError(
@@ -392,15 +417,41 @@ def _start(arena: Arena, options: Sequence[str], environment: Mapping[str, str])
     return process, our_requests, our_answers, our_output, our_end
 
 
-def _end_process(process: subprocess.Popen[bytes], descriptors: Iterable[int]) -> None:
-    """End a process, if it has not ended, and close what leads to it."""
-    process.kill()
+def _end_process(process: subprocess.Popen[bytes], descriptors: Iterable[int], owner: int) -> None:
+    """End a process, if it has not ended and belongs to this one, not to that which this was forked from."""
+    is_ours = os.getpid() == owner
+    if is_ours:
+        process.kill()
     for descriptor in descriptors:
         os.close(descriptor)
-    process.wait()
+    if is_ours:
+        process.wait()
 
 
-def _describe_end(status: int) -> str:
+def _memory_limit(options: Sequence[str], arena: Arena) -> int | None:
+    """Return how many bytes the process may take besides those of the arena; None for no limit."""
+    values = [int(value) for option, value in pairwise(options) if option == "--memory"]
+    return values[-1] - arena.size if values else None
+
+
+def _wait_for_process(process: subprocess.Popen[bytes], seconds: float) -> tuple[int | None, int]:
+    """Return how a process ended, None if it has not in this time; and the most bytes of memory that it had."""
+    if sys.platform == "win32" or process.returncode is not None:
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(seconds), 0
+        return None, 0
+    until = time.monotonic() + seconds
+    while True:
+        ended, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if ended:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return process.returncode, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        if time.monotonic() > until:
+            return None, 0
+        time.sleep(0.001)
+
+
+def describe_end(status: int) -> str:
     """Return what became of a model, as the end of a sentence that begins with it."""
     if status >= 0:
         return f"ended the whole process by itself (exit status {status})"

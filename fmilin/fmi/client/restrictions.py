@@ -12,7 +12,6 @@ from dataclasses import InitVar, dataclass
 from pathlib import Path
 
 from fmilin.errors import UsageError
-from fmilin.fmi.client.arena import DEFAULT_SIZE
 from fmilin.support.kinds import require_field_kinds
 
 DEFAULT_SECONDS = 120.0
@@ -32,20 +31,24 @@ VISIBLE_VARIABLES = (
 """Variables of the environment that an FMU sees; besides these LC_... and ..._NUM_THREADS."""
 
 
+UNRESTRICTED = "--no-restrictions"
+"""The option without which all protections are applied."""
+
+
 @dataclass(frozen=True, slots=True)
-class Restrictions:
+class Limits:
     """What the code of an FMU may take, and what it may reach beyond its own folder and the system's libraries.
 
     Examples
     --------
-    >>> from fmilin.fmi.client.restrictions import Restrictions
-    >>> Restrictions(network=True).to_options()[-1]
-    '--network'
+    >>> import fmilin as fl
+    >>> fl.Limits(read=["weather.csv"], network=True).processes
+    0
     """
 
     #: for each call of a function of the FMU, loading it included, in seconds; None for no limit
     seconds: float | None = DEFAULT_SECONDS
-    #: bytes of the address space of each process, besides those that it shares with fmilin; None for nine tenths of
+    #: size in bytes of the address space of each process, besides what it shares with fmilin; None for nine tenths of
     #: what is free when the process starts
     memory: float | None = None
     processes: int = 0  #: that it may have started at a time; threads are always allowed
@@ -71,6 +74,8 @@ class Restrictions:
 
     def to_options(self) -> list[str]:
         """Return options of ``host/sandbox.h``; the memory that is free now counts."""
+        from fmilin.fmi.client.arena import DEFAULT_SIZE
+
         memory = _free_memory() if self.memory is None else self.memory
         # The limit is one of addresses, of which those of the arena are taken from the beginning.
         options = ["--memory", str(int(memory) + DEFAULT_SIZE), "--processes", str(self.processes)]
@@ -81,7 +86,7 @@ class Restrictions:
         if self.network:
             options.append("--network")
         if self.unrestricted:
-            options.append("--no-restrictions")
+            options.append(UNRESTRICTED)
         return options
 
     def to_environment(self) -> dict[str, str]:
@@ -96,16 +101,16 @@ class Restrictions:
         }
 
 
-_current: ContextVar[Restrictions | None] = ContextVar("fmilin_restrictions", default=None)
+_current: ContextVar[Limits | None] = ContextVar("fmilin_restrictions", default=None)
 
 
-def current_restrictions() -> Restrictions:
+def current_restrictions() -> Limits:
     """Return what holds for FMUs that are loaded now, in this thread; a model keeps what it was loaded with."""
-    return _current.get() or Restrictions()
+    return _current.get() or Limits()
 
 
 @contextmanager
-def restricted_to(restrictions: Restrictions | None) -> Iterator[None]:
+def restricted_to(restrictions: Limits | None) -> Iterator[None]:
     """Load FMUs under other restrictions inside the block; None changes nothing."""
     if restrictions is None:
         yield

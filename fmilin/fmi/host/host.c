@@ -20,7 +20,7 @@ _Static_assert(sizeof(struct message) == 32, "no padding");
 _Static_assert(sizeof(struct answer) == 32, "no padding");
 _Static_assert(sizeof(struct record) == 8, "no padding");
 _Static_assert(sizeof(struct instruction) == 112, "no padding");
-_Static_assert(sizeof(struct progress) == 24, "no padding");
+_Static_assert(sizeof(struct progress) == 24 + LAST_TEXT, "no padding");
 
 enum { EXIT_USAGE = 64, EXIT_SANDBOX = 65, SHORT_MESSAGE = 1 << 16 };
 
@@ -197,6 +197,7 @@ static int32_t run_program(const struct program *program, uint64_t first, uint64
     return HOST_MALFORMED;
   }
   int32_t status = OK;
+  progress->last_text[0] = 0;
   progress->running = 1;
   for (uint64_t r = first; r < first + count; r++) {
     progress->repetition = r;
@@ -367,6 +368,7 @@ int main(int argc, char **argv) {
   if (arena == NULL) {
     return report_usage("the arena or a pipe cannot be opened.");
   }
+  repeat_last_text((struct progress *)(void *)arena);
   setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
   static struct sandbox_report report;
   static char text[1 << 14];

@@ -17,6 +17,11 @@ struct kept {
 static struct kept records[KEPT];
 static uint32_t total; /* records since the last answer */
 static atomic_flag is_busy = ATOMIC_FLAG_INIT;
+static struct progress *repeated;
+
+void repeat_last_text(struct progress *progress) {
+  repeated = progress;
+}
 
 static void enter(void) {
   while (atomic_flag_test_and_set_explicit(&is_busy, memory_order_acquire)) {
@@ -45,6 +50,9 @@ void log_record(int32_t status, const char *category, const char *text) {
   record->status = status;
   copy_text(record->category, category, sizeof record->category);
   copy_text(record->text, text, sizeof record->text);
+  if (repeated != NULL && status >= 0) {
+    copy_text(repeated->last_text, text, sizeof repeated->last_text);
+  }
   total++;
   leave();
 }

@@ -25,7 +25,7 @@
  * host about itself (status negative). Of many only the newest are kept.
  *
  * The arena begins with struct progress. The host writes it before each instruction, so that the client can say in
- * which function the FMU has crashed or does not return.
+ * which function the FMU has crashed or does not return, and what the FMU said last in that program.
  *
  * The client believes nothing of this but numbers in expected places: code of the FMU can write to all of it.
  */
@@ -34,7 +34,7 @@
 
 #include <stdint.h>
 
-enum { PROTOCOL_VERSION = 1 };
+enum { PROTOCOL_VERSION = 2, LAST_TEXT = 1000 };
 enum { OPERANDS = 4, MAX_PROGRAMS = 65536, MAX_MESSAGE = 1 << 26, MAX_SAVED_STATES = 64 };
 
 struct message {
@@ -65,6 +65,7 @@ struct progress {
   uint64_t instruction;
   uint64_t repetition;
   uint64_t running; /* 1 in a function of the FMU, else 0 */
+  char last_text[LAST_TEXT]; /* the last message of the FMU, ended by a zero byte; empty when a program begins */
 };
 
 enum host_status {

@@ -1,16 +1,21 @@
-"""All numbers of one visit to an FMU in one array, at addresses that C code writes to, and the calls that do so."""
+"""All numbers of visits to an FMU in arrays that its host process reads and writes, and the calls that do so."""
 
-import ctypes
+from __future__ import annotations
+
+import struct
 from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.fmi.read.component import Call, LoadedCode
+from fmilin.fmi.client.arena import Arena, Repeated
+from fmilin.fmi.client.process import TOO_LONG
+from fmilin.fmi.client.programs import Instruction, Operation, Program, ValueType
+from fmilin.fmi.read.component import LoadedCode
 from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
 from fmilin.fmi.read.settings import Assignment
@@ -18,53 +23,62 @@ from fmilin.signals import FloatArray
 
 Scalars = Sequence[ScalarVariable]
 
+_MOST_BYTES = 1 << 20  # of the rows of a view
+_ROOM_FOR_TEXTS = 1 << 12  # bytes, at first
+
 
 class Group:
-    """Variables of one type, read or written in one call; ``values`` (size,) is a contiguous part of the buffers."""
+    """Variables of one type, read or written in one call; ``values`` (size,) is a contiguous part of an arena.
 
-    def __init__(self, variables: Sequence[Variable], values: FloatArray) -> None:
+    ``operand`` is what a program works on: the values, or a row of them for each repetition, of which they are the
+    first.
+    """
+
+    def __init__(
+        self, arena: Arena, variables: Sequence[Variable], values: FloatArray, operand: Repeated | None = None
+    ) -> None:
         self.type = variables[0].type
         self.values = values
-        self.references: NDArray[np.uint32] = np.array([v.reference for v in variables], dtype=np.uint32)
-        # Float32 needs a buffer of its own; everything else is read in place.
-        self.buffer: NDArray[np.float32] | None = None
-        if self.type == "Float32":
-            self.buffer = np.zeros(values.size, dtype=np.float32)
-        self.doubles_pointer = pointer_to(values)  # seeds and sensitivities are doubles, whatever the type
-        self.pointer = self.doubles_pointer if self.buffer is None else pointer_to(self.buffer)
-        self.references_pointer = pointer_to(self.references)
-        self.count = ctypes.c_size_t(self.references.size)
-        self.size = ctypes.c_size_t(values.size)
-        self.reading: tuple[Call, ...] = ()
-        self.writing: tuple[Call, ...] = ()
+        self.operand = values if operand is None else operand
+        self.references = copy_references(arena, [v.reference for v in variables])
+        self.reading: Instruction | None = None
+        self.writing: Instruction | None = None
 
 
-def pointer_to(values: NDArray[np.generic]) -> ctypes.c_void_p:
-    """Return the address of an array's first number, as a C function takes it; it keeps the array alive."""
-    return values.ctypes.data_as(ctypes.c_void_p)
+def copy_references(arena: Arena, references: Sequence[int]) -> NDArray[np.generic]:
+    """Return value references as an array of the arena."""
+    return arena.copy(np.array(references, dtype=np.uint32))
 
 
 class Visit(NamedTuple):
     """The calls of one visit: where time or inputs have changed, and where they stand as before."""
 
-    anew: tuple[Call, ...]
-    again: tuple[Call, ...]
+    anew: Program
+    again: Program
 
 
-def groups_of(variables: Iterable[Variable], layout: ScalarLayout, values: FloatArray) -> tuple[Group, ...]:
-    """Return groups for ``variables``, whose numbers are ``values``, in order; neighbours of a type share a call."""
-    groups: list[Group] = []
-    members: list[Variable] = []
-    begin = end = 0
-    for v in variables:
-        if members and members[0].type != v.type:
-            groups.append(Group(members, values[begin:end]))
-            members, begin = [], end
-        members.append(v)
-        end += layout.size(v)
-    if members:
-        groups.append(Group(members, values[begin:end]))
-    return tuple(groups)
+class PointRows:
+    """Numbers of many points in an arena (k, size); row 0 is that of a single point."""
+
+    def __init__(self, arena: Arena, size: int, *, most: int = 1) -> None:
+        capacity = max(1, min(most, _MOST_BYTES // max(1, 8 * size)))
+        self.arena = arena
+        self.all = arena.zeros(capacity, size)
+        self.first: FloatArray = self.all[0]
+
+    def groups(self, variables: Iterable[Variable], layout: ScalarLayout, begin: int) -> tuple[Group, ...]:
+        """Return groups for ``variables``, whose numbers stand in order from ``begin`` on; types share a call."""
+        groups: list[Group] = []
+        for _, members in groupby(variables, key=lambda v: v.type):
+            block = list(members)
+            end = begin + sum(layout.size(v) for v in block)
+            groups.append(Group(self.arena, block, self.first[begin:end], self.part(begin, end)))
+            begin = end
+        return tuple(groups)
+
+    def part(self, begin: int, end: int) -> Repeated:
+        """Return the numbers from ``begin`` to ``end`` of each row."""
+        return Repeated(self.all[:, begin:end])
 
 
 class Buffers:
@@ -72,9 +86,19 @@ class Buffers:
 
     ``others`` make up z; those of them ``observed`` by constraints can be read alone. In u, ``tuned`` parameters stand
     behind the FMU's own inputs. ``inputs`` may be set at any time, discrete-time ``sampled_inputs`` in event mode.
+    ``rows`` are such values of up to ``most`` points, of which ``values`` are the first.
     """
 
-    def __init__(self, layout: ScalarLayout, others: Scalars = (), observed: Scalars = (), tuned: Scalars = ()) -> None:
+    def __init__(
+        self,
+        layout: ScalarLayout,
+        arena: Arena,
+        others: Scalars = (),
+        observed: Scalars = (),
+        tuned: Scalars = (),
+        *,
+        most: int = 1,
+    ) -> None:
         n, own = len(layout.states), len(layout.inputs)
         k = own + len(tuned)
         in_constraints = {s.variable.reference: s.variable for s in observed}
@@ -82,40 +106,51 @@ class Buffers:
         # What constraints contain comes first, so that it can be read alone; neighbours of one type share a call.
         self.further = tuple(sorted(distinct.values(), key=lambda v: (v.reference not in in_constraints, v.type)))
         sizes = [layout.size(v) for v in self.further]
-        starts = np.concatenate(([0], np.cumsum(sizes))).astype(int) + 1 + 2 * n + k
-        self._layout = layout
+        z = 1 + 2 * n + k
+        starts = np.concatenate(([0], np.cumsum(sizes))).astype(int) + z
+        self.layout = layout
         self._tuned = {s.key: 1 + n + own + i for i, s in enumerate(tuned)}
         references = (v.reference for v in self.further)
         self._further: dict[int, int] = dict(zip(references, starts[:-1].tolist(), strict=True))
-        self.values = np.zeros(1 + 2 * n + k + sum(sizes))
-        self.time = ctypes.c_double.from_buffer(self.values.data)
+        self.point_rows = PointRows(arena, z + sum(sizes), most=most)
+        self.rows, self.values = self.point_rows.all, self.point_rows.first
         self.x = self.values[1 : 1 + n]
         self.u = self.values[1 + n : 1 + n + k]
-        self.rates = self.values[1 + n + k : 1 + 2 * n + k]
+        self.rates = self.values[1 + n + k : z]
         self.n, self.k = n, k
-        self.inputs, self.sampled_inputs = _by_moment(layout, self.u[:own])
+        self.inputs, self.sampled_inputs = self._by_moment(own)
         if layout.description.interface == "CoSimulation":  # a parameter is set as an input is
-            self.inputs += groups_of((s.variable for s in tuned), layout, self.u[own:])
-        z = self.values[1 + 2 * n + k :]
-        self.readings = groups_of(self.further, layout, z)
-        self.observed_readings = groups_of(self.further[: len(in_constraints)], layout, z)
+            self.inputs += self.point_rows.groups((s.variable for s in tuned), layout, 1 + n + own)
+        self.readings = self.point_rows.groups(self.further, layout, z)
+        self.observed_readings = self.point_rows.groups(self.further[: len(in_constraints)], layout, z)
         self.visits: dict[str, Visit] = {}
+        self.looking: Program | None = None  # reads states and inputs back
+
+    @property
+    def time(self) -> float:
+        """The time of the point, in seconds."""
+        return float(self.values[0])
+
+    @time.setter
+    def time(self, time: float) -> None:
+        self.values[0] = time
 
     @cached_property
     def states(self) -> tuple[Group, ...]:
         """The states as variables, where they are read and written as such (co-simulation)."""
-        return groups_of(dict.fromkeys(s.variable for s in self._layout.states), self._layout, self.x)
+        return self.point_rows.groups(dict.fromkeys(s.variable for s in self.layout.states), self.layout, 1)
 
     @cached_property
     def derivatives(self) -> tuple[Group, ...]:
         """The derivatives of the states as variables."""
-        return groups_of(dict.fromkeys(s.variable for s in self._layout.derivatives), self._layout, self.rates)
+        variables = dict.fromkeys(s.variable for s in self.layout.derivatives)
+        return self.point_rows.groups(variables, self.layout, 1 + self.n + self.k)
 
     def position(self, scalar: ScalarVariable) -> int:
         """Return where ``scalar`` stands in ``values``; it must be a state, an input, a rate, time or one of z."""
         if scalar.key in self._tuned and scalar.variable.is_float:
             return self._tuned[scalar.key]
-        role = self._layout.role(scalar)
+        role = self.layout.role(scalar)
         if role is not None:
             first = {"state": 1, "input": 1 + self.n, "derivative": 1 + self.n + self.k}[role.kind]
             return first + role.position
@@ -123,82 +158,151 @@ class Buffers:
             return 0
         return self._further[scalar.variable.reference] + scalar.offset
 
+    def _by_moment(self, own: int) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
+        """Return groups of the inputs that may be set at any time, and of those that are set in event mode."""
+        layout = self.layout
+        stepped = layout.description.interface == "CoSimulation"
+        anytime: list[Group] = []
+        at_events: list[Group] = []
+        begin = 1 + self.n
+        variables = dict.fromkeys(s.variable for s in layout.inputs)
+        for free, members in groupby(variables, key=lambda v: stepped or v.is_continuous):
+            block = list(members)
+            (anytime if free else at_events).extend(self.point_rows.groups(block, layout, begin))
+            begin += sum(layout.size(v) for v in block)
+        return tuple(anytime), tuple(at_events)
 
-def _by_moment(layout: ScalarLayout, u: FloatArray) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
-    """Return groups of the inputs that may be set at any time, and of those that are set in event mode."""
-    stepped = layout.description.interface == "CoSimulation"
-    anytime: list[Group] = []
-    at_events: list[Group] = []
-    begin = 0
-    variables = dict.fromkeys(s.variable for s in layout.inputs)
-    for free, members in groupby(variables, key=lambda v: stepped or v.is_continuous):
-        block = list(members)
-        end = begin + sum(layout.size(v) for v in block)
-        (anytime if free else at_events).extend(groups_of(block, layout, u[begin:end]))
-        begin = end
-    return tuple(anytime), tuple(at_events)
 
-
-SCALARS = {
-    "Real": ("Real", ctypes.c_double),
-    "Integer": ("Integer", ctypes.c_int),
-    "Enumeration": ("Integer", ctypes.c_int),
-    "String": ("String", ctypes.c_char_p),
+EARLY_TYPES = {
+    "Real": ValueType.FLOAT64,
+    "Integer": ValueType.INT32,
+    "Enumeration": ValueType.INT32,
+    "Boolean": ValueType.BOOLEAN,
+    "String": ValueType.TEXT,
 }
-"""The types that FMI 1.0 and 2.0 have in common, as :attr:`VariableAccess.types`; a Boolean is of another in each."""
+"""The types of FMI 1.0 and 2.0, as :attr:`VariableAccess.types`."""
+
+_FLOATS = (ValueType.FLOAT64, ValueType.FLOAT32)
+
+
+class ValueReading(NamedTuple):
+    """The call that reads one variable of any type, and where its values then are."""
+
+    call: Instruction
+    content: NDArray[Any]
+    kind: ValueType
+    size: int
+    truth: type
+
+    def values(self) -> list[Any]:
+        """Return the values that were read, as Python has them."""
+        if self.kind is ValueType.TEXT:
+            return _split_texts(self.content.tobytes(), self.size)
+        values = self.content.tolist()
+        return [self.truth(value) for value in values] if self.kind is ValueType.BOOLEAN else values
+
+
+class ValuesReading:
+    """The calls that read some variables, in one message."""
+
+    def __init__(self, parts: list[ValueReading]) -> None:
+        self.parts = parts
+        self.program = Program(part.call for part in parts)
 
 
 class VariableAccess(ABC):
     """What reads and writes variables, in groups of floating-point numbers or one by one."""
 
     component: LoadedCode
-    types: ClassVar[Mapping[str, tuple[str, Any]]]  # by type of variable: what gets and sets it, and its type in C
-    truth: ClassVar[Any]  # the C type of a Boolean
-
-    def _get_or_set(self, verb: str, group: Group) -> Call:
-        """Return the call that reads or writes a group, as FMI 1.0 and 2.0 have it."""
-        return self.component.bound(f"{verb}Real", group.references_pointer, group.count, group.pointer)
+    arena: Arena
+    types: ClassVar[Mapping[str, ValueType]]  # by type of variable
+    truth: ClassVar[type] = bool  # as which Booleans are read
 
     def read(self, group: Group) -> None:
-        """Read a group of variables into its buffer."""
-        self.component.run(self._reading(group))
+        """Read a group of variables."""
+        self.component.run((self.reading(group),))
 
     def write(self, group: Group) -> None:
-        """Set a group of variables from its buffer."""
-        self.component.run(self._writing(group))
+        """Set a group of variables."""
+        self.component.run((self.writing(group),))
 
-    def calls(self, *, writing: Iterable[Group] = (), reading: Iterable[Group] = ()) -> tuple[Call, ...]:
+    def calls(self, *, writing: Iterable[Group] = (), reading: Iterable[Group] = ()) -> tuple[Instruction, ...]:
         """Return the calls that write some groups, then read some, to be made as often as wanted."""
-        writes = (call for group in writing for call in self._writing(group))
-        return (*writes, *(call for group in reading for call in self._reading(group)))
+        writes = (self.writing(group) for group in writing)
+        return (*writes, *(self.reading(group) for group in reading))
+
+    def reading(self, group: Group) -> Instruction:
+        """Return the call that reads a group."""
+        if group.reading is None:
+            kind = self.types[group.type]
+            group.reading = self.component.bound(Operation.GET_VALUES, group.references, group.operand, kind=kind)
+        return group.reading
+
+    def writing(self, group: Group) -> Instruction:
+        """Return the call that sets a group."""
+        if group.writing is None:
+            kind = self.types[group.type]
+            group.writing = self.component.bound(Operation.SET_VALUES, group.references, group.operand, kind=kind)
+        return group.writing
 
     def values(self, variable: Variable, size: int) -> list[Any]:
         """Read a variable of any type: all its elements, as Python has them."""
-        kind, c_type = self.types[variable.type]
-        numbers = (c_type * size)()
-        self.component.call(f"Get{kind}", *self._located(variable, numbers))
-        return list(numbers)
+        room = max(_ROOM_FOR_TEXTS, 64 * size)
+        while True:
+            reading = self._value_reading(variable, size, room)
+            failure = self.component.first_bad((reading.call,))
+            if failure is None:
+                return reading.values()
+            if failure.status != TOO_LONG or room >= self.arena.size // 8:
+                raise self.component.failure(failure)
+            room *= 16
+
+    def prepare_values(self, variables: Mapping[Variable, int]) -> ValuesReading:
+        """Return what reads variables of any type and these sizes together."""
+        rooms = {v: max(_ROOM_FOR_TEXTS, 64 * size) for v, size in variables.items()}
+        return ValuesReading([self._value_reading(v, size, rooms[v]) for v, size in variables.items()])
+
+    def read_prepared(self, reading: ValuesReading) -> list[list[Any]] | None:
+        """Return the values of variables; None where the FMU refuses one of them."""
+        if self.component.first_bad(reading.program) is not None:
+            return None
+        return [part.values() for part in reading.parts]
+
+    def _value_reading(self, variable: Variable, size: int, room: int) -> ValueReading:
+        kind = self.types[variable.type]
+        dtype, count = (np.dtype(np.uint8), room) if kind is ValueType.TEXT else (_dtype(kind), size)
+        content: NDArray[Any] = self.arena.empty((count,), dtype)
+        reference = copy_references(self.arena, [variable.reference])
+        call = self.component.bound(Operation.GET_VALUES, reference, content, kind=kind, immediate=size)
+        return ValueReading(call, content, kind, size, self.truth)
 
     def _apply(self, setting: Assignment) -> None:
         """Set one variable of any type."""
-        kind, c_type = self.types[setting.variable.type]
-        values = (str(v).encode() for v in setting.values) if kind == "String" else setting.values
-        self.component.call(f"Set{kind}", *self._located(setting.variable, (c_type * len(setting.values))(*values)))
+        kind = self.types[setting.variable.type]
+        reference = copy_references(self.arena, [setting.variable.reference])
+        count = len(setting.values)
+        if kind is ValueType.TEXT:
+            texts = [str(value).encode() for value in setting.values]
+            content = b"".join(struct.pack("=I", len(text)) + text for text in texts)
+            values: NDArray[np.generic] = self.arena.copy_bytes(content)
+        else:
+            values = self.arena.copy(np.array(setting.values, dtype=_dtype(kind)))
+        self.component.call(Operation.SET_VALUES, reference, values, kind=kind, immediate=count)
 
-    def _located(self, variable: Variable, numbers: Any) -> tuple[Any, ...]:
-        """Return what a function is told that gets or sets one variable."""
-        return (ctypes.c_uint32 * 1)(variable.reference), ctypes.c_size_t(1), numbers
 
-    def _reading(self, group: Group) -> tuple[Call, ...]:
-        if not group.reading:
-            call = self._get_or_set("Get", group)
-            buffer, values = group.buffer, group.values
-            group.reading = (call,) if buffer is None else (call, (partial(np.copyto, values, buffer), call[1]))
-        return group.reading
+def _dtype(kind: ValueType) -> np.dtype[Any]:
+    """Return as what values of a type travel."""
+    if kind in _FLOATS:
+        return np.dtype(np.float64)
+    return np.dtype(np.uint64 if kind is ValueType.UINT64 else np.int64)
 
-    def _writing(self, group: Group) -> tuple[Call, ...]:
-        if not group.writing:
-            call = self._get_or_set("Set", group)
-            buffer, values = group.buffer, group.values
-            group.writing = (call,) if buffer is None else ((partial(np.copyto, buffer, values), call[1]), call)
-        return group.writing
+
+def _split_texts(content: bytes, count: int) -> list[Any]:
+    """Return the texts behind their lengths; what the FMU may have written instead ends at the content's end."""
+    texts: list[Any] = []
+    at = 0
+    for _ in range(count):
+        (length,) = struct.unpack_from("=I", content, at) if at + 4 <= len(content) else (0,)
+        texts.append(content[at + 4 : at + 4 + length].decode("utf-8", "replace"))
+        at += 4 + length
+    return texts

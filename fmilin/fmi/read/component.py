@@ -1,29 +1,28 @@
-"""The code of an FMU behind its C functions: every call noted for the process that watches, every status checked.
+"""The code of an FMU in its host process: calls bound to arrays, every status checked.
 
-What it says goes to Python's ``logging``, and its last words into error messages; never to standard output.
+Messages of the FMU go to Python's ``logging``, the last of them into error messages; never to standard output.
 """
 
 from __future__ import annotations
 
-import ctypes
-import itertools
 import logging
-import os
 import re
 import sys
-import weakref
+import sysconfig
+import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
 
-from fmilin.errors import ModelError, NumericalError
-from fmilin.fmi.platforms import c_library, fmpy_folder, host
-from fmilin.fmi.read import printed
-from fmilin.fmi.read.printed import same_directory, when_free
-from fmilin.sandbox import cage, watchdog
-from fmilin.sandbox.watchdog import say
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.errors import FmilinError, ModelCrashError, ModelError, NumericalError
+from fmilin.fmi.client.arena import Arena, Repeated
+from fmilin.fmi.client.function_names import FmiStandard, function_name
+from fmilin.fmi.client.process import NO_FUNCTION, TOO_LONG, Failure, HostProcess
+from fmilin.fmi.client.programs import Instruction, Operation, Program, ValueType
+from fmilin.fmi.client.restrictions import current_restrictions
 
 logger = logging.getLogger("fmilin.fmu")
 logger.addHandler(logging.NullHandler())  # as a library should: nothing is printed unless the application asks for it
@@ -32,11 +31,21 @@ logger.addHandler(logging.NullHandler())  # as a library should: nothing is prin
 _LEVELS = (logging.DEBUG, logging.WARNING, logging.WARNING, logging.ERROR, logging.CRITICAL, logging.DEBUG)
 _REFERENCE = re.compile(r"#r(\d+)#")  # FMI 2.0.4 section 2.1.5: '#r12#' stands for the Real with reference 12
 _LONGEST = 600
-_pointer, _text = ctypes.c_void_p, ctypes.c_char_p
 
-_numbers = itertools.count(1)
-# FMPy's proxy, which formats FMI 2 messages, keeps one callback for the process: it finds the instance that speaks.
-_sinks: weakref.WeakValueDictionary[int, LogSink] = weakref.WeakValueDictionary()
+_DISCARD, _ERROR, _FATAL = 2, 3, 4
+_STATUS = ("ok", "warning", "discard", "error", "fatal", "pending")
+_AT_THE_START = (
+    Operation.SETUP_EXPERIMENT,
+    Operation.ENTER_INITIALIZATION,
+    Operation.EXIT_INITIALIZATION,
+)
+"""Operations in which an FMU reads files and asks for licences."""
+_ABOUT_THE_MODEL = (Operation.GET_NOMINALS, Operation.GET_EVENT_INDICATORS)
+"""Operations that say nothing about the point when they fail."""
+ADVICE = (
+    "It runs shut off from your files, environment and network: what it needs of these is allowed with "
+    "fl.Limits(read=['PATH'], environment=['NAME'], network=True)."
+)
 
 
 class LogSink:
@@ -44,28 +53,23 @@ class LogSink:
 
     def __init__(self, source: str, names: Mapping[int, tuple[str, ...]]) -> None:
         self.source = source
-        self.number = next(_numbers)
         self.recent: deque[tuple[int, str]] = deque(maxlen=20)
         self._names = names
-        _sinks[self.number] = self
 
-    def take(self, status: int, category: bytes | None, message: bytes | None) -> None:
+    def take(self, status: int, category: str, message: str) -> None:
         """Take one message."""
-        text = _REFERENCE.sub(lambda match: (self._names.get(int(match[1])) or match)[0], _decoded(message).strip())
+        text = _REFERENCE.sub(lambda match: (self._names.get(int(match[1])) or match)[0], message.strip())
         self.recent.append((status, text))
-        say(text)
-        level = _LEVELS[status] if 0 <= status < len(_LEVELS) else logging.WARNING
-        extra = {"category": _decoded(category)}
-        when_free(lambda: logger.log(level, "%s: %s", self.source, text, extra=extra))
-
-    def known_as(self, number: int) -> None:
-        """Take also the messages that come with this number: FMI 1.0 tells the component instead of an environment."""
-        _sinks[number] = self
+        if status < 0:  # of the host: errors say it
+            return
+        level = _LEVELS[status] if status < len(_LEVELS) else logging.WARNING
+        logger.log(level, "%s: %s", self.source, text, extra={"category": category})
 
     def last_words(self) -> str:
         """Return a sentence with what the FMU said since :meth:`forget`, warnings and errors first."""
-        serious = [text for status, text in self.recent if status not in (0, 5) and text]
-        texts = (serious or [text for _, text in self.recent if text])[-3:]
+        said = [(status, text) for status, text in self.recent if status >= 0 and text]
+        serious = [text for status, text in said if status not in (0, 5)]
+        texts = (serious or [text for _, text in said])[-3:]
         if not texts:
             return "The FMU itself gives no reason."
         shown = " / ".join(text if len(text) <= _LONGEST else text[:_LONGEST] + "..." for text in texts)
@@ -77,223 +81,192 @@ class LogSink:
             self.recent.clear()
 
 
-def deliver(number: int | None, status: int, category: bytes | None, message: bytes | None) -> None:
-    """Hand a message to the sink with this number; to the newest one when the FMU mixes up its environment."""
-    sink = _sinks.get(number or 0)
-    if sink is None and _sinks:
-        sink = _sinks.get(max(_sinks.keys()))
-    if sink is not None:
-        sink.take(status, category, message)
-
-
-_Log = ctypes.CFUNCTYPE(None, _pointer, _text, ctypes.c_int, _text, _text)
-
-
-class Callbacks(ctypes.Structure):
-    """The struct fmiCallbackFunctions of FMI 1.0; that of FMI 2.0 begins with the same fields."""
-
-    _fields_ = (("logger", _Log), ("allocate", _pointer), ("free", _pointer), ("step_finished", _pointer))
-
-
-C = TypeVar("C", bound=Callbacks)
-
-
-def callbacks(kind: type[C]) -> C:
-    """Return what an FMU of FMI 1.0 or 2.0 calls: the C functions themselves for memory, ours for messages."""
-    made = kind(logger=_logger(), allocate=_address("calloc"), free=_address("free"))
-    proxy = _proxy()
-    if proxy is not None:
-        proxy.addLoggerProxy(ctypes.byref(made))
-    return made
-
-
-@cache
-def _logger() -> Any:
-    """Return the one C callback of this process: FMPy's proxy keeps a single one, so it must never be freed."""
-
-    def log(environment: int | None, _: bytes, status: int, category: bytes, message: bytes) -> None:
-        deliver(environment, status, category, message)
-
-    return _Log(log)
-
-
-@cache
-def _proxy() -> Any:
-    """Return the library of FMPy that puts the variable arguments into messages; None: their '%s' stay."""
-    own = host()
-    try:
-        return ctypes.CDLL(str(fmpy_folder() / "logging" / own.fmi2_folder / f"logging{own.suffix}"))
-    except OSError:  # FMPy ships it for some platforms only
-        return None
-
-
-def _address(function: str) -> int | None:
-    return ctypes.cast(getattr(c_library(), function), _pointer).value
-
-
-def _decoded(text: bytes | None) -> str:
-    return (text or b"").decode("utf-8", "replace")
-
-
-Call = tuple[Callable[[], int | None], str]  # a C function bound to all arguments, or what prepares its buffers; a name
-
-_WARNING, _DISCARD, _ERROR, _FATAL = 1, 2, 3, 4
-_STATUS = ("ok", "warning", "discard", "error", "fatal", "pending")
-_AT_THE_START = ("Initialize", "SetupExperiment", "EnterInitializationMode", "ExitInitializationMode")
-"""Functions in which an FMU reads files and asks for licences."""
-_ABOUT_THE_MODEL = ("GetNominalsOfContinuousStates", "GetNominalContinuousStates", "GetEventIndicators")
-"""Functions whose refusal says nothing about the point."""
+Calls = Program | Sequence[Instruction]
 
 
 class LoadedCode:
-    """A loaded library, and one component of it at a time; ``symbols`` begin its functions' names (FMI 1.0 only)."""
+    """A library in a host process, and one instance of it at a time; it begins without a process."""
 
-    def __init__(self, path: Path, prefix: str, sink: LogSink, symbols: str = "") -> None:
-        self.handle = ctypes.c_void_p()  # null without a component; bound calls hold it: the same object for ever
+    def __init__(self, path: Path, standard: FmiStandard, sink: LogSink, arena: Arena, folder: Path) -> None:
+        self.arena = arena
         self.health = 0  # the worst status that was no warning: from 3 on only freeing is allowed, from 4 on nothing
-        self._prefix, self._symbols, self._sink = prefix, symbols, sink
-        self._functions: dict[str, Any] = {}
-        self.may_change = False  # whether another library may take its place: calls look functions up every time
-        self._library = self._loaded(path)
+        self.has_instance = False
+        self.instances = 0  # that this process has had
+        self._path, self._standard, self._sink, self._folder = path, standard, sink, folder
+        self._restrictions = current_restrictions()
+        self._scratch = folder / ".scratch"
+        self._host: HostProcess | None = None
+        self._lock = threading.RLock()
 
-    def load_instead(self, path: Path) -> None:
-        """Let another library answer from now on, also the calls that are bound already; see ``may_change``."""
-        self.unload()
-        self._functions.clear()
-        self._library = self._loaded(path)
+    def start(self) -> None:
+        """Load the library in a fresh process; one that runs is ended."""
+        self.kill()
+        self._lock = threading.RLock()  # in a forked process another thread may have held the former one
+        problem = self._load({})
+        if problem and _LACKS_PYTHON.search(problem) and (library := _python_library()):
+            problem = self._load({"LD_PRELOAD": str(library)}) and problem
+        if problem:
+            raise self._not_loaded(f"Failed to load shared library {self._path}. {problem}")
 
-    def _loaded(self, path: Path) -> ctypes.CDLL:
-        cage.close()
-        try:
-            # Some libraries look for others in the working directory.
-            with watchdog.calling("the loading of the library"), same_directory():
-                os.chdir(path.parent)
-                return ctypes.CDLL(str(path))
-        except (OSError, UnicodeDecodeError) as error:
-            # What the system says names the library's own strings, which may be in any encoding.
-            said = error.object.decode("utf-8", "replace") if isinstance(error, UnicodeDecodeError) else str(error)
-            said = said or _refusal_of(path)
-            raise self._not_loaded(f"Failed to load shared library {path}. {said}") from None
+    def _load(self, variables: Mapping[str, str]) -> str:
+        """Load the library in a process with these variables, too; return why it cannot be loaded, else nothing."""
+        self._scratch.mkdir(exist_ok=True)
+        options = ["--read", str(self._folder), "--scratch", str(self._scratch)]
+        host = HostProcess(
+            self.arena,
+            self._sink.source,
+            self._sink.take,
+            options=[*self._restrictions.to_options(), *options],
+            environment={**self._restrictions.to_environment(), "TMPDIR": str(self._scratch), **variables},
+            seconds=self._restrictions.seconds,
+        )
+        standard = self._standard
+        problem = host.open_library(self._path, standard.version, stepped=standard.stepped, prefix=standard.symbols)
+        if problem:
+            host.kill()
+            return problem
+        self._host = host
+        self.instances = 0
+        return ""
 
-    def bound(self, name: str, *arguments: Any) -> Call:
-        """Return the function ``name`` of the component, bound to its arguments, all of them of C's own types."""
-        function = partial(self._present, name) if self.may_change else self._function(name)
-        return partial(function, self.handle, *arguments), self._prefix + name
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a process that can be asked."""
+        return self._host is not None and self._host.is_alive
 
-    def _present(self, name: str, *arguments: Any) -> Any:
-        return self._function(name)(*arguments)
+    def kill(self) -> None:
+        """End the process at once, with all that is in it."""
+        if self._host is not None:
+            self._host.kill()
+        self._host, self.has_instance = None, False
 
-    def run(self, calls: Iterable[Call]) -> None:
+    def bound(
+        self,
+        operation: Operation,
+        *operands: NDArray[np.generic] | Repeated,
+        kind: ValueType = ValueType.FLOAT64,
+        immediate: int = 0,
+    ) -> Instruction:
+        """Return a call of the function behind ``operation``, bound to arrays of the arena."""
+        name = self._standard.prefix + function_name(self._standard, operation, kind)
+        return Instruction(self.arena, operation, *operands, name=name, kind=kind, immediate=immediate)
+
+    def run(self, calls: Calls) -> None:
         """Make calls one after the other."""
-        bad = self.first_bad(calls)
-        if bad is not None:
-            status, full_name = bad
-            name = full_name.removeprefix(self._prefix)
-            failure = self.failure(name, status)
-            no_solution = status == _DISCARD and name not in _ABOUT_THE_MODEL
-            raise NumericalError(str(failure)) if no_solution else failure
+        failure = self.first_bad(calls)
+        if failure is not None:
+            raise self.error_at_point(failure)
 
-    def first_bad(self, calls: Iterable[Call]) -> tuple[int, str] | None:
-        """Make calls up to the first whose status is worse than a warning; return that status, and whose it is."""
-        listener, own, bad = watchdog.listener(), os.getpid(), None
-        if listener is None:
-            printed.begin()
-        try:
-            for function, name in calls:
-                if listener is not None:
-                    listener.write(name)
-                status = function()
-                if status and status != _WARNING:
-                    bad = status, name
-                    break
-            watchdog.only_here(own)
-        finally:
-            if listener is None:
-                printed.end()
-        if listener is not None:
-            listener.done()
-        return bad
+    def error_at_point(self, failure: Failure) -> FmilinError:
+        """Return the error for a call that failed at a point; a discarded point is one without a solution."""
+        error = self.failure(failure)
+        no_solution = failure.status == _DISCARD and _operation(failure) not in _ABOUT_THE_MODEL
+        return NumericalError(str(error)) if no_solution else error
 
-    def call(self, name: str, *arguments: Any) -> None:
+    def first_bad(self, calls: Calls, count: int = 1) -> Failure | None:
+        """Make calls, ``count`` times, up to the first whose status is worse than a warning; return which it was."""
+        host = self._host
+        if host is None:
+            raise ModelCrashError(f"The process of '{self._sink.source}' has ended. Load the model again.")
+        with self._lock:  # a message and its answer belong together, whatever thread asks
+            if isinstance(calls, Program):
+                return host.run(calls, count) if calls.instructions else None
+            return host.execute(calls) if calls else None
+
+    def call(
+        self,
+        operation: Operation,
+        *operands: NDArray[np.generic] | Repeated,
+        kind: ValueType = ValueType.FLOAT64,
+        immediate: int = 0,
+    ) -> None:
         """Call a function that is not about a point; a point that is discarded is then an error like others."""
-        bad = self.first_bad((self.bound(name, *arguments),))
-        if bad is not None:
-            raise self.failure(name, bad[0])
+        failure = self.first_bad((self.bound(operation, *operands, kind=kind, immediate=immediate),))
+        if failure is not None:
+            raise self.failure(failure)
 
-    def create(self, name: str, *arguments: Any) -> bool:
-        """Let the function ``name`` make the component; return whether there is one."""
+    def create(self, *identity: str, flags: int) -> bool:
+        """Instantiate with name, token and resources; return whether there is an instance."""
         self.health = 0
-        create = self._function(name)
-        create.restype = ctypes.c_void_p
-        with watchdog.calling(self._prefix + name):
-            self.handle.value = create(*arguments)
-        return bool(self.handle.value)
+        texts = [self.arena.copy_bytes(text.encode()) for text in identity]
+        self.instances += 1
+        failure = self.first_bad((self.bound(Operation.INSTANTIATE, *texts, immediate=flags),))
+        self.has_instance = failure is None
+        if failure is not None and failure.status == NO_FUNCTION:
+            raise self.failure(failure)
+        return self.has_instance
 
-    def free(self, name: str) -> None:
-        """Free the component with the function ``name``, unless a fatal error forbids even that."""
-        if not self.is_lost:
-            release = self._function(name)
-            release.restype = None
-            with watchdog.calling(self._prefix + name):
-                release(self.handle)
-        self.handle.value = None
+    def free(self) -> None:
+        """Free the instance; after a fatal error, which forbids even that, end the process."""
+        if self.is_lost:
+            self.kill()
+        elif self.has_instance and self.is_running:
+            self.has_instance = False
+            self.first_bad((self.bound(Operation.FREE_INSTANCE),))
+        self.has_instance = False
 
     def unload(self) -> None:
-        """Unload the library."""
-        if self.is_lost:
-            return
-        handle = ctypes.c_void_p(self._library._handle)
-        with watchdog.calling("the unloading of the library"):
-            if sys.platform == "win32":
-                ctypes.windll.kernel32.FreeLibrary(handle)
-            else:
-                c_library().dlclose(handle)
+        """Unload the library and end the process."""
+        host, self._host = self._host, None
+        if host is not None:
+            host.close()
 
     @property
     def is_usable(self) -> bool:
-        """Whether there is a component that may still be asked."""
-        return self.health < _ERROR and self.handle.value is not None
+        """Whether there is an instance that may still be asked."""
+        return self.health < _ERROR and self.has_instance and self.is_running
 
     @property
     def is_lost(self) -> bool:
-        """Whether a fatal error forbids every further call, a fresh component included."""
+        """Whether a fatal error forbids every further call."""
         return self.health >= _FATAL
 
-    def failure(self, name: str, status: int) -> ModelError:
-        """Return the error for the function ``name``, and remember what may still be done with the component."""
+    def failure(self, failure: Failure) -> ModelError:
+        """Return the error for a call that failed, and remember what may still be done with the instance."""
+        status = failure.status
+        if status == NO_FUNCTION:
+            missing = [text for origin, text in self._sink.recent if origin == NO_FUNCTION]
+            return self._not_loaded(f"{self._path}: undefined symbol: {(missing or [failure.name])[-1]}")
+        if status < 0:
+            why = "a text is too long" if status == TOO_LONG else f"the host answers with status {status}"
+            return ModelError(
+                f"{failure.name} of '{self._sink.source}' was not called: {why}. Check the values that were set; if "
+                "they are as the model description allows, this is a bug of fmilin."
+            )
         self.health = max(self.health, status if status in (_DISCARD, _ERROR, _FATAL) else _ERROR)
         word = _STATUS[status] if 0 <= status < len(_STATUS) else "an unknown status"
         advice = {
             _DISCARD: "The model cannot be evaluated there: choose another operating point or other parameters.",
-            _FATAL: "The model is beyond repair in this process.",
+            _FATAL: "It is started anew for the next question.",
         }.get(status, "Check the operating point, the start values and the parameters.")
-        starting = cage.advice() if name in _AT_THE_START else ""
+        starting = self.advice() if _operation(failure) in _AT_THE_START else ""
         return ModelError(
-            f"{self._prefix}{name} of '{self._sink.source}' returned {word} (status {status}). "
+            f"{failure.name} of '{self._sink.source}' returned {word} (status {status}). "
             f"{self._sink.last_words()} {advice}{starting}"
         )
 
-    def _function(self, name: str) -> Any:
-        """Return the C function of this name; its status is an int."""
-        c_function = self._functions.get(name)
-        if c_function is None:
-            try:
-                c_function = self._library[f"{self._symbols}{self._prefix}{name}"]
-            except AttributeError as error:
-                raise self._not_loaded(str(error)) from None
-            self._functions[name] = c_function  # its result is a C int unless said otherwise
-        return c_function
+    def advice(self) -> str:
+        """Return a sentence about what the FMU may lack in its process, with a space in front; else nothing."""
+        return "" if self._restrictions.unrestricted else f" {ADVICE}"
 
     def _not_loaded(self, why: str) -> ModelError:
         return ModelError(
             f"The library of '{self._sink.source}' cannot be loaded: {why}. It may need other libraries that are not "
-            f"installed, a newer system, or lack functions that FMI requires.{cage.advice()}"
+            f"installed, a newer system, or lack functions that FMI requires.{self.advice()}"
         )
 
 
-def _refusal_of(path: Path) -> str:
-    """Return what the loader says of a library: early releases of Python 3.11 drop texts that are no UTF-8."""
-    system = ctypes.CDLL(None)
-    system.dlopen.restype, system.dlerror.restype = ctypes.c_void_p, ctypes.c_char_p
-    system.dlopen(os.fsencode(path), os.RTLD_NOW)
-    return (system.dlerror() or b"").decode("utf-8", "replace")
+_LACKS_PYTHON = re.compile(r"undefined symbol: _?Py")
+"""FMUs that contain Python may expect that whoever loads them is Python."""
+
+
+def _python_library() -> Path | None:
+    """Return the shared library of this Python, where it has one."""
+    folder, name = (sysconfig.get_config_var(key) for key in ("LIBDIR", "INSTSONAME"))
+    library = Path(str(folder), str(name))
+    return library if sys.platform == "linux" and library.suffix != ".a" and library.is_file() else None
+
+
+def _operation(failure: Failure) -> Operation | None:
+    instructions = failure.program
+    return instructions[failure.instruction].operation if failure.instruction < len(instructions) else None

@@ -1,21 +1,22 @@
 """One instance of an FMU's code: what the FMI versions have in common."""
 
-import ctypes
-import shutil
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from fmilin.errors import AnotherInstanceError, ModelError
+from fmilin.errors import ModelCrashError, ModelError
+from fmilin.fmi.client.arena import Arena
+from fmilin.fmi.client.function_names import FmiStandard
+from fmilin.fmi.client.process import Failure
+from fmilin.fmi.client.programs import Instruction, Operation, Program
 from fmilin.fmi.platforms import library_in
-from fmilin.fmi.read.buffers import Buffers, Group, VariableAccess, Visit, pointer_to
-from fmilin.fmi.read.component import Call, LoadedCode, LogSink, logger
+from fmilin.fmi.read.buffers import Buffers, Group, VariableAccess, Visit
+from fmilin.fmi.read.component import LoadedCode, LogSink, logger
 from fmilin.fmi.read.description import ModelDescription, is_true
 from fmilin.fmi.read.settings import Assignment
-from fmilin.sandbox import cage, watchdog
 from fmilin.signals import FloatArray
 
 _MOST_ITERATIONS = 100
@@ -30,26 +31,38 @@ class Event(NamedTuple):
     terminate: bool
     next_time: float | None
 
+    @classmethod
+    def of(cls, answers: FloatArray) -> "Event":
+        """Return the event that six numbers of the host describe."""
+        again, terminates, _, _, scheduled, time = answers.tolist()
+        return cls(bool(again), bool(terminates), time if scheduled else None)
+
+
+class InstanceRefusedError(ModelError):
+    """The FMU makes no instance, or no other one in its process."""
+
 
 class Instance(VariableAccess):
     """One instance of an FMU's code, from instantiation to continuous-time mode and back."""
 
-    prefix: ClassVar[str]  # ``"fmi2"`` or ``"fmi3"``
+    version: ClassVar[int]  # of FMI: 1, 2 or 3
+    stepped: ClassVar[bool] = False  # for co-simulation
     binaries: ClassVar[tuple[str, ...]]  # folders under binaries/ for this platform, the first choice first
     tells_states: ClassVar[bool] = False  # whether the code alone knows which variables are states
-    frees_with: ClassVar[str] = "FreeInstance"
-    rates_function: ClassVar[str] = "GetDerivatives"
-    nominals_function: ClassVar[str] = "GetNominalsOfContinuousStates"
 
-    def __init__(self, folder: Path, description: ModelDescription, number_of_states: int, sink: LogSink) -> None:
+    def __init__(
+        self, folder: Path, description: ModelDescription, number_of_states: int, sink: LogSink, arena: Arena
+    ) -> None:
         self.description = description
         self.sink = sink
         self.next_event: float | None = None
         self.tolerance: float | None = None  # what the FMU's own solver is asked for, relative; None: nothing
-        self._library = library_in(folder, description.model_identifier, self.binaries)
-        self.component = self._component(self._library)
-        self.component.may_change = is_true(description.capabilities, "canBeInstantiatedOnlyOncePerProcess")
-        self._instances = 0
+        library = library_in(folder, description.model_identifier, self.binaries)
+        symbols = f"{description.model_identifier}_" if self.version == 1 else ""
+        self.arena = arena
+        self.component = LoadedCode(library, FmiStandard(self.version, self.stepped, symbols), sink, arena, folder)
+        self.lives_alone = is_true(description.capabilities, "canBeInstantiatedOnlyOncePerProcess")
+        """Whether each instance needs a process of its own."""
         self._folder = folder
         self._number_of_states = number_of_states
         self._states_checked = False
@@ -65,16 +78,13 @@ class Instance(VariableAccess):
     def _enter_initialization(self, time: float, settings: Sequence[Assignment]) -> None:
         """Set start values and enter initialization mode."""
 
-    @abstractmethod
-    def _iterate(self) -> Event:
-        """Do one round of the event iteration."""
-
-    @abstractmethod
-    def directional(self, unknowns: Group, knowns: Group, target: ctypes.c_void_p) -> Call:
-        """Return the call that writes the unknowns' derivatives along the seed in ``knowns`` to ``target``, doubles."""
+    def directional(self, unknowns: Group, knowns: Group, target: FloatArray) -> Instruction:
+        """Return the call that writes the unknowns' derivatives along the seed in ``knowns`` to ``target``."""
+        arguments = unknowns.references, knowns.references, knowns.values, target
+        return self.component.bound(Operation.DIRECTIONAL, *arguments)
 
     @property
-    def adjoint(self) -> Callable[[Group, Group, ctypes.c_void_p], Call] | None:
+    def adjoint(self) -> Callable[[Group, Group, FloatArray], Instruction] | None:
         """(seeded unknowns, knowns, target) -> the call for the sum's derivatives; None where the FMU has none."""
         return None
 
@@ -85,15 +95,22 @@ class Instance(VariableAccess):
         """Go from nothing to continuous-time mode (of co-simulation: to step mode) at the start time."""
         self.sink.forget()
         self._time, self._standing = time, None
-        if self._instances and self.component.may_change:
-            # Load a copy of the library for one more instance; one that never unloads would return with its memory.
-            copy = self._library.with_name(f"{self._instances}_{self._library.name}")
-            shutil.copyfile(self._library, copy)
-            self.component.load_instead(copy)
-        self._instances += 1
+        if not self.component.is_running or (self.lives_alone and self.component.instances):
+            self.component.start()
+        another = self.component.instances > 0
+        try:
+            self._begin_here(time, settings)
+        except (InstanceRefusedError, ModelCrashError):
+            if not another:
+                raise
+            self.lives_alone = True
+            self.component.start()
+            self._begin_here(time, settings)
+
+    def _begin_here(self, time: float, settings: Sequence[Assignment]) -> None:
+        """Make an instance in the process that runs, and lead it to its start."""
         if not self._instantiate():
-            refusal = self._not_instantiated()
-            raise refusal if self._instances == 1 else AnotherInstanceError(str(refusal))
+            raise self._not_instantiated()
         try:
             self._enter_initialization(time, settings)
             for setting in settings:
@@ -112,9 +129,8 @@ class Instance(VariableAccess):
 
     def begin_again(self, time: float, settings: Sequence[Assignment]) -> None:
         """End, and begin as a fresh instance."""
-        with watchdog.another_instance():
-            self.end()
-            self.begin(time, settings)
+        self.end()
+        self.begin(time, settings)
 
     def described(self) -> ModelDescription:
         """Return the description, together with what only the code knows."""
@@ -122,56 +138,83 @@ class Instance(VariableAccess):
 
     def end(self) -> None:
         """Terminate and free; after an error only free, after a fatal one neither. Failures are logged. Idempotent."""
-        if self.component.handle.value is None:
+        if not self.component.has_instance:
             return
         try:
             if self.component.is_usable:
                 self._terminate()
-        except ModelError as error:  # the way out must not stop here
+        except (ModelError, ModelCrashError) as error:  # the way out must not stop here
             logger.warning("%s: %s", self.description.source, error)
-        finally:
-            self.component.free(self.frees_with)
+        try:
+            self.component.free()
+        except ModelCrashError as error:
+            logger.warning("%s: %s", self.description.source, error)
 
     def unload(self) -> None:
-        """Free the component and the library."""
+        """Free the instance and the library, and end the process. Failures are logged."""
         self.end()
-        self.component.unload()
+        try:
+            self.component.unload()
+        except ModelCrashError as error:
+            logger.warning("%s: %s", self.description.source, error)
 
-    def visit(self, buffers: Buffers, wanted: str, then: tuple[Call, ...] = ()) -> None:
-        """Set the states, time and inputs if changed, read the states and what is wanted; make further calls.
+    def visit(self, buffers: Buffers, wanted: str, prepared: Visit | None = None) -> None:
+        """Set the states, time and inputs if changed, read the states and what is wanted.
 
         ``wanted``: "" is nothing more, "everything" the derivatives, then further variables, "observed" constraints'.
+        A visit that was prepared by :meth:`prepare` makes further calls.
         """
-        visit = buffers.visits.get(wanted) or self._prepared(buffers, wanted)
+        visit = prepared or buffers.visits.get(wanted) or self._visit_to(buffers, wanted)
         self.sink.forget()
-        standing, states = (buffers.time.value, buffers.u.tobytes()), buffers.x.tobytes()
-        calls = visit.again if standing == self._standing else visit.anew
+        standing, states = (buffers.time, buffers.u.tobytes()), buffers.x.tobytes()
+        program = visit.again if standing == self._standing else visit.anew
         self._time, self._standing = standing[0], None
-        self.component.run(calls + then)
-        self._standing, self._states = (None, None) if then else (standing, states)  # further calls may move them
+        self.component.run(program)
+        # Further calls may move them.
+        self._standing, self._states = (standing, states) if prepared is None else (None, None)
+
+    def visit_points(self, buffers: Buffers, count: int) -> Failure | None:
+        """Visit the points of the first rows for everything; return where that failed."""
+        visit = buffers.visits.get("everything") or self._visit_to(buffers, "everything")
+        self.sink.forget()
+        rows = buffers.rows[:count, : 1 + buffers.n + buffers.k]
+        inputs = rows[:, 1 + buffers.n :]
+        last = float(rows[-1, 0]), inputs[-1].tobytes(), rows[-1, 1 : 1 + buffers.n].tobytes()
+        same = (rows[:, 0] == rows[0, 0]).all() and (inputs == inputs[0]).all()
+        at_once = bool(same) and (last[0], last[1]) == self._standing
+        self._time, self._standing = last[0], None
+        failure = self.component.first_bad(visit.again if at_once else visit.anew, count)
+        if failure is None:
+            self._standing, self._states = (last[0], last[1]), last[2]
+        return failure
 
     def stands_at(self, buffers: Buffers) -> bool:
         """Return whether the last visit was to the point of the buffers, and nothing has moved the instance since."""
-        return (buffers.time.value, buffers.u.tobytes()) == self._standing and buffers.x.tobytes() == self._states
+        return (buffers.time, buffers.u.tobytes()) == self._standing and buffers.x.tobytes() == self._states
 
     def forget_point(self) -> None:
         """Set time and inputs at the next visit even when they are the same: something else may have moved them."""
         self._standing = None
 
-    def _prepared(self, buffers: Buffers, wanted: str) -> Visit:
+    def prepare(self, buffers: Buffers, then: Sequence[Instruction]) -> Visit:
+        """Return a visit for everything that makes further calls."""
+        visit = buffers.visits.get("everything") or self._visit_to(buffers, "everything")
+        return Visit(*(Program((*program.instructions, *then)) for program in visit))
+
+    def _visit_to(self, buffers: Buffers, wanted: str) -> Visit:
         """Bind the calls of a visit to its buffers."""
-        bound, n = self.component.bound, ctypes.c_size_t(buffers.n)
-        x, rates = pointer_to(buffers.x), pointer_to(buffers.rates)
-        time = bound("SetTime", buffers.time)
-        moves = (bound("SetContinuousStates", x, n),) if buffers.n else ()
-        inputs = (call for group in buffers.inputs for call in self._writing(group))
+        bound, part, n = self.component.bound, buffers.point_rows.part, buffers.n
+        time = bound(Operation.SET_TIME, part(0, 1))
+        moves = (bound(Operation.SET_CONTINUOUS_STATES, part(1, 1 + n)),) if n else ()
+        inputs = (self.writing(group) for group in buffers.inputs)
         readings, further = [*self._state_reading(buffers)], self.calls(reading=self._wanted(buffers, wanted))
-        if buffers.n and wanted == "everything":
+        if n and wanted == "everything":
             # OpenModelica computes outputs with the rates if asked for first; others alternate when read twice.
             readings += (*further,) if self.description.tool.startswith("OpenModelica") else ()
-            readings.append(bound(self.rates_function, rates, n))
+            first = 1 + n + buffers.k
+            readings.append(bound(Operation.GET_DERIVATIVES, part(first, first + n)))
         readings += further
-        visit = Visit((time, *moves, *inputs, *readings), (*moves, *readings))
+        visit = Visit(Program((time, *moves, *inputs, *readings)), Program((*moves, *readings)))
         buffers.visits[wanted] = visit
         return visit
 
@@ -187,86 +230,104 @@ class Instance(VariableAccess):
         """Read the states and the inputs that the instance holds."""
         self.component.run(self.reading_back(buffers))
 
-    def reading_back(self, buffers: Buffers) -> tuple[Call, ...]:
+    def reading_back(self, buffers: Buffers) -> Program:
         """Return the calls that read the states and the inputs that the instance holds."""
-        visit = buffers.visits.get("look")
-        if visit is None:
-            calls = (*self._state_reading(buffers), *(call for g in buffers.inputs for call in self._reading(g)))
-            visit = buffers.visits["look"] = Visit(calls, calls)
-        return visit.again
+        if buffers.looking is None:
+            buffers.looking = Program((*self._state_reading(buffers), *self.calls(reading=buffers.inputs)))
+        return buffers.looking
 
-    def _state_reading(self, buffers: Buffers) -> tuple[Call, ...]:
-        n = ctypes.c_size_t(buffers.n)
-        return (self.component.bound("GetContinuousStates", pointer_to(buffers.x), n),) if buffers.n else ()
+    def _state_reading(self, buffers: Buffers) -> tuple[Instruction, ...]:
+        if not buffers.n:
+            return ()
+        return (self.component.bound(Operation.GET_CONTINUOUS_STATES, buffers.point_rows.part(1, 1 + buffers.n)),)
 
     def nominals(self, count: int) -> FloatArray:
         """Read the nominal values of the states, shape (count,)."""
-        return self._numbers(self.nominals_function, count, np.full(count + _GUARD, np.nan))
+        room = self.arena.copy(np.full(count + _GUARD, np.nan))
+        if count:
+            self.component.run((self.component.bound(Operation.GET_NOMINALS, room[:count]),))
+        return room[:count].copy()
 
     def event_indicators(self) -> FloatArray:
         """Read the event indicators at the point that is held, shape (ne,)."""
         count = self._number_of_event_indicators() if self.description.event_indicators else 0
-        return self._numbers("GetEventIndicators", count, np.zeros(count))
-
-    def _numbers(self, function: str, count: int, room: FloatArray) -> FloatArray:
+        indicators = self.arena.zeros(count)
         if count:
-            self.component.run((self.component.bound(function, pointer_to(room), ctypes.c_size_t(count)),))
-        return room[:count]
+            self.component.run((self.component.bound(Operation.GET_EVENT_INDICATORS, indicators),))
+        return indicators.copy()
 
     def pass_event(self, inputs: Sequence[Group] = ()) -> bool:
         """Carry out an event, ``inputs`` set in it, at the point that is held; return whether the FMU asks to end."""
         self._standing = None
-        self.component.call("EnterEventMode")
+        self.component.call(Operation.ENTER_EVENT_MODE)
         for group in inputs:
             self.write(group)
         terminates = self._iterated(f"at t = {self._time:g} s")
-        self.component.call("EnterContinuousTimeMode")
+        self.component.call(Operation.ENTER_CONTINUOUS_TIME_MODE)
         return terminates
 
     def tune(self, settings: Sequence[Assignment]) -> None:
         """Give tunable parameters other values, at an event."""
         self._standing = None
-        self.component.call("EnterEventMode")
+        self.component.call(Operation.ENTER_EVENT_MODE)
         for setting in settings:
             self._apply(setting)
         if self._iterated(f"at t = {self._time:g} s, after parameters were set"):
             raise self._terminates_at_its_start()
-        self.component.call("EnterContinuousTimeMode")
+        self.component.call(Operation.ENTER_CONTINUOUS_TIME_MODE)
 
     def completed_step(self) -> tuple[bool, bool]:
         """Say that a step was accepted; return whether the FMU asks for an event, and to end the simulation."""
         self._states = None  # the step may have changed them
-        answers = self.truth(), self.truth()
-        self.component.call("CompletedIntegratorStep", self.truth(1), *map(ctypes.byref, answers))
-        return bool(answers[0].value), bool(answers[1].value)
+        answers = self.arena.zeros(2)
+        no_step_is_taken_back = 1
+        self.component.call(Operation.COMPLETED_STEP, answers, immediate=no_step_is_taken_back)
+        return bool(answers[0]), bool(answers[1])
 
-    def _component(self, library: Path) -> LoadedCode:
-        return LoadedCode(library, self.prefix, self.sink)
-
-    def _not_instantiated(self) -> ModelError:
+    def _not_instantiated(self) -> "InstanceRefusedError":
         tool = self.description.tool or "its tool"
         needs_tool = is_true(self.description.capabilities, "needsExecutionTool")
         hint = f" It needs {tool} to be installed." if needs_tool else ""
-        return ModelError(
+        return InstanceRefusedError(
             f"'{self.description.source}' could not be instantiated. {self.sink.last_words()}{hint} Usual reasons are "
             f"a missing licence, a missing file in its resources, or an identifier that differs from the library's."
-            f"{cage.advice()}"
+            f"{self.component.advice()}"
         )
 
-    def _tolerance(self) -> tuple[Any, ctypes.c_double]:
-        """Return whether the solver inside is asked for a tolerance, and for which."""
-        return self.truth(self.tolerance is not None), ctypes.c_double(self.tolerance or 0.0)
+    def _create(self, resources: str, flags: int = 0) -> bool:
+        """Instantiate, invisible and talkative."""
+        is_talkative = 2
+        identity = self.description.model_name, self.description.token, resources
+        return self.component.create(*identity, flags=flags | is_talkative)
+
+    def _experiment(self, time: float) -> tuple[FloatArray, int]:
+        """Return tolerance, start and stop, and the flags of those that are set."""
+        numbers = self.arena.copy(np.array([self.tolerance or 0.0, time, 0.0]))
+        return numbers, int(self.tolerance is not None)
+
+    def _initialize(self, time: float) -> FloatArray:
+        """Enter initialization mode; return what FMI 1.0 says of events."""
+        numbers, flags = self._experiment(time)
+        events = self.arena.zeros(6)
+        self.component.call(Operation.ENTER_INITIALIZATION, numbers, events, immediate=flags)
+        return events
+
+    def _iterate(self) -> Event:
+        """Do one round of the event iteration."""
+        answers = self.arena.zeros(6)
+        self.component.call(Operation.UPDATE_DISCRETE_STATES, answers)
+        return Event.of(answers)
 
     def _exit_initialization(self) -> None:
-        self.component.call("ExitInitializationMode")
+        self.component.call(Operation.EXIT_INITIALIZATION)
 
     def _terminate(self) -> None:
-        self.component.call("Terminate")
+        self.component.call(Operation.TERMINATE)
 
     def _start(self) -> None:
         """Go from the end of initialization to continuous-time mode."""
         self._settle()
-        self.component.call("EnterContinuousTimeMode")
+        self.component.call(Operation.ENTER_CONTINUOUS_TIME_MODE)
         self._check_number_of_states()
 
     def _settle(self) -> None:
@@ -310,17 +371,16 @@ class Instance(VariableAccess):
         """Return the number of states that the code has, where it is not the declared one, by asking for them."""
         # Code that checks the number refuses a wrong one; other code writes beyond it, into room kept free for that.
         declared = self._number_of_states
-        buffer = np.full(declared + _GUARD, np.nan)
+        buffer = self.arena.copy(np.full(declared + _GUARD, np.nan))
 
-        def refused(number: int) -> tuple[int, str] | None:
-            ask = self.component.bound("GetContinuousStates", pointer_to(buffer), ctypes.c_size_t(number))
-            return self.component.first_bad((ask,))
+        def refused(number: int) -> Failure | None:
+            return self.component.first_bad((self.component.bound(Operation.GET_CONTINUOUS_STATES, buffer[:number]),))
 
         refusal = refused(declared)
         if refusal is None:
             beyond = int(np.count_nonzero(~np.isnan(buffer[declared:])))
             return declared + beyond if beyond else None
-        failure = self.component.failure("GetContinuousStates", refusal[0])
+        failure = self.component.failure(refusal)
         # The component is lost anyway: find the number that it wants, for the message.
         for number in range(declared + 65):
             if number != declared and refused(number) is None:
@@ -333,7 +393,7 @@ class Instance(VariableAccess):
         """Keep only warnings and errors: a message per visit would cost more than the visit."""
         if logger.isEnabledFor(10):
             return
-        categories = [c.encode() for c in self.description.log_categories if c in _STATUS_CATEGORIES]
+        categories = [c for c in self.description.log_categories if c in _STATUS_CATEGORIES]
         try:
             self._set_logging([], on=False)
             if categories:
@@ -344,7 +404,6 @@ class Instance(VariableAccess):
             self.component.health = 0
             logger.debug("%s: %s", self.description.source, error)
 
-    def _set_logging(self, categories: Sequence[bytes], *, on: bool) -> None:
-        count = len(categories)
-        names = (ctypes.c_char_p * count)(*categories)
-        self.component.call("SetDebugLogging", self.truth(on), ctypes.c_size_t(count), names)
+    def _set_logging(self, categories: Sequence[str], *, on: bool) -> None:
+        names = self.arena.copy_bytes(b"".join(c.encode() + b"\0" for c in categories))
+        self.component.call(Operation.SET_DEBUG_LOGGING, names, immediate=int(on))

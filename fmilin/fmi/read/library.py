@@ -14,7 +14,7 @@ from typing import Any
 
 from fmilin.codegen.compiler import cache_library, cached_library, content_key, find_compiler, library_suffix
 from fmilin.errors import ModelError
-from fmilin.fmi.client.restrictions import MOST_PROCESSES, Restrictions, current_restrictions
+from fmilin.fmi.client.restrictions import MOST_PROCESSES, Limits, current_restrictions
 from fmilin.fmi.host.run import NOT_STARTED, ProgramEnd, run_in_sandbox
 from fmilin.fmi.platforms import fmpy_folder
 from fmilin.fmi.platforms import host as this_machine
@@ -288,7 +288,7 @@ def _installation(program: Path) -> list[Path]:
     return readable
 
 
-def _environment(restrictions: Restrictions, scratch: Path) -> dict[str, str]:
+def _environment(restrictions: Limits, scratch: Path) -> dict[str, str]:
     visible = {name: os.environ[name] for name in _VISIBLE_VARIABLES if name in os.environ}
     temporary = dict.fromkeys(("TMPDIR", "TMP", "TEMP", "ZIG_LOCAL_CACHE_DIR", "ZIG_GLOBAL_CACHE_DIR"), str(scratch))
     return {**restrictions.to_environment(), **visible, **temporary, "LC_ALL": "C", "CCACHE_DISABLE": "1"}

@@ -20,7 +20,7 @@ from fmilin.fmi.read.sensitivities import Sensitivities, declared_structure
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Value, is_parameter, require_tunable
 from fmilin.fmi.read.tables import find_tables
-from fmilin.fmi.read.values import ConstraintResiduals, ParameterValues, changed_parameters, discrete_values
+from fmilin.fmi.read.values import ConstraintResiduals, DiscreteValues, ParameterValues, changed_parameters
 from fmilin.manifold import point_by_point
 from fmilin.model.capabilities import (
     HasBatchDerivatives,
@@ -138,7 +138,8 @@ class FmuModel(
         )
         outputs = [s for _, s in interface.outputs]
         observed = [layout.require(name, "a variable of the model") for name in self.constraints.observed]
-        self._buffers = Buffers(layout, _without_role(layout, outputs), _without_role(layout, observed), self._tuned)
+        self._further = _without_role(layout, outputs), _without_role(layout, observed)
+        self._buffers = self._make_buffers(most=session.most_points)
         first, end = 1 + self._buffers.n, 1 + self._buffers.n + self._buffers.k
         self._all_inputs = chosen == list(range(self._buffers.k))
         self._input_rows = slice(first, end) if self._all_inputs else first + self._input_positions  # of the buffers
@@ -153,12 +154,17 @@ class FmuModel(
         self._reads_alone: bool | None = False if rates else None if observed else True
         """Whether what constraints contain can be read without the derivatives; None: not known yet."""
         self._sensitivities: Sensitivities | None = None
+        self._discrete: DiscreteValues | None = None
         self.copies = self._find_copies()
         self._tables = find_tables(layout)
         # Nothing is declared about parameters.
         self.structure = None if self._tuned else declared_structure(layout, outputs, self._input_positions)
         start = session.start_states.copy(), self._base_inputs[self._input_positions], changed_parameters(session)
         self.start = OperatingPoint(session.start_time, *start, names=(self.states.names, self.inputs.names))
+
+    def _make_buffers(self, *, most: int) -> Buffers:
+        """Return room for the numbers of up to ``most`` points."""
+        return Buffers(self._session.layout, self._session.arena, *self._further, self._tuned, most=most)
 
     @property
     def description(self) -> ModelDescription:
@@ -193,8 +199,30 @@ class FmuModel(
 
     @_in_turn
     def evaluate_points(self, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation:
-        """See :meth:`fmilin.Model.evaluate_points`; one turn of the FMU for all points."""
-        return super().evaluate_points(t, x, u)
+        """See :meth:`fmilin.Model.evaluate_points`; many points are one message to the FMU's process."""
+        most = len(self._buffers.rows)
+        if min(len(t), most) < 2 or self._tuned:
+            return super().evaluate_points(t, x, u)
+        parts = [slice(begin, begin + most) for begin in range(0, len(t), most)]
+        answers = [self._evaluate_rows(t[part], x[part], u[part]) for part in parts]
+        if len(answers) == 1:
+            return answers[0]
+        names = ("derivatives", "outputs", "residuals")
+        return Evaluation(*(np.concatenate([getattr(answer, name) for answer in answers]) for name in names))
+
+    def _evaluate_rows(self, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation:
+        buffers = self._aim(float(t[0]), x[0], u[0])
+        count, n = len(t), buffers.n
+        rows = buffers.rows[:count]
+        rows[:, 0], rows[:, 1 : 1 + n] = t, x
+        rows[:, 1 + n : 1 + n + buffers.k] = self._base_inputs
+        rows[:, self._input_rows] = u
+        self._session.visit_points(buffers, count)
+        answers = rows.copy()
+        rows[0] = rows[-1]  # where the FMU stands
+        rates = answers[:, 1 + n + buffers.k : 1 + 2 * n + buffers.k]
+        outputs = answers.take(self._output_positions, axis=1) * self._output_signs
+        return Evaluation(rates, outputs, self._residuals.of_points(answers))
 
     def _outputs(self, values: FloatArray) -> FloatArray:
         """Return the outputs of numbers, or changes (size, k), that stand as in the buffers."""
@@ -294,7 +322,11 @@ class FmuModel(
 
     def discrete_states(self) -> Mapping[str, str]:
         """Return discrete-time variables and inputs that are no numbers, as they are in the present mode."""
-        return {} if self._closed else discrete_values(self._session)
+        if self._closed:
+            return {}
+        if self._discrete is None:
+            self._discrete = DiscreteValues(self._session)
+        return self._discrete.read()
 
     @_in_turn
     def value_of(self, name: str) -> float | bool | str:
@@ -303,10 +335,8 @@ class FmuModel(
         if name not in variables:
             raise UnknownNameError.among(name, variables, "a variable of the model")
         variable = variables[name]
-        value = self._session.instance.values(variable, 1)[0]
-        if variable.type == "Boolean":
-            return bool(value)
-        return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        value: float | bool | str = self._session.instance.values(variable, 1)[0]
+        return bool(value) if variable.type == "Boolean" else value
 
     @_in_turn
     def read_back(self) -> OperatingPoint:
@@ -314,7 +344,7 @@ class FmuModel(
         buffers = self._buffers
         self._session.instance.read_back(buffers)
         inputs = buffers.u[self._input_positions]
-        return OperatingPoint(buffers.time.value, buffers.x.copy(), inputs, self.start.parameters)
+        return OperatingPoint(buffers.time, buffers.x.copy(), inputs, self.start.parameters)
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
         """Return a view with chosen inputs and outputs; see :meth:`fmilin.Model.with_interface`."""
@@ -346,7 +376,7 @@ class FmuModel(
         if self._closed:
             raise ModelError(f"'{self.description.source}' was closed; load it again.")
         buffers = self._buffers
-        buffers.time.value = t
+        buffers.time = t
         buffers.x[...] = x
         if not self._all_inputs:
             buffers.u[:] = self._base_inputs

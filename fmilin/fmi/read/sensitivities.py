@@ -5,16 +5,16 @@ where it is declared that no unknown depends on two of them; rows that depend on
 there are adjoint derivatives. The product along one direction through all columns tests both.
 """
 
-import ctypes
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError
-from fmilin.fmi.read.buffers import Buffers, Group, pointer_to
-from fmilin.fmi.read.component import Call
+from fmilin.fmi.client.arena import Arena
+from fmilin.fmi.client.process import Failure
+from fmilin.fmi.client.programs import Instruction, Program, fill
+from fmilin.fmi.read.buffers import Buffers, Group, Visit
 from fmilin.fmi.read.description import Unknown, Variable
 from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
 from fmilin.fmi.read.session import Session
@@ -68,7 +68,7 @@ FEWEST = 16  # knowns from which it is worth while
 FEW = 64  # knowns up to which directions are remembered, which are mostly the same
 FULL = 10  # A row that depends on more knowns than this and twice the median is one that adjoint derivatives are for
 
-Product = Callable[[Group, Group, ctypes.c_void_p], Call]
+Product = Callable[[Group, Group, FloatArray], Instruction]
 
 
 class Together:
@@ -76,6 +76,7 @@ class Together:
 
     def __init__(
         self,
+        arena: Arena,
         unknowns: Sequence[Variable],
         knowns: Sequence[Variable],
         pattern: Mask,
@@ -84,29 +85,33 @@ class Together:
     ) -> None:
         self._pattern = pattern
         self._groups, self._rows = _cheapest(pattern) if adjoint is not None else (column_groups(pattern), [])
-        self._answers = np.zeros((len(self._groups) + 1, len(pattern)))
-        self._adjoint_answers = np.zeros((len(self._rows), len(knowns)))
+        self._answers = arena.zeros(len(self._groups) + 1, len(pattern))
+        self._adjoint_answers = arena.zeros(len(self._rows), len(knowns))
         self._direction = np.random.default_rng(1974).uniform(0.5, 1.0, len(knowns))
-        directions = [np.ones(len(group)) for group in self._groups] + [self._direction.copy()]
+        directions = [np.ones(len(group)) for group in self._groups] + [self._direction]
         members = [*self._groups, list(range(len(knowns)))]
-        wanted = Group(unknowns, np.zeros(len(pattern)))
-        seeded = [Group([knowns[j] for j in m], direction) for m, direction in zip(members, directions, strict=True)]
-        calls = [directional(wanted, g, pointer_to(answer)) for g, answer in zip(seeded, self._answers, strict=True)]
-        every, rows = Group(knowns, np.zeros(len(knowns))), [Group([unknowns[i]], np.ones(1)) for i in self._rows]
+        rows = Group(arena, unknowns, arena.zeros(len(pattern)))
+        seeds = [
+            Group(arena, [knowns[j] for j in m], arena.copy(direction))
+            for m, direction in zip(members, directions, strict=True)
+        ]
+        calls = [directional(rows, seed, answer) for seed, answer in zip(seeds, self._answers, strict=True)]
         if adjoint is not None:
-            along = (adjoint(row, every, pointer_to(a)) for row, a in zip(rows, self._adjoint_answers, strict=True))
+            columns = Group(arena, knowns, arena.zeros(len(knowns)))
+            seeded = [Group(arena, [unknowns[i]], arena.copy(np.ones(1))) for i in self._rows]
+            along = [adjoint(row, columns, a) for row, a in zip(seeded, self._adjoint_answers, strict=True)]
             calls = [*along, *calls]
-        self._calls, self._bound = tuple(calls), (wanted, seeded, every, rows)  # whose addresses the calls hold
+        self._with_test, self._without_test = Program(calls), Program(calls[:-1])
         self._confirmed = False
 
     @property
-    def calls(self) -> tuple[Call, ...]:
+    def calls(self) -> Program:
         """The calls; the last one is the test, as long as it has not been passed."""
-        return self._calls[:-1] if self._confirmed else self._calls
+        return self._without_test if self._confirmed else self._with_test
 
     def pays(self, missing: Mask) -> bool:
         """Whether there are fewer calls than columns that are wanted."""
-        return 2 * len(self.calls) < int(np.count_nonzero(missing))
+        return 2 * len(self.calls.instructions) < int(np.count_nonzero(missing))
 
     def distribute(self, columns: FloatArray) -> None:
         """Write the answers to ``columns``, shape (columns, rows): each to the column that it depends on."""
@@ -162,13 +167,13 @@ class Sensitivities:
                 self._J[row] = np.nan
         self._moves = False
         self._in_order = False  # whether the rows of J are the unknowns, one by one
-        self._in_one_go: tuple[Call, ...] = ()  # all columns between two looks at states and inputs, once these stay
-        self._after = Buffers(session.layout)
+        self._in_one_go: Visit | None = None  # all columns between two looks at states and inputs, once these stay
+        self._after = Buffers(session.layout, session.arena)
         self._held = buffers.values[1:first], self._after.values[1:first]  # states and inputs, before and after them
         self._answers = np.zeros((columns, 0))  # a row per column of J, in the order of the unknowns
         self._rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self._take: NDArray[np.intp] = np.empty(0, dtype=np.intp)
-        self._columns: list[tuple[Call, ...]] = []  # the calls that ask for each
+        self._columns: list[tuple[Instruction, ...]] = []  # the calls that ask for each
         self._together: Together | None = None
         if variables:
             self._prepare(list(variables.values()), targets)
@@ -209,7 +214,8 @@ class Sensitivities:
                 keeps = self._key == (self._point.tobytes(), session.generation)  # the inputs that it is given
                 before = () if keeps else session.instance.calls(reading=buffers.inputs)
                 columns = (call for column in self._columns for call in column)
-                self._in_one_go = (*before, *columns, *session.instance.reading_back(self._after))
+                after = session.instance.reading_back(self._after).instructions
+                self._in_one_go = session.instance.prepare(buffers, (*before, *columns, *after))
         self._done |= missing
         return True
 
@@ -234,12 +240,12 @@ class Sensitivities:
             return True
         session, (before, after) = self._session, self._held
         try:
-            session.visit(self._buffers, then=self._in_one_go)
+            session.visit(self._buffers, prepared=self._in_one_go)
             stayed = before.tobytes() == after.tobytes()
         except FmilinError:
             stayed = False
         if not stayed:
-            self._in_one_go, self._key = (), None
+            self._in_one_go, self._key = None, None
             return False
         self._base[:] = self._buffers.values
         self._take_over()
@@ -255,13 +261,13 @@ class Sensitivities:
         instance.sink.forget()
         instance.forget_point()
         bad = instance.component.first_bad(together.calls)
-        if bad is not None and bad[1].endswith("GetAdjointDerivative"):
-            failure = instance.component.failure("GetAdjointDerivative", bad[0])
+        if bad is not None and bad.name.endswith("GetAdjointDerivative"):
+            failure = instance.component.failure(bad)
             self._session.note(f"Adjoint derivatives were advertised but refused, so they are not used. {failure}")
             self._together, self._key = None, None
             return False
         if bad is not None:
-            return self._refused(bad[0])
+            return self._refused(bad)
         together.distribute(self._answers)
         # The first time, the product along a random direction must be the sum of all answers.
         if self._restore() and together.is_confirmed(self._answers):
@@ -276,21 +282,22 @@ class Sensitivities:
         pairs = [(row, i) for i, s in enumerate(scalars) for row in targets.get(s.key, ())]
         self._rows, self._take = np.array(pairs, dtype=np.intp).T
         self._in_order = len(pairs) == len(self._J) and pairs == [(i, i) for i in range(len(pairs))]
-        unknowns = Group(variables, np.zeros(len(scalars)))
-        self._answers = np.zeros((self._J.shape[1], len(scalars)))
+        arena = self._session.arena
+        unknowns = Group(arena, variables, arena.zeros(len(scalars)))
+        self._answers = arena.zeros(self._J.shape[1], len(scalars))
         groups: dict[int, Group] = {}
         for scalar, answer in zip((*layout.states, *layout.inputs), self._answers, strict=False):  # tuned ones last
             v = scalar.variable
             if v.reference not in groups:
-                groups[v.reference] = Group([v], np.zeros(layout.size(v)))
+                groups[v.reference] = Group(arena, [v], arena.zeros(layout.size(v)))
             column = groups[v.reference]
-            call = self._session.instance.directional(unknowns, column, pointer_to(answer))  # one known per call
+            call = self._session.instance.directional(unknowns, column, answer)  # one known per call
             if column.values.size == 1:
                 column.values[0] = 1.0
                 self._columns.append((call,))
             else:
-                one, zero = (partial(column.values.__setitem__, scalar.offset, value) for value in (1.0, 0.0))
-                self._columns.append(((one, call[1]), call, (zero, call[1])))
+                element = column.values[scalar.offset : scalar.offset + 1]
+                self._columns.append((fill(arena, element, 1.0), call, fill(arena, element, 0.0)))
         whole = len(self._columns) == len(self._answers)
         self._together = self._grouped(list(variables), len(scalars)) if whole else None
 
@@ -309,7 +316,7 @@ class Sensitivities:
         pattern = np.ones((count, len(knowns)), dtype=bool)
         if structure is not None:
             pattern[self._take] = structure[self._rows]
-        return Together(unknowns, knowns, pattern, self._session.instance.directional, adjoint)
+        return Together(self._session.arena, unknowns, knowns, pattern, self._session.instance.directional, adjoint)
 
     def _ask_all(self, columns: list[int]) -> bool:
         """Ask for the columns; False when the FMU refuses."""
@@ -324,14 +331,14 @@ class Sensitivities:
         self._moves = not self._restore()
         return not self._moves or self._ask_all(columns)
 
-    def _answered(self, calls: Sequence[Call]) -> bool:
+    def _answered(self, calls: Sequence[Instruction]) -> bool:
         """Make the calls; False when the FMU refuses one."""
         component = self._session.instance.component
         bad = component.first_bad(calls)
-        return True if bad is None else self._refused(bad[0])
+        return True if bad is None else self._refused(bad)
 
-    def _refused(self, status: int) -> bool:
-        failure = self._session.instance.component.failure("GetDirectionalDerivative", status)
+    def _refused(self, bad: Failure) -> bool:
+        failure = self._session.instance.component.failure(bad)
         self._session.directional = False
         self._session.note(f"Directional derivatives were advertised but refused, so they are not used. {failure}")
         return False

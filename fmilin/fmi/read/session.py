@@ -1,7 +1,6 @@
 """A running FMU, shared by all views of the same model, and given back when the last one is done."""
 
 import itertools
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,31 +8,34 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.errors import ModelError, UsageError, quote_first
+from fmilin.fmi.client.arena import Arena
 from fmilin.fmi.read.archive import FmuFile
-from fmilin.fmi.read.buffers import Buffers
-from fmilin.fmi.read.component import Call, LogSink
+from fmilin.fmi.read.buffers import Buffers, Visit
+from fmilin.fmi.read.component import LogSink
 from fmilin.fmi.read.description import is_true
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
 from fmilin.fmi.read.library import class_of_instances, compile_sources, must_be_compiled, unexpected_library
-from fmilin.fmi.read.printed import undisturbed_process
 from fmilin.fmi.read.settings import Assignment, Tuning, Value, settings_of, structural_sizes
 from fmilin.model.locks import lock_of
 from fmilin.signals import FloatArray, Signals
 
-_BEARS_ONE = "The model's code does not bear a second instance after the first."
+_LIVES_ALONE = (
+    "The FMU does not support a second instance in one process, so each instance was given a process of its own."
+)
 REMEMBERED = 1000  # points at which the instance was lost, at most; the oldest are forgotten
 
 
-def _request(buffers: Buffers, states: bytes, wanted: str) -> tuple[str, tuple[int, ...], bytes]:
-    point = buffers.values[:1].tobytes() + states + buffers.u.tobytes()
-    return wanted, tuple(v.reference for v in buffers.further), point
+def _request(buffers: Buffers, point: FloatArray, wanted: str) -> tuple[str, tuple[int, ...], bytes]:
+    numbers = point[: 1 + buffers.n + buffers.k].tobytes()
+    return wanted, tuple(v.reference for v in buffers.further), numbers
 
 
 class Session:
     """An FMU that was unpacked, loaded and initialized; of ``settings``, states and inputs are left to the point."""
 
     interface = "ModelExchange"
+    most_points = 256  # that are evaluated in one message
     only_tunable = False  # whether only tunable parameters may be inputs: whoever starts anew would be somewhere else
 
     def __init__(
@@ -44,7 +46,7 @@ class Session:
             description = replace(description, with_samples=True)
         kind = class_of_instances(description)
         given: dict[str, Value] = {**parameters, **settings}
-        self.options, self.turns = fmu.options, fmu.turns
+        self.turns = fmu.turns
         self.layout = ScalarLayout(description, structural_sizes(description, given))
         given, settings = self.layout.without_negatives(given), self.layout.without_negatives(settings)
         parameters = self.layout.without_negatives(parameters)
@@ -54,6 +56,7 @@ class Session:
         self.directional = description.directional_derivatives
         self.indicators = description.event_indicators > 0
         self.generation = 0
+        self.arena = Arena()
         self.lock = lock_of(self)
         self.left_start = False  # whether the instance has passed an event or a step since it began
         self.passed_event = False  # whether it has passed an event, and may be in another mode since
@@ -70,43 +73,77 @@ class Session:
         try:
             if compiles:
                 self.notes.append(compile_sources(self._folder, description, kind.binaries[0]))
-            with undisturbed_process():
-                sink = LogSink(fmu.name, description.float_names)
-                instance = kind(self._folder, description, len(self.layout.states), sink)
-                self._instance = instance
-                self._choose_instances(instance)
-                if description.interface == "CoSimulation":
-                    instance.tolerance = fmu.options.solver_tolerance
-                if library := unexpected_library(fmu, description, kind):
-                    self.note(f"The library inside is called '{library}', not as the description says: it was taken.")
-                instance.begin(self.start_time, self.settings)
-                self._complete(instance, given, settings)
-                self._take_stock(instance)
+            sink = LogSink(fmu.name, description.float_names)
+            instance = kind(self._folder, description, len(self.layout.states), sink, self.arena)
+            self._instance = instance
+            self._declared_alone = instance.lives_alone
+            if description.interface == "CoSimulation":
+                instance.tolerance = fmu.options.solver_tolerance
+            if library := unexpected_library(fmu, description, kind):
+                self.note(f"The library inside is called '{library}', not as the description says: it was taken.")
+            instance.begin(self.start_time, self.settings)
+            self._complete(instance, given, settings)
+            self._take_stock(instance)
         except BaseException:
             self.close()
             raise
 
-    def visit(self, buffers: Buffers, wanted: str = "everything", then: tuple[Call, ...] = ()) -> None:
+    def visit(self, buffers: Buffers, wanted: str = "everything", prepared: Visit | None = None) -> None:
         """Evaluate at the point of the buffers, whose states are afterwards those that the model really holds."""
-        states, at_start = buffers.x.tobytes(), not (self.left_start or self.tuning.held or then)
-        # An instance is not asked again after an error (FMI 2.0.4 section 2.1.3), and a fresh one would repeat it.
-        if at_start and (text := self._refusals and self._refusals.get(_request(buffers, states, wanted))):
-            refusal = ModelError(text)
-            refusal.costs_start = True
-            raise refusal
+        states, at_start = buffers.x.tobytes(), not (self.left_start or self.tuning.held or prepared)
+        if at_start and self._refusals:
+            self._repeat_refusal(_request(buffers, buffers.values, wanted))
         instance = self.instance
         try:
-            instance.visit(buffers, wanted, then)
+            instance.visit(buffers, wanted, prepared)
         except ModelError as error:
-            component = instance.component
-            if at_start and not component.is_usable and not component.is_lost:
-                if len(self._refusals) >= REMEMBERED:
-                    del self._refusals[next(iter(self._refusals))]
-                self._refusals[_request(buffers, states, wanted)] = str(error)
-                error.costs_start = True
+            if at_start:
+                point = buffers.values.copy()
+                point[1 : 1 + buffers.n] = np.frombuffer(states)
+                self._remember_refusal(_request(buffers, point, wanted), instance, error)
             raise
         if buffers.x.tobytes() != states:
             self._note_moved_state(np.frombuffer(states), buffers.x)
+
+    def visit_points(self, buffers: Buffers, count: int) -> None:
+        """Evaluate at the points of the first rows of the buffers, all in one message."""
+        points = buffers.rows[:count, : 1 + buffers.n + buffers.k].copy()
+        at_start = not (self.left_start or self.tuning.held)
+        if at_start and self._refusals:
+            for point in points:
+                self._repeat_refusal(_request(buffers, point, "everything"))
+        instance = self.instance
+        failure = instance.visit_points(buffers, count)
+        if failure is not None:
+            error = instance.component.error_at_point(failure)
+            if at_start and isinstance(error, ModelError) and failure.repetition < count:
+                request = _request(buffers, points[failure.repetition], "everything")
+                self._remember_refusal(request, instance, error)
+            raise error
+        given, held = points[:, 1 : 1 + buffers.n], buffers.rows[:count, 1 : 1 + buffers.n]
+        if given.tobytes() != held.tobytes():
+            for requested, actual in zip(given, held, strict=True):
+                self._note_moved_state(requested, actual)
+
+    def _repeat_refusal(self, request: tuple[str, tuple[int, ...], bytes]) -> None:
+        """Raise the error of an earlier visit to a point at which the instance was lost."""
+        # An instance is not asked again after an error (FMI 2.0.4 section 2.1.3), and a fresh one would repeat it.
+        text = self._refusals.get(request)
+        if text:
+            refusal = ModelError(text)
+            refusal.costs_start = True
+            raise refusal
+
+    def _remember_refusal(
+        self, request: tuple[str, tuple[int, ...], bytes], instance: Instance, error: ModelError
+    ) -> None:
+        """Remember the point, where the instance was lost there."""
+        if instance.component.is_usable:
+            return
+        if len(self._refusals) >= REMEMBERED:
+            del self._refusals[next(iter(self._refusals))]
+        self._refusals[request] = str(error)
+        error.costs_start = True
 
     def event_indicators(self, buffers: Buffers) -> FloatArray:
         """Return the event indicators at the point of the buffers; empty from then on when the FMU refuses."""
@@ -196,11 +233,6 @@ class Session:
             raise ModelError(f"'{self.layout.description.source}' was closed; load it again.")
         if not instance.component.is_usable:
             # After an error the standard allows no more than freeing the component (FMI 2.0.4 section 2.1.3).
-            if instance.component.is_lost:
-                raise ModelError(
-                    f"'{self.layout.description.source}' met a fatal error before and cannot be asked any more in this "
-                    f"process. {instance.sink.last_words()}"
-                )
             self._begin_again(instance)
         return instance
 
@@ -230,34 +262,20 @@ class Session:
         instance, self._instance = self._instance, None
         try:
             if instance is not None:
-                with undisturbed_process():
-                    instance.unload()
+                instance.unload()
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _choose_instances(self, instance: Instance) -> None:
-        """Let instances live where the options say, and say so."""
-        if self.copies:
-            self.note(f"{_BEARS_ONE} Every run is made in a copy of the process.")
-        elif self.options.instances == "reloaded":
-            instance.component.may_change = True  # a library of its own for every instance
-            self.note(f"{_BEARS_ONE} The library was loaded again for each.")
-
-    @property
-    def copies(self) -> bool:
-        """Whether the one instance stays where it is, and what changes it happens in a copy of the process."""
-        return self.options.instances == "copied" and hasattr(os, "fork")
-
     def _begin_again(self, instance: Instance) -> None:
-        if self.copies:
-            raise ModelError(
-                f"'{self.layout.description.source}' met an error and would have to be started anew, but its code "
-                f"bears a single instance in a process. {instance.sink.last_words()} Choose another operating point."
-            )
-        with undisturbed_process():
-            instance.begin_again(self.start_time, self.tuning.settings(self.settings))
+        instance.begin_again(self.start_time, self.tuning.settings(self.settings))
+        self.note_process_of_each()
         self.generation += 1
         self.left_start = self.passed_event = False
+
+    def note_process_of_each(self) -> None:
+        """Say it where the FMU turned out to need a process for each instance, and had not declared it."""
+        if self._instance is not None and self._instance.lives_alone and not self._declared_alone:
+            self.note(_LIVES_ALONE)
 
     def _beginning(self, given: Mapping[str, Value], settings: Mapping[str, float]) -> dict[str, Value]:
         """Return what is set before initialization: of ``settings`` neither states nor inputs."""
@@ -287,7 +305,7 @@ class Session:
 
     def _take_stock(self, instance: Instance) -> None:
         """Read back where the model starts."""
-        buffers = Buffers(self.layout)
+        buffers = Buffers(self.layout, self.arena)
         instance.read_states(buffers)
         for group in (*buffers.inputs, *buffers.sampled_inputs):
             instance.read(group)

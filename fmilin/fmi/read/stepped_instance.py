@@ -1,36 +1,98 @@
 """One instance of an FMU for co-simulation: communication steps, and its whole state saved and restored."""
 
-import ctypes
-from typing import NamedTuple
+import itertools
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from fmilin.errors import ModelError, NumericalError
-from fmilin.fmi.read.buffers import Buffers
-from fmilin.fmi.read.component import Call
+from fmilin.fmi.client.arena import Repeated
+from fmilin.fmi.client.process import STOPPED
+from fmilin.fmi.client.programs import Instruction, Operation, Program
+from fmilin.fmi.read.buffers import Buffers, Visit
 from fmilin.fmi.read.description import is_true
 from fmilin.fmi.read.instance import Instance
 from fmilin.signals import FloatArray
 
+_NO_STEP_IS_TAKEN_BACK = 1  # told otherwise, some FMUs save and go back at every step
+_SAVED_STATES = 64  # that a host keeps at a time
+MOST_STEPS = 256  # in one message
+
 
 class SavedState(NamedTuple):
-    """The whole state of an instance, as the FMU keeps it, at the communication point ``time``, in seconds."""
+    """The whole state of an instance, as its host keeps it, at the communication point ``time``, in seconds."""
 
-    handle: ctypes.c_void_p
+    number: int
     time: float
+
+
+class CommunicationSteps:
+    """Communication steps that are taken in one message: inputs are set, and all is read, before and after each.
+
+    ``before`` and ``after`` hold a row for each step, up to :attr:`most`; a program without buffers only steps.
+    """
+
+    def __init__(
+        self, instance: "SteppedInstance", buffers: tuple[Buffers, Buffers] | None = None, *, with_rates: bool = False
+    ) -> None:
+        self.buffers = buffers
+        self.most = MOST_STEPS if buffers is None else len(buffers[0].rows)
+        self.numbers = instance.arena.zeros(self.most, 6)  # time, step, then what a step answers
+        time, step, answers = (Repeated(self.numbers[:, a:b]) for a, b in ((0, 1), (1, 2), (2, 6)))
+        calls = [instance.component.bound(Operation.DO_STEP, time, step, answers, immediate=_NO_STEP_IS_TAKEN_BACK)]
+        if buffers is not None:
+            before, after = ((*b.states, *(b.derivatives if with_rates else ()), *b.readings) for b in buffers)
+            calls = [
+                *instance.calls(writing=buffers[0].inputs, reading=before),
+                *calls,
+                *instance.calls(reading=after),
+            ]
+        self.program = Program(calls)
 
 
 class SteppedInstance(Instance):
     """What FMI 2.0 and 3.0 have in common for co-simulation; functions that a version names differently are below."""
 
-    save_function: str
-    restore_function: str
-    free_function: str
-    save_flag: str  # the attribute of the interface that promises them
+    stepped = True
+    save_flag: ClassVar[str]  # the attribute of the interface that promises to save and restore states
+    _numbers = itertools.count()
 
     def _do_step(self, time: float, step: float) -> None:
-        forgets = self.truth(1)  # no step is taken back: told otherwise, some FMUs save and go back at every step
-        self.component.run((self.component.bound("DoStep", ctypes.c_double(time), ctypes.c_double(step), forgets),))
+        self._take_step(time, step)
+
+    def _take_step(self, time: float, step: float) -> FloatArray:
+        """Take one step; return whether there is an event, an end, an early return, and the time that is reached."""
+        start, length, answers = self.arena.zeros(1), self.arena.zeros(1), self.arena.zeros(4)
+        start[0], length[0] = time, step
+        call = self.component.bound(Operation.DO_STEP, start, length, answers, immediate=_NO_STEP_IS_TAKEN_BACK)
+        failure = self.component.first_bad((call,))
+        if failure is not None and failure.status != STOPPED:
+            raise self.component.error_at_point(failure)
+        return answers
+
+    @property
+    def steps_together(self) -> bool:
+        """Whether nothing has to be done between two steps but to set inputs and to read."""
+        return True
+
+    def take_steps(self, steps: CommunicationSteps, lengths: FloatArray) -> None:
+        """Take up to ``steps.most`` steps in one message."""
+        self.sink.forget()
+        count = len(lengths)
+        times = np.add.accumulate(np.concatenate(([self._time], lengths)))
+        steps.numbers[:count, 0], steps.numbers[:count, 1], steps.numbers[:count, 2:] = times[:-1], lengths, 0.0
+        failure = self.component.first_bad(steps.program, count)
+        if failure is not None:
+            done = min(failure.repetition, count - 1)
+            self._time = float(times[done])
+            if failure.status == STOPPED:
+                self._require_whole_step(self._time, float(lengths[done]), steps.numbers[done, 2:])
+            raise self.component.error_at_point(failure)
+        self._time = float(times[-1])
+
+    def _require_whole_step(self, time: float, step: float, answers: FloatArray) -> None:
+        """Raise the error for a step that ended early or ends the simulation."""
 
     @property
     def time(self) -> float:
@@ -50,30 +112,30 @@ class SteppedInstance(Instance):
 
     def save(self) -> SavedState:
         """Save the whole state; :meth:`free` it before the instance ends."""
-        handle = ctypes.c_void_p()
-        self.component.run((self.component.bound(self.save_function, ctypes.byref(handle)),))
-        return SavedState(handle, self._time)
+        number = next(self._numbers) % _SAVED_STATES
+        self.component.run((self.component.bound(Operation.SAVE_STATE, immediate=number),))
+        return SavedState(number, self._time)
 
     def restore(self, saved: SavedState) -> None:
         """Return to a saved state."""
         if not self.can_save:
             raise ModelError(f"'{self.description.source}' cannot restore a state.")
-        self.component.run((self.component.bound(self.restore_function, saved.handle),))
+        self.component.run((self.component.bound(Operation.RESTORE_STATE, immediate=saved.number),))
         self._time = saved.time
 
     def free(self, saved: SavedState) -> None:
         """Forget a saved state."""
-        if self.component.is_usable and saved.handle.value:
-            self.component.run((self.component.bound(self.free_function, ctypes.byref(saved.handle)),))
+        if self.component.is_usable:
+            self.component.run((self.component.bound(Operation.FREE_STATE, immediate=saved.number),))
 
-    def visit(self, buffers: Buffers, wanted: str, then: tuple[Call, ...] = ()) -> None:
+    def visit(self, buffers: Buffers, wanted: str, prepared: Visit | None = None) -> None:
         """Set inputs, states only where changed (some FMUs refuse), read them back, and what is wanted; go on."""
         self.sink.forget()
-        if buffers.time.value != self._time:
+        if buffers.time != self._time:
             raise ModelError(
                 f"'{self.description.source}' is a co-simulation FMU, which stands at t = {self._time:g} s: it cannot "
-                f"be evaluated at t = {buffers.time.value:g} s. Let it run there first: "
-                f"fl.snapshots(model, times=[{buffers.time.value:g}])."
+                f"be evaluated at t = {buffers.time:g} s. Let it run there first: "
+                f"fl.snapshots(model, times=[{buffers.time:g}])."
             )
         for group in buffers.inputs:
             self.write(group)
@@ -84,15 +146,19 @@ class SteppedInstance(Instance):
             for group in buffers.states:
                 self.write(group)
             self.read_states(buffers)
+        further = self._wanted(buffers, wanted)
         if wanted == "everything":
-            for group in (*self._wanted(buffers, wanted), *buffers.derivatives):
-                self.read(group)
-        for group in self._wanted(buffers, wanted):
-            self.read(group)
-        self.component.run(then)
+            further = (*further, *buffers.derivatives, *further)
+        self.component.run(self.calls(reading=further))
+        if prepared is not None:
+            self.component.run(prepared.again)
 
-    def _state_reading(self, buffers: Buffers) -> tuple[Call, ...]:
-        return tuple(call for group in buffers.states for call in self._reading(group))
+    def prepare(self, buffers: Buffers, then: Sequence[Instruction]) -> Visit:
+        """Return a visit for everything that makes further calls."""
+        return Visit(Program(then), Program(then))
+
+    def _state_reading(self, buffers: Buffers) -> tuple[Instruction, ...]:
+        return self.calls(reading=buffers.states)
 
     def nominals(self, count: int) -> FloatArray:
         """Return 1 for each, which says nothing: the interface has no function for nominal values."""

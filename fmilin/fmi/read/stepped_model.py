@@ -7,12 +7,14 @@ from functools import cached_property
 import numpy as np
 
 from fmilin.errors import FmilinError, ModelError, UsageError, quote_first
+from fmilin.fmi.client.programs import Program
+from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import ModelDescription
 from fmilin.fmi.read.model import FmuModel
+from fmilin.fmi.read.stepped_instance import MOST_STEPS, CommunicationSteps, SteppedInstance
 from fmilin.fmi.read.stepped_session import StatesRefusedError, SteppedSession
 from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.model.stepping import Cadence, Response, Stepped
-from fmilin.sandbox.other_processes import in_a_copy
 from fmilin.signals import FloatArray
 
 _PARTS = 500  # steps per default experiment, where the FMU suggests no step
@@ -72,6 +74,7 @@ class SteppedFmu(FmuModel, Stepped):
 
     session_class = SteppedSession
     _session: SteppedSession
+    _steps: CommunicationSteps | None = None
 
     @cached_property
     def cadence(self) -> Cadence:  # type: ignore[override]
@@ -95,34 +98,76 @@ class SteppedFmu(FmuModel, Stepped):
 
     def respond(self, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
         """Run from the anchor; see :meth:`fmilin.model.stepping.Stepped.respond`."""
-        if self._session.copies:
-            response = in_a_copy(lambda: self._response(point, inputs, step))
-            self._session.steps += len(inputs)
-            return response
         return self._response(point, inputs, step)
 
     def _response(self, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
+        self._aim(point.time, point.states, point.inputs if not len(inputs) else inputs[0])
+        session = self._session
+        instance = session.begin_run(self._buffers, step)
+        respond = self._step_together if instance.steps_together else self._step_alone
+        response = respond(instance, inputs, step)
+        session.steps += len(inputs)
+        return response
+
+    @cached_property
+    def _needs_rates(self) -> bool:
+        """Whether an output is the derivative of a state."""
+        first = 1 + self._buffers.n + self._buffers.k
+        is_rate = (first <= self._output_positions) & (self._output_positions < first + self._buffers.n)
+        return bool(is_rate.any())
+
+    def _step_alone(self, instance: SteppedInstance, inputs: FloatArray, step: float) -> Response:
+        """Take steps one by one: events of clocks lie between them."""
         K, n, ny = len(inputs), len(self.states), len(self.outputs)
         at_once, after, states = np.empty((K, ny)), np.empty((K, ny)), np.empty((K, n))
-        self._aim(point.time, point.states, point.inputs if not K else inputs[0])
-        buffers, session = self._buffers, self._session
-        instance = session.begin_run(buffers, step)
-        first = 1 + buffers.n + buffers.k
-        needs_rates = ((first <= self._output_positions) & (self._output_positions < first + buffers.n)).any()
-        read = (*buffers.states, *(buffers.derivatives if needs_rates else ()), *buffers.readings)
-        set_inputs, reading = instance.calls(writing=buffers.inputs), instance.calls(reading=read)
+        buffers = self._buffers
+        read = (*buffers.states, *(buffers.derivatives if self._needs_rates else ()), *buffers.readings)
+        reading = Program(instance.calls(reading=read))
+        setting_and_reading = Program(instance.calls(writing=buffers.inputs, reading=read))
         run, values = instance.component.run, buffers.values
         for k, u in enumerate(inputs):
             buffers.u[self._input_positions] = u
-            run(set_inputs + reading)
+            run(setting_and_reading)
             at_once[k] = self._outputs(values)
             instance.step(step)
-            buffers.time.value = instance.time
+            buffers.time = instance.time
             run(reading)
             after[k] = self._outputs(values)
             states[k] = buffers.x
-        session.steps += K
         return Response(at_once, after, states)
+
+    def _step_together(self, instance: SteppedInstance, inputs: FloatArray, step: float) -> Response:
+        """Take many steps in one message."""
+        if self._steps is None:
+            before, after = (self._make_buffers(most=MOST_STEPS) for _ in range(2))
+            self._steps = CommunicationSteps(instance, (before, after), with_rates=self._needs_rates)
+        steps, n = self._steps, len(self.states)
+        before, after = self._steps_buffers(steps)
+        results: list[tuple[FloatArray, FloatArray, FloatArray]] = []
+        for begin in range(0, len(inputs), steps.most):
+            part = inputs[begin : begin + steps.most]
+            count = len(part)
+            rows = before.rows[:count]
+            rows[:, 1 + n : 1 + n + before.k] = self._buffers.u
+            rows[:, 1 + n + self._input_positions] = part
+            after.rows[:count, : 1 + n + before.k] = rows[:, : 1 + n + before.k]
+            instance.take_steps(steps, np.full(count, step))
+            rows[:, 0] = steps.numbers[:count, 0]
+            after.rows[:count, 0] = [*rows[1:, 0], instance.time]
+            ends = after.rows[:count]
+            results.append((self._outputs_of(rows), self._outputs_of(ends), ends[:, 1 : 1 + n].copy()))
+            self._buffers.values[:] = ends[-1]
+        sizes = len(self.outputs), len(self.outputs), n
+        parts = zip(*results, strict=True) if results else ([np.empty((0, size))] for size in sizes)
+        return Response(*(np.concatenate(list(part)) for part in parts))
+
+    @staticmethod
+    def _steps_buffers(steps: CommunicationSteps) -> tuple[Buffers, Buffers]:
+        assert steps.buffers is not None  # noqa: S101 - made with them
+        return steps.buffers
+
+    def _outputs_of(self, rows: FloatArray) -> FloatArray:
+        return np.asarray(rows.take(self._output_positions, axis=1) * self._output_signs)
 
     def advance(self, point: OperatingPoint, to: float, step: float | None = None) -> OperatingPoint:
         """Go to the time ``to``; see :meth:`fmilin.model.stepping.Stepped.advance`."""
@@ -169,11 +214,6 @@ class SteppedFmu(FmuModel, Stepped):
         return reason
 
     def _why_states_change(self, point: OperatingPoint) -> str:
-        if self._session.copies:
-            return in_a_copy(lambda: self._change_of_states(point))
-        return self._change_of_states(point)
-
-    def _change_of_states(self, point: OperatingPoint) -> str:
         x, s = point.states, self.states.scales(point.states)
         for d in self._directions(len(x)):
             wanted = x + d * s
@@ -192,7 +232,7 @@ class SteppedFmu(FmuModel, Stepped):
     @property
     def solver_tolerance(self) -> float | None:
         """The relative tolerance that the solver inside was asked for; None where nobody can ask."""
-        fixed = self.description.fmi_version.startswith("1") or self._session.copies
+        fixed = self.description.fmi_version.startswith("1")
         return None if fixed else self._session.stepped.tolerance
 
     def respond_within(self, tolerance: float, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
@@ -202,7 +242,7 @@ class SteppedFmu(FmuModel, Stepped):
 
     def respond_elsewhere(self, factor: float, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
         """Run from other start values; see :meth:`fmilin.model.stepping.Stepped.respond_elsewhere`."""
-        if len(self.states) or self._session.copies:
+        if len(self.states):
             return super().respond_elsewhere(factor, point, inputs, step)
         with self._session.started_from(factor):
             return self._response(point, inputs, step)
@@ -224,7 +264,7 @@ class SteppedFmu(FmuModel, Stepped):
         """See to it that equal runs give equal answers; see :meth:`fmilin.model.stepping.Stepped.make_repeatable`."""
         session = self._session
         how = session.repetition  # what an earlier call found still holds
-        if not how and not session.restores and not session.copies:
+        if not how and not session.restores:
             how = "The model cannot save its state, so every run starts from a fresh instance."
         difference = self._difference_of_runs(point, step)
         if difference and session.restores:

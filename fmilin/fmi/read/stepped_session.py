@@ -13,15 +13,13 @@ import numpy as np
 
 from fmilin.errors import ModelError, UsageError
 from fmilin.fmi.read.archive import FmuFile
-from fmilin.fmi.read.buffers import Buffers
-from fmilin.fmi.read.component import Call
+from fmilin.fmi.read.buffers import Buffers, Visit
 from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.layout import ScalarVariable
-from fmilin.fmi.read.printed import undisturbed_process
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Assignment, Value
-from fmilin.fmi.read.stepped_instance import SavedState, SteppedInstance
+from fmilin.fmi.read.stepped_instance import CommunicationSteps, SavedState, SteppedInstance
 from fmilin.signals import FloatArray
 
 T = TypeVar("T")
@@ -43,6 +41,7 @@ class SteppedSession(Session):
     """A :class:`~fmilin.fmi.read.session.Session` of a co-simulation FMU, at its first communication point."""
 
     interface = "CoSimulation"
+    most_points = 1
     only_tunable = True
 
     def __init__(
@@ -51,6 +50,7 @@ class SteppedSession(Session):
         self._legs: list[_Leg] = []
         self._saved: SavedState | None = None
         self._away = False
+        self._plain_steps: CommunicationSteps | None = None
         self._restores = True  # whether a saved state may be relied on
         self.restores_twice = False  # after one step, before a run: some FMUs restore everything but inputs
         self.sets_by_start = False  # states as start values of a fresh instance: it refuses them later
@@ -110,13 +110,13 @@ class SteppedSession(Session):
     def come_back(self) -> SteppedInstance:
         """Return the instance, standing at the anchor, as nobody had ever stepped it further."""
         instance = self.stepped
-        if not self._away or self.copies:  # a copy is made where it stands at the anchor
+        if not self._away:
             return instance
         if self._saved is not None:
             instance.restore(self._saved)
         else:
-            with undisturbed_process():
-                instance.begin_again(self.start_time, self.settings)
+            instance.begin_again(self.start_time, self.settings)
+            self.note_process_of_each()
             self._follow(instance)
         self._away = False
         return instance
@@ -149,7 +149,7 @@ class SteppedSession(Session):
     def set_states_by_start(self) -> bool:
         """Set states as start values of fresh instances from now on; False where that is impossible."""
         description = self.layout.description
-        self.sets_by_start = not self.copies and not self._legs and all(v.is_settable for v in description.states)
+        self.sets_by_start = not self._legs and all(v.is_settable for v in description.states)
         if self.sets_by_start:
             # A state that was refused between two steps may be taken as a start value: ask again.
             self._refusals.clear()
@@ -163,14 +163,14 @@ class SteppedSession(Session):
         self._forget_saved()
         self._away = True
 
-    def visit(self, buffers: Buffers, wanted: str = "everything", then: tuple[Call, ...] = ()) -> None:
+    def visit(self, buffers: Buffers, wanted: str = "everything", prepared: Visit | None = None) -> None:
         """Evaluate at the anchor, with states and inputs of the buffers."""
-        self._with_states_set(buffers, lambda: self._visit(buffers, wanted, then))
+        self._with_states_set(buffers, lambda: self._visit(buffers, wanted, prepared))
 
-    def _visit(self, buffers: Buffers, wanted: str, then: tuple[Call, ...]) -> None:
+    def _visit(self, buffers: Buffers, wanted: str, prepared: Visit | None) -> None:
         self.come_back()
         self._restart_at_states(buffers)
-        super().visit(buffers, wanted, then)
+        super().visit(buffers, wanted, prepared)
 
     def _with_states_set(self, buffers: Buffers, attempt: Callable[[], T]) -> T:
         """Try something at the states of the buffers; where the FMU refuses them, with states as start values."""
@@ -225,7 +225,7 @@ class SteppedSession(Session):
         self._forget_saved()
         self._away = False
         self.anchor_time = instance.time
-        if self.copies or not (self._restores and instance.can_save):
+        if not (self._restores and instance.can_save):
             return
         try:
             self._saved = instance.save()
@@ -241,10 +241,10 @@ class SteppedSession(Session):
 
     def _follow(self, instance: SteppedInstance) -> None:
         """Lead an instance that has just begun to the anchor."""
-        buffers = Buffers(self.layout)
+        buffers = Buffers(self.layout, self.arena)
         for leg in self._legs:
             buffers.values[: leg.values.size] = leg.values
-            buffers.time.value = instance.time
+            buffers.time = instance.time
             if leg is self._legs[0]:
                 self._restart_at_states(buffers)
             instance.visit(buffers, "")
@@ -269,8 +269,8 @@ class SteppedSession(Session):
             states.setdefault(scalar.variable, []).append(value)
         own = [s for s in self.settings if s.variable not in states]
         self._forget_saved()
-        with undisturbed_process():
-            instance.begin_again(self.start_time, (*own, *(Assignment(v, tuple(x)) for v, x in states.items())))
+        instance.begin_again(self.start_time, (*own, *(Assignment(v, tuple(x)) for v, x in states.items())))
+        self.note_process_of_each()
         self.generation += 1
         instance.read_states(buffers)
         if not self._legs:
@@ -279,7 +279,14 @@ class SteppedSession(Session):
     def _step_through(self, leg: _Leg) -> None:
         instance = self._instance
         assert isinstance(instance, SteppedInstance)  # noqa: S101
-        for step in leg.steps:
-            instance.step(step)
+        if instance.steps_together and len(leg.steps) > 1:
+            if self._plain_steps is None:
+                self._plain_steps = CommunicationSteps(instance)
+            for begin in range(0, len(leg.steps), self._plain_steps.most):
+                part = leg.steps[begin : begin + self._plain_steps.most]
+                instance.take_steps(self._plain_steps, np.array(part))
+        else:
+            for step in leg.steps:
+                instance.step(step)
         self.steps += len(leg.steps)
         self._away = True

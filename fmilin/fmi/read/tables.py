@@ -1,4 +1,4 @@
-"""Tables inside an FMU that say between which ends they have data: those of the Modelica Standard Library do.
+"""Tables inside an FMU that say between which ends they have data: those of the Modelica FmiStandard Library do.
 
 ``Modelica.Blocks.Tables`` declare ``u_min`` and ``u_max`` beside their input ``u`` (``u1`` and ``u2`` of two of them).
 """

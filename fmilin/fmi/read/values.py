@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,6 @@ from fmilin.constraints.declared import Constraints
 from fmilin.errors import FmilinError
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import Variable
-from fmilin.fmi.read.layout import ScalarLayout
 from fmilin.fmi.read.session import Session
 from fmilin.signals import FloatArray
 
@@ -56,38 +54,46 @@ def changed_parameters(session: Session) -> dict[str, float]:
 
 MOST = 50  # variables that are read: a big model has thousands
 
-_discrete_ones: WeakKeyDictionary[ScalarLayout, list[Variable]] = WeakKeyDictionary()
-
 _UNREADABLE = frozenset({"Clock", "Binary"})
 
 
-def discrete_values(session: Session) -> dict[str, str]:
-    """Return discrete-time variables, no inputs of the linear model, with their values, until the FMU refuses one."""
-    layout = session.layout
-    texts: dict[str, str] = {}
-    if layout not in _discrete_ones:  # asked at every linearization, and always the same
+class DiscreteValues:
+    """Discrete-time variables of a running FMU that are no inputs of the linear model."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        layout = session.layout
         distinct: dict[tuple[bool, str, int], Variable] = {}
-        for v in session.layout.description.looked_through():
+        for v in layout.description.looked_through():
             moves = v.variability == "discrete" or v.causality == "input"
-            unreadable = v.type in _UNREADABLE or (session.layout.is_signal(v) and v.causality in ("input", "output"))
+            unreadable = v.type in _UNREADABLE or (layout.is_signal(v) and v.causality in ("input", "output"))
             if moves and not v.is_parameter and not v.is_continuous and not unreadable:
                 distinct.setdefault((v.is_float, "" if v.is_float else v.type, v.reference), v)
-        _discrete_ones[layout] = list(distinct.values())[:MOST]
-    for variable in _discrete_ones[layout]:
-        try:
-            values = session.instance.values(variable, layout.size(variable))
-        except FmilinError as error:
-            session.note(f"The discrete variable '{variable.name}' cannot be read. {error}")
-            break
-        texts[variable.name] = " ".join(_text(v) for v in values)
-    return texts
+        self._sizes = {v: layout.size(v) for v in list(distinct.values())[:MOST]}
+        self._reading = session.instance.prepare_values(self._sizes)
+
+    def read(self) -> dict[str, str]:
+        """Return their values, until the FMU refuses one."""
+        if not self._sizes:
+            return {}
+        session = self._session
+        together = session.instance.read_prepared(self._reading)
+        if together is not None:
+            return {v.name: " ".join(map(_text, values)) for v, values in zip(self._sizes, together, strict=True)}
+        texts: dict[str, str] = {}
+        for variable, size in self._sizes.items():
+            try:
+                values = session.instance.values(variable, size)
+            except FmilinError as error:
+                session.note(f"The discrete variable '{variable.name}' cannot be read. {error}")
+                break
+            texts[variable.name] = " ".join(map(_text, values))
+        return texts
 
 
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, bytes):
-        return f"'{value.decode('utf-8', 'replace')}'"
     return f"'{value}'" if isinstance(value, str) else f"{value:g}"
 
 
@@ -115,6 +121,14 @@ class ConstraintResiduals:
         if self._variables is not None:
             return self._buffers.values[self._variables]
         return self._constraints.residuals(*self._split(self._buffers.values))
+
+    def of_points(self, points: FloatArray) -> FloatArray:
+        """Return g at many points, whose numbers (k, size) stand as in the buffers, shape (k, m)."""
+        if not self._constraints.rows:
+            return np.empty((len(points), 0))
+        if self._variables is not None:
+            return points[:, self._variables]
+        return np.array([self._constraints.residuals(*self._split(point)) for point in points])
 
     def along(self, values: FloatArray, changes: FloatArray) -> FloatArray:
         """Return dg = g_x dx + g_u du + g_z dz (m, k) by changes (size, k); NaN only where an unknown dz has a part."""

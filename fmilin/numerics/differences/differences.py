@@ -15,6 +15,7 @@ from fmilin.numerics.differences.directional import (
 )  # fmt: skip
 from fmilin.numerics.differences.richardson import (
     SHORT,
+    Announce,
     Column,
     Differences,
     DifferenceSetting,
@@ -23,6 +24,7 @@ from fmilin.numerics.differences.richardson import (
     Slopes,
     Terms,
     first_difference,
+    list_first_steps,
     truncation_error,
     with_best_step,
     with_weights,
@@ -44,15 +46,19 @@ __all__ = ["Differences", "EventCrossingError", "Slopes", "Surroundings", "jacob
 FEW = 1 / 8  # part of the columns that may not be as curved as a smooth function, by chance: these are looked at alone
 
 
-def slopes(
+def slopes(  # noqa: PLR0917 - functions of one measurement
     line: Line,
     base: FloatArray,
     scales: FloatArray,
     options: Differences | None = None,
     terms: Terms | None = None,
     around: Surroundings | None = None,
+    announce: Announce | None = None,
 ) -> Slopes:
-    """Measure dF/ds of F = ``line(j, s)`` for all columns j; ``terms`` that all cancel and scales ``around`` count."""
+    """Measure dF/ds of F = ``line(j, s)`` for all columns j; ``terms`` that all cancel and scales ``around`` count.
+
+    ``announce`` is told at which (j, s) F is certainly evaluated next.
+    """
     options = options or Differences()
     k, ulp = len(scales), np.spacing(np.abs(base))
     if k == 0 or len(base) == 0:
@@ -63,10 +69,12 @@ def slopes(
     if around is not None:
         noise = np.maximum(noise, around.repeat_error)
     start = options.relative_step or _first_step(noise, base, options)
-    setting = DifferenceSetting(line, base, scales, noise, np.ones_like(base), options)
+    setting = DifferenceSetting(line, base, scales, noise, np.ones_like(base), options, announce)
+    if announce is not None:
+        announce([(j, s) for j in range(k) for s in list_first_steps(start * scales[j], options)])
     columns = [first_difference(setting, j, start * scales[j]) for j in range(k)]
     if around is not None and (lengths := natural_lengths(setting, columns, around)) is not None:
-        return slopes(line, base, lengths, options, terms, within(around, lengths))
+        return slopes(line, base, lengths, options, terms, within(around, lengths), announce)
     setting = with_weights(setting, columns, terms)
     columns = [with_best_step(setting, j, column) for j, column in enumerate(columns)]
     J = np.stack([c.D for c in columns], axis=1)
@@ -167,6 +175,7 @@ def natural_lengths(setting: DifferenceSetting, columns: Sequence[Column], aroun
     lengths = setting.scales.copy()
     with np.errstate(all="ignore"):
         for j, scale in enumerate(setting.scales.tolist()):
+            setting.announce_sweep(j, float(around.values[j]))
             sweep = step_sweep(partial(setting.line, j), setting.base, scale, float(around.values[j]))
             if sweep is not None:
                 lengths[j] = min(scale, _length(sweep, setting.noise))

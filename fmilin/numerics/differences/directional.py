@@ -305,6 +305,7 @@ def _sweep_column(
     """Replace a column by what a sweep says of it, in place; a jump as high as rounding of terms is none."""
     # Rows that are searched for jumps halve the same intervals: each point is evaluated once for all of them.
     line = cache(partial(setting.line, j))
+    setting.announce_sweep(j, float(around.values[j]))
     sweep = step_sweep(line, setting.base, setting.scales[j], around.values[j])
     if sweep is None:
         return

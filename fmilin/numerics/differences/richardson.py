@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 
 from fmilin.errors import ModelError, NumericalError, UsageError
 from fmilin.numerics.differences.plateau import CONTRADICTS
-from fmilin.numerics.differences.sweep import SMALLEST, are_numbers, power_of_two
+from fmilin.numerics.differences.sweep import SMALLEST, are_numbers, list_sweep_steps, power_of_two
 from fmilin.signals import FloatArray
 from fmilin.support.kinds import require_field_kinds
 from fmilin.tolerances import EPS, ROUNDING
 
 Line = Callable[[int, float], FloatArray]  # (column j, displacement s along it) -> value, shape (r,)
+Announce = Callable[[Sequence[tuple[int, float]]], None]
+"""(column j, displacement s) in the order in which the line is evaluated next -> nothing."""
 Terms = Callable[[FloatArray], FloatArray]
 """The largest scaled slope of each row (r,) -> the size of the terms that each row sums, shape (r,)."""
 
@@ -113,6 +115,13 @@ class DifferenceSetting:
     noise: FloatArray
     weights: FloatArray
     options: Differences
+    announce: Announce | None = None
+
+    def announce_sweep(self, j: int, value: float) -> None:
+        """Say that a sweep of a column follows."""
+        if self.announce is not None:
+            steps = list_sweep_steps(float(self.scales[j]), value)
+            self.announce([(j, s) for h in steps for s in (h, -h)])
 
 
 def first_difference(setting: DifferenceSetting, j: int, h: float) -> Column:
@@ -228,6 +237,15 @@ def _is_noisier(tried: list[Column]) -> bool:
 def _at_step(setting: DifferenceSetting, j: int, h: float) -> Column:
     h = power_of_two(h)
     return one_sided_difference(setting, j, h) if setting.options.side else central_difference(setting, j, h)
+
+
+def list_first_steps(h: float, options: Differences) -> tuple[float, ...]:
+    """Return the displacements at which a difference of step h evaluates the function, in that order."""
+    h = power_of_two(h)
+    if options.side:
+        s = -h if options.side == "left" else h
+        return (s, 2 * s, 4 * s)
+    return (h, -h) if options.order == 2 else (h, -h, 2 * h, -2 * h)
 
 
 def central_difference(setting: DifferenceSetting, j: int, h: float) -> Column:

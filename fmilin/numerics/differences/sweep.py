@@ -92,19 +92,27 @@ class StepSweep:
         return (self.ahead - self.behind) / (2 * self.h[:, None])
 
 
+def list_sweep_steps(scale: float, value: float) -> list[float]:
+    """Return the steps of a sweep from ``value`` along a column of this size, largest first."""
+    h, least = power_of_two(scale), max(SMALLEST * scale, LOST * abs(value))
+    steps = []
+    while h >= least:
+        steps.append(h)
+        h /= RATIO
+    return steps
+
+
 def step_sweep(line: Callable[[float], FloatArray], base: FloatArray, scale: float, value: float) -> StepSweep | None:
     """Evaluate F at smaller and smaller steps from ``value`` along one column; None after six steps without values."""
-    h, least = power_of_two(scale), max(SMALLEST * scale, LOST * abs(value))
     steps: list[float] = []
     pairs: list[list[FloatArray]] = []
-    while h >= least:
+    for h in list_sweep_steps(scale, value):
         pair = finite_values(line, h, -h)
         if pair is None:  # what lies beyond an event or the border of the domain says nothing about the point
             steps, pairs = [], []
         else:
             steps.append(h)
             pairs.append(pair)
-        h /= RATIO
     if len(steps) < 6:
         return None
     ahead, behind = (np.array(side) for side in zip(*pairs, strict=True))

@@ -60,18 +60,26 @@ def test_memory_is_noticed_at_every_point(tmp_path: Path, monkeypatch: pytest.Mo
     """From the fourth point on an output drifts from call to call: before it nothing was to be seen of that."""
     counts = [0]
 
+    def drift(evaluation: Evaluation, x: np.ndarray) -> Evaluation:
+        """Add the drift of one point or of many."""
+        rows = np.atleast_2d(x)
+        numbers = counts[0] + 1 + np.arange(len(rows))
+        counts[0] += len(rows)
+        drifts = np.where(rows[:, 0] > 0.25, 1e-9 * numbers, 0.0)
+        outputs = evaluation.outputs + (drifts[0] if x.ndim == 1 else drifts[:, None])
+        return Evaluation(evaluation.derivatives, outputs, evaluation.residuals)
+
     def evaluate(self: fl.Model, t: float, x: np.ndarray, u: np.ndarray) -> Evaluation:
-        visited = original(self, t, x, u)
-        if x.ndim > 1:
-            return visited
-        counts[0] += 1
-        drift = 1e-9 * counts[0] if x[0] > 0.25 else 0.0
-        return Evaluation(visited.derivatives, visited.outputs + drift, visited.residuals)
+        return drift(original(self, t, x, u), x)
+
+    def evaluate_points(self: fl.Model, t: np.ndarray, x: np.ndarray, u: np.ndarray) -> Evaluation:
+        return drift(original_of_many(self, t, x, u), x)
 
     with fl.load(build_fmu(furuta_pendulum(), tmp_path / "model.fmu")) as model:
         points = [fl.operating_point(model, {"arm.q": q}) for q in 0.1 * np.arange(8)]
-        original = type(model).evaluate
+        original, original_of_many = type(model).evaluate, type(model).evaluate_points
         monkeypatch.setattr(type(model), "evaluate", evaluate)
+        monkeypatch.setattr(type(model), "evaluate_points", evaluate_points)
         family = fl.linearize_along(model, points)
     remarks = [{w.kind for w in linear.warnings} for linear in family]
     assert ["memory" in kinds for kinds in remarks] == [False] * 3 + [True] * 5

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +10,10 @@ import pytest
 import fmilin as fl
 from fmilin import Constraint, Evaluation, Model
 from fmilin.fmi.read import FmuModel
-from fmilin.fmi.read.component import Call, LoadedCode
 from fmilin.fmi.write import build_fmu
 from fmilin.model.capabilities import read_products
 from fmilin.systems import cartesian_pendulum
+from tests.fmi.read.recorded import Recorded
 
 Opened = Callable[..., FmuModel]
 X = np.array([0.6, -0.7, 1.1, 0.4])
@@ -229,19 +229,12 @@ def test_all_columns_in_one_go_are_those_one_by_one(opened: Opened) -> None:
 def test_a_further_point_takes_a_visit_a_call_per_column_and_a_look(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    called: list[str] = []
-    real = LoadedCode.first_bad
-
-    def counting(self: LoadedCode, calls: Iterable[Call]) -> tuple[int, str] | None:
-        made = tuple(calls)
-        called.extend(name for _, name in made)
-        return real(self, made)
-
     model = opened("pendulum")
     exact(model, 0.0, X, U)
-    monkeypatch.setattr(LoadedCode, "first_bad", counting)
+    recorded = Recorded(monkeypatch)
     exact(model, 0.0, X + 1e-3, U)
-    assert Counter(called) == {
+    assert recorded.messages == 1
+    assert Counter(recorded.names) == {
         "fmi2SetTime": 1,
         "fmi2SetContinuousStates": 1,
         "fmi2SetReal": 1,

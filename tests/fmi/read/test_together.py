@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +13,13 @@ import pytest
 
 import fmilin as fl
 from fmilin import LinearModel
-from fmilin.fmi.read.buffers import Group
-from fmilin.fmi.read.component import Call, LoadedCode
+from fmilin.fmi.client.programs import Instruction, Operation, fill
+from fmilin.fmi.read.buffers import Group, copy_references
 from fmilin.fmi.read.instance3 import Instance3
 from fmilin.fmi.write import build_fmu
 from fmilin.models import OdeModel
+from fmilin.signals import FloatArray
+from tests.fmi.read.recorded import Recorded
 from tests.fmi.write.linear_samples import written
 from tests.fmus.make import pack
 from tests.hand_made import sized
@@ -43,16 +44,7 @@ def chain(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the functions that were called."""
-    called: list[str] = []
-    real = LoadedCode.first_bad
-
-    def counting(self: LoadedCode, calls: Iterable[Call]) -> tuple[int, str] | None:
-        made = tuple(calls)
-        called.extend(name for _, name in made)
-        return real(self, made)
-
-    monkeypatch.setattr(LoadedCode, "first_bad", counting)
-    return called
+    return Recorded(monkeypatch).names
 
 
 def asked(names: list[str]) -> int:
@@ -126,16 +118,18 @@ def test_adjoint_derivatives_that_are_refused_or_wrong_are_not_used(
     expected = large(30, 3)
     path = written(expected, tmp_path, "3.0", deviation=True)
 
-    def spoilt(spoil: Callable[[Instance3, Group, Group, ctypes.c_void_p], Call]) -> fl.LinearModel:
+    def spoilt(spoil: Callable[[Instance3, Group, Group, FloatArray], Instruction]) -> fl.LinearModel:
         with monkeypatch.context() as patch, fl.load(path) as model:
             patch.setattr(Instance3, "_adjoint", spoil)
             return fl.linearize(model, independent=expected.states.names)
 
-    def refuses(self: Instance3, unknowns: Group, knowns: Group, target: ctypes.c_void_p) -> Call:
-        return (lambda: 3), "fmi3GetAdjointDerivative"
+    def refuses(self: Instance3, unknowns: Group, knowns: Group, target: FloatArray) -> Instruction:
+        """Ask for an unknown that the model does not have."""
+        nothing = copy_references(self.arena, [4_000_000_000])
+        return self.component.bound(Operation.ADJOINT, nothing, knowns.references, unknowns.values, target)
 
-    def answers_nothing(self: Instance3, unknowns: Group, knowns: Group, target: ctypes.c_void_p) -> Call:
-        return (lambda: 0), "fmi3GetAdjointDerivative"
+    def answers_nothing(self: Instance3, unknowns: Group, knowns: Group, target: FloatArray) -> Instruction:
+        return fill(self.arena, target, 0.0)
 
     for spoil, words in ((refuses, "Adjoint derivatives were advertised but refused"), (answers_nothing, "")):
         actual = spoilt(spoil)
