@@ -57,9 +57,10 @@ def _list_checks() -> str:
         '`checks="none"` runs none: wrong constraints and derivatives then pass unnoticed, and the linear model says\n'
         "so. What the computation itself meets is an error all the same: a kink or an event among the differences,\n"
         "coordinates that are singular. No check depends on another one. If several fail, the error of the first one\n"
-        "in the table is raised. Models that are identified from responses, and formulations, have checks of their\n"
-        'own, which always run: `checks=` is rejected together with `formulation=`, and `checks="none"` together with\n'
-        "a method of `fl.Stepping` that measures responses.\n\n"
+        "in the table is raised. With `formulation=`, at singular configurations and of large models those checks\n"
+        "run that have a meaning there. Models that are identified from responses have checks of their own, which\n"
+        'always run: `checks="none"` is rejected together with a method of `fl.Stepping` that measures responses, and\n'
+        "`checks=` together with `formulation=`.\n\n"
         "| what is verified | when | what it takes | what it gives |\n| --- | --- | --- | --- |\n"
         f"{rows}\n"
     )

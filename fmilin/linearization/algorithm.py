@@ -25,9 +25,15 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.assembly import assemble, assemble_point, attach_descriptor, find_row_errors, state_accuracy
 from fmilin.linearization.batch_derivatives import differentiate_batch
 from fmilin.linearization.checks import CHECKS, LinearizationChecks, sort_checks
-from fmilin.linearization.checks.check import NOT_CHECKED
+from fmilin.linearization.checks.check import NOT_CHECKED, ResultCheck
 from fmilin.linearization.checks.coordinates import find_singular_points
-from fmilin.linearization.context import BatchResult, LinearizedBatch, LinearizedPoint
+from fmilin.linearization.context import (
+    AssembledPoint,
+    BatchResult,
+    DifferentiatedPoint,
+    LinearizedBatch,
+    LinearizedPoint,
+)
 from fmilin.linearization.evaluation import evaluate
 from fmilin.linearization.failure import explain_failure, find_failed_check
 from fmilin.linearization.plan import accept_point, find_plan
@@ -36,9 +42,8 @@ from fmilin.linearization.request import Request
 from fmilin.manifold.checks.batch_remarks import BatchRemarks, SharedRemarks
 from fmilin.manifold.checks.check import run_checks
 from fmilin.manifold.checks.context import ExaminedPoint
-from fmilin.manifold.comparison import compare_with_differences
 from fmilin.manifold.derivatives import TangentDerivatives
-from fmilin.manifold.differentiation import change_coordinates, differentiate
+from fmilin.manifold.differentiation import change_coordinates, differentiate, differentiate_carefully
 from fmilin.manifold.frame import CoordinateChoice, choose_coordinates, constraint_manifold
 from fmilin.manifold.motion import MotionBatch, find_motion, find_motions
 from fmilin.manifold.neighbourhood import Neighbourhood
@@ -99,8 +104,8 @@ def compute(model: Model, point: OperatingPoint, request: Request, choice: Coord
         facts = manifold.facts
         nearby = Neighbourhood(evaluator, frame, point, base, hold_modes=request.hold_modes)
         jacobians = differentiate(nearby, request.derivatives)
-        if request.checks != "none":
-            jacobians, facts = compare_with_differences(nearby, jacobians, request.derivatives, facts)
+        first = DifferentiatedPoint(evaluator, point, facts, manifold, frame, request, base, nearby, jacobians)
+        jacobians = answer_doubts(first)
         motion = follow_motion(nearby, jacobians, request, choice)
         nearby, jacobians = take_steady_coordinates(nearby, jacobians, motion, request, choice)
         linear = assemble_point(evaluator, nearby, jacobians, jacobians.observations.turns)
@@ -110,7 +115,20 @@ def compute(model: Model, point: OperatingPoint, request: Request, choice: Coord
         if request.checks != "none":
             error = find_failed_check(error, ExaminedPoint(evaluator, point, facts), choice)
         raise error from error.__cause__
-    return LinearizedPoint(evaluator, point, facts, manifold, frame, request, base, nearby, jacobians, motion, linear)
+    return LinearizedPoint(
+        evaluator=evaluator,
+        point=point,
+        facts=facts,
+        request=request,
+        base=base,
+        manifold=manifold,
+        frame=frame,
+        differentiated=first,
+        nearby=nearby,
+        jacobians=jacobians,
+        motion=motion,
+        linear=linear,
+    )
 
 
 def compute_batch(reference: Reference, points: PointBatch, tangents: TangentBatch | None = None) -> LinearizedBatch:
@@ -125,10 +143,20 @@ def compute_batch(reference: Reference, points: PointBatch, tangents: TangentBat
     return LinearizedBatch(points, facts, tangents, geometry, reference, derivatives, motion, models, evaluations)
 
 
-def check(at: LinearizedPoint, checks: LinearizationChecks = CHECKS) -> LinearModel:
+def answer_doubts(at: DifferentiatedPoint) -> TangentDerivatives:
+    """Return the derivatives at a point, computed more carefully where a check asks for that."""
+    jacobians = at.jacobians
+    for one in CHECKS:
+        if isinstance(one, ResultCheck) and (asked := one.request_care(at)) is not None:
+            jacobians = differentiate_carefully(at.nearby, jacobians, asked)
+    return jacobians
+
+
+def check(at: AssembledPoint, checks: LinearizationChecks = CHECKS) -> LinearModel:
     """Return the linear model of a point with the diagnostics of all checks; raise the first error in their list.
 
-    ``checks`` is the order in which they run, which makes no difference to the result.
+    Of a point that was computed by another method those checks run that have a meaning there. ``checks`` is the order
+    in which they run, which makes no difference to the result.
     """
     is_checked = at.request.checks != "none"
     findings = run_checks(at, [one for one in checks if is_checked or one.describes_computation])

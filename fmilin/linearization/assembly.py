@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -19,12 +20,14 @@ from fmilin.diagnostics import Remark
 from fmilin.linear_model.arrays import MATRICES, LinearArrays, Mask
 from fmilin.linear_model.builder import built_of_arrays, point_of
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearizationMethod, LinearModel
-from fmilin.linearization.context import LinearizedPoint
+from fmilin.linearization.context import AssembledPoint
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
+from fmilin.manifold.coordinates import Coordinates
 from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.parametrization import LocalParametrization
+from fmilin.manifold.points import PointBatch
 from fmilin.model.capabilities import can_be_described
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
@@ -43,9 +46,88 @@ class RowErrors:
     zeros: Mapping[str, Mask]  # entries that are zero by the structure of the model, by matrix
 
 
+class TangentSpace(Protocol):
+    """The coordinates of k points and the tangents along them: those of a local parametrization, or given ones."""
+
+    @property
+    def points(self) -> PointBatch:
+        """The points."""
+
+    @property
+    def coordinates(self) -> Coordinates:
+        """The coordinates y = rho(x)."""
+
+    @property
+    def y0(self) -> FloatArray:
+        """The coordinates of the points, shape (k, P)."""
+
+    @property
+    def y_sizes(self) -> FloatArray:
+        """A size for each coordinate, shape (k, P)."""
+
+    @property
+    def u_sizes(self) -> FloatArray:
+        """A size for each input, shape (k, nu)."""
+
+    @property
+    def distance(self) -> FloatArray:
+        """How far the points are from the manifold, in sizes of the states, shape (k,)."""
+
+    @property
+    def condition_number(self) -> FloatArray:
+        """How well the coordinates determine the states, shape (k,)."""
+
+    @property
+    def T_errors(self) -> FloatArray:
+        """The errors of T times the sizes of the coordinates, (k, N, P), or (k, N, 1) if the same in each row."""
+
+
+@dataclass(frozen=True, eq=False)
+class GivenTangents:
+    """Coordinates of one point whose tangents a method has computed in a way of its own."""
+
+    points: PointBatch  # one
+    coordinates: Coordinates
+    coordinate_sizes: FloatArray  # (P,)
+    input_sizes: FloatArray  # (nu,)
+    errors: FloatArray  # (N, P), of T
+    conditioning: float
+    residual: float = 0.0  # distance of the point from the manifold, in sizes of the states
+
+    @property
+    def y0(self) -> FloatArray:
+        """The coordinates of the point, shape (1, P)."""
+        return self.coordinates.values(self.points.states)
+
+    @property
+    def y_sizes(self) -> FloatArray:
+        """A size for each coordinate, shape (1, P)."""
+        return self.coordinate_sizes[None]
+
+    @property
+    def u_sizes(self) -> FloatArray:
+        """A size for each input, shape (1, nu)."""
+        return self.input_sizes[None]
+
+    @property
+    def distance(self) -> FloatArray:
+        """How far the point is from the manifold, in sizes of the states, shape (1,)."""
+        return np.array([self.residual])
+
+    @property
+    def condition_number(self) -> FloatArray:
+        """How well the coordinates determine the states, shape (1,)."""
+        return np.array([self.conditioning])
+
+    @property
+    def T_errors(self) -> FloatArray:
+        """The errors of T times the sizes of the coordinates, shape (1, N, P)."""
+        return (self.errors * self.coordinate_sizes)[None]
+
+
 def assemble(
     derivatives: TangentDerivatives,
-    geometry: LocalParametrization,
+    geometry: TangentSpace,
     row_errors: RowErrors | None = None,
     distance: FloatArray | None = None,
 ) -> LinearArrays:
@@ -87,7 +169,7 @@ def assemble(
     return LinearArrays.of_batch(arrays, row_errors.zeros)
 
 
-def compute_entry_errors(derivatives: TangentDerivatives, geometry: LocalParametrization) -> dict[str, FloatArray]:
+def compute_entry_errors(derivatives: TangentDerivatives, geometry: TangentSpace) -> dict[str, FloatArray]:
     """Return the errors of the entries of matrices, by name: |R| times those of the rates."""
     n, p, scales = derivatives.rates.shape[1], derivatives.order, derivatives.scales[:, None]
     of_rates = geometry.coordinates.project_errors(derivatives.errors[:, :n]) / scales
@@ -154,6 +236,19 @@ def assemble_point(
     return linear if outputs is linear.outputs else replace(linear, outputs=outputs)
 
 
+def assemble_given(
+    evaluator: PointEvaluator,
+    point: OperatingPoint,
+    derivatives: TangentDerivatives,
+    tangents: GivenTangents,
+    states: Signals,
+    kind: str,
+) -> LinearModel:
+    """Return the linear model in coordinates ``states`` of a ``kind`` that a method has chosen, with their tangents."""
+    method = LinearizationMethod(derivatives.method, kind, evaluator.evaluations, evaluator.directions)
+    return extract_model(assemble(derivatives, tangents), evaluator.model, point, states, method)
+
+
 def attach_descriptor(linear: LinearModel, model: Model, nearby: Neighbourhood, request: Request) -> LinearModel:
     """Return the linear model with the descriptor system of a model that has one, or of which one is requested."""
     # The equations as they are written have both branches of a kink, and no descriptor system of one side.
@@ -169,7 +264,7 @@ def attach_descriptor(linear: LinearModel, model: Model, nearby: Neighbourhood, 
     return describe(linear, model, point, coordinates.R)
 
 
-def state_accuracy(at: LinearizedPoint, diagnostics: Sequence[Remark]) -> LinearModel:
+def state_accuracy(at: AssembledPoint, diagnostics: Sequence[Remark]) -> LinearModel:
     """Return the linear model of a point with diagnostics, and with the evaluations that checks took, too."""
     method = replace(at.linear.method, evaluations=at.evaluator.evaluations, products=at.evaluator.directions)
     return replace(at.stated, method=method, warnings=tuple(diagnostics))

@@ -116,12 +116,12 @@ def estimate_row_errors(
         return errors
     if reference.request.derivatives == "auto" and not (tangents.smooth and facts.procedure):
         compared_points = choose_samples(count) if tangents.smooth else np.arange(count)  # a kink may lie at any point
-        gaps = compare_with_differences(reference, points, tangents, geometry, compared_points)
+        gaps = measure_gaps(reference, points, tangents, geometry, compared_points)
         errors = np.maximum(errors, _spread_samples(gaps, count) if tangents.smooth else gaps)
     return errors
 
 
-def compare_with_differences(
+def measure_gaps(
     reference: Reference,
     points: PointBatch,
     tangents: TangentBatch,

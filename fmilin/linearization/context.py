@@ -2,35 +2,131 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from fmilin.diagnostics import Remark
 from fmilin.linear_model.arrays import LinearArrays
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.manifold.checks.batch_remarks import BatchRemarks
-from fmilin.manifold.checks.context import BatchInCoordinates, InputDerivatives, Mask, PointInCoordinates
+from fmilin.manifold.checks.context import (
+    BatchInCoordinates,
+    ConstrainedPoint,
+    ExaminedPoint,
+    InputDerivatives,
+    Mask,
+    PointInCoordinates,
+)
+from fmilin.manifold.comparison import Comparison, compare_derivatives
 from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.motion import MotionBatch
 from fmilin.manifold.neighbourhood import Neighbourhood, Observations
+from fmilin.manifold.rank import explanation, is_rank_deficient
+from fmilin.model.equations import SecondOrderForm, SparseEquations
 from fmilin.model.interface import Evaluation
+from fmilin.numerics.differences.differences import Differences
+from fmilin.signals import FloatArray
 
-__all__ = ["BatchResult", "LinearizedBatch", "LinearizedPoint", "Mask"]
+__all__ = [
+    "AssembledPoint",
+    "BatchResult",
+    "DifferentiatedPoint",
+    "EnlargedPoint",
+    "FormulatedPoint",
+    "LinearizedBatch",
+    "LinearizedPoint",
+    "Mask",
+    "SparseLinearizedPoint",
+]
 
 
 @dataclass(frozen=True, eq=False)
-class LinearizedPoint(PointInCoordinates):
-    """A point in coordinates with derivatives and the linear model: for all other checks."""
+class AssembledPoint(ExaminedPoint):
+    """A point with its linear model, by whatever method that was computed."""
+
+    request: Request
+    linear: LinearModel
+
+    @property
+    def stated(self) -> LinearModel:
+        """The linear model with all that is to be said of its errors."""
+        return self.linear
+
+    @property
+    def peculiarities(self) -> Sequence[Remark]:
+        """What the method says of its result at this point; the general one says nothing."""
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class FormulatedPoint(AssembledPoint):
+    """A linear model by one of the formulations of González et al., with what that says of the point."""
+
+    spectrum_remarks: Sequence[Remark]
+
+    @property
+    def peculiarities(self) -> Sequence[Remark]:
+        """How the formulation was taken at the point."""
+        return self.spectrum_remarks
+
+
+@dataclass(frozen=True, eq=False)
+class EnlargedPoint(ConstrainedPoint, AssembledPoint):
+    """A singular configuration, with the linear model over the enlarged set of velocities."""
+
+    form: SecondOrderForm
+
+    @property
+    def peculiarities(self) -> Sequence[Remark]:
+        """What the eigenvalues over so many velocities mean; nothing where these are those of one branch."""
+        if not is_rank_deficient(self.form):
+            return ()
+        return (explanation(self.model, self.form, len(self.linear.states) // 2),)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseLinearizedPoint(ConstrainedPoint, AssembledPoint):
+    """A large model with its linear model from sparse equations, of which no gradient of all constraints is at hand."""
+
+    base: Evaluation  # rates, outputs and residuals at the point
+    equations: SparseEquations
+    derivatives: TangentDerivatives
+    unknowns: FloatArray  # (n + m,), accelerations and multipliers
+
+
+@dataclass(frozen=True, eq=False)
+class DifferentiatedPoint(PointInCoordinates):
+    """A point in coordinates with derivatives, which a check may ask to be computed more carefully."""
 
     request: Request
     base: Evaluation  # rates, outputs and residuals at the point
-    nearby: Neighbourhood  # the model near the point, in these coordinates
+    nearby: Neighbourhood  # the model near the point
+    jacobians: TangentDerivatives
+
+    @cached_property
+    def comparison(self) -> Comparison | None:
+        """How exact derivatives compare with differences; None where they are taken on trust."""
+        derivatives = self.request.derivatives
+        is_trusted = isinstance(derivatives, Differences) or derivatives == "exact"
+        if is_trusted or self.request.checks == "none":
+            return None
+        return compare_derivatives(self.nearby, self.jacobians, self.facts)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearizedPoint(PointInCoordinates, AssembledPoint):
+    """A point in coordinates with derivatives and the linear model: for all other checks."""
+
+    base: Evaluation  # rates, outputs and residuals at the point
+    differentiated: DifferentiatedPoint  # the point with the derivatives that were computed first
+    nearby: Neighbourhood  # the model near the point, in the coordinates of the linear model
     jacobians: TangentDerivatives
     motion: MotionBatch  # how the point moves, and whether A stays the same along it
-    linear: LinearModel
 
     @property
     def input_derivatives(self) -> InputDerivatives:

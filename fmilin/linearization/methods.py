@@ -4,9 +4,13 @@
 | --- | --- |
 | ``formulation=`` | the formulations of González et al.: :mod:`fmilin.formulations` |
 | a model with its own solver, or ``stepping.lifted`` | derivatives or identification: :mod:`fmilin.identification` |
-| ``at_singularity=True`` | the enlarged set of velocities: :mod:`fmilin.linearization.lagrange` |
-| a large model of sparse equations | elimination along their graph: :mod:`fmilin.linearization.lagrange` |
+| ``at_singularity=True`` | the enlarged set of velocities: :mod:`fmilin.linearization.singular_configuration` |
+| a large model of sparse equations | elimination along their graph: :mod:`fmilin.linearization.sparse_equations` |
 | everything else | :mod:`fmilin.linearization.algorithm` |
+
+The others take the place of what the general algorithm does between the evaluation of the point and the checks. The
+list of checks is the same for all: each says at which points it has a meaning. An identification is checked by
+responses that it has not seen, and chooses its way by them: its linear model is returned as it is.
 """
 
 from __future__ import annotations
@@ -14,11 +18,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.algorithm import linearize_point
+from fmilin.linearization.algorithm import check, linearize_point
+from fmilin.linearization.context import AssembledPoint, FormulatedPoint
 from fmilin.linearization.request import Request
 from fmilin.linearization.suitability import require_options_of_steps
 from fmilin.manifold.selection import Selection
+from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.capabilities import read_sparse_equations
+from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.options import Stepping
@@ -31,23 +38,37 @@ def linearize_by_method(
     model: Model, point: OperatingPoint, request: Request, previous: Selection | None = None
 ) -> Linearized:
     """Return the linear model at a point, by the method that the request and the kind of model call for."""
-    if request.formulation is not None:
-        from fmilin.formulations.procedure import linearize_by_formulation
-
-        return linearize_by_formulation(model, point, request), None
-    if isinstance(model, Stepped) or (request.stepping is not None and request.stepping.lifted):
+    is_stepped = isinstance(model, Stepped) or (request.stepping is not None and request.stepping.lifted)
+    if is_stepped and request.formulation is None:
         return _linearize_by_steps(model, point, request, previous)
+    computed = compute_by_other_method(model, point, request)
+    return linearize_point(model, point, request, previous) if computed is None else (check(computed), None)
+
+
+def compute_by_other_method(model: Model, point: OperatingPoint, request: Request) -> AssembledPoint | None:
+    """Return the linear model of a method other than the general algorithm; None where that is called for."""
+    if request.formulation is not None:
+        return _compute_by_formulation(model, point, request)
     if request.at_singularity:
-        from fmilin.linearization.lagrange import linearize_at_singularity
+        from fmilin.linearization.singular_configuration import compute_at_singularity
 
-        return linearize_at_singularity(model, point, independent=request.independent or ()), None
-    if (equations := read_sparse_equations(model)) is not None:
-        from fmilin.linearization.lagrange import by_sparse_equations
+        return compute_at_singularity(model, point, request)
+    equations = read_sparse_equations(model)
+    if equations is None:
+        return None
+    from fmilin.linearization.sparse_equations import compute_sparsely
 
-        linear = by_sparse_equations(model, equations, point, request)
-        if linear is not None:
-            return linear, None
-    return linearize_point(model, point, request, previous)
+    return compute_sparsely(model, equations, point, request)
+
+
+def _compute_by_formulation(model: Model, point: OperatingPoint, request: Request) -> AssembledPoint:
+    from fmilin.formulations.procedure import linearize_by_formulation
+
+    linear = linearize_by_formulation(model, point, request)
+    evaluator = PointEvaluator(model)
+    evaluator.evaluations += linear.method.evaluations
+    bare = replace(linear, warnings=())
+    return FormulatedPoint(evaluator, point, VerifiedFacts(is_transferable=False), request, bare, linear.warnings)
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def _require_equations_of_formulations(model: Model) -> None:
 
 
 def _require_equations_at_singularity(model: Model) -> None:
-    from fmilin.linearization.lagrange import require_second_order_form
+    from fmilin.linearization.singular_configuration import require_second_order_form
 
     with suppress(NumericalError):
         require_second_order_form(model, model.start)

@@ -1,22 +1,21 @@
 """Exact derivatives are a claim, not a truth: they are compared with differences.
 
 At the first point of a model each column is compared with a central difference; at later points one direction through
-all columns is. Where the two contradict each other, a sweep of step sizes decides, and its difference is used.
+all columns is. Where the two contradict each other, a more careful computation is requested: a sweep of step sizes
+decides then, and its difference is used (:func:`fmilin.manifold.differentiation.differentiate_carefully`).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.diagnostics import Remark
 from fmilin.errors import ModelError, NumericalError
-from fmilin.manifold.branches import require_no_joint_kink
 from fmilin.manifold.derivatives import TangentDerivatives
-from fmilin.manifold.differentiation import require_no_kink, row_sizes
+from fmilin.manifold.differentiation import MoreCareful, SuspiciousColumns, row_sizes
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.rank import fixed_direction
 from fmilin.manifold.verification import VerifiedFacts
@@ -30,57 +29,51 @@ LEFT_OUT = 4.0  # times step squared and second derivative: a central difference
 SOLVED = 8.0  # times the rounding of all states: what solving for constraints may leave of them
 
 
-def compare_with_differences(
-    nearby: Neighbourhood, jacobians: TangentDerivatives, derivatives: str | Differences, facts: VerifiedFacts
-) -> tuple[TangentDerivatives, VerifiedFacts]:
-    """Return Jacobians to use, and the facts with what their comparison has shown.
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What differences have shown of exact derivatives at a point."""
 
-    Nothing is compared of exact derivatives that are taken on trust, ``derivatives="exact"``, nor of differences with
-    options of their own. Raises KinkError where slopes along several variables together jump.
+    facts: VerifiedFacts  # of the model
+    request: MoreCareful | None = None  # for errors that the comparison shows, and for columns in doubt
+    is_complete: bool = True  # whether every column was compared, or all are differences
+
+
+def compare_derivatives(nearby: Neighbourhood, jacobians: TangentDerivatives, facts: VerifiedFacts) -> Comparison:
+    """Return what differences show of the derivatives at a point: of exact ones along a direction, or in each column.
+
+    Every column is compared at the first point of a model, and where one direction shows a difference.
     """
-    if isinstance(derivatives, Differences) or derivatives == "exact":
-        return jacobians, facts
-    nearby = nearby.observing(jacobians.observations)
-    compared, facts = _compare(nearby, jacobians, facts)
-    return replace(compared, observations=nearby.observations), facts
-
-
-def _compare(
-    nearby: Neighbourhood, jacobians: TangentDerivatives, facts: VerifiedFacts
-) -> tuple[TangentDerivatives, VerifiedFacts]:
     if jacobians.source == "differences":
-        require_no_joint_kink(nearby, jacobians.J[0])
-        return jacobians, facts
+        return Comparison(facts)
+    nearby = nearby.observing(jacobians.observations)
     if jacobians.source == "procedure":
         return _compare_procedure(nearby, jacobians, facts)
     if jacobians.is_exact.all() and facts.precision is not None:
         slopes = compare_along_one_direction(nearby, jacobians.slopes, facts.precision, facts.solving)
         if slopes is not None:
-            return jacobians.with_slopes(slopes), facts
+            return Comparison(facts, MoreCareful(nearby.observations, slopes.error), is_complete=False)
     return compare_columns(nearby, jacobians, facts)
 
 
-def _compare_procedure(
-    nearby: Neighbourhood, jacobians: TangentDerivatives, facts: VerifiedFacts
-) -> tuple[TangentDerivatives, VerifiedFacts]:
+def _compare_procedure(nearby: Neighbourhood, jacobians: TangentDerivatives, facts: VerifiedFacts) -> Comparison:
     """Compare the slopes of a model's own procedure along one direction, and in every column where they differ."""
     if facts.procedure:
-        return jacobians, facts
+        return Comparison(facts, is_complete=False)
     point, exact = nearby.point, jacobians.slopes
     procedure = nearby.evaluator.exact_slopes(point.time, point.states, point.inputs)
     is_smooth = procedure is not None and procedure.smooth
     precision = np.full(len(exact.J), EPS / SMALL_STEP)
     floor = 10 / SMALL_STEP * np.max(estimate_cancellation(nearby, exact.J) * nearby.scales, axis=1, initial=0.0)
     if compare_along_one_direction(nearby, exact, precision, floor) is not None:
-        return jacobians, replace(facts, procedure=is_smooth)
-    jacobians, facts = compare_columns(nearby, jacobians, facts)
-    return jacobians, replace(facts, procedure=facts.precision is not None and is_smooth)
+        request = MoreCareful(nearby.observations, exact.error)
+        return Comparison(replace(facts, procedure=is_smooth), request, is_complete=False)
+    columns = compare_columns(nearby, jacobians, facts)
+    is_verified = columns.facts.precision is not None and is_smooth
+    return replace(columns, facts=replace(columns.facts, procedure=is_verified))
 
 
-def compare_columns(
-    nearby: Neighbourhood, jacobians: TangentDerivatives, facts: VerifiedFacts
-) -> tuple[TangentDerivatives, VerifiedFacts]:
-    """Compare each exact column with a difference; use careful differences where they disagree."""
+def compare_columns(nearby: Neighbourhood, jacobians: TangentDerivatives, facts: VerifiedFacts) -> Comparison:
+    """Compare each exact column with a difference; request careful differences of those that disagree, or bend."""
     exact, is_finite = jacobians.slopes, jacobians.is_exact
     quick = nearby.with_exact_rows(nearby.by_differences(Differences(order=2, retries=2)))
     # A zero is compared in its own size: 1e-8 beside it is the step of a difference that passes for exact.
@@ -92,33 +85,16 @@ def compare_columns(
         solving = estimate_solving(nearby)
         facts = replace(facts, solving=solving)
         suspicious &= deviation * nearby.scales > solving[:, None]
-    J, error, is_exact = exact.J.copy(), exact.error.copy(), is_finite.copy()
-    remarks: list[Remark] = []
+    errors = exact.error.copy()
     visible = (deviation > 10 * quick.error) & is_finite & ~suspicious
-    error[visible] = np.maximum(error[visible], deviation[visible])
+    errors[visible] = np.maximum(errors[visible], deviation[visible])
     largest = float(np.max(np.abs(exact.J) * nearby.scales, initial=0.0))
     bent = quick.bend * nearby.scales > KINK * largest
     columns = np.flatnonzero((suspicious | bent).any(axis=0)).tolist()
     clean = is_finite.all() and not columns
     facts = replace(facts, precision=_find_precision(nearby, exact, quick) if clean else None)
-    careful = nearby.by_differences(Differences(), columns) if columns else None
-    if careful is not None:
-        require_no_kink(nearby, careful, columns)
-        for c, j in enumerate(columns):
-            gap = np.abs(exact.J[:, j] - careful.J[:, c])
-            still = (careful.J[:, c] == 0) & (quick.J[:, j] == 0)
-            careful.error[still, c] = np.minimum(careful.error[still, c], quick.error[still, j])
-            wrong = (gap > 10 * careful.error[:, c] + allowed[:, j]) & suspicious[:, j]
-            error[:, j] = np.where(suspicious[:, j], np.maximum(error[:, j], gap), error[:, j])
-            if wrong.any():
-                rows = suspicious[:, j]
-                J[rows, j], error[rows, j], is_exact[rows, j] = careful.J[rows, c], careful.error[rows, c], False
-                worst = int(np.argmax(np.where(wrong, gap, 0.0)))
-                remarks.append(_describe_disagreement(nearby, (worst, j), exact.J[worst, j], careful, c))
-    # Columns alone do not show every kink: along each axis min(|x|, |u|) is zero.
-    require_no_joint_kink(nearby, J)
-    slopes = Slopes(J, error, exact.jump, exact.bend)
-    return replace(jacobians.with_slopes(slopes), is_exact=is_exact, remarks=tuple(remarks)), facts
+    in_doubt = SuspiciousColumns(columns, suspicious, allowed, quick) if columns else None
+    return Comparison(facts, MoreCareful(nearby.observations, errors, in_doubt))
 
 
 def compare_along_one_direction(
@@ -180,15 +156,3 @@ def estimate_solving(nearby: Neighbourhood) -> FloatArray:
         return np.zeros(len(nearby.base))
     off = np.abs(np.concatenate((answer.derivatives, answer.outputs))).sum(axis=1)
     return np.asarray(SOLVED * EPS / SMALL_STEP * np.nan_to_num(off))
-
-
-def _describe_disagreement(
-    nearby: Neighbourhood, entry: tuple[int, int], claimed: float, careful: Slopes, c: int
-) -> Remark:
-    row, column = nearby.rows[entry[0]], nearby.columns[entry[1]]
-    measured, error = careful.J[entry[0], c], careful.error[entry[0], c]
-    return Remark(
-        "directional-derivative",
-        f"The model's directional derivative with respect to '{column}' is wrong: d {row} / d {column} is said to be "
-        f"{claimed:.9g}, a difference on the manifold gives {measured:.9g} +- {error:.2g}. The difference is used.",
-    )

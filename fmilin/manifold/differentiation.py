@@ -1,7 +1,7 @@
 """Derivatives of rates and outputs along the manifold: exact ones where the model has them, differences elsewhere."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from fmilin.errors import FmilinError, KinkError, NumericalError, UsageError
 from fmilin.manifold.branches import take_one_branch
 from fmilin.manifold.derivatives import Source, TangentDerivatives
 from fmilin.manifold.frame import with_selection
-from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.manifold.neighbourhood import Neighbourhood, Observations
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.zeros import find_structural_zeros
 from fmilin.model.capabilities import HasDerivativeErrors
@@ -208,6 +208,70 @@ def require_no_kink(nearby: Neighbourhood, measured: Slopes, columns: list[int])
         )
     text = f"The model jumps or has a kink at the point: d {row} / d {column} {text}"
     raise KinkError(text, variable=column)
+
+
+@dataclass(frozen=True, eq=False)
+class SuspiciousColumns:
+    """Columns of exact derivatives that a quick difference contradicts, or beside which it bends."""
+
+    columns: list[int]
+    entries: NDArray[np.bool_]  # (N + ny, P + nu), which entries it contradicts
+    allowed: FloatArray  # (N + ny, P + nu), deviations that rounding explains
+    quick: Slopes  # the differences in all columns
+
+
+@dataclass(frozen=True, eq=False)
+class MoreCareful:
+    """A request for derivatives that are computed more carefully."""
+
+    observations: Observations  # what was observed when the doubt came up
+    errors: FloatArray  # (N + ny, P + nu), of the entries, at least
+    suspicious: SuspiciousColumns | None = None  # to be measured by a sweep of step sizes
+
+
+def differentiate_carefully(
+    nearby: Neighbourhood, derivatives: TangentDerivatives, request: MoreCareful
+) -> TangentDerivatives:
+    """Return the derivatives at a point with requested errors, and with careful differences where they are wrong.
+
+    Raises KinkError where the two sides of the point differ.
+    """
+    exact = derivatives.slopes
+    suspicious = request.suspicious
+    if suspicious is None:
+        slopes = replace(exact, error=request.errors)
+        return replace(derivatives.with_slopes(slopes), observations=request.observations)
+    nearby = nearby.observing(request.observations)
+    careful = nearby.by_differences(Differences(), suspicious.columns)
+    require_no_kink(nearby, careful, suspicious.columns)
+    quick = suspicious.quick
+    J, error, is_exact = exact.J.copy(), request.errors.copy(), derivatives.is_exact.copy()
+    remarks: list[Remark] = []
+    for c, j in enumerate(suspicious.columns):
+        rows = suspicious.entries[:, j]
+        gap = np.abs(exact.J[:, j] - careful.J[:, c])
+        still = (careful.J[:, c] == 0) & (quick.J[:, j] == 0)
+        careful.error[still, c] = np.minimum(careful.error[still, c], quick.error[still, j])
+        wrong = (gap > 10 * careful.error[:, c] + suspicious.allowed[:, j]) & rows
+        error[:, j] = np.where(rows, np.maximum(error[:, j], gap), error[:, j])
+        if wrong.any():
+            J[rows, j], error[rows, j], is_exact[rows, j] = careful.J[rows, c], careful.error[rows, c], False
+            worst = int(np.argmax(np.where(wrong, gap, 0.0)))
+            remarks.append(_describe_disagreement(nearby, (worst, j), exact.J[worst, j], careful, c))
+    measured = derivatives.with_slopes(Slopes(J, error, exact.jump, exact.bend))
+    return replace(measured, is_exact=is_exact, remarks=tuple(remarks), observations=nearby.observations)
+
+
+def _describe_disagreement(
+    nearby: Neighbourhood, entry: tuple[int, int], claimed: float, careful: Slopes, c: int
+) -> Remark:
+    row, column = nearby.rows[entry[0]], nearby.columns[entry[1]]
+    measured, error = careful.J[entry[0], c], careful.error[entry[0], c]
+    return Remark(
+        "directional-derivative",
+        f"The model's directional derivative with respect to '{column}' is wrong: d {row} / d {column} is said to be "
+        f"{claimed:.9g}, a difference on the manifold gives {measured:.9g} +- {error:.2g}. The difference is used.",
+    )
 
 
 def _describe_narrow_slopes(nearby: Neighbourhood, measured: Slopes) -> tuple[Remark, ...]:

@@ -14,7 +14,7 @@ from fmilin.manifold.coordinates import Coordinates
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.nonlinear import has_expressions, select_expressions
 from fmilin.manifold.point_parametrization import PointParametrization
-from fmilin.manifold.projection import distances
+from fmilin.manifold.projection import distances, require_on_manifold
 from fmilin.manifold.rank import RankDecision, decide_rank, independent_rows
 from fmilin.manifold.selection import (
     NOT_TURNING,
@@ -53,6 +53,10 @@ class ConstraintManifold:
     def residual(self) -> float:
         """Distance of the point from the manifold, in sizes of the states."""
         return float(self.distance.max(initial=0.0))
+
+    def require_point(self) -> None:
+        """Raise ConstraintError if the point is not on the manifold."""
+        require_on_manifold(self.invariants, self.time, self.states)
 
 
 @dataclass(frozen=True)

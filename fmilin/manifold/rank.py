@@ -208,6 +208,11 @@ def explanation(model: Model, form: SecondOrderForm, p: int) -> Remark:
     return Remark("singular", text)
 
 
+def is_rank_deficient(form: SecondOrderForm) -> bool:
+    """Whether constraints depend on each other."""
+    return _rank(form.G) < len(form.G)
+
+
 def _rank(G: FloatArray) -> int:
     sigma = linalg.svdvals(G) if G.size else np.zeros(0)
     return int(np.count_nonzero(sigma > RANK * max(float(np.max(sigma, initial=0.0)), 1e-300)))

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from fmilin.errors import ConstraintError, NumericalError
-from fmilin.linearization.lagrange import by_sparse_equations
+from fmilin.linearization.algorithm import check
 from fmilin.linearization.request import Request
+from fmilin.linearization.sparse_equations import compute_sparsely
 from fmilin.manifold.operating_points import consistent_states
 from fmilin.model.equations import SparseEquations
 from fmilin.model.interface import Model
@@ -85,10 +86,10 @@ def search_sparse(
 
 def _with_stability(model: Model, equations: SparseEquations, point: TrimmedPoint) -> TrimmedPoint:
     """Return the point with what the eigenvalues of its linear model say."""
-    linear = by_sparse_equations(model, equations, point, Request())
-    if linear is None:
+    computed = compute_sparsely(model, equations, point, Request())
+    if computed is None:
         return point
-    return replace(point, report=judge_growth(linear.A, BLURRED[True]).add_to(point.report))
+    return replace(point, report=judge_growth(check(computed).A, BLURRED[True]).add_to(point.report))
 
 
 def _solve_equilibrium(

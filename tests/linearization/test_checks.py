@@ -23,6 +23,7 @@ from fmilin.linearization.algorithm import (
 )
 from fmilin.linearization.checks import CHECKS
 from fmilin.linearization.linearize import along_motion
+from fmilin.linearization.methods import compute_by_other_method
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.manifold.points import batch_points
@@ -30,6 +31,7 @@ from fmilin.models import FunctionModel
 from fmilin.models.native_model import NativeModel
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
+from tests.linearization.test_singular import folded
 
 G = 9.81
 
@@ -82,6 +84,24 @@ def test_the_order_of_the_checks_makes_no_difference(make: Callable[[], fl.Model
     for name in "ABCDT":
         np.testing.assert_array_equal(getattr(first, name), getattr(other, name))
         np.testing.assert_array_equal(getattr(first.errors, name), getattr(other.errors, name))
+
+
+OTHER_METHODS: list[tuple[Callable[[], tuple[fl.Model, fl.OperatingPoint]], dict[str, Any]]] = [
+    (folded, {"at_singularity": True}),
+    (lambda: (four_bar(), fl.operating_point(four_bar(), {"w": 1.0})), {"formulation": "mcs"}),
+    (lambda: (four_bar(loops=100), four_bar(loops=100).start), {}),
+]
+
+
+@pytest.mark.parametrize(("make", "options"), OTHER_METHODS, ids=["singular", "formulation", "large"])
+def test_the_order_of_the_checks_makes_no_difference_to_other_methods(
+    make: Callable[[], tuple[fl.Model, fl.OperatingPoint]], options: dict[str, Any]
+) -> None:
+    at = compute_by_other_method(*make(), Request(**options))
+    assert at is not None
+    shuffled = random.Random(1).sample(list(CHECKS), len(CHECKS))
+    assert check(at).warnings == check(at, shuffled).warnings
+    assert sum(one.has_meaning(at) for one in CHECKS) >= 4
 
 
 @pytest.mark.parametrize("checks", ["standard", "none"])
@@ -173,6 +193,22 @@ def test_all_checks_verify_at_a_later_point_what_standard_ones_took_from_an_earl
     anew = fl.linearize(cartesian_pendulum(length=1.0, gravity=4.0), point)
     assert everything.method.evaluations == anew.method.evaluations
     np.testing.assert_allclose(standard.A, everything.A, rtol=1e-9, atol=1e-9)
+
+
+def test_other_methods_say_what_the_model_says_of_itself() -> None:
+    model = four_bar()
+    assert isinstance(model, NativeModel)
+    model.engine.notes = ["The rod has no mass."]
+    for options in ({"formulation": "mcs"}, {"formulation": "rcs"}, {"at_singularity": True}):
+        warnings = fl.linearize(model, **options).warnings  # type: ignore[arg-type]
+        assert [warning.kind for warning in warnings] == ["model"]
+
+
+def test_a_point_off_the_manifold_is_an_error_at_a_singular_configuration_too() -> None:
+    model, point = folded()
+    moved = point.with_states(point.states + 1e-4 * (np.arange(len(point.states)) == 0))
+    with pytest.raises(ConstraintError):
+        fl.linearize(model, moved, at_singularity=True)
 
 
 def test_no_checks_take_fewer_evaluations_and_return_the_same_matrices() -> None:

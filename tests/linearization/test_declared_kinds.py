@@ -12,25 +12,26 @@ import pytest
 
 import fmilin as fl
 from fmilin import systems
-from fmilin.errors import FmilinError
 from fmilin.linearization.algorithm import compute, describe_choice, linearize_batch, linearize_point
 from fmilin.linearization.checks import CHECKS
-from fmilin.linearization.context import LinearizedBatch, LinearizedPoint
+from fmilin.linearization.context import AssembledPoint, LinearizedBatch, LinearizedPoint
+from fmilin.linearization.methods import compute_by_other_method
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
-from fmilin.manifold.checks.check import Check
+from fmilin.manifold.checks.check import Check, run_checks
 from fmilin.manifold.points import batch_points
 from fmilin.manifold.selection import Selection
 from fmilin.models import FunctionModel
 from fmilin.models.native_model import NativeModel
 from fmilin.signals import FloatArray
-from fmilin.systems import bicycle, cartesian_pendulum
+from fmilin.systems import bicycle, cartesian_pendulum, four_bar
 from tests.by_hand import FunctionModel as ModelByHand
 from tests.by_hand import Parts, pendulum
 from tests.hard_models import model as hard_model
 from tests.linearization.test_along_a_path import circle
 from tests.linearization.test_dead_zones import pushed
 from tests.linearization.test_dependence import free_drives
+from tests.linearization.test_singular import folded
 from tests.manifold.test_invariants import energetic
 from tests.manifold.test_one_branch import activation
 from tests.manifold.test_position import nearly_parallel
@@ -137,7 +138,19 @@ def on_a_foot(lift: float) -> LinearizedPoint:
     return compute_point(model, fl.operating_point(model, {"lift": lift}))
 
 
-CASES: Mapping[tuple[str, str], Callable[[], LinearizedPoint]] = {
+def compute_otherwise(model: fl.Model, point: fl.OperatingPoint | None = None, **options: Any) -> AssembledPoint:
+    """Return what another method than the general algorithm computes at a point, before any check."""
+    at = compute_by_other_method(model, model.start if point is None else point, Request(**options))
+    assert at is not None
+    return at
+
+
+def folded_linkage() -> AssembledPoint:
+    model, point = folded()
+    return compute_otherwise(model, point, at_singularity=True)
+
+
+CASES: Mapping[tuple[str, str], Callable[[], AssembledPoint]] = {
     ("RankIsClear", "rank"): lambda: compute_point(nearly_parallel(3e-9, PARALLEL_START)),
     ("PointIsReachable", "position"): between_nearly_parallel_constraints,
     ("CoordinatesAreAsRequested", "conditioning"): with_recommended_states,
@@ -152,6 +165,11 @@ CASES: Mapping[tuple[str, str], Callable[[], LinearizedPoint]] = {
     ("PointRests", "off-equilibrium"): swinging_pendulum,
     ("PointRests", "steady"): rolling_bicycle,
     ("PointRests", "periodic"): swinging_pendulum,
+    ("MethodApplies", "singular"): folded_linkage,
+    ("MethodApplies", "off-equilibrium"): lambda: compute_otherwise(
+        four_bar(), fl.operating_point(four_bar(), {"w": 1.0}), formulation="mcs"
+    ),
+    ("MethodApplies", "penalty-approximation"): lambda: compute_otherwise(four_bar(), formulation="ucs"),
     ("InputsDoNotPrescribeMotion", "prescribed-motion"): lambda: compute_point(with_prescribed_length()),
     ("CoordinatesAreWellConditioned", "conditioning"): lambda: compute_point(
         nearly_horizontal(), independent=["x"], derivatives="exact"
@@ -179,17 +197,14 @@ def name_of(check: Check[LinearizedPoint, LinearizedBatch]) -> str:
     return type(check).__name__
 
 
-def require_declared_kinds(at: LinearizedPoint) -> set[tuple[str, str]]:
+def require_declared_kinds(at: AssembledPoint) -> set[tuple[str, str]]:
     """Return each check with each kind that it gives at a point; assert that it declares the kind, or its error."""
     given: set[tuple[str, str]] = set()
     undeclared: list[tuple[str, object]] = []
     for check in CHECKS:
-        try:
-            remarks = check.examine(at)
-        except FmilinError as error:
-            if type(error).__name__ not in check.error:
-                undeclared.append((name_of(check), error))
-            continue
+        results = run_checks(at, [check])
+        undeclared += [(name_of(check), e) for e in results.errors.values() if type(e).__name__ not in check.error]
+        remarks = results.list_remarks([check])
         given.update((name_of(check), remark.kind) for remark in remarks)
         undeclared += [(name_of(check), remark) for remark in remarks if remark.kind not in check.kinds]
     assert not undeclared
@@ -229,3 +244,13 @@ def test_of_the_textbook_models_nothing_is_said_that_no_check_declares(source: s
     for name in MODELS:
         if name not in INEXPRESSIBLE.get(source, {}):
             require_declared_kinds(compute_point(SOURCES[source](name).model))
+
+
+@pytest.mark.parametrize("name", ["four_bar", "furuta_pendulum"])
+@pytest.mark.parametrize("options", [{"formulation": "mcs"}, {"at_singularity": True}], ids=str)
+def test_of_another_method_the_same_checks_say_nothing_that_they_do_not_declare(
+    name: str, options: Mapping[str, Any]
+) -> None:
+    at = compute_otherwise(getattr(systems, name)(), **options)
+    require_declared_kinds(at)
+    assert [name_of(check) for check in CHECKS if check.has_meaning(at)]

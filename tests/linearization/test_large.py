@@ -92,7 +92,7 @@ def test_the_descriptor_system_is_carried_where_it_is_small(
     assert expected is not None
     assert found is not None
     np.testing.assert_allclose(found.A, expected.A, rtol=1e-10, atol=1e-10)
-    monkeypatch.setattr("fmilin.linearization.lagrange.LARGEST_DESCRIPTOR", 17)
+    monkeypatch.setattr("fmilin.linearization.sparse_equations.LARGEST_DESCRIPTOR", 17)
     assert fl.linearize(four_bar(loops=3), descriptor=True).descriptor is None
 
 

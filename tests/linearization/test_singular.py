@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.linearization.lagrange import linearize_at_singularity
 from fmilin.manifold.rank import branch_frequencies
 from fmilin.models import NullSpaceModel, SymbolicModel
 from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
@@ -73,7 +72,7 @@ def test_at_a_regular_point_both_ways_agree() -> None:
     model = four_bar()
     regular = fl.linearize(model, independent=["phi"], outputs=["phi", "der(w)", "coupler.y"])
     chosen = model.with_interface(outputs=["phi", "der(w)", "coupler.y"])
-    enlarged = linearize_at_singularity(chosen, fl.operating_point(model), independent=["phi"])
+    enlarged = fl.linearize(chosen, fl.operating_point(model), at_singularity=True, independent=["phi"])
     for name in "ABCDT":
         np.testing.assert_allclose(getattr(enlarged, name), getattr(regular, name), atol=1e-11)
 

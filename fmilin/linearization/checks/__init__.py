@@ -18,7 +18,7 @@ from fmilin.linearization.checks.derivatives import (
 )
 from fmilin.linearization.checks.equations import DescriptorSystemAgrees, StatesAreIndependent
 from fmilin.linearization.checks.motion import PointRests
-from fmilin.linearization.checks.notes import InputsDoNotPrescribeMotion, ModelHasNoNotes
+from fmilin.linearization.checks.notes import InputsDoNotPrescribeMotion, MethodApplies, ModelHasNoNotes
 from fmilin.linearization.checks.response import InputsReachOutputs
 from fmilin.linearization.context import LinearizedBatch, LinearizedPoint
 from fmilin.manifold.checks import FRAME_CHECKS
@@ -33,6 +33,7 @@ CHECKS: LinearizationChecks = (
     DerivativesAgree(),
     ModelRepeatsItself(),
     PointRests(),
+    MethodApplies(),
     InputsDoNotPrescribeMotion(),
     CoordinatesAreWellConditioned(),
     ModelHasNoNotes(),

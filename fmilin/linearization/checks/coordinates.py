@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from fmilin.diagnostics import Remark
-from fmilin.linearization.checks.check import LinearizationCheck
-from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask
+from fmilin.linearization.checks.check import ResultCheck
+from fmilin.linearization.context import AssembledPoint, LinearizedBatch, LinearizedPoint, Mask, SparseLinearizedPoint
+from fmilin.manifold.checks.context import ExaminedPoint
 from fmilin.manifold.selection import CONDITION_LIMIT, select_partition
 from fmilin.tolerances import DOUBTFUL
 
 
-class CoordinatesAreWellConditioned(LinearizationCheck):
+class CoordinatesAreWellConditioned(ResultCheck):
     """Errors of all entries grow with the condition number of (R; H)."""
 
     verifies = "The coordinates of the linear model determine the other states well."
@@ -21,10 +22,20 @@ class CoordinatesAreWellConditioned(LinearizationCheck):
     runs = "at every point"
     kinds = ("conditioning",)
 
-    def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
-        selection = at.nearby.frame.selection
-        if selection.condition_number <= DOUBTFUL:
+    def has_meaning(self, at: ExaminedPoint) -> bool:
+        """Whether the method determines the other states by coordinates that it has chosen, or that are named."""
+        return isinstance(at, (LinearizedPoint, SparseLinearizedPoint))
+
+    def examine(self, at: AssembledPoint) -> Sequence[Remark]:
+        condition_number = at.linear.accuracy.conditioning
+        if condition_number <= DOUBTFUL:
             return ()
+        if not isinstance(at, LinearizedPoint):
+            text = (
+                f"The coordinates move others {condition_number:.3g} times as far as themselves: name others, or none."
+            )
+            return (Remark("conditioning", text),)
+        selection = at.nearby.frame.selection
         better = ", ".join(select_partition(at.manifold.tangent).signals.names) or "none"
         text = (
             f"The coordinates {', '.join(selection.signals.names)} are badly conditioned here (condition number "

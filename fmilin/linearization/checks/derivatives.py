@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.linear_model.accuracy import comparable_sizes, matrix_and_errors, require_parts
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.checks.check import LinearizationCheck
-from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask
+from fmilin.linearization.checks.check import LinearizationCheck, ResultCheck
+from fmilin.linearization.checks.sparse_derivatives import require_agreement
+from fmilin.linearization.context import (
+    AssembledPoint,
+    DifferentiatedPoint,
+    LinearizedBatch,
+    LinearizedPoint,
+    Mask,
+    SparseLinearizedPoint,
+)
 from fmilin.linearization.evaluation import HUGE
+from fmilin.manifold.branches import require_no_joint_kink
+from fmilin.manifold.checks.context import ExaminedPoint
+from fmilin.manifold.differentiation import MoreCareful
 from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.capabilities import has_graph
 from fmilin.numerics.differences.sweep import StepSweep, step_sweep
 from fmilin.signals import FloatArray
 from fmilin.tolerances import INACCURATE
 
 
-class DerivativesAgree(LinearizationCheck):
+class DerivativesAgree(ResultCheck):
     """Exact directional derivatives are a claim: where they contradict a difference, the difference is used."""
 
     verifies = "Exact derivatives agree with differences, and slopes hold on both sides of the point and beyond it."
@@ -30,13 +43,37 @@ class DerivativesAgree(LinearizationCheck):
     runs = "at every point"
     kinds = ("directional-derivative", "narrow", "kink-branch")
     describes_computation = True
-    error = "KinkError if the two sides of the point differ."
+    verifies_model = True
+    error = "KinkError if the two sides of the point differ; NumericalError if equations of a large model do."
 
-    def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
+    def has_meaning(self, at: ExaminedPoint) -> bool:
+        """Whether there are derivatives that differences can be compared with."""
+        return isinstance(at, (LinearizedPoint, SparseLinearizedPoint))
+
+    def request_care(self, at: DifferentiatedPoint) -> MoreCareful | None:
+        return None if at.comparison is None else at.comparison.request
+
+    def examine(self, at: AssembledPoint) -> Sequence[Remark]:
+        if isinstance(at, SparseLinearizedPoint) and at.request.checks != "none":
+            require_agreement(at)
+        if not isinstance(at, LinearizedPoint):
+            return ()
+        comparison = at.differentiated.comparison
+        if comparison is not None and comparison.is_complete:
+            # Columns alone do not show every kink: along each axis min(|x|, |u|) is zero.
+            require_no_joint_kink(at.nearby.observing(at.observations), at.jacobians.J[0])
         return at.jacobians.remarks
 
-    def find_doubt(self, at: LinearizedBatch) -> None:
-        """Return no doubt: where a difference contradicts them, errors are infinite, and entries not accurate."""
+    def learn(self, at: AssembledPoint, facts: VerifiedFacts) -> VerifiedFacts:
+        comparison = at.differentiated.comparison if isinstance(at, LinearizedPoint) else None
+        if comparison is None:
+            return facts
+        shown = comparison.facts
+        return replace(facts, precision=shown.precision, solving=shown.solving, procedure=shown.procedure)
+
+    def find_doubt(self, at: LinearizedBatch) -> Mask:
+        """Return where a difference along one direction contradicts derivatives: their errors are infinite there."""
+        return np.asarray(np.isinf(at.derivatives.errors).any(axis=(1, 2)))
 
 
 class NoEventIsNear(LinearizationCheck):

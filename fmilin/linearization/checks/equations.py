@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from fmilin.diagnostics import Remark
-from fmilin.linearization.checks.check import LinearizationCheck
+from fmilin.linearization.checks.check import LinearizationCheck, ResultCheck
 from fmilin.linearization.checks.dependence import describe_dependence, find_unmovable
-from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask
+from fmilin.linearization.context import AssembledPoint, LinearizedBatch, LinearizedPoint, Mask
 from fmilin.model.capabilities import can_be_described
 
 MOST_POINTS = 8  # of a batch, each of which is looked at for combinations of states that nothing changes
@@ -35,7 +35,7 @@ class DescriptorSystemAgrees(LinearizationCheck):
         """Return no doubt: the descriptor system is that of the reference; calls one by one have no batches then."""
 
 
-class StatesAreIndependent(LinearizationCheck):
+class StatesAreIndependent(ResultCheck):
     """Constraints that nobody declared show as combinations of the states that nothing can change."""
 
     verifies = "Without constraints, every combination of the states can change, to first order."
@@ -43,7 +43,7 @@ class StatesAreIndependent(LinearizationCheck):
     runs = "in doubt"
     kinds = ("dependent-states", "conserved-quantity")
 
-    def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
+    def examine(self, at: AssembledPoint) -> Sequence[Remark]:
         if len(at.model.constraints):
             return ()
         return describe_dependence(at.stated, at.model, at.point)

@@ -8,16 +8,16 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.diagnostics import Remark, off_equilibrium, rate_of_change
-from fmilin.linearization.checks.check import LinearizationCheck
-from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask
+from fmilin.linearization.checks.check import ResultCheck
+from fmilin.linearization.context import AssembledPoint, LinearizedBatch, LinearizedPoint, Mask, SparseLinearizedPoint
 from fmilin.manifold.checks.batch_remarks import PointRemarks
+from fmilin.manifold.checks.context import ExaminedPoint
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.motion import MotionBatch
 from fmilin.manifold.selection import NOT_TURNING
 from fmilin.manifold.uniform import Change
 from fmilin.model.interface import Evaluation, Model
 from fmilin.numerics.balanced import is_equilibrium
-from fmilin.signals import FloatArray
 from fmilin.tolerances import EQUILIBRIUM, SAME_ALONG
 
 TURNING = (
@@ -34,7 +34,7 @@ Along = tuple[tuple[str, ...], tuple[str, ...], float]  # coordinates, idle ones
 FREE = "f0 keeps the motion."  # what it means for a model without constraints: there is no choice of coordinates
 
 
-class PointRests(LinearizationCheck):
+class PointRests(ResultCheck):
     """Eigenvalues tell about stability at an equilibrium, or along a motion along which A stays the same."""
 
     verifies = "The point is an equilibrium, or A stays the same along its motion in these coordinates."
@@ -42,7 +42,15 @@ class PointRests(LinearizationCheck):
     runs = "at every point"
     kinds = ("off-equilibrium", "steady", "periodic")
 
-    def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
+    def has_meaning(self, at: ExaminedPoint) -> bool:
+        """Whether rates and their derivatives were computed."""
+        return isinstance(at, (LinearizedPoint, SparseLinearizedPoint))
+
+    def examine(self, at: AssembledPoint) -> Sequence[Remark]:
+        if isinstance(at, SparseLinearizedPoint):
+            return describe_fastest(at)
+        if not isinstance(at, LinearizedPoint):
+            return ()
         frame = at.nearby.frame
         if at.motion.fastest[0] < 0:
             return remarks_along(at.model, at.base, frame, at.motion, WITH_TIME)
@@ -82,14 +90,16 @@ class MotionRemarks(PointRemarks):
         return change_remarks(remark, motion.change, k)
 
 
-def motion_remarks(model: Model, base: Evaluation, scales: FloatArray, slopes: FloatArray, p: int) -> list[Remark]:
-    """Say that the point moves, and what moves most; ``slopes`` (N, p + nu) of the rates, in sizes of y and u."""
-    rates, speeds = base.derivatives, np.abs(base.derivatives) / scales
-    if speeds.max(initial=0.0) <= EQUILIBRIUM and is_equilibrium(rates, scales, slopes, np.zeros(slopes.shape), p):
+def describe_fastest(at: SparseLinearizedPoint) -> list[Remark]:
+    """Say that a large model moves, and what moves most: A is not compared along its motion."""
+    rates, sizes = at.base.derivatives, at.model.states.scales(at.point.states)
+    slopes, speeds = at.derivatives.f[0] * at.derivatives.scales[0], np.abs(rates) / sizes
+    is_slow = speeds.max(initial=0.0) <= EQUILIBRIUM
+    if is_slow and is_equilibrium(rates, sizes, slopes, np.zeros(slopes.shape), at.derivatives.order):
         return []
     i = int(speeds.argmax())
-    what = rate_of_change(model.states.names[i], float(rates[i]), float(scales[i]))
-    return [motion_remark(what, constrained=bool(len(model.constraints)))]
+    what = rate_of_change(at.model.states.names[i], float(rates[i]), float(sizes[i]))
+    return [motion_remark(what, constrained=bool(len(at.model.constraints)))]
 
 
 def motion_remark(what: str, *, constrained: bool, steady: Along | None = None, in_use: bool = True) -> Remark:

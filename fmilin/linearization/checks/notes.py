@@ -1,12 +1,12 @@
-"""What the model itself says about a point."""
+"""What the model itself says about a point, and what a method says about its result."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from fmilin.diagnostics import Remark, discrete_states_remarks, model_remarks
-from fmilin.linearization.checks.check import LinearizationCheck
-from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask
+from fmilin.linearization.checks.check import LinearizationCheck, ResultCheck
+from fmilin.linearization.context import AssembledPoint, LinearizedBatch, LinearizedPoint, Mask
 from fmilin.manifold.checks.batch_remarks import ListedRemarks, PointRemarks, SharedRemarks
 from fmilin.model.capabilities import read_discrete_states, read_remarks_at
 from fmilin.model.interface import OperatingPoint
@@ -38,7 +38,26 @@ class InputsDoNotPrescribeMotion(LinearizationCheck):
         """Return no doubt: a model with such inputs has no batches."""
 
 
-class ModelHasNoNotes(LinearizationCheck):
+class MethodApplies(ResultCheck):
+    """Eigenvalues of a formulation, or over the enlarged set of velocities, mean something else at some points."""
+
+    verifies = (
+        "The method that was asked for supposes nothing that is not so at the point: that it rests, that one branch of "
+        "motion passes, that penalties hold the constraints."
+    )
+    needs = "Nothing: formulation= and at_singularity=True say so themselves."
+    runs = "at every point"
+    kinds = ("singular", "off-equilibrium", "penalty-approximation")
+    describes_computation = True
+
+    def examine(self, at: AssembledPoint) -> Sequence[Remark]:
+        return at.peculiarities
+
+    def find_doubt(self, at: LinearizedBatch) -> None:
+        """Return no doubt: points of a batch are linearized by the general algorithm."""
+
+
+class ModelHasNoNotes(ResultCheck):
     """Discrete states, notes of the file, and how held feet stand."""
 
     verifies = "The model says nothing peculiar about itself, its discrete states, and the point."
@@ -47,7 +66,7 @@ class ModelHasNoNotes(LinearizationCheck):
     kinds = ("held", "model", "standing", "contact")
     describes_computation = True
 
-    def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
+    def examine(self, at: AssembledPoint) -> Sequence[Remark]:
         discrete = discrete_states_remarks(read_discrete_states(at.model))
         return (*discrete, *model_remarks(at.model.notes), *read_remarks_at(at.model, at.point))
 

@@ -15,15 +15,15 @@ from fmilin.linear_model.no_response import (
     is_connected,
     with_remark_on_response,
 )
-from fmilin.linearization.checks.check import LinearizationCheck
-from fmilin.linearization.context import LinearizedBatch, LinearizedPoint, Mask
+from fmilin.linearization.checks.check import ResultCheck
+from fmilin.linearization.context import AssembledPoint, LinearizedBatch, Mask
 from fmilin.model.capabilities import is_at_input_limits, read_event_indicators
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.numerics.steps import Domains, domains
 from fmilin.signals import FloatArray
 
 
-class InputsReachOutputs(LinearizationCheck):
+class InputsReachOutputs(ResultCheck):
     """A linear model without a path from an input to an output reads like a success, and answers nothing."""
 
     verifies = "Some input moves some output; if none does, no input has a dead zone around the point."
@@ -33,7 +33,7 @@ class InputsReachOutputs(LinearizationCheck):
     error = "NumericalError if larger inputs move the model: a dead zone, unless keep_inaccurate or hold_modes."
     is_reported_first = True
 
-    def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
+    def examine(self, at: AssembledPoint) -> Sequence[Remark]:
         linear = at.stated
         marked = with_remark_on_response(linear)
         if marked is linear:

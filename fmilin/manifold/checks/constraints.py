@@ -8,11 +8,16 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.diagnostics import Remark
-from fmilin.manifold.checks.check import CoordinateCheck, ManifoldCheck
-from fmilin.manifold.checks.context import BatchInCoordinates, Mask, PointInCoordinates, PointOnManifold
+from fmilin.manifold.checks.check import Check, CoordinateCheck, ManifoldCheck
+from fmilin.manifold.checks.context import (
+    BatchInCoordinates,
+    ConstrainedPoint,
+    Mask,
+    PointInCoordinates,
+    PointOnManifold,
+)
 from fmilin.manifold.nonvanishing import require_nonvanishing
 from fmilin.manifold.position import SOLVED_FOR, position_remarks
-from fmilin.manifold.projection import require_on_manifold
 from fmilin.manifold.verification import VerifiedFacts, drift, require_invariance, verify_inputs
 from fmilin.tolerances import INVARIANT, ON_MANIFOLD, RANK
 
@@ -41,7 +46,7 @@ class ConstraintsDoNotVanish(ManifoldCheck):
         """Return no doubt: that is a fact of the model, verified at the reference."""
 
 
-class PointObeysConstraints(ManifoldCheck):
+class PointObeysConstraints(Check[ConstrainedPoint, BatchInCoordinates]):
     """A point off the manifold has no linear model in independent coordinates."""
 
     verifies = "The point satisfies all constraints and their rates."
@@ -49,8 +54,10 @@ class PointObeysConstraints(ManifoldCheck):
     runs = "at every point"
     error = "ConstraintError with the residuals by name if it does not."
 
-    def examine(self, at: PointOnManifold) -> Sequence[Remark]:
-        require_on_manifold(at.manifold.invariants, at.point.time, at.point.states)
+    examines = ConstrainedPoint
+
+    def examine(self, at: ConstrainedPoint) -> Sequence[Remark]:
+        at.manifold.require_point()
         return ()
 
     def find_doubt(self, at: BatchInCoordinates) -> Mask:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,8 +47,22 @@ class ExaminedPoint:
         object.__setattr__(self, "model", self.evaluator.model)
 
 
+class RequiresPoint(Protocol):
+    """A manifold near a point, by whatever method it was computed."""
+
+    def require_point(self) -> None:
+        """Raise ConstraintError if the point is not on the manifold."""
+
+
 @dataclass(frozen=True, eq=False)
-class PointOnManifold(ExaminedPoint):
+class ConstrainedPoint(ExaminedPoint):
+    """The same with a manifold, of which a method may say no more than how far the point is from it."""
+
+    manifold: RequiresPoint
+
+
+@dataclass(frozen=True, eq=False)
+class PointOnManifold(ConstrainedPoint):
     """The same with the constraint manifold: for checks of the constraints."""
 
     manifold: ConstraintManifold
