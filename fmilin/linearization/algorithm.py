@@ -9,11 +9,20 @@ y = rho(x) and the local parametrization x = Psi(y) of the manifold (Spencer, ch
 The computation takes arrays and returns arrays, with a leading axis over the points. Whether a user may rely on them is
 decided by the checks behind it: see :mod:`fmilin.linearization.checks`.
 
-A point is computed in one of two ways, by the same functions. Alone (:func:`compute`) its coordinates are chosen, and
-derivatives are measured where the model has none. In a batch of any number of points (:func:`compute_batch`) it has the
-coordinates of a reference, which was linearized alone, and exact derivatives. A point of a batch about which a check
-has a doubt is linearized alone, so that the same is said of both. Sweeps and paths are batches; so is a point of a loop
-of calls, see :mod:`fmilin.linearization.plan`.
+There are two sequences of these steps. :func:`compute` takes one point and computes it with care;
+:func:`compute_batch` takes any number of points near a reference, which was computed with care, and calls compiled code
+once for all. They share the search for steady motions, the assembly and the list of checks, and differ in
+
+- coordinates: chosen from the rank of H at one point; those of the reference in a batch, as they are a decision, and
+  arrays of one shape need the same one for all points;
+- derivatives: exact or measured, and measured more carefully where a check asks for that; in a batch exact ones, which
+  the compiled code returns together with f and H, so that evaluation and differentiation are one step there;
+- errors: of each entry, or the same in a whole row, so that the arrays of a large batch stay small;
+- doubt: a diagnostic or an error at one point; in a batch the point is then computed with care, and no doubt is stated
+  that was not confirmed. So the same is said of both.
+
+Sweeps and paths are batches; so is a point of a loop of calls, see :mod:`fmilin.linearization.plan`. Other methods than
+this algorithm are chosen in :mod:`fmilin.linearization.methods`, and pass through the same checks.
 """
 
 from __future__ import annotations
@@ -94,7 +103,7 @@ def linearize_batch(
 
 
 def compute(model: Model, point: OperatingPoint, request: Request, choice: CoordinateChoice) -> LinearizedPoint:
-    """Return the linear model at a point, not checked, with what it was computed from."""
+    """Return the linear model at a point, computed with care and not checked, with what it was computed from."""
     evaluator = PointEvaluator(model)
     base = evaluate_with_derivatives(evaluator, point, request)
     facts = recall_facts(model, point, base, trusted=request.checks != "all")
@@ -132,7 +141,7 @@ def compute(model: Model, point: OperatingPoint, request: Request, choice: Coord
 
 
 def compute_batch(reference: Reference, points: PointBatch, tangents: TangentBatch | None = None) -> LinearizedBatch:
-    """Return the linear models at points, not checked, with what they were computed from."""
+    """Return the linear models at points near a reference, not checked, with what they were computed from."""
     evaluator = PointEvaluator(reference.model)
     tangents, geometry, derivatives = differentiate_batch(evaluator, reference, points, tangents)
     motion = follow_motions(reference, derivatives, geometry)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,8 +113,7 @@ def find_motion(
     ``spectra``: whether the eigenvalues of A are compared where A changes.
     """
     model = evaluator.model
-    rates, sizes, y_sizes = derivatives.rates, frame.invariants.scales[None], frame.y_scales[None]
-    order = derivatives.order
+    sizes, order = frame.invariants.scales[None], derivatives.order
     fastest = find_fastest_states(derivatives, sizes)
     has_choice = bool(len(frame.manifold.H) and order)
     motion = MotionBatch.not_searched(fastest, order, has_choice=has_choice)
@@ -122,19 +122,9 @@ def find_motion(
     moves, coordinates = bool(fastest[0] >= 0), frame.coordinates
     if not moves and model.autonomous:
         return motion
-    at = MovingBatch(
-        rates,
-        (coordinates.R @ base.derivatives)[None],
-        derivatives.f_y,
-        derivatives.scaled_f_y_errors,
-        derivatives.rate_sizes.largest,
-        sizes,
-        y_sizes,
-        np.abs(rates) / model.states.scales(),
-    )
+    at = _describe_rates(model, derivatives, (coordinates.R @ base.derivatives)[None], sizes, frame.y_scales[None])
     kept, x = frame.selection.kept, point.states
     functions = FunctionsOfStates(coordinates, frame.selection.signals.names, model.states, x)
-    in_use = functions if kept is None else KeptStates(list(kept))
     search = _MotionSearch(
         model,
         x[None],
@@ -142,69 +132,96 @@ def find_motion(
         derivatives.T,
         functions.compute_A(derivatives.f_y[0], frame.T, base.derivatives)[None],
         at,
-        in_use,
-        motion,
+        functions if kept is None else KeptStates(list(kept)),
+        fastest >= 0,
         together=continue_batch(evaluator, point, frame, derivatives) if moves else None,
         alone=ContinuedPoint(evaluator, point, frame),
         spectra=spectra,
     )
     if not moves:
-        search.compare_with_time()
-        return motion
+        return replace(motion, change=search.compare_with_time())
+    selections: dict[int, Selection] = {}
+    steady = SteadyMotions.not_searched(1, order)
     if has_choice and not frame.invariants.moving:
-        search.find_steady()
-        if not (motion.steady[0] or search.falls[0]):
+        steady = search.find_steady()
+        if not (steady.is_steady[0] or steady.is_fall[0]):
             other = SteadyCoordinates(evaluator, point, frame, derivatives.f_y[0], at, search.free[0]).find()
             if other is not None:
-                motion.steady[0], motion.carried[0], motion.later[0] = True, other.carried, other.later
-                motion.selections[0] = other.selection
-    search.compare()
-    return motion
+                later = np.array([other.later])
+                steady = steady._replace(is_steady=np.array([True]), carried=other.carried[None], later=later)
+                selections[0] = other.selection
+    change = search.compare(steady, motion.open)
+    return MotionBatch(
+        fastest, steady.is_steady, motion.open, steady.carried, steady.later, change, has_choice, selections
+    )
 
 
 def find_motions(model: Model, derivatives: TangentDerivatives, parametrization: LocalParametrization) -> MotionBatch:
     """Describe how the points of a batch move; points that may be steady in other coordinates remain open."""
     kept, rates, order = parametrization.kept, derivatives.rates, derivatives.order
     fastest = find_fastest_states(derivatives, parametrization.sizes)
-    motion = MotionBatch.not_searched(fastest, order, has_choice=bool(parametrization.others and kept))
-    if not order or (model.autonomous and not (fastest >= 0).any()):
-        return motion
-    at = MovingBatch(
-        rates,
-        rates[:, kept],
-        derivatives.f_y,
-        derivatives.scaled_f_y_errors,
-        derivatives.rate_sizes.largest,
-        parametrization.sizes,
-        parametrization.y_sizes,
-        np.abs(rates) / model.states.scales(),
-    )
-    continued = ContinuedBatch(model, parametrization, np.arange(len(fastest)))
+    has_choice = bool(parametrization.others and kept)
+    moves = fastest >= 0
+    if not order or (model.autonomous and not moves.any()):
+        return MotionBatch.not_searched(fastest, order, has_choice=has_choice)
     search = _MotionSearch(
         model,
         parametrization.points.states,
         parametrization.H,
         derivatives.T,
         parametrization.coordinates.project(derivatives.f_y),
-        at,
+        _describe_rates(model, derivatives, rates[:, kept], parametrization.sizes, parametrization.y_sizes),
         KeptStates(kept),
-        motion,
-        continued,
+        moves,
+        ContinuedBatch(model, parametrization, np.arange(len(fastest))),
     )
-    if not model.autonomous:
-        motion.open[...] |= search.find_time_dependent()
-    if (fastest >= 0).any():
+    steady = SteadyMotions.not_searched(len(fastest), order)
+    is_open = np.zeros(len(fastest), dtype=bool) if model.autonomous else search.find_time_dependent()
+    change = steady.change
+    if moves.any():
         if parametrization.others:
-            search.find_steady()
-            motion.open[...] |= search.find_open()
-        search.compare()
-        motion.open[...] |= search.find_turning_bodies()
-    return motion
+            steady = search.find_steady()
+            is_open = is_open | search.find_open(steady)
+        change = search.compare(steady, is_open)
+        is_open = is_open | search.find_unreached(steady, is_open, change) | search.find_turning_bodies(change)
+    return MotionBatch(fastest, steady.is_steady, is_open, steady.carried, steady.later, change, has_choice)
+
+
+def _describe_rates(
+    model: Model, derivatives: TangentDerivatives, y_rates: FloatArray, sizes: FloatArray, y_sizes: FloatArray
+) -> MovingBatch:
+    """Return how points with ``derivatives`` move; ``y_rates`` (k, P) are the rates of their coordinates."""
+    return MovingBatch(
+        derivatives.rates,
+        y_rates,
+        derivatives.f_y,
+        derivatives.scaled_f_y_errors,
+        derivatives.rate_sizes.largest,
+        sizes,
+        y_sizes,
+        np.abs(derivatives.rates) / model.states.scales(),
+    )
+
+
+class SteadyMotions(NamedTuple):
+    """Which of k points move steadily in the coordinates in use, and which fall."""
+
+    is_steady: Mask  # (k,)
+    carried: Mask  # (k, P), coordinates on which nothing depends and whose rates change all the same
+    later: FloatArray  # (k,), how much later A was the same, in s
+    is_fall: Mask  # (k,), where the motion is a fall, which no coordinates make steady
+    change: Change  # of A along the falls that were compared
+
+    @classmethod
+    def not_searched(cls, count: int, order: int) -> SteadyMotions:
+        """Return that of points in ``order`` coordinates at which nothing was searched."""
+        none = np.zeros(count, dtype=bool)
+        return cls(none, np.zeros((count, order), dtype=bool), np.zeros(count), none, Change.not_compared(count))
 
 
 @dataclass(frozen=True, eq=False)
 class _MotionSearch:
-    """The search in the coordinates in use at k points, some of which move; results are written to ``motion``."""
+    """The search in the coordinates in use at k points, some of which move."""
 
     model: Model
     x: FloatArray  # (k, N)
@@ -213,7 +230,7 @@ class _MotionSearch:
     A: FloatArray  # (k, P, P)
     at: MovingBatch
     coordinates: KeptStates | FunctionsOfStates
-    motion: MotionBatch
+    moving: Mask  # (k,), which points move
     together: ContinuedBatch | None  # the model further on, for all points
     alone: ContinuedPoint | None = None  # the same for a batch of one, where the first does not answer
     spectra: bool = True
@@ -222,11 +239,6 @@ class _MotionSearch:
     def sources(self) -> list[ContinuedMotion]:
         """The sources of the model further on, in the order in which they are used."""
         return [source for source in (self.together, self.alone) if source is not None]
-
-    @property
-    def moving(self) -> Mask:
-        """Which points move."""
-        return self.motion.fastest >= 0
 
     @cached_property
     def curvature(self) -> FloatArray:
@@ -243,11 +255,6 @@ class _MotionSearch:
         """Where y'' = 0 in the coordinates in use, except states on which nothing depends, shape (k,)."""
         return self.moving & is_straight(self.curvature, self.coordinates.find_leading(self.free))
 
-    @cached_property
-    def falls(self) -> Mask:
-        """Where the motion is a fall, which no coordinates make steady, shape (k,): written by the search."""
-        return np.zeros(len(self.x), dtype=bool)
-
     def select(
         self, some: Some, leading: Mask, source: ContinuedMotion
     ) -> tuple[MovingBatch, UniformMotion, ContinuedMotion]:
@@ -259,26 +266,29 @@ class _MotionSearch:
             _continue_some(source, some),
         )
 
-    def find_steady(self) -> None:
-        """Find falls and steady motions in the coordinates in use."""
-        motion, leading, falls = self.motion, self.coordinates.find_leading(self.free), self.falls
+    def find_steady(self) -> SteadyMotions:
+        """Return falls and steady motions in the coordinates in use."""
+        count, order = self.A.shape[:2]
+        is_steady, carried, later = np.zeros(count, dtype=bool), np.zeros((count, order), dtype=bool), np.zeros(count)
+        change, leading = Change.not_compared(count), self.coordinates.find_leading(self.free)
         if self.together is not None:
             for some in _groups(self.keeps_uniform & self.curvature.any(axis=1)):
                 part, uniform, continued = self.select(some, leading, self.together)
-                motion.change.write(some, detect_falls(part, uniform, self.curvature[some], continued))
-            falls |= motion.change.is_compared
+                change.write(some, detect_falls(part, uniform, self.curvature[some], continued))
+        falls = change.is_compared
         unknown = self.keeps_uniform & ~falls
         for source in self.sources:
             for some in _groups(unknown):
                 confirmation = confirm_steady(*self.select(some, leading, source))
-                motion.steady[some], motion.carried[some] = confirmation.steady, confirmation.carried
-                motion.later[some] = confirmation.later
+                is_steady[some], carried[some] = confirmation.steady, confirmation.carried
+                later[some] = confirmation.later
                 falls[some] = confirmation.falls
                 unknown[some] = ~confirmation.good
+        return SteadyMotions(is_steady, carried, later, falls, change)
 
-    def find_open(self) -> Mask:
+    def find_open(self, steady: SteadyMotions) -> Mask:
         """Return where the motion may be steady in other coordinates, shape (k,)."""
-        is_open = self.keeps_uniform & ~self.motion.steady & ~self.falls
+        is_open = self.keeps_uniform & ~steady.is_steady & ~steady.is_fall
         straight = (self.at.accelerations == 0) | self.free
         order = self.A.shape[2]
         rest = np.flatnonzero(self.moving & ~self.keeps_uniform & (straight.sum(axis=1) >= order))
@@ -290,29 +300,37 @@ class _MotionSearch:
             is_open[rest] = values[:, 0] > DEPENDENT * values[:, -1]
         return np.asarray(is_open)
 
-    def compare(self) -> None:
-        """Compare A along motions that are not steady."""
-        at, curvature, motion = self.at, self.curvature, self.motion
-        varying = self.moving & ~motion.steady & ~motion.open & ~motion.change.is_compared
+    @cached_property
+    def comparable(self) -> tuple[Mask, Mask]:
+        """Where A can be compared along the motion (k,), and in which rows (k, P)."""
+        return find_comparable(self.at, self.curvature, self.A, self.coordinates.compute_errors(self.at))
+
+    def compare(self, steady: SteadyMotions, is_open: Mask) -> Change:
+        """Return how A changes along motions that are not steady, nor open; along falls as it was compared."""
+        change = steady.change.copy()
+        varying = self.moving & ~steady.is_steady & ~is_open & ~change.is_compared
         if not varying.any():
-            return
-        comparable, leading = find_comparable(at, curvature, self.A, self.coordinates.compute_errors(at))
-        straight = is_straight(curvature, leading)
+            return change
+        comparable, leading = self.comparable
+        straight = is_straight(self.curvature, leading)
         for source in self.sources:
-            remaining = varying & comparable & ~motion.change.is_compared
+            remaining = varying & comparable & ~change.is_compared
             for some in (*_groups(remaining & straight), *_groups(remaining & ~straight)):
                 part, uniform, continued = self.select(some, leading, source)
                 turns = np.zeros(len(part.rates), dtype=bool)
                 if self.spectra:
                     turns = self.coordinates.find_turning(part, uniform.leading, self.model.states.units)
-                motion.change.write(some, compare_along(part, uniform, curvature[some], continued, turns))
-        if self.alone is None:
-            # The model could not be evaluated so far on; a point alone is followed over a part of the way.
-            motion.open[...] |= varying & comparable & ~motion.change.is_compared
+                change.write(some, compare_along(part, uniform, self.curvature[some], continued, turns))
+        return change
 
-    def find_turning_bodies(self) -> Mask:
+    def find_unreached(self, steady: SteadyMotions, is_open: Mask, change: Change) -> Mask:
+        """Return where the model could not be evaluated so far on: a point alone is followed over a part of the way."""
+        remaining = self.moving & ~steady.is_steady & ~is_open & ~change.is_compared
+        return remaining & self.comparable[0] if remaining.any() else remaining
+
+    def find_turning_bodies(self, change: Change) -> Mask:
         """Return where A changes, and bodies turn so that it may stay in coordinates that do not turn with them."""
-        changing = np.asarray(self.motion.change.part > SAME_ALONG)
+        changing = np.asarray(change.part > SAME_ALONG)
         if not changing.any():
             return changing
         structure, rates = self.model.constraints.structure, self.at.rates
@@ -332,10 +350,10 @@ class _MotionSearch:
             answers[some] = _continue_some(self.sources[-1], some).depends_on_time(later)
         return answers
 
-    def compare_with_time(self) -> None:
-        """Compare A at one point at rest as time goes on, over the times of its own eigenvalues."""
+    def compare_with_time(self) -> Change:
+        """Return how A changes at one point at rest as time goes on, over the times of its own eigenvalues."""
         if self.alone is None or not self.find_time_dependent()[0]:
-            return
+            return Change.not_compared(len(self.x))
         moduli = np.abs(np.linalg.eigvals(self.A[0]))
         fastest = moduli.max()
         slowest = moduli.min(where=moduli > SLOWEST_RATE * fastest, initial=fastest)
@@ -343,8 +361,7 @@ class _MotionSearch:
         at, still = replace(self.at, relative_rates=rates), np.zeros_like(self.at.y_rates)
         uniform = UniformMotion(still, at.y_sizes, self.A, np.ones(still.shape, dtype=bool))
         change = compare_along(at, uniform, still, self.alone, np.array([self.spectra]))
-        if change.part[0] > SAME_ALONG:
-            self.motion.change.write(slice(None), change)
+        return change if change.part[0] > SAME_ALONG else Change.not_compared(len(self.x))
 
 
 def _continue_some(source: ContinuedMotion, some: Some) -> ContinuedMotion:

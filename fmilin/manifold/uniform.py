@@ -151,6 +151,10 @@ class Change(NamedTuple):
         """Where A was compared, shape (k,)."""
         return ~np.isnan(self.part)
 
+    def copy(self) -> Change:
+        """Return the same, to which more may be written."""
+        return Change(self.part.copy(), self.later.copy(), self.turning.copy())
+
     def write(self, some: Some, change: Change) -> None:
         """Write the change at some of the points."""
         for values, part in zip(self, change, strict=True):

@@ -22,6 +22,7 @@ from fmilin.linearization.algorithm import (
     linearize_point,
 )
 from fmilin.linearization.checks import CHECKS
+from fmilin.linearization.checks.check import ResultCheck
 from fmilin.linearization.linearize import along_motion
 from fmilin.linearization.methods import compute_by_other_method
 from fmilin.linearization.reference import Reference
@@ -124,6 +125,18 @@ def test_the_order_of_the_checks_makes_no_difference_to_a_batch(checks: str, see
     np.testing.assert_array_equal(first.is_doubtful, other.is_doubtful)
 
 
+def test_a_check_that_doubts_derivatives_requests_careful_ones_and_computes_none() -> None:
+    """x' = -|x| x has the slope -2 |x|, where a complex step gives another."""
+    model = FunctionModel("abs", {"x": 2.0}, lambda _t, s, _u: np.array([-abs(s[0]) * s[0].real]), analytic=True)
+    request = Request()
+    at = compute(model, model.start, request, describe_choice(model, request, None))
+    requests = [one.request_care(at.differentiated) for one in CHECKS if isinstance(one, ResultCheck)]
+    columns = [asked.suspicious.columns for asked in requests if asked is not None and asked.suspicious is not None]
+    assert columns == [[0]]
+    assert abs(at.differentiated.jacobians.f[0, 0, 0] + 4.0) > 1.0
+    assert at.jacobians.f[0, 0, 0] == pytest.approx(-4.0, rel=1e-9)
+
+
 def test_a_wrong_constraint_is_an_error_unless_nothing_is_checked() -> None:
     model = pendulum("x*y - 1e-9*y")
     with pytest.raises(ConstraintError):
@@ -200,7 +213,7 @@ def test_other_methods_say_what_the_model_says_of_itself() -> None:
     assert isinstance(model, NativeModel)
     model.engine.notes = ["The rod has no mass."]
     for options in ({"formulation": "mcs"}, {"formulation": "rcs"}, {"at_singularity": True}):
-        warnings = fl.linearize(model, **options).warnings  # type: ignore[arg-type]
+        warnings = fl.linearize(model, **options).warnings
         assert [warning.kind for warning in warnings] == ["model"]
 
 
