@@ -84,7 +84,7 @@ def compute_at_singularity(model: Model, point: OperatingPoint, request: Request
 
 
 def _assemble(
-    evaluator: PointEvaluator, point: OperatingPoint, form: SecondOrderForm, K: FloatArray, chosen: Sequence[int]
+    evaluator: PointEvaluator, point: OperatingPoint, form: SecondOrderForm, K: FloatArray, chosen: list[int]
 ) -> LinearModel:
     model, x = evaluator.model, point.states
     n_states, p, nu = len(model.states), K.shape[1], len(model.inputs)
@@ -103,8 +103,11 @@ def _assemble(
     rates = np.zeros((n_states, 2 * p + nu))
     rates[form.positions, : 2 * p] = T[form.velocities]
     rates[form.velocities] = np.hstack((dv, dv_u))
+    # K is one at the chosen positions but for rounding: their rates are those of the reduced equations to the last bit.
+    rates[form.positions[chosen], : 2 * p] = np.hstack((np.zeros((p, p)), np.eye(p)))
+    rates[form.velocities[chosen]] = np.hstack((lower, B2))
     outputs = np.hstack((C, D))
-    kept = [*form.positions[list(chosen)].tolist(), *form.velocities[list(chosen)].tolist()]
+    kept = [*form.positions[chosen].tolist(), *form.velocities[chosen].tolist()]
     sizes, u_sizes = model.states.scales(x), model.inputs.scales(point.inputs)
     scales = np.concatenate((sizes[kept], u_sizes))
     relative_error = float(EPS * np.linalg.cond(K.T @ form.M @ K) * 16)
@@ -149,6 +152,4 @@ def _basis(
         chosen = sorted(int(i) for i in linalg.qr((V / D[:, None]).T, mode="r", pivoting=True)[1][:p])
     if np.linalg.cond(V[chosen]) > 1 / RANK:
         raise NumericalError("These coordinates do not determine the others at this singular configuration.")
-    K = V @ np.linalg.inv(V[chosen])
-    K[chosen] = np.eye(p)
-    return K, chosen
+    return V @ np.linalg.inv(V[chosen]), chosen

@@ -11,7 +11,7 @@ import fmilin as fl
 from fmilin.manifold.rank import branch_frequencies
 from fmilin.models import NullSpaceModel, SymbolicModel
 from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.systems import cartesian_pendulum, five_bar, four_bar
+from fmilin.systems import cartesian_pendulum, five_bar, four_bar, furuta_pendulum
 from tests.by_hand import pendulum
 
 G = 9.81
@@ -75,6 +75,13 @@ def test_at_a_regular_point_both_ways_agree() -> None:
     enlarged = fl.linearize(chosen, fl.operating_point(model), at_singularity=True, independent=["phi"])
     for name in "ABCDT":
         np.testing.assert_allclose(getattr(enlarged, name), getattr(regular, name), atol=1e-11)
+
+
+def test_a_regular_point_is_not_called_singular_with_constraints_and_without_any() -> None:
+    for model in (four_bar(), furuta_pendulum()):
+        regular, enlarged = fl.linearize(model), fl.linearize(model, at_singularity=True)
+        assert "singular" not in [warning.kind for warning in enlarged.warnings]
+        np.testing.assert_allclose(enlarged.eigenvalues(), regular.eigenvalues(), atol=1e-7)
 
 
 def test_what_it_cannot_do_is_said() -> None:
