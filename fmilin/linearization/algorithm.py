@@ -156,8 +156,8 @@ def answer_doubts(at: DifferentiatedPoint) -> TangentDerivatives:
     """Return the derivatives at a point, computed more carefully where a check asks for that."""
     jacobians = at.jacobians
     for one in CHECKS:
-        if isinstance(one, ResultCheck) and (asked := one.request_care(at)) is not None:
-            jacobians = differentiate_carefully(at.nearby, jacobians, asked)
+        if isinstance(one, ResultCheck) and (care := one.request_care(at)) is not None:
+            jacobians = differentiate_carefully(at.nearby, jacobians, care)
     return jacobians
 
 
