@@ -22,7 +22,7 @@ from fmilin.manifold.checks.context import (
     Mask,
     PointInCoordinates,
 )
-from fmilin.manifold.comparison import Comparison, compare_derivatives
+from fmilin.manifold.comparison import DerivativeComparison, compare_derivatives
 from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.motion import MotionBatch
 from fmilin.manifold.neighbourhood import Neighbourhood, Observations
@@ -109,7 +109,7 @@ class DifferentiatedPoint(PointInCoordinates):
     jacobians: TangentDerivatives
 
     @cached_property
-    def comparison(self) -> Comparison | None:
+    def comparison(self) -> DerivativeComparison | None:
         """How exact derivatives compare with differences; None where they are taken on trust."""
         derivatives = self.request.derivatives
         is_trusted = isinstance(derivatives, Differences) or derivatives == "exact"

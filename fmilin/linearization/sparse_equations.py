@@ -41,7 +41,7 @@ ROUNDINGS = 4.0  # errors that entries have at least, in units of EPS
 
 
 @dataclass(frozen=True, eq=False)
-class SparseManifold:
+class LargeManifold:
     """The manifold of a large model at a point."""
 
     model: Model
@@ -67,7 +67,7 @@ def compute_sparsely(
     plain = request.coordinates == "partition" and request.derivatives in ("auto", "exact")
     if independent is None or not plain:
         return None
-    manifold = SparseManifold(model, equations, point)
+    manifold = LargeManifold(model, equations, point)
     examined = ConstrainedPoint(PointEvaluator(model), point, VerifiedFacts(is_transferable=False), manifold)
     try:
         return _compute_on_manifold(examined, manifold, request, independent)
@@ -77,7 +77,7 @@ def compute_sparsely(
 
 
 def _compute_on_manifold(
-    at: ConstrainedPoint, manifold: SparseManifold, request: Request, independent: Sequence[int]
+    at: ConstrainedPoint, manifold: LargeManifold, request: Request, independent: Sequence[int]
 ) -> SparseLinearizedPoint:
     model, equations, point, evaluator = at.model, manifold.equations, at.point, at.evaluator
     n, t, x, u = equations.n, point.time, point.states, point.inputs

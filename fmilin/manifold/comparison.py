@@ -30,7 +30,7 @@ SOLVED = 8.0  # times the rounding of all states: what solving for constraints m
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class DerivativeComparison:
     """What differences have shown of exact derivatives at a point."""
 
     facts: VerifiedFacts  # of the model
@@ -38,27 +38,31 @@ class Comparison:
     is_complete: bool = True  # whether every column was compared, or all are differences
 
 
-def compare_derivatives(nearby: Neighbourhood, jacobians: TangentDerivatives, facts: VerifiedFacts) -> Comparison:
+def compare_derivatives(
+    nearby: Neighbourhood, jacobians: TangentDerivatives, facts: VerifiedFacts
+) -> DerivativeComparison:
     """Return what differences show of the derivatives at a point: of exact ones along a direction, or in each column.
 
     Every column is compared at the first point of a model, and where one direction shows a difference.
     """
     if jacobians.source == "differences":
-        return Comparison(facts)
+        return DerivativeComparison(facts)
     nearby = nearby.observing(jacobians.observations)
     if jacobians.source == "procedure":
         return _compare_procedure(nearby, jacobians, facts)
     if jacobians.is_exact.all() and facts.precision is not None:
         slopes = compare_along_one_direction(nearby, jacobians.slopes, facts.precision, facts.solving)
         if slopes is not None:
-            return Comparison(facts, MoreCareful(nearby.observations, slopes.error), is_complete=False)
+            return DerivativeComparison(facts, MoreCareful(nearby.observations, slopes.error), is_complete=False)
     return compare_columns(nearby, jacobians, facts)
 
 
-def _compare_procedure(nearby: Neighbourhood, jacobians: TangentDerivatives, facts: VerifiedFacts) -> Comparison:
+def _compare_procedure(
+    nearby: Neighbourhood, jacobians: TangentDerivatives, facts: VerifiedFacts
+) -> DerivativeComparison:
     """Compare the slopes of a model's own procedure along one direction, and in every column where they differ."""
     if facts.procedure:
-        return Comparison(facts, is_complete=False)
+        return DerivativeComparison(facts, is_complete=False)
     point, exact = nearby.point, jacobians.slopes
     procedure = nearby.evaluator.exact_slopes(point.time, point.states, point.inputs)
     is_smooth = procedure is not None and procedure.smooth
@@ -66,13 +70,13 @@ def _compare_procedure(nearby: Neighbourhood, jacobians: TangentDerivatives, fac
     floor = 10 / SMALL_STEP * np.max(estimate_cancellation(nearby, exact.J) * nearby.scales, axis=1, initial=0.0)
     if compare_along_one_direction(nearby, exact, precision, floor) is not None:
         request = MoreCareful(nearby.observations, exact.error)
-        return Comparison(replace(facts, procedure=is_smooth), request, is_complete=False)
+        return DerivativeComparison(replace(facts, procedure=is_smooth), request, is_complete=False)
     columns = compare_columns(nearby, jacobians, facts)
     is_verified = columns.facts.precision is not None and is_smooth
     return replace(columns, facts=replace(columns.facts, procedure=is_verified))
 
 
-def compare_columns(nearby: Neighbourhood, jacobians: TangentDerivatives, facts: VerifiedFacts) -> Comparison:
+def compare_columns(nearby: Neighbourhood, jacobians: TangentDerivatives, facts: VerifiedFacts) -> DerivativeComparison:
     """Compare each exact column with a difference; request careful differences of those that disagree, or bend."""
     exact, is_finite = jacobians.slopes, jacobians.is_exact
     quick = nearby.with_exact_rows(nearby.by_differences(Differences(order=2, retries=2)))
@@ -94,7 +98,7 @@ def compare_columns(nearby: Neighbourhood, jacobians: TangentDerivatives, facts:
     clean = is_finite.all() and not columns
     facts = replace(facts, precision=_find_precision(nearby, exact, quick) if clean else None)
     in_doubt = SuspiciousColumns(columns, suspicious, allowed, quick) if columns else None
-    return Comparison(facts, MoreCareful(nearby.observations, errors, in_doubt))
+    return DerivativeComparison(facts, MoreCareful(nearby.observations, errors, in_doubt))
 
 
 def compare_along_one_direction(
