@@ -168,6 +168,7 @@ class Sensitivities:
         self._moves = False
         self._in_order = False  # whether the rows of J are the unknowns, one by one
         self._in_one_go: Visit | None = None  # all columns between two looks at states and inputs, once these stay
+        self._shares_calls = False  # whether columns are asked for in groups there
         self._after = Buffers(session.layout, session.arena)
         self._held = buffers.values[1:first], self._after.values[1:first]  # states and inputs, before and after them
         self._answers = np.zeros((columns, 0))  # a row per column of J, in the order of the unknowns
@@ -210,10 +211,13 @@ class Sensitivities:
             if not answered and not (session.directional and self._ask_all(np.flatnonzero(missing).tolist())):
                 return False
             self._take_over()
-            if not answered and not self._moves and missing.all():
+            if not self._moves and missing.all():
                 keeps = self._key == (self._point.tobytes(), session.generation)  # the inputs that it is given
                 before = () if keeps else session.instance.calls(reading=buffers.inputs)
-                columns = (call for column in self._columns for call in column)
+                columns = [call for column in self._columns for call in column]
+                self._shares_calls = answered and self._together is not None
+                if self._shares_calls and self._together is not None:
+                    columns = list(self._together.calls.instructions)
                 after = session.instance.reading_back(self._after).instructions
                 self._in_one_go = session.instance.prepare(buffers, (*before, *columns, *after))
         self._done |= missing
@@ -248,6 +252,8 @@ class Sensitivities:
             self._in_one_go, self._key = None, None
             return False
         self._base[:] = self._buffers.values
+        if self._shares_calls and self._together is not None:
+            self._together.distribute(self._answers)
         self._take_over()
         self._done[:] = True
         return True
