@@ -23,10 +23,18 @@ def differentiate_each(model: Model, t: FloatArray, x: FloatArray, u: FloatArray
 
 
 def compute_tangents(
-    model: Model, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int]
+    model: Model,
+    t: FloatArray,
+    x: FloatArray,
+    u: FloatArray,
+    kept: Sequence[int],
+    derivatives: Evaluation | None = None,
 ) -> TangentBatch | None:
-    """Return rates, outputs and residuals with derivatives along the kept states; None if inputs move the manifold."""
-    all_derivatives, n = differentiate_each(model, t, x, u), x.shape[1]
+    """Return rates, outputs and residuals with derivatives along the kept states; None if inputs move the manifold.
+
+    ``derivatives`` along all states and inputs are asked for where they are not given.
+    """
+    all_derivatives, n = derivatives or differentiate_each(model, t, x, u), x.shape[1]
     if all_derivatives is None:
         return None
     residuals = all_derivatives.residuals

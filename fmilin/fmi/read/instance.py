@@ -173,8 +173,8 @@ class Instance(VariableAccess):
         # Further calls may move them.
         self._standing, self._states = (standing, states) if prepared is None else (None, None)
 
-    def visit_points(self, buffers: Buffers, count: int) -> Failure | None:
-        """Visit the points of the first rows for everything; return where that failed."""
+    def visit_points(self, buffers: Buffers, count: int, prepared: Program | None = None) -> Failure | None:
+        """Visit the points of the first rows for everything, maybe with further calls; return where that failed."""
         visit = buffers.visits.get("everything") or self._visit_to(buffers, "everything")
         self.sink.forget()
         rows = buffers.rows[:count, : 1 + buffers.n + buffers.k]
@@ -183,8 +183,9 @@ class Instance(VariableAccess):
         same = (rows[:, 0] == rows[0, 0]).all() and (inputs == inputs[0]).all()
         at_once = bool(same) and (last[0], last[1]) == self._standing
         self._time, self._standing = last[0], None
-        failure = self.component.first_bad(visit.again if at_once else visit.anew, count)
-        if failure is None:
+        program = prepared or (visit.again if at_once else visit.anew)
+        failure = self.component.first_bad(program, count)
+        if failure is None and prepared is None:
             self._standing, self._states = (last[0], last[1]), last[2]
         return failure
 

@@ -210,14 +210,19 @@ class FmuModel(
         names = ("derivatives", "outputs", "residuals")
         return Evaluation(*(np.concatenate([getattr(answer, name) for answer in answers]) for name in names))
 
-    def _evaluate_rows(self, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation:
+    def _aim_rows(self, t: FloatArray, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Write points into the first rows of the buffers and return these."""
         buffers = self._aim(float(t[0]), x[0], u[0])
-        count, n = len(t), buffers.n
-        rows = buffers.rows[:count]
+        rows, n = buffers.rows[: len(t)], buffers.n
         rows[:, 0], rows[:, 1 : 1 + n] = t, x
         rows[:, 1 + n : 1 + n + buffers.k] = self._base_inputs
         rows[:, self._input_rows] = u
-        self._session.visit_points(buffers, count)
+        return rows
+
+    def _evaluate_rows(self, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation:
+        rows, buffers = self._aim_rows(t, x, u), self._buffers
+        n = buffers.n
+        self._session.visit_points(buffers, len(t))
         answers = rows.copy()
         rows[0] = rows[-1]  # where the FMU stands
         rates = answers[:, 1 + n + buffers.k : 1 + 2 * n + buffers.k]
@@ -273,7 +278,7 @@ class FmuModel(
         if x.ndim == 1 or self.constraints.hidden or not self._session.directional:
             return None
         times = np.full(len(x), t)
-        slopes = point_by_point.differentiate_each(self, times, x, u)
+        slopes = self._differentiate_points(times, x, u) or point_by_point.differentiate_each(self, times, x, u)
         if slopes is None or not np.isfinite(slopes.residuals).all():
             return None
         return self.evaluate_points(times, x, u).residuals, slopes.residuals[..., : x.shape[1]]
@@ -285,7 +290,48 @@ class FmuModel(
         """Return slopes along the kept states at one point after the other; see ``HasBatchDerivatives``."""
         if parameters or self.constraints.hidden or self.constraints.prescribing or not self._session.directional:
             return None
-        return point_by_point.compute_tangents(self, t, x, u, kept)
+        return point_by_point.compute_tangents(self, t, x, u, kept, self._differentiate_points(t, x, u))
+
+    @np.errstate(invalid="ignore", over="ignore")
+    def _differentiate_points(self, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation | None:
+        """Return derivatives along all states and inputs at many points; None where they must be asked for singly."""
+        if self._closed or self._tuned or len(t) < 2:
+            return None
+        n, k = len(self.states), len(self.inputs)
+        if self._sensitivities is None or not self._sensitivities.most_points:
+            self.products(float(t[0]), x[0], u[0], np.eye(n, n + k), np.eye(k, n + k, n))
+        most = 0 if self._sensitivities is None else self._sensitivities.most_points
+        if most < 2:
+            return None
+        parts: list[tuple[FloatArray, FloatArray, FloatArray]] = []
+        for begin in range(0, len(t), most):
+            part = slice(begin, begin + most)
+            derivatives = self._differentiate_rows(self._aim_rows(t[part], x[part], u[part]))
+            if derivatives is None:
+                return None
+            parts.append(derivatives)
+        return Evaluation(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+    def _differentiate_rows(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """Return derivatives of rates, outputs and residuals at the points of the buffers' first rows."""
+        n, k = len(self.states), len(self.inputs)
+        J = None if self._sensitivities is None else self._sensitivities.differentiate_points(len(rows))
+        if J is None:
+            return None
+        values = rows.copy()
+        rows[0] = rows[-1]  # where the FMU stands
+        first = 1 + self._buffers.n + self._buffers.k
+        directions = np.zeros((first, n + k))
+        directions[1 : 1 + n] = np.eye(n, n + k)
+        directions[self._input_rows] = np.eye(k, n + k, n)
+        changes = np.empty((len(rows), rows.shape[1], n + k))
+        changes[:, :first] = directions
+        np.matmul(J, directions[1:], out=changes[:, first:])
+        outputs = changes.take(self._output_positions, axis=1) * self._output_signs[:, None]
+        if not len(self.constraints):
+            return changes[:, first : first + n], outputs, np.empty((len(rows), 0, n + k))
+        residuals = [self._residuals.along(*point) for point in zip(values, changes, strict=True)]
+        return changes[:, first : first + n], outputs, np.array(residuals)
 
     @_in_turn
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:

@@ -6,14 +6,15 @@ there are adjoint derivatives. The product along one direction through all colum
 """
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError
-from fmilin.fmi.client.arena import Arena
+from fmilin.fmi.client.arena import Arena, Repeated
 from fmilin.fmi.client.process import Failure
-from fmilin.fmi.client.programs import Instruction, Program, fill
+from fmilin.fmi.client.programs import Instruction, Operation, Program, fill
 from fmilin.fmi.read.buffers import Buffers, Group, Visit
 from fmilin.fmi.read.description import Unknown, Variable
 from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
@@ -113,11 +114,16 @@ class Together:
         """Whether there are fewer calls than columns that are wanted."""
         return 2 * len(self.calls.instructions) < int(np.count_nonzero(missing))
 
-    def distribute(self, columns: FloatArray) -> None:
-        """Write the answers to ``columns``, shape (columns, rows): each to the column that it depends on."""
-        for group, answer in zip(self._groups, self._answers[:-1], strict=True):
-            columns[group] = np.where(self._pattern[:, group].T, answer, 0.0)
-        columns[:, self._rows] = self._adjoint_answers.T
+    @property
+    def answers(self) -> tuple[FloatArray, FloatArray]:
+        """Where the calls write, (groups + 1, rows) and (full rows, columns)."""
+        return self._answers, self._adjoint_answers
+
+    def distribute(self, answers: FloatArray, adjoint_answers: FloatArray, columns: FloatArray) -> None:
+        """Write :attr:`answers` to ``columns``, (..., columns, rows): each to the column that it depends on."""
+        for g, group in enumerate(self._groups):
+            columns[..., group, :] = np.where(self._pattern[:, group].T, answers[..., g, None, :], 0.0)
+        columns[..., self._rows] = adjoint_answers.swapaxes(-1, -2)
 
     def is_confirmed(self, columns: FloatArray) -> bool:
         """Whether the product along all columns at once is their sum; asked once."""
@@ -136,6 +142,21 @@ def _cheapest(pattern: Mask) -> tuple[list[list[int]], list[int]]:
     sparse[full] = False
     candidates = [(column_groups(pattern), []), (column_groups(sparse), full), ([], list(range(len(pattern))))]
     return min(candidates, key=lambda candidate: len(candidate[0]) + len(candidate[1]))
+
+
+_MOST_BYTES = 1 << 23  # of answers at many points
+
+
+class _ManyPoints(NamedTuple):
+    """The calls for all columns at many points, and their answers with a row for each point."""
+
+    program: Program
+    answers: tuple[FloatArray, ...]
+
+    @property
+    def most(self) -> int:
+        """The number of points."""
+        return len(self.answers[0])
 
 
 class Sensitivities:
@@ -169,7 +190,8 @@ class Sensitivities:
         self._in_order = False  # whether the rows of J are the unknowns, one by one
         self._in_one_go: Visit | None = None  # all columns between two looks at states and inputs, once these stay
         self._shares_calls = False  # whether columns are asked for in groups there
-        self._after = Buffers(session.layout, session.arena)
+        self._many: _ManyPoints | None = None
+        self._after = Buffers(session.layout, session.arena, most=len(buffers.rows))
         self._held = buffers.values[1:first], self._after.values[1:first]  # states and inputs, before and after them
         self._answers = np.zeros((columns, 0))  # a row per column of J, in the order of the unknowns
         self._rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
@@ -193,6 +215,57 @@ class Sensitivities:
         else:
             changes[self._first :] = self._J[:, needed] @ directions[needed]
         return self._base
+
+    @property
+    def most_points(self) -> int:
+        """How many points can be differentiated together, once single ones have shown that it may be done; else 0."""
+        if self._in_one_go is None:
+            return 0
+        if self._many is None:
+            self._many = self._prepare_many(self._in_one_go)
+        return self._many.most
+
+    def _prepare_many(self, in_one_go: Visit) -> _ManyPoints:
+        arena = self._session.arena
+        written = (self._answers,)
+        if self._shares_calls and self._together is not None:
+            written = tuple(answers for answers in self._together.answers if answers.size)
+        most = max(1, _MOST_BYTES // max(8, sum(answers.nbytes for answers in written)))
+        rows = tuple(arena.zeros(min(most, len(self._after.rows)), answers.size) for answers in written)
+        copies = [
+            Instruction(arena, Operation.COPY, answers.reshape(-1), Repeated(to), name="the copy of its answers")
+            for answers, to in zip(written, rows, strict=True)
+        ]
+        return _ManyPoints(Program((*in_one_go.anew.instructions, *copies)), rows)
+
+    def differentiate_points(self, count: int) -> FloatArray | None:
+        """Return J (count, rows, columns) at the points of the buffers' first rows, up to :attr:`most_points`.
+
+        The rows then have the values there. None where the FMU moves its states or inputs, or refuses.
+        """
+        many, rows, first = self._many, self._buffers.rows[:count], self._first
+        if many is None:
+            return None
+        try:
+            self._session.visit_points(self._buffers, count, many.program)
+        except FmilinError:
+            return None
+        if rows[:, 1:first].tobytes() != self._after.rows[:count, 1:first].tobytes():
+            self._in_one_go, self._many, self._key = None, None, None
+            return None
+        columns = np.empty((count, *self._answers.shape))
+        together = self._together
+        if self._shares_calls and together is not None:
+            shapes = [answers.shape for answers in together.answers]
+            answers = iter(many.answers)
+            parts = [next(answers)[:count] if np.prod(shape) else np.empty((count, 0)) for shape in shapes]
+            group_answers, adjoint = (p.reshape(count, *shape) for p, shape in zip(parts, shapes, strict=True))
+            together.distribute(group_answers, adjoint, columns)
+        else:
+            columns[:] = many.answers[0][:count].reshape(columns.shape)
+        J = np.tile(self._J, (count, 1, 1))
+        J[:, self._rows] = columns.swapaxes(1, 2)[:, self._take]
+        return J
 
     def _fill(self, needed: Mask) -> bool:
         """Ask for the ``needed`` columns at the buffers' point; False when the FMU refuses."""
@@ -220,6 +293,7 @@ class Sensitivities:
                     columns = list(self._together.calls.instructions)
                 after = session.instance.reading_back(self._after).instructions
                 self._in_one_go = session.instance.prepare(buffers, (*before, *columns, *after))
+                self._many = None
         self._done |= missing
         return True
 
@@ -253,7 +327,7 @@ class Sensitivities:
             return False
         self._base[:] = self._buffers.values
         if self._shares_calls and self._together is not None:
-            self._together.distribute(self._answers)
+            self._together.distribute(*self._together.answers, self._answers)
         self._take_over()
         self._done[:] = True
         return True
@@ -274,7 +348,7 @@ class Sensitivities:
             return False
         if bad is not None:
             return self._refused(bad)
-        together.distribute(self._answers)
+        together.distribute(*together.answers, self._answers)
         # The first time, the product along a random direction must be the sum of all answers.
         if self._restore() and together.is_confirmed(self._answers):
             return True

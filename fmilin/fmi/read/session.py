@@ -9,6 +9,7 @@ import numpy as np
 
 from fmilin.errors import ModelError, UsageError, quote_first
 from fmilin.fmi.client.arena import Arena
+from fmilin.fmi.client.programs import Program
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers, Visit
 from fmilin.fmi.read.component import LogSink
@@ -105,15 +106,15 @@ class Session:
         if buffers.x.tobytes() != states:
             self._note_moved_state(np.frombuffer(states), buffers.x)
 
-    def visit_points(self, buffers: Buffers, count: int) -> None:
-        """Evaluate at the points of the first rows of the buffers, all in one message."""
+    def visit_points(self, buffers: Buffers, count: int, prepared: Program | None = None) -> None:
+        """Evaluate at the points of the first rows of the buffers, all in one message; maybe with further calls."""
         points = buffers.rows[:count, : 1 + buffers.n + buffers.k].copy()
-        at_start = not (self.left_start or self.tuning.held)
+        at_start = not (self.left_start or self.tuning.held or prepared)
         if at_start and self._refusals:
             for point in points:
                 self._repeat_refusal(_request(buffers, point, "everything"))
         instance = self.instance
-        failure = instance.visit_points(buffers, count)
+        failure = instance.visit_points(buffers, count, prepared)
         if failure is not None:
             error = instance.component.error_at_point(failure)
             if at_start and isinstance(error, ModelError) and failure.repetition < count:

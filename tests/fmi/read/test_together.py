@@ -16,6 +16,7 @@ from fmilin import LinearModel
 from fmilin.fmi.client.programs import Instruction, Operation, fill
 from fmilin.fmi.read.buffers import Group, copy_references
 from fmilin.fmi.read.instance3 import Instance3
+from fmilin.fmi.read.model import FmuModel
 from fmilin.fmi.write import build_fmu
 from fmilin.models import OdeModel
 from fmilin.signals import FloatArray
@@ -66,6 +67,42 @@ def test_neighbours_are_asked_for_in_turn(chain: Path, counted: list[str], monke
     assert 0 < asked(counted) <= 8
     for name in "ABCD":
         np.testing.assert_array_equal(getattr(linear, name), getattr(expected, name))
+
+
+def test_many_points_are_differentiated_in_one_message(chain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 40
+    x = np.random.default_rng(3).uniform(-1.0, 1.0, (count, N))
+    points = np.linspace(0.0, 1.0, count), x, np.linspace(1.0, 2.0, count)[:, None]
+    with fl.load(chain) as model:
+        assert isinstance(model, FmuModel)
+        model.tangents(*points, range(N))
+        recorded = Recorded(monkeypatch)
+        together = model.tangents(*points, range(N))
+        assert recorded.messages == 2  # derivatives, and values
+        monkeypatch.setattr(FmuModel, "_differentiate_points", lambda *_: None)
+        alone = model.tangents(*points, range(N))
+    assert together is not None
+    assert alone is not None
+    for name in ("rates", "values", "derivatives", "outputs"):
+        np.testing.assert_array_equal(getattr(together, name), getattr(alone, name))
+
+
+@pytest.mark.parametrize("name", ["pendulum", "moves_with_products", "shifts_after_products", "moves_far_off"])
+def test_many_points_have_the_derivatives_of_each_alone(
+    name: str, zoo: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fl.load(zoo(name), constraints=[]) as model:
+        assert isinstance(model, FmuModel)
+        n = len(model.states)
+        x = model.start.states + np.linspace(0.0, 4.0, 9)[:, None] * np.ones(n)
+        u = np.tile(model.start.inputs, (9, 1))
+        together = [model.tangents(np.zeros(9), x, u, range(n)) for _ in range(3)][-1]
+        assert together is not None
+        monkeypatch.setattr(FmuModel, "_differentiate_points", lambda *_: None)
+        alone = model.tangents(np.zeros(9), x, u, range(n))
+        assert alone is not None
+        for part in ("rates", "values", "derivatives", "outputs"):
+            np.testing.assert_array_equal(getattr(together, part), getattr(alone, part))
 
 
 def test_a_structure_that_a_sample_refutes_is_not_used(
