@@ -227,7 +227,7 @@ class Sensitivities:
 
     def _prepare_many(self, in_one_go: Visit) -> _ManyPoints:
         arena = self._session.arena
-        written = (self._answers,)
+        written: tuple[FloatArray, ...] = (self._answers,)
         if self._shares_calls and self._together is not None:
             written = tuple(answers for answers in self._together.answers if answers.size)
         most = max(1, _MOST_BYTES // max(8, sum(answers.nbytes for answers in written)))
