@@ -127,7 +127,15 @@ class ZeroStructure(TableRepr):
 
     def _list_remarks(self) -> Iterator[Remark]:
         estimates = self._transmission
-        if estimates.is_doubtful or not estimates.is_consistent:
+        if estimates.unresolved:
+            count = estimates.unresolved
+            yield Remark(
+                "zeros",
+                f"{count} more {'zero is' if count == 1 else 'zeros are'} left out: so far from all others that "
+                "rounding makes them infinite. They belong to couplings that are weak beside others, such as dampers "
+                "beside stiff springs; set these to zero if they do not matter.",
+            )
+        elif estimates.is_doubtful or not estimates.is_consistent:
             yield Remark(
                 "zeros",
                 "How many zeros there are cannot be told: couplings between inputs and outputs are so weak that they "

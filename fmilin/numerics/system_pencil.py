@@ -17,6 +17,7 @@ residuals P(z) x and y* P(z) must be rounding, and the correction y* P(z) x / (y
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -36,6 +37,9 @@ SWEEPS = 40  # of the equilibration; each halves the distance of rows and column
 # part in the scales: a state that nothing drives would otherwise be scaled until its rounding is as large as the rest.
 POSSIBLY_ROUNDING = 8.0 * EPS
 NOISE_MARGIN = 10.0  # times the norm of errors, above which a singular value is certainly not zero: as in `minimal`
+FLOORS = (1e-8, 1e-6, 1e-4)  # couplings taken for none where smaller limits give no zero that is certified
+LARGEST_ERROR = 0.5  # of a zero, relative to it or to the unit of an equilibrated pencil
+UNRESOLVED = 4.0 * EPS  # singular value of Y' E X, about 1/z^2 of a far zero z, that may be nothing but rounding
 NEAR_EIGENVALUE = 1e-3  # a zero farther from all eigenvalues, relative to it, belongs to no hidden mode
 REFINEMENTS = 4  # of the eigenvalue of a hidden mode
 PARALLEL = 1e-6  # sine of an angle between hidden modes below which they are one: rounding has split a double one
@@ -167,6 +171,7 @@ class OutputNulling:
     infinite_orders: tuple[int, ...]  # of the zeros at infinity, ascending, those of order 0 included
     row_indices: tuple[int, ...]  # left minimal indices: combinations of outputs that are no more than their past
     is_doubtful: bool  # whether a singular value was neither clearly zero nor clearly not
+    dropped: float  # largest singular value that was taken for zero
 
     def right_space(self, pencil: SystemPencil) -> FloatArray:
         """Return an orthonormal basis of the states and inputs (x, u) for which outputs stay zero."""
@@ -181,12 +186,15 @@ class OutputNulling:
 class RankDecisions:
     """Decides ranks of blocks of an equilibrated pencil by the errors of its entries, and notes doubtful ones.
 
-    ``side`` -1 counts doubtful singular values as zeros, 1 as not zero, 0 by the middle between the limits.
+    ``side`` -1 counts doubtful singular values as zeros, 1 as not zero, 0 by the middle between the limits; those below
+    ``floor`` are zeros.
     """
 
-    def __init__(self, pencil: SystemPencil, side: int = 0) -> None:
+    def __init__(self, pencil: SystemPencil, side: int = 0, floor: float = 0.0) -> None:
         self.pencil = pencil
         self.side = side
+        self.floor = floor
+        self.dropped = 0.0  # largest singular value that was taken for zero
         self.is_doubtful = False
 
     def decide(self, sigma: FloatArray, left: FloatArray, right: FloatArray) -> int:
@@ -196,11 +204,12 @@ class RankDecisions:
         lower = max(PENCIL_NOTHING, noise)
         upper = NOISE_MARGIN * lower if pencil.errors_known else max(PENCIL_SOMETHING, NOISE_MARGIN * noise)
         self.is_doubtful |= bool(((sigma > lower) & (sigma < upper)).any())
-        limit = {-1: upper, 0: np.sqrt(lower * upper), 1: lower}[self.side]
+        limit = max({-1: upper, 0: np.sqrt(lower * upper), 1: lower}[self.side], self.floor)
+        self.dropped = max(self.dropped, float(sigma[sigma <= limit].max(initial=0.0)))
         return int(np.count_nonzero(sigma > limit))
 
 
-def null_outputs(pencil: SystemPencil, side: int = 0) -> OutputNulling:
+def null_outputs(pencil: SystemPencil, side: int = 0, floor: float = 0.0) -> OutputNulling:
     """Return the states and inputs of an equilibrated pencil for which outputs stay zero.
 
     Each step splits the output equations into those that determine inputs and the others, C2 x = 0. These remove
@@ -208,7 +217,7 @@ def null_outputs(pencil: SystemPencil, side: int = 0) -> OutputNulling:
     pencil itself by the accumulated transformations, so that rounding does not add up.
     """
     n, m = pencil.n, pencil.m
-    ranks = RankDecisions(pencil, side)
+    ranks = RankDecisions(pencil, side, floor)
     V = np.eye(n)
     rows = np.vstack((np.zeros((n, pencil.p)), np.eye(pencil.p)))
     inputs = np.vstack((np.zeros((n, m)), np.eye(m)))
@@ -230,7 +239,7 @@ def null_outputs(pencil: SystemPencil, side: int = 0) -> OutputNulling:
         removed = np.vstack((V @ Vt[:candidates].T, np.zeros((pencil.p, candidates))))
         rows = np.hstack((removed, determining))
         V = V @ Vt[candidates:].T
-    return OutputNulling(V, rows, tuple(infinite_orders), tuple(row_indices), ranks.is_doubtful)
+    return OutputNulling(V, rows, tuple(infinite_orders), tuple(row_indices), ranks.is_doubtful, ranks.dropped)
 
 
 # -- the finite zeros --------------------------------------------------------------------------------------------------
@@ -247,7 +256,14 @@ class ZeroEstimates:
     infinite_orders: tuple[int, ...]  # ascending; 0 for each direction in which inputs reach outputs at once
     normal_rank: int  # of the transfer matrix
     is_doubtful: bool = False  # whether errors or rounding decide how many zeros there are
+    unresolved: int = 0  # zeros so far from all others that they cannot be told from infinity, and are left out
     is_consistent: bool = True  # whether the reductions of the pencil and of its transpose agree on that number
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether all zeros are certified, and none has an error as large as itself."""
+        is_certified = self.is_consistent and not self.uncertified.any()
+        return is_certified and bool((self.errors < np.maximum(1.0, np.abs(self.values)) * LARGEST_ERROR).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,6 +273,8 @@ class _RegularPart:
     pencil: SystemPencil
     L: FloatArray  # (n + p, k)
     R: FloatArray  # (n + m, k)
+    scale: FloatArray  # (k,), of the columns of L and R, with which those of orthonormal bases were divided
+    dropped: float = 0.0  # norm of what was taken for zero in the pencil, or about it
 
     @cached_property
     def matrix(self) -> FloatArray:
@@ -266,10 +284,39 @@ class _RegularPart:
     @cached_property
     def error(self) -> FloatArray:
         """The errors of the entries of A_z: those of S, and the backward error of orthogonal transformations."""
+        error = np.abs(self.L).T @ (self.pencil.error + EPS * np.abs(self.pencil.S)) @ np.abs(self.R)
+        sizes = np.outer(np.linalg.norm(self.L, axis=0), np.linalg.norm(self.R, axis=0))
+        return np.asarray(error + self.rounding * sizes)
+
+    @cached_property
+    def rounding(self) -> float:
+        """The norm of the perturbation of S that stands for rounding of the reduction."""
         S = self.pencil.S
-        error = np.abs(self.L).T @ (self.pencil.error + EPS * np.abs(S)) @ np.abs(self.R)
-        rounding = BACKWARD_ERROR * EPS * float(np.linalg.norm(S, 2) if S.size else 0.0) + self.pencil.rounding
-        return np.asarray(error + rounding * np.outer(np.linalg.norm(self.L, axis=0), np.linalg.norm(self.R, axis=0)))
+        return BACKWARD_ERROR * EPS * (float(np.linalg.norm(S, 2)) if S.size else 0.0) + self.pencil.rounding
+
+    def correct(self, z: complex, x: Complex, y: Complex, reach: float) -> tuple[complex, Complex, Complex]:
+        """Return a zero with its vectors after inverse iterations with the pencil itself, within a ``reach`` of it.
+
+        Only of square pencils; where the iterations leave the disc, or fail, the zero and the vectors stay.
+        """
+        from scipy.linalg import lu_factor, lu_solve
+
+        S, n = self.pencil.S, self.pencil.n
+        if len(S) != S.shape[1]:
+            return z, x, y
+        E = np.diag((np.arange(len(S)) < n).astype(np.float64))
+        center, start = z, (z, x, y)
+        for _ in range(REFINEMENTS):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of a pencil that is singular at z, as it should be
+                factors = lu_factor(S - z * E + EPS * np.eye(len(S)))
+            x, y = lu_solve(factors, E @ x), lu_solve(factors, E @ y, trans=2)
+            x, y = x / np.linalg.norm(x), y / np.linalg.norm(y)
+            step = (y.conj() @ (S - z * E) @ x) / (y.conj() @ E @ x)
+            z += step
+            if not (np.isfinite(z) and abs(z - center) <= reach):
+                return start
+        return z, x, y
 
 
 def compute_zeros(pencil: SystemPencil) -> ZeroEstimates:
@@ -290,17 +337,34 @@ def compute_zeros(pencil: SystemPencil) -> ZeroEstimates:
 
 def _compute_in_units(scaled: EquilibratedPencil) -> ZeroEstimates:
     """Return the zeros in the unit that they had before the pencil was equilibrated."""
-    estimates = _compute_scaled(scaled.pencil)
+    estimates = _compute_soundly(scaled.pencil)
     if estimates.is_doubtful:  # it is not where every choice gives the same zeros
-        others = [_compute_scaled(scaled.pencil, side) for side in (-1, 1)]
+        others = [_compute_soundly(scaled.pencil, side) for side in (-1, 1)]
         counts = {(len(each.values), each.infinite_orders) for each in (estimates, *others)}
         estimates = replace(estimates, is_doubtful=len(counts) > 1)
     unit = scaled.unit
     return replace(estimates, values=unit * estimates.values, errors=unit * estimates.errors)
 
 
-def _compute_scaled(pencil: SystemPencil, side: int = 0) -> ZeroEstimates:
-    primal, dual = null_outputs(pencil, side), null_outputs(pencil.transposed, side)
+def _compute_soundly(pencil: SystemPencil, side: int = 0) -> ZeroEstimates:
+    """Return the zeros of an equilibrated pencil, without far ones if these spoil the others.
+
+    A chain of weak dampers beside stiff springs has zeros so far away that single precision could not hold their
+    product, and couplings at every level between 1 and rounding. Where no zero comes out right, weak couplings are
+    taken for none: their zeros are infinite then, and the others are corrected by the pencil itself.
+    """
+    first = _compute_scaled(pencil, side, 0.0)
+    if first.is_sound:
+        return first
+    for floor in FLOORS:
+        estimates = _compute_scaled(pencil, side, floor)
+        if estimates.is_sound:
+            return replace(estimates, unresolved=max(len(first.values) + first.unresolved - len(estimates.values), 1))
+    return first
+
+
+def _compute_scaled(pencil: SystemPencil, side: int, floor: float) -> ZeroEstimates:
+    primal, dual = null_outputs(pencil, side, floor), null_outputs(pencil.transposed, side, floor)
     count = primal.states.shape[1] - sum(dual.row_indices)
     dual_count = dual.states.shape[1] - sum(primal.row_indices)
     rank = pencil.p - len(primal.row_indices)
@@ -309,7 +373,9 @@ def _compute_scaled(pencil: SystemPencil, side: int = 0) -> ZeroEstimates:
         and count == dual_count
         and rank == pencil.m - len(dual.row_indices)
     )
-    part = _take_regular_part(pencil, primal, dual, max(min(count, dual_count), 0))
+    count = max(min(count, dual_count), 0)
+    part = _take_regular_part(pencil, primal, dual, count)
+    part = replace(part, dropped=max(primal.dropped, dual.dropped))
     values, errors, disagreeing, uncertified = _certify(part)
     return ZeroEstimates(
         values=values,
@@ -319,20 +385,30 @@ def _compute_scaled(pencil: SystemPencil, side: int = 0) -> ZeroEstimates:
         infinite_orders=primal.infinite_orders,
         normal_rank=rank,
         is_doubtful=primal.is_doubtful or dual.is_doubtful,
+        unresolved=count - len(values),
         is_consistent=is_consistent,
     )
 
 
 def _take_regular_part(pencil: SystemPencil, primal: OutputNulling, dual: OutputNulling, count: int) -> _RegularPart:
+    """Return the part with ``count`` finite zeros, or with fewer: without those that rounding makes infinite."""
     n = pencil.n
     X, Y = primal.right_space(pencil), dual.right_space(pencil.transposed)
     U, sigma, Wt = np.linalg.svd(Y[:n].T @ X[:n])
-    scale = np.sqrt(np.maximum(sigma[:count], EPS**2))
-    L, R = Y @ U[:, :count] / scale, X @ Wt[:count].T / scale
+    resolved = int(np.count_nonzero(sigma[:count] > UNRESOLVED))
+    L, R = Y @ U[:, :count], X @ Wt[:count].T
+    if resolved < count:  # there s has no part in the pencil, which determines these directions by the others
+        K = L.T @ pencil.S @ R
+        inner, far = slice(None, resolved), slice(resolved, None)
+        right = np.linalg.lstsq(K[far, far], K[far, inner])[0]
+        left = np.linalg.lstsq(K[far, far].T, K[inner, far].T)[0]
+        L, R = L[:, inner] - L[:, far] @ left, R[:, inner] - R[:, far] @ right
+    scale = np.sqrt(sigma[:resolved])
+    L, R = L / scale, R / scale
     Az = L.T @ pencil.S @ R
     R = R + _complete(pencil, R, X @ Wt[count:].T, Az)
     L = L + _complete(pencil.transposed, L, Y @ U[:, count:], Az.T)
-    return _RegularPart(pencil, L, R)
+    return _RegularPart(pencil, L, R, scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -395,37 +471,70 @@ def _certify(part: _RegularPart) -> tuple[Complex, FloatArray, Mask, Mask]:
     """Return the zeros of an equilibrated pencil, their errors, and which of them disagree or are not certified."""
     from scipy.linalg import eig
 
-    Az = part.matrix
-    if not len(Az):
+    k = len(part.matrix)
+    if not k:
         nothing = np.zeros(0)
         return nothing.astype(np.complex128), nothing, nothing.astype(np.bool_), nothing.astype(np.bool_)
-    result: Any = eig(Az, left=True, right=True)
+    # QZ in the orthonormal bases: far zeros, which are nearly infinite there, do not spoil the others
+    L, R = part.L * part.scale, part.R * part.scale
+    result: Any = eig(L.T @ part.pencil.S @ R, np.diag(part.scale**2), left=True, right=True)
     computed, left, right = (np.asarray(each, dtype=np.complex128) for each in result)
-    values = sort_eigenvalues(computed)
     order = np.lexsort((computed.imag, computed.real))
-    errors = estimate_eigenvalues(Az, part.error, values, structured=False).errors
-    x, y = part.R @ right[:, order], part.L @ left[:, order]
-    S, n = part.pencil.S, part.pencil.n
-    Ex = np.vstack((x[:n], np.zeros((part.pencil.p, len(values)))))
-    yE = np.hstack((y[:n].conj().T, np.zeros((len(values), part.pencil.m))))
-    Px, yP = S @ x - Ex * values, y.conj().T @ S - values[:, None] * yE
-    lengths = np.linalg.norm(x, axis=0), np.linalg.norm(y, axis=0)
-    slopes = np.einsum("ik,ik->k", y[:n].conj(), x[:n])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        steps = np.einsum("ik,ik->k", y.conj(), Px) / slopes
+    values = computed[order]
+    x, y = R @ right[:, order], L @ left[:, order]
+    x, y = x / np.linalg.norm(x, axis=0), y / np.linalg.norm(y, axis=0)
+    assessed = _assess(part, values, x, y)
+    if part.dropped > PENCIL_NOTHING or assessed.uncertified.any():
+        gaps = np.abs(values[:, None] - values)
+        np.fill_diagonal(gaps, np.inf)
+        for i in range(k):
+            reach = gaps[i].min() / ISOLATED
+            values[i], x[:, i], y[:, i] = part.correct(complex(values[i]), x[:, i], y[:, i], reach)
+        values = np.where(computed[order].imag == 0, values.real, values)
+        assessed = _assess(part, values, x, y)
+    steps, errors, uncertified = assessed.steps, assessed.errors, assessed.uncertified
     corrections = np.abs(steps)
-    noise = np.linalg.norm(part.pencil.error) + part.pencil.rounding
-    size = (np.linalg.norm(S, 2) + np.abs(values)) * UNCERTIFIED_ZERO + noise
-    residuals = np.maximum(np.linalg.norm(Px, axis=0) / lengths[0], np.linalg.norm(yP, axis=1) / lengths[1])
-    uncertified = ~(residuals <= size)
     distances = np.abs(values[:, None] - values)
     np.fill_diagonal(distances, np.inf)
     is_isolated = distances.min(axis=1) > ISOLATED * np.maximum(errors, corrections)
+    if not is_isolated.all():
+        ascending = np.lexsort((values.imag, values.real))
+        clustered = np.empty(k)
+        estimates = estimate_eigenvalues(part.matrix, part.error, sort_eigenvalues(values), structured=False)
+        clustered[ascending] = estimates.errors
+        errors = np.where(is_isolated, errors, clustered)
     corrected = np.where(is_isolated & ~uncertified, values + steps, values)
     disagreeing = is_isolated & (corrections > DISAGREES * errors)
     errors = np.where(is_isolated, np.maximum(errors, corrections), errors)
     errors = np.where(uncertified, np.inf, errors)
-    return _pair_conjugates(values, corrected), errors, disagreeing, uncertified
+    values = _pair_conjugates(values, corrected)
+    ascending = np.lexsort((values.imag, values.real))
+    return values[ascending], errors[ascending], disagreeing[ascending], uncertified[ascending]
+
+
+@dataclass(frozen=True, eq=False)
+class _Assessment:
+    """What the pencil that was not reduced says about zeros, shape (k,)."""
+
+    steps: Complex  # corrections of the zeros
+    errors: FloatArray  # to first order
+    uncertified: Mask
+
+
+def _assess(part: _RegularPart, values: Complex, x: Complex, y: Complex) -> _Assessment:
+    """Return what the pencil says about zeros with unit vectors x (n + m, k) on its right, y (n + p, k) on its left."""
+    pencil, S, n = part.pencil, part.pencil.S, part.pencil.n
+    Ex = np.vstack((x[:n], np.zeros((pencil.p, len(values)))))
+    yE = np.hstack((y[:n].conj().T, np.zeros((len(values), pencil.m))))
+    Px, yP = S @ x - Ex * values, y.conj().T @ S - values[:, None] * yE
+    slopes = np.einsum("ik,ik->k", y[:n].conj(), x[:n])
+    perturbation = np.einsum("ik,ik->k", np.abs(y), (pencil.error + EPS * np.abs(S)) @ np.abs(x))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steps = np.einsum("ik,ik->k", y.conj(), Px) / slopes
+        errors = (perturbation + part.rounding) / np.abs(slopes)
+    limit = (np.linalg.norm(S, 2) + np.abs(values)) * UNCERTIFIED_ZERO + np.linalg.norm(pencil.error) + pencil.rounding
+    residuals = np.maximum(np.linalg.norm(Px, axis=0), np.linalg.norm(yP, axis=1))
+    return _Assessment(steps, errors, ~(residuals <= limit))
 
 
 def _pair_conjugates(values: Complex, corrected: Complex) -> Complex:

@@ -147,6 +147,27 @@ def test_without_dampers_the_last_mass_has_no_zero_and_with_dampers_one_of_each(
     assert damped.relative_degree(outputs=["y3"]).tolist() == [5.0]
 
 
+@pytest.mark.parametrize(("count", "measured"), [(10, 5), (10, 9), (25, 8), (40, 20)])
+def test_weak_dampers_in_a_long_chain_do_not_spoil_its_zeros(count: int, measured: int) -> None:
+    """Walls at both ends: the zeros are the eigenvalues of the masses between the measured one, held, and the wall.
+
+    Each damper on the way adds a zero at -k/c = -1e4. In one point as many of them cannot be resolved.
+    """
+    K = 2 * np.eye(count) - np.eye(count, k=1) - np.eye(count, k=-1)
+    A = np.block([[np.zeros((count, count)), np.eye(count)], [-100 * K, -0.01 * K]])
+    B, C = np.zeros((2 * count, 1)), np.zeros((1, 2 * count))
+    B[count], C[0, measured] = 1.0, 1.0
+    rest = count - measured
+    kappa = 4 * np.sin(np.arange(1, rest) * np.pi / (2 * rest)) ** 2
+    roots = -0.005 * kappa + 1j * np.sqrt(100 * kappa - (0.005 * kappa) ** 2)
+    structure = linear_of(A, B, C, np.zeros((1, 1))).zero_structure()
+    distances = np.abs(structure.invariant[:, None] - np.concatenate((roots, roots.conj())))
+    assert len(structure.invariant) == 2 * (rest - 1)
+    assert (distances.min(axis=1, initial=np.inf) <= structure.invariant_errors).all()
+    assert (structure.invariant_errors < 1e-9).all()
+    assert [remark.kind for remark in structure.warnings] == ["zeros"]
+
+
 def test_a_force_on_a_cart_with_a_pendulum_upright() -> None:
     # m l (v' + l w') - m g phi = 0 and (M + m) v' + m l w' = F: from F to x +- sqrt(g / l)
     g, length = 9.81, 0.6
@@ -251,12 +272,22 @@ def test_errors_of_entries_move_zeros_within_their_errors() -> None:
 
 
 def test_an_entry_within_its_error_makes_no_zero() -> None:
-    A, B, C, D = np.diag([-1.0, -2.0]), np.ones((2, 1)), np.array([[1.0, 1.0]]), np.array([[1e-9]])
+    A, B, C, D = np.diag([-1.0, -2.0]), np.ones((2, 1)), np.array([[1.0, 1.0]]), np.array([[1e-6]])
     exact = linear_of(A, B, C, D)
-    assert_allclose(np.sort(exact.zeros().real), [-2e9, -1.5], rtol=1e-6)
-    doubtful = replace(exact, errors=replace(exact.errors, D=np.array([[1e-8]])))
-    assert_allclose(doubtful.zeros(), [-1.5], rtol=1e-8)
+    # s^2 + (3 + 2/D) s + 2 + 3/D = 0
+    expected = np.asarray(np.roots([1.0, 3.0 + 2e6, 2.0 + 3e6]), dtype=np.complex128)
+    assert (farthest(exact.zeros(), expected) <= exact.zero_errors()).all()
+    assert_allclose(exact.zeros().real, np.sort(expected.real), rtol=1e-8)
+    doubtful = replace(exact, errors=replace(exact.errors, D=np.array([[1e-5]])))
+    assert_allclose(doubtful.zeros(), [-1.5], rtol=1e-5)
     assert doubtful.relative_degree().tolist() == [1.0]
+
+
+def test_a_zero_that_rounding_makes_infinite_is_left_out_with_a_remark() -> None:
+    A, B, C, D = np.diag([-1.0, -2.0]), np.ones((2, 1)), np.array([[1.0, 1.0]]), np.array([[1e-9]])
+    structure = linear_of(A, B, C, D).zero_structure()
+    assert_allclose(structure.zeros, [-1.5], rtol=1e-8)
+    assert ["1 more zero is left out" in remark.message for remark in structure.warnings] == [True]
 
 
 def test_a_coupling_that_may_be_rounding_is_remarked_on() -> None:
