@@ -313,7 +313,7 @@ class _RegularPart:
             x, y = lu_solve(factors, E @ x), lu_solve(factors, E @ y, trans=2)
             x, y = x / np.linalg.norm(x), y / np.linalg.norm(y)
             step = (y.conj() @ (S - z * E) @ x) / (y.conj() @ E @ x)
-            z += step
+            z += complex(step)
             if not (np.isfinite(z) and abs(z - center) <= reach):
                 return start
         return z, x, y
