@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,7 +20,7 @@ from fmilin.cli.derive import MODEL, OPTIONS, options_of_commands, switch, take
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options
 from fmilin.cli.request import CommandRequest, completed, open_model, refuse_points, request_of
-from fmilin.errors import ModelError, UsageError
+from fmilin.errors import ModelCrashError, ModelError, UsageError
 from fmilin.formats import is_named_as, require_codec
 from fmilin.loading.request import is_fmu, is_system
 from fmilin.support.other_python import python_with_imports
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _ARGUMENTS = "fmilin.cli.explore.arguments"
 STAY = "--no-browser"
 PROGRAM = ("fmilin", "linearize")
+ANSWER_TIME = 600.0  # seconds for the command that linearizes anew
 MOST_PARAMETERS = 100  # of an FMU, with sliders; others where --set names them
 
 
@@ -158,15 +160,22 @@ def _answer(model: Model, request: CommandRequest, choice: PageChoice) -> Linear
 def _by_command(request: CommandRequest, typed: Sequence[str], choice: PageChoice) -> LinearModel:
     """Return the linear model that the command prints: there foreign code is kept apart, as everywhere."""
     words = _line(request, typed, choice, "")[len(PROGRAM) :]
-    done = subprocess.run(  # noqa: S603 - this program, with what was typed
-        python_with_imports("from fmilin.__main__ import run; run()", *PROGRAM[1:], *words, "--json"),
-        capture_output=True,
-        check=False,
-    )
+    command = python_with_imports("from fmilin.__main__ import run; run()", *PROGRAM[1:], *words, "--json")
+    with tempfile.TemporaryFile() as result, tempfile.TemporaryFile() as errors:
+        try:
+            done = subprocess.run(command, stdout=result, stderr=errors, check=False, timeout=ANSWER_TIME)  # noqa: S603
+        except subprocess.TimeoutExpired:
+            raise ModelCrashError(
+                f"The command that linearizes did not end within {ANSWER_TIME:g} s and was ended. Move the sliders "
+                "back, or run the command that the page shows in a terminal."
+            ) from None
+        for file in (result, errors):
+            file.seek(0)
+        content, lines = result.read(), errors.read().decode("utf-8", "replace").strip().splitlines()
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise ModelError(next((t.removeprefix("fmilin: ") for t in said if t.startswith("fmilin: ")), " ".join(said)))
-    linear: LinearModel = require_codec("-.json", "linear model").loads(done.stdout, "fmilin linearize")
+        messages = [line.removeprefix("fmilin: ") for line in lines if line.startswith("fmilin: ")]
+        raise ModelError(messages[0] if messages else " ".join(lines))
+    linear: LinearModel = require_codec("-.json", "linear model").loads(content, "fmilin linearize")
     return linear
 
 

@@ -15,6 +15,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,12 @@ from fmilin.support.files import (
 )
 from fmilin.support.other_python import python_command
 from fmilin.support.programs import run_program
+
+# Limits for compilers that were stopped or wait for something, far above what those take that work: a machine with a
+# load of 20 still compiles the largest models within them.
+VERSION_TIME = 20.0  # seconds
+LEAST_COMPILING_TIME = 180.0  # seconds
+COMPILING_TIME_PER_BYTE = 1e-4  # seconds; gcc 12 takes about 5e-6
 
 FLAGS = (
     *("-std=c99", "-O1", "-Wall", "-Wextra", "-shared"),
@@ -197,19 +204,32 @@ def compiler_version(compiler: Sequence[str]) -> str:
 
 
 def _version_text(compiler: tuple[str, ...]) -> str:
-    try:
-        answer = subprocess.run(  # noqa: S603 - the user's compiler, no shell
-            [*compiler, "--version"], capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=60
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return answer.stdout.decode("utf-8", "replace")
+    with tempfile.TemporaryFile() as answer:  # a pipe would be waited for as long as any descendant has it open
+        try:
+            subprocess.run(  # noqa: S603 - the user's compiler, no shell
+                [*compiler, "--version"],
+                stdin=subprocess.DEVNULL,
+                stdout=answer,
+                stderr=subprocess.DEVNULL,
+                check=False,
+                timeout=VERSION_TIME,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        answer.seek(0)
+        return answer.read().decode("utf-8", "replace")
 
 
 def _run(arguments: list[str], folder: Path) -> None:
     environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)}
+    limit = LEAST_COMPILING_TIME + COMPILING_TIME_PER_BYTE * sum(file.stat().st_size for file in folder.iterdir())
     try:
-        status, printed = run_program(arguments, folder, environment=environment)
+        status, printed = run_program(arguments, folder, environment=environment, seconds=limit)
+    except TimeoutError:
+        raise ModelError(
+            f"The C compiler '{arguments[0]}' did not end within {limit:.0f} s and was stopped. Check that it compiles "
+            "a small file by itself, or let the environment variable CC name another one."
+        ) from None
     except OSError as error:
         raise ModelError(
             f"The C compiler '{arguments[0]}' cannot be started: {error.strerror or error}. Install it, or let the "

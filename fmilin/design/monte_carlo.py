@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fmilin.errors import FmilinError, NumericalError, UsageError
+from fmilin.errors import FmilinError, ModelCrashError, NumericalError, UsageError
 from fmilin.signals import FloatArray, as_numbers
 from fmilin.simulation.trajectory import Trajectory
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
+from fmilin.support.stopped_processes import INTERVAL, PATIENCE, StopWatch
 from fmilin.support.table_repr import Sheet, TableRepr
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TIMES = 200  # at which courses are kept
+_Run = tuple[FloatArray, FloatArray, FloatArray, list[float]]  # measures, times, courses, turns of signals that wrap
 Spread = tuple[float, float] | Sequence[float] | Callable[[np.random.Generator], float]
 
 
@@ -90,8 +94,7 @@ def monte_carlo(
         results = [one(values, k) for k, values in enumerate(drawn)]
     else:
         try:
-            with ProcessPoolExecutor(jobs) as pool:
-                results = list(pool.map(one, drawn, range(runs)))
+            results = _run_in_processes(one, drawn, jobs)
         except (AttributeError, TypeError) as error:  # what pickle says of lambdas and functions in functions
             raise UsageError(
                 f"The runs cannot be sent to processes: {error}. Take functions of a module, or jobs=1."
@@ -113,13 +116,37 @@ def monte_carlo(
     )
 
 
+def _run_in_processes(
+    one: Callable[[dict[str, float], int], _Run | str], drawn: Sequence[dict[str, float]], jobs: int
+) -> list[_Run | str]:
+    """Return the results of all runs. Raises ModelCrashError if a process ends, or is stopped, before its run does."""
+    others = multiprocessing.active_children()
+    stop_watch = StopWatch()
+    is_stopped = False
+    try:
+        with ProcessPoolExecutor(jobs) as pool:
+            pending = runs = [pool.submit(one, values, number) for number, values in enumerate(drawn)]
+            while pending:
+                pending = list(wait(pending, INTERVAL).not_done)
+                workers = {child.pid: child for child in multiprocessing.active_children() if child not in others}
+                for number in stop_watch.find(pid for pid in workers if pid is not None):
+                    is_stopped = True
+                    workers[number].kill()  # the others end, too, and the runs get a BrokenProcessPool
+            return [run.result() for run in runs]
+    except BrokenProcessPool:
+        how = f"was stopped (SIGSTOP) for more than {PATIENCE:g} s and was ended" if is_stopped else "ended too early"
+        raise ModelCrashError(
+            f"A process of the Monte Carlo study {how}. Run it again, with jobs=1 if a run ends the process by itself."
+        ) from None
+
+
 def _one(
     run: Callable[[dict[str, float], int], Trajectory],
     measures: Mapping[str, Callable[[Trajectory], float]],
     signals: Sequence[str],
     values: dict[str, float],
     number: int,
-) -> tuple[FloatArray, FloatArray, FloatArray, list[float]] | str:
+) -> _Run | str:
     """Return measures, times, courses and the turns of signals that wrap (0 without) of a run, or why it failed."""
     try:
         ran = run(values, number)

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable, Iterable
 from http.cookies import SimpleCookie
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
@@ -210,7 +211,8 @@ def serve(
             leading = folder / "open.html"
             token = tokens.issue(lambda: leading.unlink(missing_ok=True))
             write_private(leading, _redirection(f"http://{host}/?token={token}"))
-            open_browser(leading.as_uri())
+            # A browser in a terminal, or one that was stopped, does not return: the page is served meanwhile.
+            Thread(target=open_browser, args=(leading.as_uri(),), daemon=True).start()
         while os.getppid() == parent:
             await asyncio.sleep(LOOK)
         server.should_exit = True

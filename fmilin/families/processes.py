@@ -22,6 +22,7 @@ from fmilin.families.rows import Outcome
 from fmilin.families.solver import Solver
 from fmilin.families.worker_process import MakersPipe, WorkerProcess, serve_standard_streams
 from fmilin.fmi.client.restrictions import Limits, restricted_to
+from fmilin.support.stopped_processes import PATIENCE, StopWatch
 
 logger = logging.getLogger("fmilin.fmu")
 MESSAGE = 0.1  # seconds of work between two messages of a process
@@ -124,6 +125,7 @@ class Processes(SweepExecutor):
         self._failures, self._opened = 0, False
         self._broken: ModelCrashError | None = None
         self._workers: list[_Worker] = []
+        self._stop_watch = StopWatch()
         try:
             for _ in range(jobs):
                 self._workers.append(self._started())
@@ -182,6 +184,15 @@ class Processes(SweepExecutor):
         readable = select.select(list(ends), [], [], ROUND)[0]
         for end in readable:
             yield from self._received(ends[end])
+        yield from self._end_stopped()
+
+    def _end_stopped(self) -> Iterator[TaskReport]:
+        """End processes that were stopped: they would never answer."""
+        stopped = self._stop_watch.find(worker.server.process_id for worker in self._workers)
+        for worker in [worker for worker in self._workers if worker.server.process_id in stopped]:
+            worker.server.kill()
+            why = f"A process of the sweep was stopped (SIGSTOP) for more than {PATIENCE:g} s and was ended."
+            yield from self._lost(worker, ModelCrashError(why))
 
     def _received(self, worker: _Worker) -> Iterator[TaskReport]:
         try:

@@ -24,6 +24,8 @@ from fmilin.support.programs import run_program
 
 WRAPPED = "fmilin_wrapped.json"  # what is wrapped: the source, relative to the resources of the FMU
 
+BUILDING_TIME = 300.0  # seconds for pythonfmu, which takes about one
+
 
 def residual_name(i: int) -> str:
     """Return the variable that holds the i-th residual of the model's constraints, declared rates included."""
@@ -76,7 +78,13 @@ def wrap_as_fmu(source: str | Path, path: str | Path, *, name: str = "", files: 
         project = [spec, *(folder / file.name for file in inside)]
         built = folder / "built"
         command = python_command("-m", "pythonfmu", "build", "--handle-state", "-f", str(script), "-d", str(built))
-        status, printed = run_program([*command, *map(str, project)], script.parent)
+        try:
+            status, printed = run_program([*command, *map(str, project)], script.parent, seconds=BUILDING_TIME)
+        except TimeoutError:
+            raise ModelError(
+                f"The model cannot be wrapped as an FMU: pythonfmu did not end within {BUILDING_TIME:g} s and was "
+                "stopped. Wrap fewer files, or try it again on a machine with less load."
+            ) from None
         if status:
             words = (printed.strip().splitlines() or ["no reason given"])[-1]
             raise ModelError(f"The model cannot be wrapped as an FMU: {words}")

@@ -29,6 +29,7 @@ from fmilin_modelica.sources import Source, names_of_libraries
 __all__ = ["flattened", "fresh"]
 
 FORMAT = 4
+FLATTENING_TIME = 600.0  # seconds; large examples of the Modelica Standard Library take less than a minute
 WRAPPER = "FmilinModel"
 BLOCKS = """package Modelica package Blocks package Interfaces
 connector RealInput = input Real; connector RealOutput = output Real;
@@ -112,11 +113,26 @@ def _answer(source: Source, text: str, model: str | None) -> dict[str, Any]:
     with private_cache(cache_folder().parent / f"modelica-{rumoca.version()}") as folder:
         (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
         environment = {**os.environ, "XDG_CACHE_HOME": str(folder), "PYTHONPATH": path}
-        done = subprocess.run(  # noqa: S603 - this Python and its own script
-            script, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
-        )
+        errors = folder / "errors.txt"
+        with errors.open("wb") as file:
+            try:
+                done = subprocess.run(  # noqa: S603 - this Python and its own script
+                    script,
+                    cwd=folder,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=file,
+                    check=False,
+                    timeout=FLATTENING_TIME,
+                )
+            except subprocess.TimeoutExpired:
+                raise ModelError(
+                    f"The Modelica front end (rumoca) did not answer about '{source.shown}' within "
+                    f"{FLATTENING_TIME:g} s and was ended. Load a smaller part of the model."
+                ) from None
         if done.returncode:
-            words = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            words = errors.read_text("utf-8", "replace").strip().splitlines()
             return {"crash": words[-1] if words else f"it ended with the status {done.returncode}"}
         answer: dict[str, Any] = json.loads((folder / "answer.json").read_bytes())
         return answer
