@@ -84,6 +84,7 @@ class SweepTask:
     numbers: tuple[int, ...]  # each point starts from the one before it
     predecessor: ContinuationPoint | None  # what the first one starts from
     start: bool = False  # the start of a run, which others wait for
+    is_repeated: bool = False  # a process was lost on it: points are computed singly, which shows at which one it ends
 
 
 @dataclass(slots=True)

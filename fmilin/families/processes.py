@@ -10,7 +10,7 @@ import pickle
 import select
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -74,9 +74,19 @@ def _compute(pipe: MakersPipe, solver: Solver, task: SweepTask) -> None:
             pipe.send(("begin", number))
             yield number
 
+    def solve() -> Iterator[tuple[Sequence[Outcome], ContinuationPoint | None]]:
+        if not task.is_repeated:
+            yield from solver.solve(numbers(), task.predecessor)
+            return
+        previous = task.predecessor
+        for number in numbers():
+            for some, solved in solver.solve([number], previous):
+                previous = solved
+                yield some, solved
+
     outcomes: list[Outcome] = []
     predecessor, last = task.predecessor, time.monotonic()
-    for some, predecessor in solver.solve(numbers(), task.predecessor):
+    for some, predecessor in solve():
         outcomes += some
         if time.monotonic() - last > MESSAGE:
             pipe.send(("some", outcomes, predecessor))
@@ -234,7 +244,7 @@ class Processes(SweepExecutor):
             yield TaskReport(task, outcomes, predecessor, finished)
 
     def _lost(self, worker: _Worker, error: ModelCrashError) -> Iterator[TaskReport]:
-        """Mark the point that a child died of, and have another one do the rest."""
+        """Mark the point that a child died of, or have it looked for, and have another one do the rest."""
         self._workers.remove(worker)
         task = worker.task
         if not worker.ready or (task is not None and worker.begun is None):  # nothing would come of the next, either
@@ -244,6 +254,10 @@ class Processes(SweepExecutor):
         elif not self._workers:
             self._broken = error
         if task is None:
+            return
+        if worker.begun is not None and len(worker.left) > 1 and not task.is_repeated:
+            left = tuple(worker.left)  # it may have ended at any of them: those of a batch begin together
+            self._tasks.appendleft(replace(task, numbers=left, predecessor=worker.predecessor, is_repeated=True))
             return
         if worker.begun in worker.left:
             outcome = Outcome(worker.begun, str(error), kind="ModelCrashError")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -74,22 +75,23 @@ def test_a_model_goes_on_without_compiled_code(tmp_path: Path, monkeypatch: pyte
 
 
 class StopsAt:
-    """Rates of ``x' = u - x``, of which the process stops itself at u = 3.3, unless it is this one."""
+    """Rates of ``x' = u - x``, of which the process gets a signal at u = 3.3, unless it is this one."""
 
-    def __init__(self) -> None:
-        self._here = os.getpid()
+    def __init__(self, number: signal.Signals) -> None:
+        self._here, self._number = os.getpid(), number
 
     def __call__(self, t: float, x: np.ndarray, u: np.ndarray) -> np.ndarray:
         if u[0] == 3.3 and os.getpid() != self._here:
-            os.kill(os.getpid(), signal.SIGSTOP)
+            os.kill(os.getpid(), self._number)
         return np.array([u[0] - x[0]])
 
 
-def test_a_stopped_process_of_a_sweep_costs_its_point() -> None:
-    model = FunctionModel("lag", {"x": 0.0}, StopsAt(), inputs=["u"])
+@pytest.mark.parametrize(("number", "why"), [(signal.SIGSTOP, r"was stopped \(SIGSTOP\)"), (signal.SIGKILL, "SIGKILL")])
+def test_a_stopped_process_of_a_sweep_costs_its_point_as_a_killed_one_does(number: signal.Signals, why: str) -> None:
+    model = FunctionModel("lag", {"x": 0.0}, StopsAt(number), inputs=["u"])
     family = fl.sweep(model, {"u": [0.0, 1.0, 2.0, 3.3, 4.0, 5.0, 6.0, 7.0]}, jobs=2)
     assert family.ok.tolist() == [k != 3 for k in range(8)]
-    assert "was stopped (SIGSTOP)" in family.reasons[3]
+    assert re.search(why, family.reasons[3])
     np.testing.assert_allclose(family.A[family.ok], -1.0, atol=1e-6)
 
 

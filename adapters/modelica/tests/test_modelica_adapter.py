@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 pytest.importorskip("rumoca", reason="the Modelica compiler rumoca has no wheel for this platform")
+
+from fmilin_modelica import compiler_process, front_end
 
 import fmilin as fl
 from fmilin.errors import ModelError, UnknownNameError, UsageError
@@ -52,6 +55,16 @@ def test_a_pendulum_of_index_three_is_linearized_on_its_circle(written):
     np.testing.assert_allclose(linear.C, [[1, 0]], atol=1e-9)
     assert linear.states.names == ("x", "vx")
     assert (linear.states[0].unit, linear.states[0].description) == ("m", "to the right")
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no process can be stopped on this system")
+def test_a_front_end_that_was_stopped_is_an_error(written, monkeypatch, tmp_path):
+    script = tmp_path / "stopped.py"
+    script.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\n")
+    monkeypatch.setattr(front_end, "FLATTENING_TIME", 0.5)
+    monkeypatch.setattr(compiler_process, "__file__", str(script))
+    with pytest.raises(ModelError, match=r"did not answer about .*model\.mo.* within 0\.5 s"):
+        fl.load(written(PENDULUM.replace("Pendulum", "Stopped")))
 
 
 def test_a_parameter_moves_the_start_and_the_model(written):
