@@ -128,11 +128,24 @@ def _free_memory() -> float:
     return FREE_MEMORY_SHARE * float(psutil.virtual_memory().available)
 
 
+def python_variables() -> dict[str, str]:
+    """Return the variables by which a Python in an FMU finds its standard library, packages, and fmilin itself."""
+    home = sys.base_prefix if sys.base_exec_prefix == sys.base_prefix else f"{sys.base_prefix}:{sys.base_exec_prefix}"
+    return {"PYTHONHOME": home, "PYTHONPATH": os.pathsep.join(_module_folders())}
+
+
+def _module_folders() -> list[str]:
+    packages = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    return list(dict.fromkeys([*packages, str(Path(__file__).parents[3])]))
+
+
 def _python_folders() -> Iterator[str]:
-    """Yield where Python and its packages lie, for FMUs that contain Python; not folders named to find modules in."""
-    folders = {sys.prefix, sys.base_prefix, sys.exec_prefix, str(Path(os.__file__).parent)}
-    folders |= {path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")}
-    folders.add(str(Path(__file__).parents[2]))  # fmilin itself, wherever it was put
+    """Yield where Python and its packages lie, for FMUs that contain Python; not folders named to find modules in.
+
+    Python lists a folder to find a package in it: of fmilin's sources, installed to be edited, the whole checkout is
+    among them.
+    """
+    folders = {sys.prefix, sys.base_prefix, sys.exec_prefix, str(Path(os.__file__).parent), *_module_folders()}
     home = _home()
     yield from sorted(folder for folder in folders if folder != "/" and not home.is_relative_to(folder))
 

@@ -22,7 +22,7 @@ from fmilin.fmi.client.arena import Arena, Repeated
 from fmilin.fmi.client.function_names import FmiStandard, function_name
 from fmilin.fmi.client.process import NO_FUNCTION, TOO_LONG, Failure, HostProcess
 from fmilin.fmi.client.programs import Instruction, Operation, Program, ValueType
-from fmilin.fmi.client.restrictions import current_restrictions
+from fmilin.fmi.client.restrictions import current_restrictions, python_variables
 
 logger = logging.getLogger("fmilin.fmu")
 logger.addHandler(logging.NullHandler())  # as a library should: nothing is printed unless the application asks for it
@@ -104,7 +104,7 @@ class LoadedCode:
         self._lock = threading.RLock()  # in a forked process another thread may have held the former one
         problem = self._load({})
         if problem and _LACKS_PYTHON.search(problem) and (library := _python_library()):
-            problem = self._load({"LD_PRELOAD": str(library)}) and problem
+            problem = self._load({"LD_PRELOAD": str(library), **python_variables()}) and problem
         if problem:
             raise self._not_loaded(f"Failed to load shared library {self._path}. {problem}")
 
