@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import ClassVar
 
 _MANY = 20_000  # names among which the nearest are looked for
+_CONTROLS = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories of Unicode: controls, directions, halves, line separators
+
+
+def escape_controls(text: str, allowed: str = "\t") -> str:
+    r"""Return the text with control characters, which a terminal would obey, as escapes that it shows.
+
+    So are characters that change the direction of writing or are not visible.
+
+    >>> print(escape_controls("arm\x1b[2J"))
+    arm\x1b[2J
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        c.encode("unicode_escape").decode("ascii") if unicodedata.category(c) in _CONTROLS and c not in allowed else c
+        for c in text
+    )
 
 
 class FmilinError(Exception):
     """Base of everything that fmilin raises on purpose: one paragraph that says what, where and what to do."""
 
     exit_status: ClassVar[int] = 1
+
+    def __str__(self) -> str:
+        return escape_controls(super().__str__(), "\n\t")  # it may quote a file
 
 
 class UsageError(FmilinError, ValueError):

@@ -61,7 +61,7 @@ def _demo(directory: Path, runner: JobRunner) -> None:
     runner.print_shown(show_linear, true, adjusted=point.adjusted)
     say("\n")
     naive, _ = linear_model(CommandRequest(str(fmu), Loading(constraints=[])), runner)
-    _compare(true, naive, runner.results)
+    _compare(true, naive, runner.results.styled)
     runner.draw(picture, eigenvalue_figure(true, naive), "true and false eigenvalues")
     say(
         f"\nIn {directory}: {FMU}, {MAT} and the picture {PICTURE}. Type next:\n\n"

@@ -14,7 +14,8 @@ from typing import NoReturn
 
 import click
 
-from fmilin.errors import ModelCrashError
+from fmilin.cli.streams import display_stream, escaped_standard_error
+from fmilin.errors import ModelCrashError, escape_controls
 
 LONGEST_DEADLINE = 1e8  # seconds; timers of the operating system end at the range of their numbers
 GRACE = 1.5  # seconds for cleaning up behind the deadline, before everything is ended by force
@@ -215,12 +216,14 @@ def _tell(what: str, patience: float, start: float, ended: Event) -> None:
             *_, stage = "", *stages(frame)  # the outermost one
             text = f"{time.monotonic() - start:.0f} s{stage and f', {stage}'}{how_far(frame)}"
             # Back to the first column: whatever is written next takes the place of this.
-            sys.stderr.write(f"\r\x1b[K{what}: {text}\r")
-            sys.stderr.flush()
+            display = display_stream()
+            display.write(f"\r\x1b[K{what}: {text}\r")
+            display.flush()
             shown = True
     if shown:
-        sys.stderr.write("\x1b[K")
-        sys.stderr.flush()
+        display = display_stream()
+        display.write("\x1b[K")
+        display.flush()
 
 
 @contextmanager
@@ -232,11 +235,14 @@ def progress_bar(what: str, start: float, stop: float, unit: str = "s") -> Itera
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn(what), BarColumn(), TextColumn(f"{{task.completed:.4g}} of {{task.total:.4g}} {unit}"))
+    name = TextColumn("{task.description}", markup=False)  # of a model: neither a format nor markup
+    columns = (name, BarColumn(), TextColumn(f"{{task.completed:.4g}} of {{task.total:.4g}} {unit}"))
     _interrupted.set()
     try:
-        with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
-            task = progress.add_task(what, total=stop - start)
+        console = Console(file=display_stream())
+        display = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
+        with display as progress, escaped_standard_error():  # the display has taken the place of that one
+            task = progress.add_task(escape_controls(what), total=stop - start)
             yield lambda t: progress.update(task, completed=t - start)
     finally:
         _interrupted.clear()

@@ -46,7 +46,7 @@ Borrowed = TypeVar("Borrowed", bound=Closable)
 class JobRunner:
     """What a job needs to deliver."""
 
-    results: TextIO  # what is written here goes to standard output when the job has ended
+    results: ResultStream  # what is written here goes to standard output when the job has ended
     borrowed: list[Closable] = field(default_factory=list)  # what is closed at the end
     home: Path | None = None  # the working directory at the beginning
     _files: dict[Path, bytes] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class JobRunner:
         from fmilin.cli.translation import in_options
         from fmilin.report.terminal import print_on
 
-        print_on(self.results, show, *things, wording=in_options, **options)
+        print_on(self.results.styled, show, *things, wording=in_options, **options)
 
 
 class StoppedEarlyError(FmilinError):

@@ -12,7 +12,7 @@ from click.shell_completion import get_completion_class
 
 from fmilin.cli.duration import deadline_in, within
 from fmilin.cli.job_runner import failure
-from fmilin.cli.streams import open_missing, silence
+from fmilin.cli.streams import escaped_standard_error, open_missing, silence
 from fmilin.errors import UsageError
 from fmilin.support.files import write_atomically
 from fmilin.support.interrupts import forget
@@ -110,6 +110,11 @@ COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program, with the shell's arguments by default, and return its exit status."""
     open_missing()
+    with escaped_standard_error():
+        return _main(arguments)
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     forget()
     os.umask(os.umask(0o077) & ~0o700)  # files that their owner may not read would be of no use to the next command
     given = list(sys.argv[1:] if arguments is None else arguments)

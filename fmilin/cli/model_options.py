@@ -80,15 +80,19 @@ class Running(Debugging):
 
     def work(self, job: Job) -> int:
         """Do ``job``, with FMUs under the limits that are asked for, and return the exit status."""
-        if self.verbose:
-            import logging
+        if not self.verbose:
+            return work(job, debug=self.debug, limits=self.limits())
+        import logging
 
-            handler = logging.StreamHandler(sys.stderr)
-            handler.setFormatter(logging.Formatter("fmilin: %(message)s"))
-            log = logging.getLogger("fmilin")
-            log.addHandler(handler)
-            log.setLevel(logging.INFO)
-        return work(job, debug=self.debug, limits=self.limits())
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("fmilin: %(message)s"))
+        log = logging.getLogger("fmilin")
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
+        try:
+            return work(job, debug=self.debug, limits=self.limits())
+        finally:
+            log.removeHandler(handler)
 
     def limits(self) -> Limits:
         """Return what an FMU may take, and what it may reach."""

@@ -4,17 +4,18 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import IO, Any, TextIO
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, redirect_stderr, suppress
+from typing import IO, Any, TextIO, cast
 
-from fmilin.errors import UsageError
+from fmilin.errors import UsageError, escape_controls
 
 MOST_PRINTED = 20_000  # characters of what FMUs print that are shown
+TEXT_CONTROLS = "\n\t"  # control characters of plain text
 
 
-class ResultStream(io.StringIO):
-    """Text for standard output, which is laid out for a terminal when it goes to one."""
+class StyledText(io.StringIO):
+    """Text for standard output that :mod:`fmilin.report` lays out, in bold letters when it goes to a terminal."""
 
     def __init__(self, *, to_terminal: bool = False) -> None:
         super().__init__()
@@ -23,6 +24,54 @@ class ResultStream(io.StringIO):
     def isatty(self) -> bool:
         """Whether it goes to a terminal."""
         return self._to_terminal
+
+
+class ResultStream(io.TextIOBase):
+    """Text for standard output with control characters escaped; ``styled`` takes what has escaped them itself."""
+
+    def __init__(self, *, to_terminal: bool = False) -> None:
+        self.styled = StyledText(to_terminal=to_terminal)
+
+    def write(self, text: str) -> int:
+        """Write text."""
+        return self.styled.write(escape_controls(text, TEXT_CONTROLS))
+
+    def getvalue(self) -> str:
+        """Return all that was written."""
+        return self.styled.getvalue()
+
+
+class EscapedStream:
+    """A stream to which everything is written with control characters escaped; ``stream`` takes those of a display."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write text."""
+        self.stream.write(escape_controls(text, TEXT_CONTROLS))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write several texts."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+@contextmanager
+def escaped_standard_error() -> Iterator[None]:
+    """Escape what is written to standard error in the block: names and messages of models may be part of it."""
+    with redirect_stderr(cast(TextIO, EscapedStream(sys.stderr))):
+        yield
+
+
+def display_stream() -> TextIO:
+    """Return standard error as it is, for progress displays, which move the cursor."""
+    stream = sys.stderr
+    return stream.stream if isinstance(stream, EscapedStream) else stream
 
 
 class _Closed(io.TextIOBase):

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fmilin.errors import escape_controls
 from fmilin.support.table_repr import Item
 from fmilin.support.tables import LabelledFact, ResultTable, TableColumn
 
@@ -24,7 +25,7 @@ LABEL_WIDTH = 13  # columns of the words on the left
 
 
 class Terminal:
-    """Prints facts and tables with rich.
+    """Prints facts and tables with rich, control characters in them escaped.
 
     ``wording`` is applied to each sentence before it is broken into lines: the command line names its options there.
     """
@@ -41,7 +42,7 @@ class Terminal:
             reworded = replace(item, pieces=tuple(map(self.wording, item.pieces)))
             self.console.print(format_fact(reworded, self.console.width))
         else:
-            self.console.print(self.wording(item))
+            self.console.print(escape_controls(self.wording(item), "\n\t"))
 
 
 @contextmanager
@@ -85,6 +86,7 @@ def _plain_console() -> Console:
 
 def format_fact(fact: LabelledFact, width: int) -> Text:
     """Return a word in bold, and beside it the pieces, broken into lines between them."""
+    fact = replace(fact, word=escape_controls(fact.word), pieces=tuple(escape_controls(p, "\n\t") for p in fact.pieces))
     label = f"{fact.word:<{LABEL_WIDTH - 1}} "  # a word as wide as the column keeps a space behind it
     lines = [""]
     parts = fact.parts
@@ -106,14 +108,14 @@ def to_rich(table: ResultTable) -> Table:
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in table.columns:
         result.add_column(
-            column.head,
+            escape_controls(column.head, "\n"),
             justify=column.align,
             no_wrap=column.breaks == "never",
             overflow=_overflow(column),
             max_width=column.largest_width,
         )
     for texts in table.texts():
-        result.add_row(*texts)
+        result.add_row(*(escape_controls(text, "\n\t") for text in texts))
     return result
 
 

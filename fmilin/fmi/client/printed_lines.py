@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import logging
 
+from fmilin.errors import escape_controls
+
 logger = logging.getLogger("fmilin.fmu")
 logger.addHandler(logging.NullHandler())  # as a library should: nothing is printed unless the application asks for it
 
 LONGEST_LINE = 2000
 MOST_LINES = 10_000
-
-
-def escape_controls(text: str) -> str:
-    """Return the text with control characters, and others that cannot be printed, in a form that is harmless."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c == "\t" else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 class PrintedLines:
