@@ -21,6 +21,7 @@ from fmilin.fmi.client.restrictions import Limits
 from tests.attacks import Attacks, sandbox_holds
 from tests.fuzz.seeds import SEEDS
 from tests.fuzz.targets import TARGETS
+from tests.takeovers import Attempt, run_takeovers
 
 STARTS = 60
 FILES = 5000
@@ -29,17 +30,31 @@ FILES = 5000
 def main() -> None:
     print(sandbox_report())
     if sandbox_holds():
-        with tempfile.TemporaryDirectory() as folder:
-            attacks = Attacks(Path(folder)).run()
-        rows = [[attempt, outcome] for attempt, outcome in attacks.outcomes.items()]
-        refused = len(rows) - len(attacks.succeeded)
-        show("Attacks", ["a hostile FMU tries to", "answer"], rows, f"{refused} of {len(rows)} refused.")
+        attempts = _attempts()
+        through = sum(attempt.got_through for attempt in attempts)
+        rows = [[attempt.name, attempt.outcome, "YES" if attempt.got_through else "no"] for attempt in attempts]
+        columns = ["a hostile FMU tries to", "what becomes of it", "got through"]
+        show("Attacks", columns, rows, f"{through} of {len(rows)} got through (0).")
     _hostile_files()
     rows = []
     for name, limits in (("no restrictions", Limits(unrestricted=True)), ("sandbox", Limits())):
         wall, cpu = _start(limits)
         rows.append([name, f"{1e3 * wall:.1f} ms", f"{1e3 * cpu:.1f} ms"])
     show("Start and end of a host", ["", "wall", "processor"], rows, f"Medians and means of {STARTS} starts.")
+
+
+def _attempts() -> list[Attempt]:
+    """Return all attempts: those within one call, also while the library is loaded, and those of whole commands."""
+    attempts = []
+    for at_load, where in ((False, ""), (True, " while it is loaded")):
+        with tempfile.TemporaryDirectory() as folder:
+            attacks = Attacks(Path(folder)).run(at_load=at_load)
+        attempts += [
+            Attempt(f"{name}{where}", outcome, outcome == "SUCCEEDED") for name, outcome in attacks.outcomes.items()
+        ]
+    with tempfile.TemporaryDirectory() as folder:
+        attempts += run_takeovers(Path(folder))
+    return attempts
 
 
 def _hostile_files() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import shutil
 import socket
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import psutil
 from fmilin import sandbox_report
 from fmilin.codegen.compiler import library_suffix
 from fmilin.fmi.platforms import fmi2_folders
-from tests.fmus.make import HERE, description_of, pack
+from tests.fmus.make import HERE, compile_library, description_of, pack
 from tests.shared import shared
 
 __all__ = ["Attacks", "hostile_fmu", "sandbox_holds", "stayers"]
@@ -60,9 +61,13 @@ def _compile(name: str, library: Path) -> None:
     subprocess.run([*map(str, command)], check=True)
 
 
-def stayers() -> list[psutil.Process]:
-    """Return the processes that an attacking FMU has left behind."""
-    return [p for p in psutil.process_iter(["name"]) if p.info["name"] == _STAYER]
+def stayers(name: str = _STAYER) -> list[psutil.Process]:
+    """Return the processes that an attacking FMU has marked and left behind."""
+    return [
+        process
+        for process in psutil.process_iter(["name", "status"])
+        if process.info["name"] == name and process.info["status"] != psutil.STATUS_ZOMBIE
+    ]
 
 
 @dataclass
@@ -74,13 +79,18 @@ class Attacks:
     status: int = 0
     said: str = ""
 
-    def run(self, *options: str) -> Attacks:
-        """Run ``fmilin linearize`` with the FMU."""
+    def run(self, *options: str, at_load: bool = False) -> Attacks:
+        """Run ``fmilin linearize`` with the FMU, which tries all when it is instantiated, or while it is loaded."""
+        if at_load:
+            options = (*options, "--allow-env", "FMILIN_ATTACKS_AT_LOAD")
         home, other, path = (self.folder / name for name in ("home", "other", "socket"))
         secret = secrets.token_hex(16)
         for folder in (home, other):
             folder.mkdir(exist_ok=True)
         (home / "secret.txt").write_text(secret)
+        if not (home / "shortcut").is_symlink():
+            (home / "shortcut").symlink_to("secret.txt")
+        shutil.copy(compile_library("pendulum"), home / "library.so")
         (other / "result").write_text("a result")
         with ExitStack() as opened:
             tcp, udp, named, abstract = (
@@ -109,7 +119,9 @@ class Attacks:
             done = subprocess.run(
                 [*command, "--allow-env", "FMILIN_ATTACKS", *options],
                 capture_output=True, text=True, cwd=self.folder, timeout=120, check=False,
-                env=os.environ | {"FMILIN_SECRET": secret, "HOME": str(home)},
+                env=os.environ
+                | {"FMILIN_SECRET": secret, "HOME": str(home)}
+                | ({"FMILIN_ATTACKS_AT_LOAD": "1"} if at_load else {}),
             )  # fmt: skip
         self.status, self.said = done.returncode, done.stderr
         self.outcomes = dict(_LINE.findall(done.stderr))

@@ -25,13 +25,24 @@ def attacks(tmp_path_factory: pytest.TempPathFactory) -> Attacks:
 
 def test_every_attempt_of_a_hostile_fmu_is_refused(attacks: Attacks) -> None:
     assert attacks.status == 0, attacks.said
-    assert len(attacks.outcomes) >= 50
+    assert len(attacks.outcomes) >= 65
+    assert attacks.succeeded == []
+
+
+def test_every_attempt_is_refused_while_the_library_is_loaded(tmp_path: Path) -> None:
+    attacks = Attacks(tmp_path).run(at_load=True)
+    assert attacks.status == 0, attacks.said
+    assert len(attacks.outcomes) >= 65
     assert attacks.succeeded == []
 
 
 def test_files_that_a_hostile_fmu_was_after_are_as_before(attacks: Attacks) -> None:
     assert len((attacks.folder / "home" / "secret.txt").read_text()) == 32
-    assert {p.name for p in (attacks.folder / "home").iterdir()} - {".cache"} == {"secret.txt"}  # fmilin's own cache
+    assert {p.name for p in (attacks.folder / "home").iterdir()} - {".cache"} == {
+        "secret.txt",
+        "shortcut",
+        "library.so",
+    }
     assert (attacks.folder / "other" / "result").read_text() == "a result"
 
 
@@ -46,7 +57,17 @@ def test_files_that_a_hostile_fmu_was_after_are_as_before(attacks: Attacks) -> N
                 "find the secret in its own memory",
             },
         ),
-        (("--allow-read", "home"), {"read a file at home", "list the files at home"}),
+        (
+            ("--allow-read", "home"),
+            {
+                "read a file at home",
+                "list the files at home",
+                "ask whether a file at home is there",
+                "ask whether it may read a file at home",
+                "read where a link at home leads",
+                "load a library at home",
+            },
+        ),
         (
             ("--allow-network",),
             {"open a TCP connection", "send a UDP message", "connect to an abstract unix socket"},

@@ -21,9 +21,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from fmilin.errors import ModelCrashError, ModelError
+from fmilin.errors import ModelCrashError, ModelError, escape_controls
 from fmilin.fmi.client.arena import Arena
-from fmilin.fmi.client.printed_lines import PrintedLines, escape_controls
+from fmilin.fmi.client.printed_lines import PrintedLines
 from fmilin.fmi.client.programs import MESSAGE, Instruction, Program
 from fmilin.fmi.client.restrictions import UNRESTRICTED
 from fmilin.fmi.host.build import host_program
@@ -183,8 +183,8 @@ class HostProcess:
         with suppress(OSError):
             os.write(self._requests, MESSAGE.pack(_QUIT, 0, 0, 0, 0))
         try:
-            if self._wait_for_end(seconds):
-                status = self._process.wait(seconds)
+            status, _ = _wait_for_process(self._process, seconds) if self._wait_for_end(seconds) else (None, 0)
+            if status is not None:
                 if status:
                     raise self._fail(f"{describe_end(status)} while it was unloaded")
             else:
@@ -282,8 +282,10 @@ class HostProcess:
         while True:
             ready = self._poll.poll(None if seconds is None else max(0.0, 1000 * seconds))
             if ready == self._answered:
-                return os.read(self._answers, _PIPE)
-            if not ready:
+                data = self._take_answer()
+                if data is not None:
+                    return data
+            if not ready or (seconds is not None and seconds <= 0):  # one that never stops printing is always ready
                 raise self._fail(self._describe_hang(limit))
             if seconds is not None:
                 now = time.monotonic()
@@ -293,11 +295,20 @@ class HostProcess:
                 if descriptor == self._output and not self._take_output():
                     self._poll.unregister(self._output)  # closed by the FMU
             self._printed.log()
-            if any(descriptor == self._answers for descriptor, _ in ready):
-                data = os.read(self._answers, _PIPE)
-                if not data:
-                    raise self._describe_death()
-                return data
+            if ready != self._answered and any(descriptor == self._answers for descriptor, _ in ready):
+                data = self._take_answer()
+                if data is not None:
+                    return data
+
+    def _take_answer(self) -> bytes | None:
+        """Return bytes of an answer; None where the FMU, which can read from the pipe, too, was faster."""
+        try:
+            data = os.read(self._answers, _PIPE)
+        except BlockingIOError:
+            return None
+        if not data:
+            raise self._describe_death()
+        return data
 
     def _take_output(self) -> bool:
         """Take what was printed; False at the end of it."""
@@ -318,7 +329,8 @@ class HostProcess:
             begin, middle, end = _RECORD.size, _RECORD.size + sizes[0], _RECORD.size + sum(sizes)
             if end > len(content):
                 raise self._fail("wrote among the answers of its host")
-            category, text = (content[a:b].decode("utf-8", "replace") for a, b in ((begin, middle), (middle, end)))
+            parts = (content[begin:middle], content[middle:end])
+            category, text = (escape_controls(part.decode("utf-8", "replace"), "\n\t") for part in parts)
             records.append((status, category, text))
             content = content[end:]
         return records
@@ -355,14 +367,22 @@ class HostProcess:
         deadline = time.monotonic() + seconds
         open_ones = {self._answers, self._output}
         while open_ones:
-            readable, _, _ = select.select(list(open_ones), [], [], max(0.0, deadline - time.monotonic()))
-            if not readable:
+            remaining = max(0.0, deadline - time.monotonic())
+            readable, _, _ = select.select(list(open_ones), [], [], remaining)
+            if not readable or not remaining:
                 return self._process.poll() is not None
             for descriptor in readable:
-                is_open = self._take_output() if descriptor == self._output else os.read(descriptor, _PIPE)
+                is_open = self._take_output() if descriptor == self._output else self._drop_answer()
                 if not is_open:
                     open_ones.discard(descriptor)
         return True
+
+    def _drop_answer(self) -> bool:
+        """Read past an answer that comes too late; False at the end."""
+        try:
+            return bool(os.read(self._answers, _PIPE))
+        except BlockingIOError:
+            return True
 
     def _fail(self, how: str) -> ModelCrashError:
         """Return the error that the process ends with, and end it."""
@@ -413,6 +433,7 @@ def _start(arena: Arena, options: Sequence[str], environment: Mapping[str, str])
         for descriptor in (*kept, output):
             os.close(descriptor)
     os.set_blocking(our_requests, False)
+    os.set_blocking(our_answers, False)
     os.set_blocking(our_output, False)
     return process, our_requests, our_answers, our_output, our_end
 

@@ -24,6 +24,9 @@ LARGEST_FILE = 1 << 28
 MOST_PROCESSES = 100
 """That an FMU may have started at a time, where it may start any."""
 
+MOST_THREADS_WITH_PROCESSES = 200
+"""Threads of all of them. Linux counts threads and processes together: a fork bomb takes those of the threads, too."""
+
 VISIBLE_VARIABLES = (
     *("PATH", "HOME", "TZ", "LANG", "LANGUAGE", "TERM", "COLUMNS", "NO_COLOR", "LD_LIBRARY_PATH"),
     *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "MPLCONFIGDIR", "MPLBACKEND", "SYSTEMROOT"),
@@ -79,6 +82,8 @@ class Limits:
         memory = _free_memory() if self.memory is None else self.memory
         # The limit is one of addresses, of which those of the arena are taken from the beginning.
         options = ["--memory", str(int(memory) + DEFAULT_SIZE), "--processes", str(self.processes)]
+        if self.processes:
+            options += ["--threads", str(MOST_THREADS_WITH_PROCESSES)]
         options += ["--file-size", str(LARGEST_FILE)]
         readable = [os.path.abspath(path) for path in self.read]  # noqa: PTH100 - links are followed by the host
         for path in dict.fromkeys([*readable, *_python_folders(), *_library_folders()]):

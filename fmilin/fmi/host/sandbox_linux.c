@@ -309,6 +309,9 @@ static int fork_host(const struct sandbox_limits *limits, const char *cgroup, st
   }
   if (host == 0) {
     end_with_parent(parent);
+    if (limits->client_descriptor >= 0) {
+      close(limits->client_descriptor); /* through /proc it could be opened for writing, and kept from being closed */
+    }
   }
   return host;
 }

@@ -55,6 +55,9 @@ int apply_sandbox(const struct sandbox_limits *limits, struct sandbox_report *re
   if (host > 0) {
     supervise(host, limits->client_descriptor);
   }
+  if (limits->client_descriptor >= 0) {
+    close(limits->client_descriptor);
+  }
   start_session(report);
   limit_files(limits, report);
   if (limits->scratch && chdir(limits->scratch) != 0) {

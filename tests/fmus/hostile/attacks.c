@@ -1,9 +1,11 @@
 /* Tries what an FMU must not be able to do, and prints one line for each attempt: harmless, and only in the sandbox.
 
-   FMILIN_ATTACKS holds its targets: the process of fmilin, ports, and paths. See tests/attacks.py. */
+   FMILIN_ATTACKS holds its targets: the process of fmilin, ports, and paths. It tries when it is instantiated, or while
+   its library is loaded where FMILIN_ATTACKS_AT_LOAD is set. See tests/attacks.py. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -143,6 +145,18 @@ static void attack(void) {
     sprintf(path, "%s/secret.txt", home); say("read a file at home", holds_secret(path));
     DIR *listed = opendir(home);
     say("list the files at home", listed != 0);
+    struct stat status;
+    sprintf(path, "%s/secret.txt", home); say("ask whether a file at home is there", stat(path, &status) == 0);
+    say("ask whether it may read a file at home", access(path, R_OK) == 0);
+    sprintf(path, "%s/shortcut", home); say("read where a link at home leads", readlink(path, text, sizeof text) > 0);
+    sprintf(path, "%s/library.so", home); say("load a library at home", dlopen(path, RTLD_NOW) != 0);
+    errno = EACCES;
+    say("read the connections of the machine", open("/proc/net/tcp", O_RDONLY) >= 0);
+    say("read the keys of the kernel", open("/proc/keys", O_RDONLY) >= 0);
+    say("read the command line of the kernel", open("/proc/cmdline", O_RDONLY) >= 0);
+    int usr = open("/usr", O_RDONLY), flags = 0;
+    say("ask for the attributes of a folder by ioctl", ioctl(usr, 0x80086601 /* FS_IOC_GETFLAGS */, &flags) == 0);
+    close(usr);
     say("read the passwords of the system", open("/etc/shadow", O_RDONLY) >= 0);
     sprintf(path, "%s/.bashrc", home); say("append to ~/.bashrc", appends(path));
     say("write to /tmp", appends("/tmp/fmilin-fmu-was-here"));
@@ -165,12 +179,22 @@ static void attack(void) {
     sprintf(path, "/proc/%d/mem", getppid()); say("open its parent's memory", open(path, O_RDONLY) >= 0);
     say("signal fmilin", kill(maker, SIGWINCH) == 0);
     say("stop fmilin", kill(maker, SIGSTOP) == 0);
+    say("end fmilin", kill(maker, SIGKILL) == 0);
+    say("stop its parent", getppid() > 0 ? kill(getppid(), SIGSTOP) == 0 : (errno = ESRCH, 0));
+    say("signal the first process", kill(1, 0) == 0);
+    say("signal all processes", kill(-1, 0) == 0);
+    say("start a session of its own", setsid() >= 0);
     say("signal fmilin by queue", syscall(SYS_rt_sigqueueinfo, maker, SIGWINCH, (int[32]){SIGWINCH, 0, -1}) == 0);
     int by = syscall(SYS_pidfd_open, getppid(), 0);
     say("signal its parent by descriptor", by >= 0 && syscall(SYS_pidfd_send_signal, by, SIGWINCH, 0, 0) == 0);
     say("have fmilin signalled through a pipe", owns_signals(maker));
     struct rlimit limit;
     say("ask for fmilin's limits", prlimit(maker, RLIMIT_CPU, 0, &limit) == 0);
+    struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
+    say("raise its limit of memory", setrlimit(RLIMIT_AS, &unlimited) == 0);
+    say("raise its limit of open files", setrlimit(RLIMIT_NOFILE, &(struct rlimit){100000, 100000}) == 0);
+    say("raise the limit of core files", setrlimit(RLIMIT_CORE, &unlimited) == 0);
+    say("raise the limit of the size of files", setrlimit(RLIMIT_FSIZE, &unlimited) == 0);
     say("lower the priority of fmilin", setpriority(PRIO_PROCESS, maker, 19) == 0);
     sprintf(path, "/proc/%d/fd/1", maker); say("write into fmilin's standard output", appends(path));
     sprintf(path, "/proc/%d/fd/1", getppid()); say("write into its parent's standard output", appends(path));
@@ -229,5 +253,6 @@ static void attack(void) {
     }
     waitpid(child, 0, 0);
 }
-#define ON_INSTANTIATE attack();
+__attribute__((constructor)) static void at_load(void) { if (getenv("FMILIN_ATTACKS_AT_LOAD")) attack(); }
+#define ON_INSTANTIATE if (!getenv("FMILIN_ATTACKS_AT_LOAD")) attack();
 #include "spring.h"
