@@ -271,7 +271,7 @@ OTHER_PROGRAMS = {
     "fmilin/explore/page.py": ["--dark"],  # of CSS
     "fmilin/fmi/client/process.py": ["--keep-descriptor", "--client-descriptor", "--memory"],  # of the host
     "fmilin/fmi/client/restrictions.py": [  # of the host, too
-        *("--memory", "--processes", "--file-size", "--read", "--network", "--no-restrictions"),
+        *("--memory", "--processes", "--threads", "--file-size", "--read", "--network", "--no-restrictions"),
     ],
     "fmilin/fmi/read/component.py": ["--read", "--scratch"],
     "fmilin/fmi/host/run.py": ["--run", "--scratch", "--client-descriptor"],
