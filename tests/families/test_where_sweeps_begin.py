@@ -15,6 +15,7 @@ from fmilin.families.grid import Grid
 from fmilin.families.open_models import OpenModels
 from fmilin.families.plan import Plan
 from fmilin.linearization import reference
+from fmilin.model import capabilities
 from fmilin.models import OdeModel
 from fmilin.systems import furuta_pendulum
 from fmilin.trimming.request import PointRequest
@@ -63,10 +64,9 @@ def test_a_sweep_begins_where_the_model_starts() -> None:
 def test_a_model_that_does_not_differentiate_batches_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether it does is the same at every point of a sweep: a mass of a mechanism is in no graph of equations."""
     answers: list[Any] = []
-    read = reference.read_tangents
 
     def remember(*arguments: Any) -> Any:
-        answers.append(read(*arguments))
+        answers.append(capabilities.read_tangents(*arguments))
         return answers[-1]
 
     monkeypatch.setattr(reference, "read_tangents", remember)
