@@ -14,9 +14,9 @@ import numpy as np
 import psutil
 import pytest
 
-from fmilin.errors import ModelCrashError, ModelError
+from fmilin.errors import ModelCrashError, ModelError, escape_controls
 from fmilin.fmi.client.arena import Arena, Repeated
-from fmilin.fmi.client.printed_lines import LONGEST_LINE, MOST_LINES, PrintedLines, escape_controls
+from fmilin.fmi.client.printed_lines import LONGEST_LINE, MOST_LINES, PrintedLines
 from fmilin.fmi.client.process import HostProcess
 from fmilin.fmi.client.programs import Operation, Program
 from fmilin.fmi.host.build import host_program
