@@ -297,7 +297,8 @@ def derivatives(s: Subject) -> bool | None:
 
 Check = Callable[[Subject], bool | None]  # returns False when it does not concern the model
 _ANYWHERE: Sequence[Check] = (shapes, arguments, memory)  # what must hold before a consistent point can be looked for
-_AT_POINT: Sequence[Check] = (copies, interface, constraints, products, structure, derivatives, batches)
+# Many points come before differences, which are evaluated together.
+_AT_POINT: Sequence[Check] = (copies, interface, batches, constraints, products, structure, derivatives)
 
 
 def check_model(

@@ -162,10 +162,10 @@ def test_an_engine_keeps_its_promises() -> None:
         "memory",
         "copies",
         "interface",
+        "batches",
         "constraints",
         "products",
         "derivatives",
-        "batches",
     ]
 
 
