@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,10 +19,11 @@ from fmilin.cli.derive import MODEL, OPTIONS, options_of_commands, switch, take
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options
 from fmilin.cli.request import CommandRequest, completed, open_model, refuse_points, request_of
-from fmilin.errors import ModelCrashError, ModelError, UsageError
-from fmilin.formats import is_named_as, require_codec
+from fmilin.cli.streams import ResultStream
+from fmilin.errors import ModelCrashError, UsageError
+from fmilin.fmi.client.restrictions import restricted_to
+from fmilin.formats import is_named_as
 from fmilin.loading.request import is_fmu, is_system
-from fmilin.support.other_python import python_with_imports
 
 if TYPE_CHECKING:
     from fmilin.explore.page import ExploredModel, PageChoice, Slider
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 _ARGUMENTS = "fmilin.cli.explore.arguments"
 STAY = "--no-browser"
 PROGRAM = ("fmilin", "linearize")
-ANSWER_TIME = 600.0  # seconds for the command that linearizes anew
 MOST_PARAMETERS = 100  # of an FMU, with sliders; others where --set names them
 
 
@@ -116,9 +115,9 @@ def _of_model(request: CommandRequest, typed: Sequence[str], runner: JobRunner) 
     from fmilin.explore.page import ExploredModel, PageChoice
     from fmilin.models.mechanism import MechanismDescription
 
-    apart = (is_fmu(request.source) or is_system(request.source)) and not request.running.no_isolation
-    model = None if apart else open_model(request, runner)
-    answer = partial(_by_command, request, typed) if model is None else partial(_answer, model, request)
+    loads_anew = is_fmu(request.source) or is_system(request.source)  # parameters are fixed once they are loaded
+    model = None if loads_anew else open_model(request, runner)
+    answer = partial(_answer_anew, request) if model is None else partial(_answer, model, request)
     start = answer(PageChoice({}))
     states = start.full_states.names
     parameters = {**_declared(request), **request.point.settings} if model is None else model.parameters
@@ -157,25 +156,26 @@ def _answer(model: Model, request: CommandRequest, choice: PageChoice) -> Linear
     return linearize_as(model, point_of(model, point), how)
 
 
-def _by_command(request: CommandRequest, typed: Sequence[str], choice: PageChoice) -> LinearModel:
-    """Return the linear model that the command prints: there foreign code is kept apart, as everywhere."""
-    words = _line(request, typed, choice, "")[len(PROGRAM) :]
-    command = python_with_imports("from fmilin.__main__ import run; run()", *PROGRAM[1:], *words, "--json")
-    with tempfile.TemporaryFile() as result, tempfile.TemporaryFile() as errors:
-        try:
-            done = subprocess.run(command, stdout=result, stderr=errors, check=False, timeout=ANSWER_TIME)  # noqa: S603
-        except subprocess.TimeoutExpired:
-            raise ModelCrashError(
-                f"The command that linearizes did not end within {ANSWER_TIME:g} s and was ended. Move the sliders "
-                "back, or run the command that the page shows in a terminal."
-            ) from None
-        for file in (result, errors):
-            file.seek(0)
-        content, lines = result.read(), errors.read().decode("utf-8", "replace").strip().splitlines()
-    if done.returncode:
-        messages = [line.removeprefix("fmilin: ") for line in lines if line.startswith("fmilin: ")]
-        raise ModelError(messages[0] if messages else " ".join(lines))
-    linear: LinearModel = require_codec("-.json", "linear model").loads(content, "fmilin linearize")
+def _answer_anew(request: CommandRequest, choice: PageChoice) -> LinearModel:
+    """Return the linear model of what is chosen, of FMUs that are loaded for it and closed."""
+    from fmilin.cli.linear_models import linear_model
+
+    trim, settings = request.point.trim, request.point.settings
+    if trim is None:
+        settings = {**settings, **choice.values}
+    else:
+        fixed = {**trim.fixed, **({**settings, **choice.values} if choice.values else {})}
+        trim, settings = replace(trim, fixed=fixed), {n: v for n, v in settings.items() if n not in fixed}
+    point = replace(request.point, settings=settings, trim=trim, project=request.point.project or choice.projects)
+    how = replace(request.how, independent=choice.independent or request.how.independent)
+    runner = JobRunner(ResultStream())
+    try:
+        with restricted_to(request.running.limits()):  # the page answers in a thread of its own
+            linear, _ = linear_model(replace(request, point=point, how=how), runner)
+    finally:
+        for model in reversed(runner.borrowed):
+            with suppress(ModelCrashError):  # the answer is whole
+                model.close()
     return linear
 
 

@@ -24,7 +24,7 @@ import pytest
 
 import fmilin as fl
 from fmilin import TrimRequest
-from fmilin.cli.explore import _line
+from fmilin.cli.explore import _answer_anew, _line
 from fmilin.cli.model_options import Running, Trimming
 from fmilin.cli.request import request_of
 from fmilin.explore.page import PageChoice
@@ -256,6 +256,18 @@ def test_an_fmu_answers_from_a_process_of_its_own(browser: Browser, fmus: Path, 
     assert {"m", "k", "l0"} <= declared
     (imaginary,) = re.findall(r"±([\d.]+) i", shown)
     assert float(imaginary) == pytest.approx(np.max(eigenvalues_of(line, run).imag), rel=1e-7)
+
+
+@pytest.mark.parametrize("moved", [{}, {"phi": 2.1}, {"k": 25.0}])
+def test_an_fmu_is_loaded_for_each_answer_which_is_that_of_the_command(
+    moved: dict[str, float], fmus: Path, run: Run
+) -> None:
+    fmu = str(fmus / "four_bar.fmu")
+    request = request_of(fmu, running=Running(), point=PointRequest(settings={"phi": 2.0}))
+    choice = PageChoice(moved)
+    linear = _answer_anew(request, choice)
+    words = _line(request, [fmu, "--set", "phi=2.0"], choice, "")[1:]
+    np.testing.assert_array_equal(linear.A, json.loads(run(*words, "--json").out)["A"])
 
 
 def test_the_page_ends_with_its_parent() -> None:

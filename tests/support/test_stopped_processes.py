@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,8 @@ import pytest
 
 import fmilin as fl
 from fmilin import design, wrapping
-from fmilin.cli import explore
 from fmilin.codegen import compiler
 from fmilin.errors import ModelCrashError, ModelError
-from fmilin.explore.page import PageChoice
 from fmilin.models import FunctionModel, OdeModel
 from fmilin.support import stopped_processes
 from tests.cli.test_explore import ENDS, address_of
@@ -41,7 +38,6 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(compiler, "VERSION_TIME", LIMIT)
     monkeypatch.setattr(compiler, "LEAST_COMPILING_TIME", LIMIT)
     monkeypatch.setattr(wrapping, "BUILDING_TIME", LIMIT)
-    monkeypatch.setattr(explore, "ANSWER_TIME", LIMIT)
     begin = time.monotonic()
     yield
     assert time.monotonic() - begin < SOON
@@ -113,14 +109,6 @@ def test_stopped_builders_of_wrapped_models_are_an_error(tmp_path: Path, monkeyp
     monkeypatch.setattr(wrapping, "python_command", lambda *arguments: [program, *arguments])
     with pytest.raises(ModelError, match="pythonfmu did not end within"):
         wrapping.wrap_as_fmu("fmilin.systems:cartesian_pendulum", tmp_path / "wrapped.fmu")
-
-
-def test_a_stopped_command_of_the_page_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = write_program(tmp_path / "python", WITH_STOPPED_CHILD)
-    monkeypatch.setattr(explore, "python_with_imports", lambda *arguments: [program, *arguments])
-    request: Any = SimpleNamespace(point=SimpleNamespace(trim=None, settings={}))
-    with pytest.raises(ModelCrashError, match="did not end within"):
-        explore._by_command(request, ["plant.fmu"], PageChoice({}))
 
 
 def test_the_page_is_served_beside_a_browser_that_does_not_return(tmp_path: Path) -> None:
