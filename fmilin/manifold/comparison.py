@@ -106,6 +106,7 @@ def compare_along_one_direction(
 ) -> Slopes | None:
     """Return the products, errors raised where a comparison shows one; None where every column must be looked at."""
     direction = random_direction(len(nearby.scales)) * nearby.scales
+    nearby.evaluate_ahead([SMALL_STEP * direction, -SMALL_STEP * direction])
     try:
         values = nearby.at(SMALL_STEP * direction), nearby.base, nearby.at(-SMALL_STEP * direction)
     except (ModelError, NumericalError):

@@ -274,18 +274,37 @@ class ContinuedPoint(ContinuedMotion):
     ) -> Iterator[PointsAhead]:
         """Continue in y, from the tangent."""
         parts = PARTS if self._is_linear else (*PARTS, *SHORTER_PARTS)
+        paths = []
         for (later,), offset in zip(times, offsets, strict=False):
             steps = []
             for part in parts:
                 t = part * later
-                steps.append((self._frame.y0 + (t * path + t**2 / 2 * curvature + offset)[0], t))
+                steps.append((self._frame.y0 + (t * path + t**2 / 2 * curvature + offset)[0], float(t)))
+            paths.append(steps)
+        self._evaluate_ahead([(*steps[0], None) for steps in paths])
+        for steps in paths:
             yield self._evaluate_first(steps)
 
     def displace(self, ahead: PointsAhead, displacements: Sequence[FloatArray]) -> Iterator[PointsAhead]:
         """Move y, from the states further on."""
-        y = self._frame.coordinates.values(ahead.x[0])
-        for (displacement,) in displacements:
-            yield self._evaluate_first([(y + displacement, float(ahead.later[0]))], ahead.x[0])
+        y, near, later = self._frame.coordinates.values(ahead.x[0]), ahead.x[0], float(ahead.later[0])
+        steps = [(y + displacement, later) for (displacement,) in displacements]
+        self._evaluate_ahead([(*step, near) for step in steps])
+        for step in steps:
+            yield self._evaluate_first([step], near)
+
+    def advance_with_derivatives(
+        self, path: FloatArray, times: Times, curvature: FloatArray, direction: FloatArray
+    ) -> Iterator[tuple[PointsAhead, FloatArray]]:
+        """Evaluate the points on one side together, then those on the other, which follow from the states reached."""
+        step = SHORT_STEP * direction
+        reached = list(self.advance(path, times, curvature, [step] * len(times)))
+        values = self._frame.coordinates.values
+        others = [(values(after.x[0]) - 2 * step[0], float(after.later[0]), after.x[0]) for after in reached]
+        self._evaluate_ahead(others)
+        for after in reached:
+            (before,) = self.displace(after, [-2 * step])
+            yield _average(after, before)
 
     def depends_on_time(self, later: FloatArray) -> Mask:
         """Compare rates, residuals and event indicators; True where they cannot be evaluated."""
@@ -305,6 +324,19 @@ class ContinuedPoint(ContinuedMotion):
     def step(self) -> float:
         """A shorter step in nonlinear coordinates, as of Euler's angles near their pole."""
         return super().step if self._is_linear else NONLINEAR_STEP * super().step
+
+    def _evaluate_ahead(self, steps: Sequence[tuple[FloatArray, float, FloatArray | None]]) -> None:
+        """Evaluate the model together at coordinates, so much later, that are reached from states near them.
+
+        With constraints each of them is solved for, so that points are known one after the other.
+        """
+        if len(steps) < 2 or not self._model.batches or len(self._before) or self._frame.parametrization.rows:
+            return
+        t, u, psi = self._point.time, self._point.inputs, self._frame.parametrization.psi
+        finite = [step for step in steps if np.isfinite(step[0]).all()]
+        with suppress(ModelError, NumericalError):
+            states = [psi(y, time=t + later, near=near) for y, later, near in finite]
+            self._evaluator.evaluate_ahead([(t + step[1], x, u) for step, x in zip(finite, states, strict=True)])
 
     def _evaluate_first(self, steps: Sequence[tuple[FloatArray, float]], near: FloatArray | None = None) -> PointsAhead:
         """Evaluate the model at the first coordinates, so much later, that can be reached; none from NaN."""

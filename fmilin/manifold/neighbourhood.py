@@ -230,12 +230,12 @@ class Neighbourhood:
                 self.observations.border = min(border, size)
             raise
 
-    def _evaluate_ahead(self, displacements: Sequence[FloatArray]) -> None:
+    def evaluate_ahead(self, displacements: Sequence[FloatArray]) -> None:
         """Evaluate the model at displacements that :meth:`at` is asked for next, together where that is faster."""
         # Event indicators are read where the model stands: it would have to return to each point.
         if not self.model.batches or len(self._indicators) or self.observations.border < np.inf:
             return
-        points: list[tuple[FloatArray, FloatArray]] = []
+        points: list[tuple[float, FloatArray, FloatArray]] = []
         for displacement in displacements:
             u = self.point.inputs + displacement[self.p :]
             moved = displacement if self._moves else displacement[: self.p]
@@ -245,8 +245,8 @@ class Neighbourhood:
                     x = self.frame.parametrization.psi(self.frame.y0 + displacement[: self.p], inputs=u)
                 except (ModelError, NumericalError):
                     return
-            points.append((x, u))
-        self.evaluator.evaluate_ahead(self.point.time, points)
+            points.append((self.point.time, x, u))
+        self.evaluator.evaluate_ahead(points)
 
     def _crossed_at(self, displacement: FloatArray, *point: Any) -> list[int]:
         """Return the event indicators that change sign at a point; none are read where it is too near for that."""
@@ -348,7 +348,7 @@ class Neighbourhood:
                 ) from None
 
         def announce(steps: Sequence[tuple[int, float]]) -> None:
-            self._evaluate_ahead([s * directions[g] for g, s in steps])
+            self.evaluate_ahead([s * directions[g] for g, s in steps])
 
         around = None
         if options.order == 4:

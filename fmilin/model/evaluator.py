@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from math import prod
 
 import numpy as np
 
-from fmilin.errors import REFUSALS
+from fmilin.errors import REFUSALS, ModelError, NumericalError
 from fmilin.model.capabilities import (
     HasConstraintGradient,
     HasExactJacobian,
@@ -26,6 +27,28 @@ _Key = tuple[float, bytes, bytes]
 POINTS_AT_ONCE = 128  # that are evaluated together by arrays: what fits into the processor's cache
 MAX_REMEMBERED_NUMBERS = 2_000_000
 MIN_REMEMBERED_POINTS = 64
+
+
+def evaluate_each(
+    model: Model, t: float, points: Sequence[tuple[FloatArray, FloatArray]]
+) -> list[Evaluation | ModelError | NumericalError]:
+    """Return what a model says at points (x, u), and its error at those that it rejects.
+
+    They are evaluated together where the model takes batches: of an FMU they are one message to its process.
+    """
+    if model.batches and len(points) > 1:
+        x, u = (np.array(part) for part in zip(*points, strict=True))
+        with suppress(*REFUSALS):  # asked for one by one, the points that have values get them
+            together = model.evaluate_points(np.full(len(points), t), x, u)
+            rows = zip(together.derivatives, together.outputs, together.residuals, strict=True)
+            return [Evaluation(*row) for row in rows]
+    answers: list[Evaluation | ModelError | NumericalError] = []
+    for point in points:
+        try:
+            answers.append(model.evaluate(t, *point))
+        except (ModelError, NumericalError) as error:
+            answers.append(error)
+    return answers
 
 
 class PointEvaluator:
@@ -72,20 +95,22 @@ class PointEvaluator:
         self.evaluations += 1
         return self.model.evaluate(t, x, u)
 
-    def evaluate_ahead(self, t: float, points: Sequence[tuple[FloatArray, FloatArray]]) -> None:
-        """Evaluate the model at points (x, u) together and remember them, unless it raises an error at one."""
-        new = [(x, u) for x, u in points if (t, x.tobytes(), u.tobytes()) not in self._evaluations]
+    def evaluate_ahead(self, points: Sequence[tuple[float, FloatArray, FloatArray]]) -> None:
+        """Evaluate the model at points (t, x, u) together and remember them, unless it raises an error at one."""
+        new = {(t, x.tobytes(), u.tobytes()): (t, x, u) for t, x, u in points}
+        for key in self._evaluations.keys() & new.keys():
+            del new[key]
         if len(new) < 2 or len(self._evaluations) + len(new) > self._most:
             return
-        x, u = (np.array(part) for part in zip(*new, strict=True))
+        t, x, u = (np.array(part) for part in zip(*new.values(), strict=True))
         try:
-            together = self.model.evaluate_points(np.full(len(new), t), x, u)
+            together = self.model.evaluate_points(t, x, u)
         except REFUSALS:
             return  # asked for one by one, the points that have values get them
         self.evaluations += len(new)
         rows = zip(together.derivatives, together.outputs, together.residuals, strict=True)
-        for point, row in zip(new, rows, strict=True):
-            self._evaluations[t, point[0].tobytes(), point[1].tobytes()] = Evaluation(*row)
+        for key, row in zip(new, rows, strict=True):
+            self._evaluations[key] = Evaluation(*row)
 
     def evaluate_points(self, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return the same at times t (k,) and points x (k, N), u (k, nu), none of which is remembered."""

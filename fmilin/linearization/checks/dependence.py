@@ -11,10 +11,11 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.diagnostics import Remark
-from fmilin.errors import ModelError, NumericalError, join_first
+from fmilin.errors import join_first
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.rank import TINY, is_regular, singular_values
-from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.evaluator import evaluate_each
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EQUILIBRIUM, RANK, ROUNDING
 
@@ -102,24 +103,24 @@ class _Samples:
         self._f = f
         self.reached = np.zeros(n, dtype=bool)
         if len(point.inputs) and len(x):
-            held = self._rates(x[0], point.inputs)
-            self.reached = np.abs(self._rates(x[0], self._inputs()) - held) > ROUNDING * np.abs(held)
+            held, excited = self._rates([(x[0], point.inputs), (x[0], self._inputs())])
+            self.reached = np.abs(excited - held) > ROUNDING * np.abs(held)
 
     def _inputs(self) -> FloatArray:
         u = self._point.inputs
         return u + self._model.inputs.scales(u) * self._random.uniform(-1.0, 1.0, len(u))
 
-    def _rates(self, x: FloatArray, u: FloatArray) -> FloatArray:
-        try:
-            states = self._point.states + x * self.sizes
-            return self._model.evaluate(self._point.time, states, u).derivatives / self.sizes
-        except (ModelError, NumericalError):
-            return np.full(len(x), np.nan)
+    def _rates(self, points: Sequence[tuple[FloatArray, FloatArray]]) -> list[FloatArray]:
+        """Return the rates at displacements and inputs (x, u); NaN where the model rejects them."""
+        moved = [(self._point.states + x * self.sizes, u) for x, u in points]
+        evaluations = evaluate_each(self._model, self._point.time, moved)
+        nothing = np.full(len(self.sizes), np.nan)
+        return [e.derivatives / self.sizes if isinstance(e, Evaluation) else nothing for e in evaluations]
 
     def _samples(self, count: int, size: float, *, excited: bool = True) -> tuple[FloatArray, FloatArray]:
         """Return displacements and rates, each (m, N), where the model has an answer."""
         x = size * self._random.uniform(-1.0, 1.0, (count, len(self.sizes)))
-        f = np.array([self._rates(s, self._inputs() if excited else self._point.inputs) for s in x])
+        f = np.array(self._rates([(s, self._inputs() if excited else self._point.inputs) for s in x]))
         fine = np.isfinite(f).all(axis=1)
         return x[fine], f[fine]
 
@@ -127,15 +128,13 @@ class _Samples:
         """Return states that never change, and those that no rate depends on, among those in the candidates."""
         if not len(self._f):
             return []
-        idle = []
         origin = FAR * self._random.uniform(-1.0, 1.0, len(self.sizes))
-        here = self._rates(origin, self._point.inputs)
-        for i in np.flatnonzero(np.abs(candidates).max(axis=1) > RANK):
-            moved = origin.copy()
-            moved[i] += FAR
-            if not self._f[:, i].any() or np.array_equal(self._rates(moved, self._point.inputs), here):
-                idle.append(int(i))
-        return idle
+        states = np.flatnonzero(np.abs(candidates).max(axis=1) > RANK).tolist()
+        changing = [i for i in states if self._f[:, i].any()]
+        moved = [origin + FAR * (np.arange(len(origin)) == i) for i in changing]
+        here, *beside = self._rates([(x, self._point.inputs) for x in (origin, *moved)])
+        moving = {i for i, rates in zip(changing, beside, strict=True) if not np.array_equal(rates, here)}
+        return [i for i in states if i not in moving]
 
     def always_conserved(self, candidates: FloatArray) -> FloatArray:
         """Return the combinations whose rates are zero far from the point, too: sums with constant factors."""
@@ -242,12 +241,15 @@ def hidden_loops(linear: LinearModel, model: Model, point: OperatingPoint) -> Fl
     if len(rows) <= rows.shape[1]:
         return nothing
     norms = np.maximum(np.linalg.norm(rows, axis=0), 1e-300)
+    if _are_independent(rows / norms):
+        return nothing
     _, s, vt = np.linalg.svd(rows / norms, full_matrices=False)
     kept = vt[s <= RANK * s[0]] / norms
     kept = kept / np.abs(kept).max(axis=1, keepdims=True, initial=1e-300)
     _, s, vt = np.linalg.svd(kept[:, p:], full_matrices=False)  # sums of positions alone move on, as momentum does
     bends = np.abs(vt[s > RANK])
-    members = [*_products(p), *((k, k) for k in (*range(p), *range(p)))]
+    products = zip(*(each.tolist() for each in np.triu_indices(p)), strict=True)
+    members = [*products, *((k, k) for k in (*range(p), *range(p)))]
     parts = np.zeros((n, len(bends)))
     for (i, j), part in zip(members, bends.T, strict=True):
         parts[[q[i], q[j], v[i], v[j]]] += part
@@ -261,25 +263,33 @@ def _is_speed(linear: LinearModel, i: int, row: FloatArray) -> bool:
     return alone and not linear.B[i].any() and bool(linear.f0[i] == linear.y0[j])
 
 
-def _products(p: int) -> list[tuple[int, int]]:
-    return [(i, j) for i in range(p) for j in range(i, p)]
-
-
 def _second_rates(model: Model, point: OperatingPoint, sizes: FloatArray, q: FloatArray, v: FloatArray) -> FloatArray:
     """Return g'' of q_i, q_i q_j, sin q_i and cos q_i at random states and inputs, each row in its size."""
-    random, rows = np.random.default_rng(1974), []
-    for _ in range(len(q) * (len(q) + 7) // 2 + 10):
-        x = point.states + FAR * sizes * random.uniform(-1.0, 1.0, len(sizes))
-        u = point.inputs + model.inputs.scales(point.inputs) * random.uniform(-1.0, 1.0, len(point.inputs))
-        try:
-            f = model.evaluate(point.time, x, u).derivatives
-        except (ModelError, NumericalError):
-            continue
-        x, w, a = x[q], x[v], f[v]
-        products = [x[i] * a[j] + 2 * w[i] * w[j] + x[j] * a[i] for i, j in _products(len(q))]
-        sines = np.cos(x) * a - np.sin(x) * w * w
-        cosines = -np.sin(x) * a - np.cos(x) * w * w
-        row = np.concatenate((a, products, sines, cosines))
-        if np.isfinite(row).all():
-            rows.append(row / max(np.linalg.norm(row), 1e-300))
-    return np.array(rows).reshape(-1, len(q) * (len(q) + 7) // 2)
+    n, input_sizes = len(sizes), model.inputs.scales(point.inputs)
+    count = len(q) * (len(q) + 7) // 2 + 10
+    moved = np.random.default_rng(1974).uniform(-1.0, 1.0, (count, n + len(input_sizes)))
+    states = point.states + FAR * sizes * moved[:, :n]
+    inputs = point.inputs + input_sizes * moved[:, n:]
+    evaluations = evaluate_each(model, point.time, list(zip(states, inputs, strict=True)))
+    answers = [(x, e.derivatives) for x, e in zip(states, evaluations, strict=True) if isinstance(e, Evaluation)]
+    if not answers:
+        return np.empty((0, count - 10))
+    x_all, f = (np.array(part) for part in zip(*answers, strict=True))
+    x, w, a = x_all[:, q], x_all[:, v], f[:, v]
+    i, j = np.triu_indices(len(q))
+    products = x[:, i] * a[:, j] + 2 * w[:, i] * w[:, j] + x[:, j] * a[:, i]
+    sines = np.cos(x) * a - np.sin(x) * w * w
+    cosines = -np.sin(x) * a - np.cos(x) * w * w
+    rows = np.concatenate((a, products, sines, cosines), axis=1)
+    rows = rows[np.isfinite(rows).all(axis=1)]
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300))
+
+
+def _are_independent(columns: FloatArray) -> bool:
+    """Whether columns are independent beyond doubt, by R of their QR decomposition: singular values take longer."""
+    R = np.linalg.qr(columns, mode="r")
+    try:
+        inverse = np.linalg.inv(R)
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.linalg.norm(R) * np.linalg.norm(inverse) < 1 / RANK)

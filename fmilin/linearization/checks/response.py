@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from fmilin.linear_model.no_response import (
 from fmilin.linearization.checks.check import ResultCheck
 from fmilin.linearization.context import AssembledPoint, LinearizedBatch, Mask
 from fmilin.model.capabilities import is_at_input_limits, read_event_indicators
+from fmilin.model.evaluator import evaluate_each
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.numerics.steps import Domains, domains
 from fmilin.signals import FloatArray
@@ -55,45 +57,79 @@ def require_no_dead_zones(model: Model, point: OperatingPoint) -> None:
     if is_at_input_limits(model):
         return
     sizes = model.inputs.scales(point.inputs)
-    dead = [name for j, name in enumerate(model.inputs.names) if _has_dead_zone(model, point, j, float(sizes[j]))]
+    still = _list_unmoved(model, point, sizes, list(range(len(sizes))))
+    dead = _list_moved(model, point, sizes, still) if still else []
     if dead:
-        raise dead_zone_error(dead)
+        raise dead_zone_error([model.inputs.names[j] for j in dead])
 
 
-def _has_dead_zone(model: Model, point: OperatingPoint, j: int, size: float) -> bool:
+def _list_unmoved(model: Model, point: OperatingPoint, sizes: FloatArray, inputs: Sequence[int]) -> list[int]:
+    """Return the inputs that move nothing when they are pushed a little; not those whose pushes the model rejects."""
+    here, *pushed = _evaluate_pushed(model, point, _list_pushes(inputs, sizes, SMALL))
+    count = 2 * len(SMALL)
+    unmoved = []
+    for position, j in enumerate(inputs):
+        answers = pushed[position * count : (position + 1) * count]
+        if here is not None and all(a is not None and not _has_moved(here, a) for a in answers):
+            unmoved.append(j)
+    return unmoved
+
+
+def _list_moved(model: Model, point: OperatingPoint, sizes: FloatArray, inputs: Sequence[int]) -> list[int]:
+    """Return the inputs that move something, or an indicator across zero, when they are pushed by about their size."""
+    here, *pushed = _evaluate_pushed(model, point, _list_pushes(inputs, sizes, PUSHES))
+    count = 2 * len(PUSHES)
+    moved = []
+    for position, j in enumerate(inputs):
+        answers = [a for a in pushed[position * count : (position + 1) * count] if a is not None]
+        if here is not None and any(_has_moved(here, a) or not np.array_equal(a.sides, here.sides) for a in answers):
+            moved.append(j)
+    return moved
+
+
+def _list_pushes(inputs: Sequence[int], sizes: FloatArray, parts: Sequence[float]) -> list[tuple[int, float]]:
+    """Return by how much each input is pushed, in both directions."""
+    return [(j, float(sign * part * sizes[j])) for j in inputs for part in parts for sign in (1.0, -1.0)]
+
+
+class _Pushed(NamedTuple):
+    """A model with an input pushed: rates and outputs, and on which sides of zero event indicators are."""
+
+    evaluation: Evaluation
+    sides: Domains
+
+
+def _evaluate_pushed(model: Model, point: OperatingPoint, pushes: Sequence[tuple[int, float]]) -> list[_Pushed | None]:
+    """Return the model's answers at the point, then with each push (input, change); None where it rejects them."""
+    t, x = point.time, point.states
+    inputs = [point.inputs]
+    for j, change in pushes:
+        u = point.inputs.copy()
+        u[j] += change
+        inputs.append(u)
     try:
-        base, here = _evaluate_with_domains(model, point, point.inputs)
-        small = [_evaluate_pushed(model, point, j, sign * part * size) for part in SMALL for sign in (1.0, -1.0)]
+        has_indicators = len(read_event_indicators(model, t, x, point.inputs)) > 0
     except FmilinError:
-        return False
-    if any(_has_moved(base, seen) for seen, _ in small):
-        return False
-    for part in PUSHES:
-        for sign in (1.0, -1.0):
-            try:
-                seen, domain = _evaluate_pushed(model, point, j, sign * part * size)
-            except FmilinError:
-                continue
-            if _has_moved(base, seen) or not np.array_equal(domain, here):
-                return True
-    return False
+        return [None] * len(inputs)
+    if not has_indicators:
+        evaluations = evaluate_each(model, t, [(x, u) for u in inputs])
+        nothing = domains(np.empty(0))
+        return [_Pushed(one, nothing) if isinstance(one, Evaluation) else None for one in evaluations]
+    # Indicators are read where the model stands, after each evaluation.
+    answers: list[_Pushed | None] = []
+    for u in inputs:
+        try:
+            answers.append(_Pushed(model.evaluate(t, x, u), domains(read_event_indicators(model, t, x, u))))
+        except FmilinError:
+            answers.append(None)
+    return answers
 
 
-def _evaluate_pushed(model: Model, point: OperatingPoint, j: int, by: float) -> tuple[Evaluation, Domains]:
-    inputs = point.inputs.copy()
-    inputs[j] += by
-    return _evaluate_with_domains(model, point, inputs)
-
-
-def _evaluate_with_domains(model: Model, point: OperatingPoint, inputs: FloatArray) -> tuple[Evaluation, Domains]:
-    evaluation = model.evaluate(point.time, point.states, inputs)
-    return evaluation, domains(read_event_indicators(model, point.time, point.states, inputs))
-
-
-def _has_moved(base: Evaluation, seen: Evaluation) -> bool:
-    """Whether rates or outputs are no longer those of ``base``, to the last bit."""
-    same = np.array_equal(base.derivatives, seen.derivatives, equal_nan=True)
-    return not (same and np.array_equal(base.outputs, seen.outputs, equal_nan=True))
+def _has_moved(here: _Pushed, pushed: _Pushed) -> bool:
+    """Whether rates or outputs are no longer those at the point, to the last bit."""
+    at_point, evaluation = here.evaluation, pushed.evaluation
+    same = np.array_equal(at_point.derivatives, evaluation.derivatives, equal_nan=True)
+    return not (same and np.array_equal(at_point.outputs, evaluation.outputs, equal_nan=True))
 
 
 def find_connected_points(models: LinearArrays, path: Sequence[tuple[str, int, int]]) -> Mask:
