@@ -15,7 +15,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
-from fmilin.linearization.checks.dependence import dependent_combinations
+from fmilin.linearization.dependence import dependent_combinations
 from fmilin.linearization.linearize import linearize_as
 from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import start_of

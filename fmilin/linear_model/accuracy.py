@@ -18,7 +18,11 @@ from fmilin.tolerances import INACCURATE, INDISTINCT, TOO_INACCURATE
 
 def matrix_and_errors(linear: LinearModel) -> tuple[FloatArray, FloatArray]:
     """Return [[A, B], [C, D]] and the estimated errors of its entries."""
-    J, E = (np.vstack((np.hstack((m.A, m.B)), np.hstack((m.C, m.D)))) for m in (linear, linear.errors))
+    p, k = linear.B.shape
+    J, E = np.empty((2, p + len(linear.D), p + k))
+    for joined, parts in ((J, linear), (E, linear.errors)):
+        joined[:p, :p], joined[:p, p:] = parts.A, parts.B
+        joined[p:, :p], joined[p:, p:] = parts.C, parts.D
     return J, E
 
 

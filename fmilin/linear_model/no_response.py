@@ -27,7 +27,15 @@ def has_no_response(linear: LinearModel) -> bool:
 
 def is_connected(A: Pattern, B: Pattern, C: Pattern, D: Pattern) -> bool:
     """Whether a path leads from some input to some output, through entries that are there."""
-    return path_to_an_output(A, B, C, D) is not None
+    if D.any():
+        return True
+    reached = front = B.any(axis=1)
+    while front.any():
+        if C[:, front].any():
+            return True
+        front = A[:, front].any(axis=1) & ~reached
+        reached = reached | front
+    return False
 
 
 def path_to_an_output(A: Pattern, B: Pattern, C: Pattern, D: Pattern) -> list[tuple[str, int, int]] | None:

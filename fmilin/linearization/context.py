@@ -11,6 +11,7 @@ import numpy as np
 from fmilin.diagnostics import Remark
 from fmilin.linear_model.arrays import LinearArrays
 from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.dependence import Dependence, find_dependence
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.manifold.checks.batch_remarks import BatchRemarks
@@ -56,6 +57,11 @@ class AssembledPoint(ExaminedPoint):
     def stated(self) -> LinearModel:
         """The linear model with all that is to be said of its errors."""
         return self.linear
+
+    @cached_property
+    def dependence(self) -> Dependence:
+        """Combinations of the states that look as if they could not change; of models without constraints."""
+        return find_dependence(self.stated, self.model, self.point, self.facts.free_speeds)
 
     @property
     def peculiarities(self) -> Sequence[Remark]:

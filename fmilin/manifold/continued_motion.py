@@ -297,6 +297,9 @@ class ContinuedPoint(ContinuedMotion):
         self, path: FloatArray, times: Times, curvature: FloatArray, direction: FloatArray
     ) -> Iterator[tuple[PointsAhead, FloatArray]]:
         """Evaluate the points on one side together, then those on the other, which follow from the states reached."""
+        if not self._takes_batches:
+            yield from super().advance_with_derivatives(path, times, curvature, direction)
+            return
         step = SHORT_STEP * direction
         reached = list(self.advance(path, times, curvature, [step] * len(times)))
         values = self._frame.coordinates.values
@@ -325,12 +328,14 @@ class ContinuedPoint(ContinuedMotion):
         """A shorter step in nonlinear coordinates, as of Euler's angles near their pole."""
         return super().step if self._is_linear else NONLINEAR_STEP * super().step
 
-    def _evaluate_ahead(self, steps: Sequence[tuple[FloatArray, float, FloatArray | None]]) -> None:
-        """Evaluate the model together at coordinates, so much later, that are reached from states near them.
+    @property
+    def _takes_batches(self) -> bool:
+        """Whether points are evaluated together: with constraints each of them is solved for, one after the other."""
+        return self._model.batches and not len(self._before) and not self._frame.parametrization.rows
 
-        With constraints each of them is solved for, so that points are known one after the other.
-        """
-        if len(steps) < 2 or not self._model.batches or len(self._before) or self._frame.parametrization.rows:
+    def _evaluate_ahead(self, steps: Sequence[tuple[FloatArray, float, FloatArray | None]]) -> None:
+        """Evaluate the model together at coordinates, so much later, that are reached from states near them."""
+        if len(steps) < 2 or not self._takes_batches:
             return
         t, u, psi = self._point.time, self._point.inputs, self._frame.parametrization.psi
         finite = [step for step in steps if np.isfinite(step[0]).all()]

@@ -4,6 +4,7 @@ Position-level constraints decide first which positions are dependent; each take
 state (Spencer eq. 2.40). Velocity constraints that remain take dependent states among those in which they are linear.
 """
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -186,7 +187,9 @@ def select_states(manifold: Manifold, states: Sequence[int], kind: str) -> Selec
     coordinates = StateCoordinates(independent, n)
     condition = condition_number(np.concatenate((coordinates.R, manifold.Hs))) if len(manifold.Hs) else 1.0
     values = manifold.x0[independent].tolist()
-    signals = Signals(manifold.states[i].starting_at(v) for i, v in zip(independent, values, strict=True))
+    starting = [manifold.states[i].starting_at(v) for i, v in zip(independent, values, strict=True)]
+    is_whole = len(starting) == n and all(map(operator.is_, starting, manifold.states))
+    signals = manifold.states if is_whole else Signals(starting)
     return Selection(kind, signals, coordinates, condition, tuple(independent))
 
 

@@ -40,6 +40,7 @@ class VerifiedFacts:
     procedure: bool = False  # whether the slopes of the model's exact procedure agreed with a difference
     nonvanishing: bool = False  # whether no constraint vanishes everywhere
     nothing_conserved: bool = False  # whether no declared constraint is curved in the velocities
+    free_speeds: tuple[tuple[int, int], ...] = ()  # (position, speed), states that no undeclared loop contains
 
 
 def recall_facts(model: Model, point: OperatingPoint, base: Evaluation, *, trusted: bool = True) -> VerifiedFacts:

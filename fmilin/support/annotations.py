@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from types import NoneType, UnionType
 from typing import Any, SupportsFloat, get_args, get_origin
 
@@ -27,7 +27,7 @@ class UnionMember:
     node: ast.expr
     module: str
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The name of the type without its parameters and module; empty for what has none."""
         node = self.node.value if isinstance(self.node, ast.Subscript) else self.node
@@ -37,7 +37,7 @@ class UnionMember:
             return node.id
         return "None" if isinstance(node, ast.Constant) and node.value is None else ""
 
-    @property
+    @cached_property
     def parameters(self) -> list[ast.expr]:
         """The types in brackets behind the name."""
         if not isinstance(self.node, ast.Subscript):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.linearization.checks.dependence import dependent_combinations, find_unmovable
+from fmilin.linearization.dependence import dependent_combinations, find_unmovable
 from fmilin.models import KaneEquations, KaneModel, LagrangeModel, OdeModel, der
 from fmilin.models import function as functions
 from fmilin.models.mechanism import Body, Joint, JointForce, Mechanism, MechanismDescription

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.linearization.checks.check import LinearizationCheck, ResultCheck
-from fmilin.linearization.checks.dependence import describe_dependence, find_unmovable
 from fmilin.linearization.context import AssembledPoint, LinearizedBatch, LinearizedPoint, Mask
+from fmilin.linearization.dependence import describe_dependence, find_unmovable
+from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.capabilities import can_be_described
 
 MOST_POINTS = 8  # of a batch, each of which is looked at for combinations of states that nothing changes
@@ -39,14 +41,23 @@ class StatesAreIndependent(ResultCheck):
     """Constraints that nobody declared show as combinations of the states that nothing can change."""
 
     verifies = "Without constraints, every combination of the states can change, to first order."
-    needs = "Nothing if A, B and f0 have full rank; otherwise evaluations at random points."
+    needs = (
+        "Nothing if A, B and f0 have full rank; otherwise evaluations at random points. Loops are looked for at such "
+        "points until one of a model has shown that there are none."
+    )
     runs = "in doubt"
+    verifies_model = True
     kinds = ("dependent-states", "conserved-quantity")
 
     def examine(self, at: AssembledPoint) -> Sequence[Remark]:
         if len(at.model.constraints):
             return ()
-        return describe_dependence(at.stated, at.model, at.point)
+        return describe_dependence(at.stated, at.model, at.dependence.combinations)
+
+    def learn(self, at: AssembledPoint, facts: VerifiedFacts) -> VerifiedFacts:
+        if len(at.model.constraints):
+            return facts
+        return replace(facts, free_speeds=at.dependence.free_speeds)
 
     def find_doubt(self, at: LinearizedBatch) -> Mask | None:
         """Look at the points of a small batch, as of single calls: what nobody declared shows at the reference, too."""

@@ -6,6 +6,7 @@ Rates that happen to be zero, are always zero, or on which none depends are told
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
@@ -27,6 +28,9 @@ of third order. The rate of one that does not is as large as they are."""
 
 MOST_STATES = 45  # of more states, the curvature is not looked at: N (N + 1) / 2 visits are too many for a remark
 MOST_NAMED = 8
+
+Speeds = tuple[tuple[int, int], ...]
+"""Which state is the speed of which: (position, speed)."""
 
 
 def find_unmovable(
@@ -192,11 +196,35 @@ def _without_totals(candidates: FloatArray, samples: _Samples) -> FloatArray:
     return candidates[:, :0] if program.status == 0 else candidates
 
 
-def describe_dependence(linear: LinearModel, model: Model, point: OperatingPoint) -> tuple[Remark, ...]:
-    """Return a diagnostic if the states of a model without constraints look dependent."""
+@dataclass(frozen=True, eq=False)
+class Dependence:
+    """What looks as if it could not change."""
+
+    combinations: FloatArray  # gradients (N, k), for states in their sizes
+    free_speeds: Speeds = ()  # speeds of positions that no undeclared loop contains
+
+
+def find_dependence(linear: LinearModel, model: Model, point: OperatingPoint, free_speeds: Speeds = ()) -> Dependence:
+    """Return combinations of the states of a model without constraints that look as if they could not change.
+
+    ``free_speeds`` are those that no loop contains, as another point has shown.
+    """
     combinations = dependent_combinations(linear, model, point)
-    if not combinations.shape[1] and not model.freedoms_known:
-        combinations = hidden_loops(linear, model, point)
+    if combinations.shape[1] or model.freedoms_known:
+        return Dependence(combinations, free_speeds)
+    speeds = find_speeds(linear)
+    count = len(speeds)
+    has_few_functions = count >= 2 and count * (count + 7) // 2 <= MOST_FUNCTIONS
+    sizes = linear.states.scales(linear.y0)
+    is_moving = np.abs(linear.f0 / sizes).max(initial=0.0) > EQUILIBRIUM
+    if speeds == free_speeds or not is_moving or not has_few_functions:
+        return Dependence(combinations, free_speeds)
+    loops = hidden_loops(model, point, sizes, speeds)
+    return Dependence(loops, free_speeds) if loops.shape[1] else Dependence(loops, speeds)
+
+
+def describe_dependence(linear: LinearModel, model: Model, combinations: FloatArray) -> tuple[Remark, ...]:
+    """Return a diagnostic if combinations (N, k) of the states look as if they could not change."""
     count = combinations.shape[1]
     if not count:
         return ()
@@ -228,15 +256,22 @@ def describe_dependence(linear: LinearModel, model: Model, point: OperatingPoint
 MOST_FUNCTIONS = 300  # one visit for each is too many for a remark beyond these
 
 
-def hidden_loops(linear: LinearModel, model: Model, point: OperatingPoint) -> FloatArray:
+def find_speeds(linear: LinearModel) -> Speeds:
+    """Return (position, speed) of the states whose rate is another state."""
+    A, n = linear.A, len(linear.A)
+    if not n:
+        return ()
+    rows, other = np.arange(n), A.argmax(axis=1)
+    is_alone = (A[rows, other] == 1) & (np.count_nonzero(A, axis=1) == 1) & (rows != other)
+    is_speed = is_alone & ~linear.B.any(axis=1) & (linear.f0 == linear.y0[other])
+    return tuple((i, int(other[i])) for i in np.flatnonzero(is_speed).tolist())
+
+
+def hidden_loops(model: Model, point: OperatingPoint, sizes: FloatArray, speeds: Speeds) -> FloatArray:
     """Return how much each state takes part in each loop, shape (N, k): products, sines and cosines of positions."""
-    n, sizes = len(linear.states), linear.states.scales(linear.y0)
-    pairs = [(i, int(np.argmax(row))) for i, row in enumerate(linear.A) if _is_speed(linear, i, row)]
-    p = len(pairs)
+    n, p = len(sizes), len(speeds)
     nothing = np.zeros((n, 0))
-    if np.abs(linear.f0 / sizes).max(initial=0.0) <= EQUILIBRIUM or p < 2 or p * (p + 7) // 2 > MOST_FUNCTIONS:
-        return nothing
-    q, v = np.array(pairs).T
+    q, v = np.array(speeds).T
     rows = _second_rates(model, point, sizes, q, v)
     if len(rows) <= rows.shape[1]:
         return nothing
@@ -254,13 +289,6 @@ def hidden_loops(linear: LinearModel, model: Model, point: OperatingPoint) -> Fl
     for (i, j), part in zip(members, bends.T, strict=True):
         parts[[q[i], q[j], v[i], v[j]]] += part
     return parts
-
-
-def _is_speed(linear: LinearModel, i: int, row: FloatArray) -> bool:
-    """Whether the rate of state i is another state."""
-    j = int(np.argmax(row))
-    alone = row[j] == 1 and np.count_nonzero(row) == 1 and i != j
-    return alone and not linear.B[i].any() and bool(linear.f0[i] == linear.y0[j])
 
 
 def _second_rates(model: Model, point: OperatingPoint, sizes: FloatArray, q: FloatArray, v: FloatArray) -> FloatArray:
