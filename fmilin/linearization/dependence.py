@@ -136,8 +136,8 @@ class _Samples:
         states = np.flatnonzero(np.abs(candidates).max(axis=1) > RANK).tolist()
         changing = [i for i in states if self._f[:, i].any()]
         moved = [origin + FAR * (np.arange(len(origin)) == i) for i in changing]
-        here, *beside = self._rates([(x, self._point.inputs) for x in (origin, *moved)])
-        moving = {i for i, rates in zip(changing, beside, strict=True) if not np.array_equal(rates, here)}
+        here, *displaced = self._rates([(x, self._point.inputs) for x in (origin, *moved)])
+        moving = {i for i, rates in zip(changing, displaced, strict=True) if not np.array_equal(rates, here)}
         return [i for i in states if i not in moving]
 
     def always_conserved(self, candidates: FloatArray) -> FloatArray:

@@ -109,6 +109,7 @@ class Neighbourhood:
         self._indicators = read_event_indicators(model, point.time, point.states, point.inputs)
         self._is_repeatable = is_repeatable  # evaluated again at the point, the model certainly returns the same
         self._holds = hold_modes  # an event that is not carried out leaves the model in its mode
+        self._solved: dict[bytes, FloatArray] = {}  # states at displacements that were evaluated ahead
         count = self.p + self.k
         self.observations = Observations(AngleUnwrapper(model.outputs, base.outputs), np.zeros(count), np.zeros(count))
 
@@ -211,7 +212,8 @@ class Neighbourhood:
             u = self.point.inputs + displacement[self.p :]
             moved = displacement if self._moves else displacement[: self.p]
             if np.count_nonzero(moved):
-                x = self.frame.parametrization.psi(self.frame.y0 + displacement[: self.p], inputs=u)
+                solved = self._solved.pop(displacement.tobytes(), None)
+                x = self._displace(displacement, u) if solved is None else solved
             evaluate = self.evaluator.evaluate_again if again else self.evaluator.evaluate
             visit = evaluate(t, x, u)
             if len(self._indicators) and (crossed := self._crossed_at(displacement, t, x, u)):
@@ -242,11 +244,17 @@ class Neighbourhood:
             x = self.point.states
             if np.count_nonzero(moved):
                 try:
-                    x = self.frame.parametrization.psi(self.frame.y0 + displacement[: self.p], inputs=u)
+                    x = self._displace(displacement, u)
                 except (ModelError, NumericalError):
                     return
+                if self.frame.parametrization.rows:
+                    self._solved[displacement.tobytes()] = x
             points.append((self.point.time, x, u))
         self.evaluator.evaluate_ahead(points)
+
+    def _displace(self, displacement: FloatArray, u: FloatArray) -> FloatArray:
+        """Return the states (N,) on the manifold at a displacement, with inputs u."""
+        return self.frame.parametrization.psi(self.frame.y0 + displacement[: self.p], inputs=u)
 
     def _crossed_at(self, displacement: FloatArray, *point: Any) -> list[int]:
         """Return the event indicators that change sign at a point; none are read where it is too near for that."""
