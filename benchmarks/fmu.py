@@ -2,11 +2,12 @@
 
 The FMUs are n/2 masses of which each pulls at every other one, compiled here in several sizes, with exact directional
 derivatives. The floor is a C driver that makes the calls of one visit in a loop. The peers are CasADi's FMU import
-(when installed) and a plain script over FMPy, on the same FMU in the same process, interleaved.
+and PyFMI (when installed) and a plain script over FMPy, on the same FMU in the same process, interleaved.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
@@ -15,9 +16,10 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -32,6 +34,10 @@ from fmilin.systems import four_bar
 ROUNDS = 7
 SIZES = (2, 10, 50, 200)
 STEP = 1e-6
+BATCH = 100  # points that are evaluated together
+SWEPT = 200  # points of a sweep
+
+Task = Literal["derivatives", "at a point", "differences", "evaluation"]
 
 
 def main() -> None:
@@ -41,6 +47,7 @@ def main() -> None:
         driver = folder / "driver"
         compiled([HERE / "fmu_driver.c"], driver, "-ldl")
         floors = [floor(driver, case) for case in cases]
+        goals({n: made(n, folder) for n in (2, 10, 20)})
         per_evaluation(cases, floors)
         matrices(cases, floors)
         whole(cases, floors)
@@ -48,6 +55,84 @@ def main() -> None:
 
 
 # ---------------------------------------------------------------------- the tables
+
+
+def goals(cases: dict[int, Case]) -> None:
+    """Print what calls take beside a script over FMPy and beside PyFMI, all on the same FMUs in one process."""
+    rows = [
+        compare_evaluations(cases[10]),
+        compare_batches(cases[10]),
+        compare_linearizations(cases[2], "linearize, 2 states, warm", 500.0),
+        compare_linearizations(cases[20], "linearize, 20 states, warm", 600.0),
+        compare_sweeps(cases[20]),
+    ]
+    one, five, fifteen = os.getloadavg() if hasattr(os, "getloadavg") else (np.nan,) * 3
+    show(
+        "FMUs in their host",
+        ["what", "fmilin", "goal", "FMPy script", "/ FMPy", "PyFMI", "/ PyFMI"],
+        rows,
+        "Best of many calls, interleaved; ratios above 1: fmilin is slower. Peers call the FMU in their own process. "
+        "The script sets the point and asks for one directional derivative per state and input, no more; "
+        "PyFMI's get_state_space_representation does the same. "
+        f"Load average {one:.1f}, {five:.1f}, {fifteen:.1f}.",
+    )
+
+
+def compare_evaluations(case: Case) -> list[str]:
+    with opened(case) as model, by_fmpy(case, "evaluation") as script, by_pyfmi(case) as peer:
+        ways: dict[str, Callable[[], Any]] = {"fmilin": evaluation_of(model), "FMPy": script}
+        if peer is not None:
+            ways["PyFMI"] = peer.evaluate
+        return goal_row("a point, 10 states", interleaved(ways, 200), 6.0)
+
+
+def compare_batches(case: Case) -> list[str]:
+    with opened(case) as model, by_fmpy(case, "evaluation") as script, by_pyfmi(case) as peer:
+        start = model.start
+        t = np.full(BATCH, start.time)
+        x = start.states + 1e-9 * np.arange(BATCH)[:, None]
+        u = np.tile(start.inputs, (BATCH, 1))
+        ways: dict[str, Callable[[], Any]] = {
+            "fmilin": lambda: model.evaluate_points(t, x, u),
+            "FMPy": lambda: [script() for _ in range(BATCH)],
+        }
+        if peer is not None:
+            ways["PyFMI"] = lambda: [peer.evaluate() for _ in range(BATCH)]
+        seconds = {name: each / BATCH for name, each in interleaved(ways, 10).items()}
+        return goal_row(f"... one of {BATCH} together", seconds, 1.5)
+
+
+def compare_linearizations(case: Case, title: str, goal: float) -> list[str]:
+    with opened(case) as model, by_fmpy(case, "at a point") as script, by_pyfmi(case) as peer:
+        point = fl.operating_point(model)
+        ways: dict[str, Callable[[], Any]] = {"fmilin": lambda: fl.linearize(model, point), "FMPy": script}
+        if peer is not None:
+            ways["PyFMI"] = peer.linearize
+        return goal_row(title, interleaved(ways, 50), goal)
+
+
+def compare_sweeps(case: Case) -> list[str]:
+    with opened(case) as model, by_fmpy(case, "at a point") as script, by_pyfmi(case) as peer:
+        values = np.linspace(0.0, 0.5, SWEPT)
+        ways: dict[str, Callable[[], Any]] = {
+            "fmilin": lambda: fl.sweep(model, {"x[1]": values}),
+            "FMPy": lambda: [script() for _ in range(SWEPT)],
+        }
+        if peer is not None:
+            ways["PyFMI"] = lambda: [peer.linearize() for _ in range(SWEPT)]
+        seconds = {name: each / SWEPT for name, each in interleaved(ways, 1).items()}
+        return goal_row(f"a sweep, one of {SWEPT} points, 20 states", seconds, 60.0)
+
+
+def goal_row(title: str, seconds: dict[str, float], goal: float) -> list[str]:
+    """Return a row of times in microseconds, and their ratios to those of the peers that are installed."""
+    row = [title, f"{seconds['fmilin'] * 1e6:.2f} us", f"{goal:g} us"]
+    for peer in ("FMPy", "PyFMI"):
+        if peer in seconds:
+            row += [f"{seconds[peer] * 1e6:.2f} us", f"{seconds['fmilin'] / seconds[peer]:.2f}"]
+        else:
+            row += ["not installed", ""]
+    return row
 
 
 def per_evaluation(cases: list[Case], floors: list[tuple[float, float]]) -> None:
@@ -79,7 +164,7 @@ def matrices(cases: list[Case], floors: list[tuple[float, float]]) -> None:
         with (
             opened(case) as model,
             by_fmpy(case) as fmpy,
-            by_fmpy(case, moves=True) as moving,
+            by_fmpy(case, "at a point") as moving,
             by_casadi(case) as casadi,
         ):
             ways: dict[str, Callable[[], Any]] = {
@@ -215,10 +300,11 @@ def products_of(model: FmuModel) -> Callable[[], Any]:
 
 
 @contextmanager
-def by_fmpy(case: Case, *, moves: bool = False, differences: bool = False) -> Iterator[Callable[[], Any]]:
-    """A plain script: one directional derivative per state and input, through FMPy's methods; it may set the point.
+def by_fmpy(case: Case, task: Task = "derivatives") -> Iterator[Callable[[], Any]]:
+    """A plain script over FMPy's methods, in the same process.
 
-    Or one central difference each, at one step, without a look at anything else.
+    Its tasks: one directional derivative per state and input, wherever the FMU stands or "at a point" that is set; one
+    central difference each, at one step, without a look at anything else; one evaluation.
     """
     import ctypes
 
@@ -266,13 +352,44 @@ def by_fmpy(case: Case, *, moves: bool = False, differences: bool = False) -> It
         return np.array(columns).T
 
     try:
-        yield by_differences if differences else ask_at_a_point if moves else ask
+        tasks = {"derivatives": ask, "at a point": ask_at_a_point, "differences": by_differences, "evaluation": visit}
+        yield tasks[task]
     finally:
         fmu.terminate()
         fmu.freeInstance()
         import shutil
 
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class PyFmiScript:
+    """What PyFMI is asked for."""
+
+    evaluate: Callable[[], Any]
+    linearize: Callable[[], Any]
+
+
+@contextmanager
+def by_pyfmi(case: Case) -> Iterator[PyFmiScript | None]:
+    if find_spec("pyfmi") is None:
+        yield None
+        return
+    import pyfmi
+
+    model = pyfmi.load_fmu(str(case.path), log_level=0)
+    model.setup_experiment()
+    model.initialize()
+    x = model.continuous_states.copy()
+    outputs = list(model.get_output_list())
+
+    def evaluate() -> Any:
+        model.time = 0.0
+        model.continuous_states = x
+        return model.get_derivatives(), model.get(outputs)
+
+    yield PyFmiScript(evaluate, model.get_state_space_representation)
+    model.terminate()
 
 
 @contextmanager
@@ -305,18 +422,18 @@ def best(call: Callable[[], Any]) -> float:
     return min(rounds)
 
 
-def interleaved(ways: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    samples: dict[str, list[float]] = {name: [] for name in ways}
+def interleaved(ways: dict[str, Callable[[], Any]], number: int = 5) -> dict[str, float]:
+    """Return seconds of the quickest call; in each of several rounds all ways have their turn.
+
+    A single call is measured, which fits between the turns of other programs on a machine that is at work.
+    """
+    quickest = dict.fromkeys(ways, np.inf)
     for call in ways.values():
         call()
     for _ in range(ROUNDS):
         for name, call in ways.items():
-            number = 5
-            begin = time.perf_counter()
-            for _ in range(number):
-                call()
-            samples[name].append((time.perf_counter() - begin) / number)
-    return {name: min(values) for name, values in samples.items()}
+            quickest[name] = min(quickest[name], *(timed(call) for _ in range(number)))
+    return quickest
 
 
 def timed(call: Callable[[], Any]) -> float:

@@ -219,8 +219,8 @@ def scripts() -> None:
         with (
             opened(masses) as smooth,
             opened(divides) as erring,
-            by_fmpy(masses, moves=True) as products,
-            by_fmpy(divides, differences=True) as differences,
+            by_fmpy(masses, "at a point") as products,
+            by_fmpy(divides, "differences") as differences,
         ):
             visits = fl.linearize(erring).method.evaluations
             rows = [

@@ -64,6 +64,8 @@ from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
 from fmilin.numerics.differences.differences import Differences
 
+RESULT_CHECKS = tuple(one for one in CHECKS if isinstance(one, ResultCheck))
+
 
 def linearize_point(
     model: Model, point: OperatingPoint, request: Request, previous: Selection | None = None
@@ -155,8 +157,9 @@ def compute_batch(reference: Reference, points: PointBatch, tangents: TangentBat
 def answer_doubts(at: DifferentiatedPoint) -> TangentDerivatives:
     """Return the derivatives at a point, computed more carefully where a check asks for that."""
     jacobians = at.jacobians
-    for one in CHECKS:
-        if isinstance(one, ResultCheck) and (care := one.request_care(at)) is not None:
+    for one in RESULT_CHECKS:
+        care = one.request_care(at)
+        if care is not None:
             jacobians = differentiate_carefully(at.nearby, jacobians, care)
     return jacobians
 

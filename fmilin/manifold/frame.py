@@ -123,7 +123,8 @@ def constraint_manifold(
     Raises NumericalError if the gradient of a constraint is not finite.
     """
     invariants, facts = _invariants_at(evaluator, point, facts, named)
-    facts = replace(facts, moving=invariants.find_time_dependence(point.time, point.states))
+    is_moving = invariants.find_time_dependence(point.time, point.states)
+    facts = facts if facts.moving is is_moving else replace(facts, moving=is_moving)
     manifold, rows, rank = manifold_at(invariants, point)
     return ConstraintManifold(invariants, manifold, rows, rank, point.time, point.states, facts)
 

@@ -55,7 +55,7 @@ class StatesAreIndependent(ResultCheck):
         return describe_dependence(at.stated, at.model, at.dependence.combinations)
 
     def learn(self, at: AssembledPoint, facts: VerifiedFacts) -> VerifiedFacts:
-        if len(at.model.constraints):
+        if len(at.model.constraints) or at.dependence.free_speeds == at.facts.free_speeds:
             return facts
         return replace(facts, free_speeds=at.dependence.free_speeds)
 

@@ -40,7 +40,7 @@ class ConstraintsDoNotVanish(ManifoldCheck):
         return ()
 
     def learn(self, at: PointOnManifold, facts: VerifiedFacts) -> VerifiedFacts:
-        return replace(facts, nonvanishing=True)
+        return facts if facts.nonvanishing else replace(facts, nonvanishing=True)
 
     def find_doubt(self, at: BatchInCoordinates) -> None:
         """Return no doubt: that is a fact of the model, verified at the reference."""
