@@ -11,7 +11,7 @@ import numpy as np
 from fmilin.diagnostics import Remark
 from fmilin.linear_model.arrays import LinearArrays
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.dependence import Dependence, find_dependence
+from fmilin.linearization.dependence import StateDependence, find_dependence
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.manifold.checks.batch_remarks import BatchRemarks
@@ -59,7 +59,7 @@ class AssembledPoint(ExaminedPoint):
         return self.linear
 
     @cached_property
-    def dependence(self) -> Dependence:
+    def dependence(self) -> StateDependence:
         """Combinations of the states that look as if they could not change; of models without constraints."""
         return find_dependence(self.stated, self.model, self.point, self.facts.free_speeds)
 

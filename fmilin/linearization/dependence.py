@@ -197,30 +197,32 @@ def _without_totals(candidates: FloatArray, samples: _Samples) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Dependence:
+class StateDependence:
     """What looks as if it could not change."""
 
     combinations: FloatArray  # gradients (N, k), for states in their sizes
     free_speeds: Speeds = ()  # speeds of positions that no undeclared loop contains
 
 
-def find_dependence(linear: LinearModel, model: Model, point: OperatingPoint, free_speeds: Speeds = ()) -> Dependence:
+def find_dependence(
+    linear: LinearModel, model: Model, point: OperatingPoint, free_speeds: Speeds = ()
+) -> StateDependence:
     """Return combinations of the states of a model without constraints that look as if they could not change.
 
     ``free_speeds`` are those that no loop contains, as another point has shown.
     """
     combinations = dependent_combinations(linear, model, point)
     if combinations.shape[1] or model.freedoms_known:
-        return Dependence(combinations, free_speeds)
+        return StateDependence(combinations, free_speeds)
     speeds = find_speeds(linear)
     count = len(speeds)
     has_few_functions = count >= 2 and count * (count + 7) // 2 <= MOST_FUNCTIONS
     sizes = linear.states.scales(linear.y0)
     is_moving = np.abs(linear.f0 / sizes).max(initial=0.0) > EQUILIBRIUM
     if speeds == free_speeds or not is_moving or not has_few_functions:
-        return Dependence(combinations, free_speeds)
+        return StateDependence(combinations, free_speeds)
     loops = hidden_loops(model, point, sizes, speeds)
-    return Dependence(loops, free_speeds) if loops.shape[1] else Dependence(loops, speeds)
+    return StateDependence(loops, free_speeds) if loops.shape[1] else StateDependence(loops, speeds)
 
 
 def describe_dependence(linear: LinearModel, model: Model, combinations: FloatArray) -> tuple[Remark, ...]:
