@@ -31,7 +31,7 @@ Case = Callable[[], tuple[Model, TrimRequest, list[Guess]]]
 def make_textbook_pendulum(source: str) -> Case:
     def make() -> tuple[Model, TrimRequest, list[Guess]]:
         model = SOURCES[source]("pendulum_hanging").model
-        angles = np.random.default_rng(7).uniform(-3.0, 3.0, 6)
+        angles = np.random.default_rng(7).uniform(-3.0, 3.0, 3)
         return model, TrimRequest(), [{model.states.names[0]: angle} for angle in angles.tolist()]
 
     return make
