@@ -18,13 +18,14 @@ import psutil
 
 from fmilin import sandbox_report
 from fmilin.codegen.compiler import library_suffix
-from fmilin.fmi.platforms import fmi2_folders
+from fmilin.fmi.platforms import fmi2_folders, fmi3_folders
 from tests.fmus.make import HERE, compile_library, description_of, pack
 from tests.shared import shared
 
 __all__ = ["Attacks", "hostile_fmu", "sandbox_holds", "stayers"]
 
 _LINE = re.compile(r"^(?:\S+ prints: )?attempt: (.*): (.*)$", re.MULTILINE)
+_DESCRIPTION = re.compile(r"modelDescription\.xml\s*(<\?xml.*?</fmiModelDescription>)", re.DOTALL)
 _STAYER = "fmilin-stayer"
 _COMMAND = """
 import os, sys
@@ -42,11 +43,14 @@ def sandbox_holds() -> bool:
 def hostile_fmu(name: str, folder: Path) -> Path:
     """Write the FMU of a C file in tests/fmus/hostile, which no test loads by itself."""
     library = shared(f"{name}{library_suffix()}", lambda path: _compile(name, path))
+    own = _DESCRIPTION.search((HERE / "hostile" / f"{name}.c").read_text())
+    description = own[1] if own else description_of("crashes").replace("crashes", name)
+    platform = (fmi3_folders() if 'fmiVersion="3' in description else fmi2_folders())[0]
     return pack(
         folder / f"{name}.fmu",
         {
-            "modelDescription.xml": description_of("crashes").replace("crashes", name),
-            f"binaries/{fmi2_folders()[0]}/{name}{library_suffix()}": library.read_bytes(),
+            "modelDescription.xml": description,
+            f"binaries/{platform}/{name}{library_suffix()}": library.read_bytes(),
         },
     )
 

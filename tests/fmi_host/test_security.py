@@ -6,9 +6,12 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tests.attacks import Attacks, sandbox_holds
+import fmilin as fl
+from fmilin.model.capabilities import read_event_indicators
+from tests.attacks import Attacks, hostile_fmu, sandbox_holds
 from tests.takeovers import TAKEOVERS
 
 ROOT = Path(__file__).parents[2]
@@ -235,6 +238,12 @@ def test_all_attempts_belong_to_sentences(attacks: Attacks) -> None:
     proofs = {proof for proofs in PROOFS.values() for proof in proofs}
     assert set(attacks.outcomes) <= proofs
     assert {f"takeover: {name}" for name in TAKEOVERS} <= proofs
+
+
+def test_an_impossible_number_of_event_indicators_is_an_answer_that_is_refused(tmp_path: Path) -> None:
+    with fl.load(hostile_fmu("counts", tmp_path)) as model:
+        indicators = read_event_indicators(model, 0.0, np.array([1.0]), np.array([0.5]))
+        assert indicators.size == 0
 
 
 @pytest.mark.skipif(not sandbox_holds(), reason="this system does not offer all protections")

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fmilin.errors import NumericalError
+from fmilin.errors import ModelError, NumericalError
 from fmilin.fmi.client.arena import Arena
 from fmilin.fmi.client.programs import Instruction, Operation, ValueType
 from fmilin.fmi.platforms import fmi3_folders
@@ -75,7 +75,13 @@ class Instance3(Instance):
     def _count(self, operation: Operation) -> int:
         number = self.arena.copy(np.zeros(1, dtype=np.int64))
         self.component.call(operation, number)
-        return int(number[0])
+        count = int(number[0])
+        if not 0 <= count <= self.arena.size // number.itemsize:
+            raise ModelError(
+                f"The FMU '{self.description.source}' gives {count} as a number of states or event indicators, which "
+                "is not possible. Ask its maker, or export it again with another tool version."
+            )
+        return count
 
 
 _SIMULTANEOUS = 1e-9  # times closer than this, in parts of a clock's interval, are the same
