@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import repeat, starmap
+from itertools import chain, repeat, starmap
 from typing import NamedTuple
 
 import numpy as np
@@ -273,17 +273,22 @@ class ContinuedPoint(ContinuedMotion):
         self, path: FloatArray, times: Times, curvature: Curvature = 0.0, offsets: Offsets = ZEROS
     ) -> Iterator[PointsAhead]:
         """Continue in y, from the tangent."""
-        parts = PARTS if self._is_linear else (*PARTS, *SHORTER_PARTS)
-        paths = []
-        for (later,), offset in zip(times, offsets, strict=False):
-            steps = []
-            for part in parts:
-                t = part * later
-                steps.append((self._frame.y0 + (t * path + t**2 / 2 * curvature + offset)[0], float(t)))
-            paths.append(steps)
-        self._evaluate_ahead([(*steps[0], None) for steps in paths])
-        for steps in paths:
-            yield self._evaluate_first(steps)
+        ways = [
+            self._shorten(path, float(later), curvature, offset)
+            for (later,), offset in zip(times, offsets, strict=False)
+        ]
+        first_steps = [next(way) for way in ways]
+        self._evaluate_ahead([(*step, None) for step in first_steps])
+        for step, shorter in zip(first_steps, ways, strict=True):
+            yield self._evaluate_first(chain((step,), shorter))
+
+    def _shorten(
+        self, path: FloatArray, later: float, curvature: Curvature, offset: FloatArray | float
+    ) -> Iterator[tuple[FloatArray, float]]:
+        """Yield the coordinates after a time, then after parts of it: not all coordinates lead so far."""
+        for part in PARTS if self._is_linear else (*PARTS, *SHORTER_PARTS):
+            t = part * later
+            yield self._frame.y0 + (t * path + t**2 / 2 * curvature + offset)[0], t
 
     def displace(self, ahead: PointsAhead, displacements: Sequence[FloatArray]) -> Iterator[PointsAhead]:
         """Move y, from the states further on."""
@@ -343,7 +348,7 @@ class ContinuedPoint(ContinuedMotion):
             states = [psi(y, time=t + later, near=near) for y, later, near in finite]
             self._evaluator.evaluate_ahead([(t + step[1], x, u) for step, x in zip(finite, states, strict=True)])
 
-    def _evaluate_first(self, steps: Sequence[tuple[FloatArray, float]], near: FloatArray | None = None) -> PointsAhead:
+    def _evaluate_first(self, steps: Iterable[tuple[FloatArray, float]], near: FloatArray | None = None) -> PointsAhead:
         """Evaluate the model at the first coordinates, so much later, that can be reached; none from NaN."""
         steps = [] if near is not None and np.isnan(near).any() else steps
         with suppress(ModelError):
