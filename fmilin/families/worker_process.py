@@ -20,7 +20,7 @@ from queue import SimpleQueue
 from typing import Any, NoReturn
 
 from fmilin.errors import ModelCrashError
-from fmilin.fmi.client.process import describe_end
+from fmilin.fmi.client.endings import describe_end
 from fmilin.support.other_python import python_with_imports
 
 ENDING_TIME = 10.0  # seconds that a process may take to close its models

@@ -29,7 +29,8 @@ enum { SANDBOX_MAX_PATHS = 256, SANDBOX_MAX_DESCRIPTORS = 8, SANDBOX_MAX_DETAIL 
  *   --scratch FOLDER       an empty folder to write to, the working folder: in memory where mounts are allowed
  *   --scratch-size BYTES   all that the scratch folder holds, where it is in memory
  *   --keep-descriptor N    a descriptor of the protocol; all others but 1 and 2 are closed, 0 becomes /dev/null
- *   --client-descriptor N  as --keep-descriptor; when the other end, which the client alone holds, is closed, all ends
+ *   --client-descriptor N  as --keep-descriptor; when the other end, which the client alone holds, is closed, all ends;
+ *                          on Windows the handle of a job object, which the host enters and closes
  *   --network              sockets are allowed
  *   --require NAME         a protection without which nothing is run
  *   --no-restrictions      files, sockets, processes and system calls as the user has them; memory is still bounded

@@ -1,6 +1,7 @@
 /*
  * The sandbox on Windows: a job object, in which the host is and all that it starts. It bounds memory and processes and
- * ends them with the host. Files and network are not kept from the code of an FMU there, and the report says so.
+ * ends them with the client, which made it, or else with the host. Files and network are not kept from the code of an
+ * FMU there, and the report says so.
  */
 #include "sandbox.h"
 
@@ -48,7 +49,8 @@ int apply_sandbox(const struct sandbox_limits *limits, struct sandbox_report *re
     report_protection(report, unknown[i], PROTECTION_MISSING, "Windows");
   }
   SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX | SEM_NOOPENFILEERRORBOX); /* no dialogs */
-  HANDLE job = CreateJobObjectW(NULL, NULL); /* never closed: it ends with the process, and all in it does then */
+  bool is_of_client = limits->client_descriptor >= 0;
+  HANDLE job = is_of_client ? (HANDLE)(intptr_t)limits->client_descriptor : CreateJobObjectW(NULL, NULL);
   if (job == NULL || !limit_job(job, limits) || !AssignProcessToJobObject(job, GetCurrentProcess())) {
     report_failure(report, SANDBOX_JOB, "job object");
     report_protection(report, SANDBOX_MEMORY, PROTECTION_MISSING, "needs a job object");
@@ -67,6 +69,9 @@ int apply_sandbox(const struct sandbox_limits *limits, struct sandbox_report *re
     } else {
       report_protection(report, SANDBOX_NO_NEW_PROCESSES, PROTECTION_ACTIVE, "job object");
     }
+  }
+  if (is_of_client) {
+    CloseHandle(job); /* the code of the FMU must not change it; our own is closed with the process, which ends all in it */
   }
   if (limits->scratch && !SetCurrentDirectoryA(limits->scratch)) {
     report_failure(report, SANDBOX_SCRATCH_SIZE, "scratch folder");
