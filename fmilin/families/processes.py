@@ -7,7 +7,6 @@ code, ends it.
 import logging
 import os
 import pickle
-import select
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +22,7 @@ from fmilin.families.solver import Solver
 from fmilin.families.worker_process import MakersPipe, WorkerProcess, serve_standard_streams
 from fmilin.fmi.client.restrictions import Limits, restricted_to
 from fmilin.support.stopped_processes import PATIENCE, StopWatch
+from fmilin.support.waiting import wait_for_readable
 
 logger = logging.getLogger("fmilin.fmu")
 MESSAGE = 0.1  # seconds of work between two messages of a process
@@ -191,8 +191,7 @@ class Processes(SweepExecutor):
                 with suppress(OSError):  # one that has ended is found when its end of the pipe is read
                     worker.server.pipe.send(task)
         ends = {w.server.pipe.read_end: w for w in self._workers}
-        readable = select.select(list(ends), [], [], ROUND)[0]
-        for end in readable:
+        for end in wait_for_readable(list(ends), ROUND):
             yield from self._received(ends[end])
         yield from self._end_stopped()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import select
 import signal
 import subprocess
 import threading
@@ -22,6 +21,7 @@ from typing import Any, NoReturn
 from fmilin.errors import ModelCrashError
 from fmilin.fmi.client.endings import describe_end
 from fmilin.support.other_python import python_with_imports
+from fmilin.support.waiting import wait_for_readable
 
 ENDING_TIME = 10.0  # seconds that a process may take to close its models
 _HEADER = 8  # bytes of a message's length
@@ -155,7 +155,7 @@ class WorkerProcess:
         until = time.monotonic() + ENDING_TIME
         with suppress(OSError, EOFError):
             self.pipe.send(_END)
-            while select.select([self.pipe.read_end], [], [], max(0.0, until - time.monotonic()))[0]:
+            while wait_for_readable([self.pipe.read_end], max(0.0, until - time.monotonic())):
                 self.pipe.take()
                 if time.monotonic() > until:
                     break

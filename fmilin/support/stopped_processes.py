@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -29,6 +30,8 @@ class StopWatch:
 
 
 def _is_stopped(number: int) -> bool:
+    if sys.platform == "win32":  # no signal stops a process there
+        return False
     import psutil
 
     with suppress(psutil.Error):

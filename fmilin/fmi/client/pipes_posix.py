@@ -156,7 +156,7 @@ class HostPipes:
                     return data
 
     def _take_answer(self) -> bytes | None:
-        """Return bytes of an answer, none at the end; None where the FMU, which can read from the pipe, too, was faster."""
+        """Return bytes, none at the end; None where the FMU, which can read from the pipe, too, was faster."""
         try:
             return os.read(self._answers, _PIPE)
         except BlockingIOError:
