@@ -1,0 +1,203 @@
+"""What .ci/windows runs: .ci/windows_checks.py prepare|check FOLDER.
+
+``prepare`` writes FMUs for Linux and Windows, and what fmilin computes from them on Linux. ``check`` runs on Windows,
+computes the same from them, and has FMUs crash, hang and take memory.
+"""
+
+import json
+import logging
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+import fmilin as fl
+
+TOLERANCE = 1e-12
+PLATFORMS = ("linux64", "win64")
+MODELS = ("four_bar", "four_bar_linear", "pendulum", "prints")
+BROKEN = {  # FMU: what the error says on Windows
+    "crashes": "crashed (0xC0000005: access violation)",
+    "aborts": "ended the whole process by itself (exit status 3)",
+    "exits": "ended the whole process by itself",
+    "overflows_the_stack": "crashed (0xC00000FD: stack overflow)",
+    "hangs": "did not return from",
+}
+GREEDY = "takes_a_gibibyte"
+GREEDY_SOURCE = """
+#include <stdlib.h>
+#include <string.h>
+#define ON_GET_DERIVATIVES for (int k = 0; k < 64; k++) memset(malloc(1 << 24), 1, 1 << 24);
+#include "spring.h"
+"""
+
+
+def jacobians(linear: fl.LinearModel) -> dict[str, list[list[float]]]:
+    """Return A, B, C and D."""
+    return {name: np.asarray(getattr(linear, name)).tolist() for name in "ABCD"}
+
+
+def compute(folder: Path) -> dict[str, dict[str, list[list[float]]]]:
+    """Linearize all models that work."""
+    results = {}
+    for name in MODELS:
+        with fl.load(folder / f"{name}.fmu") as model:
+            results[name] = jacobians(fl.linearize(model))
+    return results
+
+
+def sweep(folder: Path, jobs: int) -> list[float]:
+    """Return the entries of A of a pendulum for several lengths."""
+    family = fl.sweep(folder / "pendulum.fmu", {"L": [0.5, 1.0, 1.5, 2.0]}, settings={}, jobs=jobs)
+    return np.asarray(family.A).ravel().tolist()
+
+
+def prepare(folder: Path) -> None:
+    """Write the FMUs, and results.json."""
+    import ziglang  # noqa: F401 - without it there is nothing to try
+
+    from fmilin.fmi.write import build_fmu
+    from fmilin.systems import four_bar
+
+    build_fmu(four_bar(), folder / "four_bar.fmu", platforms=PLATFORMS)
+    linear = folder / "four_bar_linear.fmu"
+    command = ["linearize", str(folder / "four_bar.fmu"), "-o", str(linear), "--platforms", ",".join(PLATFORMS)]
+    subprocess.run([sys.executable, "-m", "fmilin", *command], check=True, stdout=subprocess.DEVNULL)
+    compile_fmus(folder)
+    results = {"models": compute(folder), "sweep": sweep(folder, 1)}
+    (folder / "results.json").write_text(json.dumps(results), "utf-8")
+
+
+def compile_fmus(folder: Path) -> None:
+    """Compile the FMUs of tests/fmus for both systems."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    import fmpy
+
+    from tests.fmus import make
+
+    headers = Path(fmpy.__file__).parent / "c-code"
+    greedy = folder / f"{GREEDY}.c"
+    greedy.write_text(GREEDY_SOURCE)
+    for name in ("pendulum", "prints", *BROKEN, GREEDY):
+        source = greedy if name == GREEDY else make.HERE / f"{name}.c"
+        description = (
+            make.description_of("crashes").replace("crashes", name) if name == GREEDY else make.description_of(name)
+        )
+        members: dict[str, bytes | str] = {"modelDescription.xml": description}
+        for platform, target, suffix in (("linux64", "x86_64-linux-gnu", "so"), ("win64", "x86_64-windows-gnu", "dll")):
+            library = folder / f"{name}.{suffix}"
+            command = [sys.executable, "-m", "ziglang", "cc", "-target", target, "-shared", "-O1", "-w"]
+            command += [f"-I{headers}", f"-I{make.HERE}", "-o", str(library), str(source)]
+            subprocess.run([*command, *(["-fPIC", "-lm"] if suffix == "so" else [])], check=True)
+            members[f"binaries/{platform}/{library.name}"] = library.read_bytes()
+        make.pack(folder / f"{name}.fmu", members)
+
+
+failures: list[str] = []
+
+
+def report(name: str, problem: str) -> None:
+    """Print a line for what was checked."""
+    print(f"{'FAILED' if problem else 'ok':8}{name}{': ' if problem else ''}{problem}", flush=True)
+    if problem:
+        failures.append(name)
+
+
+def attempt(name: str, action: Callable[[], str]) -> None:
+    """Run a check, which returns what is wrong."""
+    begin = time.monotonic()
+    try:
+        problem = action()
+    except Exception as error:  # noqa: BLE001 - whatever it is, the check has failed
+        problem = f"{type(error).__name__}: {error}"
+    report(f"{name} ({time.monotonic() - begin:.1f} s)", problem)
+
+
+def compare(name: str, actual: object, expected: object) -> str:
+    """Return by how much numbers differ, nothing if they agree."""
+    difference = float(np.max(np.abs(np.asarray(actual) - np.asarray(expected)), initial=0.0))
+    return "" if difference <= TOLERANCE else f"{name} differs by {difference:.3g}"
+
+
+def compare_models(folder: Path, expected: dict[str, dict[str, object]]) -> str:
+    """Linearize the FMUs and compare."""
+    actual = compute(folder)
+    texts = [compare(f"{m}.{name}", value, expected[m][name]) for m in MODELS for name, value in actual[m].items()]
+    return "; ".join(filter(None, texts))
+
+
+def linearize_broken(folder: Path, name: str, limits: fl.Limits) -> str:
+    """Return what is wrong with the error that an FMU ends in."""
+    try:
+        with fl.load(folder / f"{name}.fmu", limits=limits) as model:
+            fl.linearize(model)
+    except fl.errors.ModelCrashError as error:
+        return "" if BROKEN.get(name, "") in str(error) else f"another error: {error}"
+    return "it ended without an error"
+
+
+def run_command(folder: Path) -> str:
+    """Linearize from the command line, into a file that is read again."""
+    target = folder / "by_command.mat"
+    command = [sys.executable, "-m", "fmilin", "linearize", str(folder / "four_bar.fmu"), "-o", str(target)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        return f"exit status {done.returncode}: {done.stderr[-500:]}"
+    expected = json.loads((folder / "results.json").read_text("utf-8"))["models"]["four_bar"]
+    return compare("A", fl.LinearModel.load(target).A, expected["A"])
+
+
+def check_printed_lines(folder: Path) -> str:
+    """Return what is wrong with the lines that an FMU prints."""
+    lines: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("fmilin.fmu").addHandler(handler)
+    with fl.load(folder / "prints.fmu") as model:
+        fl.linearize(model)
+    return "" if lines else "nothing was printed"
+
+
+def kill_client(folder: Path) -> str:
+    """Return what is left of the host when the Python that uses it is killed during a call of the FMU."""
+    code = f"import fmilin as fl; fl.linearize(fl.load({str(folder / 'hangs.fmu')!r}, limits=fl.Limits(seconds=600)))"
+    client = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60.0
+    hosts: list[psutil.Process] = []
+    while not hosts and time.monotonic() < deadline:
+        time.sleep(0.5)
+        hosts = [process for process in psutil.Process(client.pid).children(recursive=True) if "host" in process.name()]
+    time.sleep(5.0)  # until it hangs
+    is_running = client.poll() is None
+    client.kill()
+    if not hosts or not is_running:
+        return "the FMU did not hang in a host"
+    return "the host goes on" if psutil.wait_procs(hosts, timeout=10.0)[1] else ""
+
+
+def check(folder: Path) -> None:
+    """Run all checks; exit with status 1 if one fails."""
+    print(f"Python {sys.version.split()[0]} on {sys.platform}, fmilin {fl.__version__}", flush=True)
+    expected = json.loads((folder / "results.json").read_text("utf-8"))
+    limits = fl.Limits(seconds=10.0)
+    attempt("FMUs give what they give on Linux", lambda: compare_models(folder, expected["models"]))
+    attempt("what an FMU prints is logged", lambda: check_printed_lines(folder))
+    for name in BROKEN:
+        attempt(f"{name} ends in an error", lambda name=name: linearize_broken(folder, name, limits))
+    attempt("the host ends with its client", lambda: kill_client(folder))
+    attempt("a sweep with two jobs", lambda: compare("A", sweep(folder, 2), expected["sweep"]))
+    attempt("the command line", lambda: run_command(folder))
+    small = fl.Limits(seconds=60.0, memory=2**28)
+    if linearize_broken(folder, GREEDY, small):
+        print("NOT RUN the limit of memory: wine 8 does not apply that of a job object, which Windows does", flush=True)
+    else:
+        report("a limit of memory ends in an error", "")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    {"prepare": prepare, "check": check}[sys.argv[1]](Path(sys.argv[2]).absolute())
