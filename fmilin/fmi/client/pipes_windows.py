@@ -84,7 +84,8 @@ class HostPipes:
                 stdout=printing,
                 stderr=printing,
                 startupinfo=subprocess.STARTUPINFO(lpAttributeList={"handle_list": [requests, answers, self._job]}),
-                creationflags=subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP,
+                # Without a console: under wine the process of a hidden one inherits the job, which it would keep open.
+                creationflags=subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP,
                 env=_add_system_root(environment),
                 cwd=program.parent,
             )
