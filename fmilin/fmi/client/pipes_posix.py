@@ -1,6 +1,6 @@
 """Starts a host and speaks with it through pipes, on Linux, macOS and other systems of the POSIX kind.
 
-``pipes_windows.py`` has the same class for Windows.
+``WindowsPipes`` of ``pipes_windows.py`` has the same methods.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ assert sys.platform != "win32"  # noqa: S101 - for type checkers
 _PIPE = 4096  # bytes that are read at a time
 
 
-class HostPipes:
+class PosixPipes:
     """A host that runs, with a pipe for requests, one for answers and one for what is printed.
 
     Parameters

@@ -1,7 +1,7 @@
 # ruff: noqa: E402, FBT003 - modules of Windows are imported behind a condition, and their functions take no keywords
 """Starts a host and speaks with it through pipes, on Windows.
 
-``pipes_posix.py`` has the same class for other systems. The pipes have overlapped reads and writes, so that one thread
+``PosixPipes`` of ``pipes_posix.py`` has the same methods. The pipes have overlapped reads and writes, so that a thread
 can wait for answers, for what is printed and for the end of its time at once. A job object that this process has ends
 the host, and all that it has started, when this process ends in any way.
 """
@@ -38,7 +38,7 @@ _ERROR_OPERATION_ABORTED = 995
 _JOB_OBJECT_EXTENDED_LIMIT_INFORMATION = 9
 
 
-class HostPipes:
+class WindowsPipes:
     """A host that runs, with a pipe for requests, one for answers and one for what is printed.
 
     Parameters
@@ -96,7 +96,7 @@ class HostPipes:
             os.close(printing)
             _close_handles((requests, answers))
         os.set_handle_inheritable(self._job, False)
-        self._reads = (_Reader(self._output), _Reader(self._answers))
+        self._reads = (_PendingRead(self._output), _PendingRead(self._answers))
         self._end = weakref.finalize(self, _end_process, self._process, self._reads, ours)
 
     @property
@@ -168,7 +168,7 @@ class HostPipes:
         self._end()
 
 
-class _Reader:
+class _PendingRead:
     """Reads from a pipe; while it is open, a read is under way, and ``event`` is set once that has an outcome."""
 
     def __init__(self, pipe: int) -> None:
@@ -283,7 +283,7 @@ def _close_handles(handles: Iterable[int]) -> None:
         _winapi.CloseHandle(handle)
 
 
-def _end_process(process: subprocess.Popen[bytes], reads: Iterable[_Reader], handles: Iterable[int]) -> None:
+def _end_process(process: subprocess.Popen[bytes], reads: Iterable[_PendingRead], handles: Iterable[int]) -> None:
     """End a process, if it has not ended; closing the job ends what it has started."""
     process.kill()
     for read in reads:

@@ -27,9 +27,9 @@ from fmilin.fmi.host.build import host_program
 from fmilin.fmi.sandbox_report import read_sandbox_report, warn_of_missing_protections
 
 if sys.platform == "win32":
-    from fmilin.fmi.client.pipes_windows import HostPipes
+    from fmilin.fmi.client.pipes_windows import WindowsPipes as HostPipes
 else:
-    from fmilin.fmi.client.pipes_posix import HostPipes
+    from fmilin.fmi.client.pipes_posix import PosixPipes as HostPipes
 
 PROTOCOL_VERSION = 2
 STARTING_TIME = 30.0  # seconds that the process may take to be ready
