@@ -24,7 +24,7 @@ if sys.platform == "win32":
 
     def _is_readable(descriptor: int) -> bool:
         try:
-            available, _ = _winapi.PeekNamedPipe(msvcrt.get_osfhandle(descriptor), 0)
+            *_, available, _ = _winapi.PeekNamedPipe(msvcrt.get_osfhandle(descriptor))
         except OSError:  # the other end is closed
             return True
         return available > 0

@@ -265,8 +265,8 @@ def test_adjoint_derivatives_are_called(types3: HostedFmu) -> None:
     assert answer.tolist() == [3.0, 5.0, 7.0]
 
 
-def test_messages_of_the_fmu_come_as_they_are(types3: HostedFmu) -> None:
-    assert types3.messages == [(1, "greeting", "\x1b[2Jhello, 100 %s")]
+def test_messages_of_the_fmu_come_with_control_characters_escaped(types3: HostedFmu) -> None:
+    assert types3.messages == [(1, "greeting", "\\x1b[2Jhello, 100 %s")]
 
 
 def test_steps_stop_where_the_fmu_returns_early() -> None:
