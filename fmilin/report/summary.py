@@ -203,7 +203,7 @@ def _stepping(description: ModelDescription) -> tuple[str, ...]:
     states = len(description.states)
     return (
         f"{states} declared states" if states else "no declared states: the linear model is measured from responses",
-        "saves its state" if saves else "cannot save its state: each run is a fresh instance",
+        "saves its state" if saves else "cannot save its state: each run is a copy of its process or a fresh instance",
         *((f"suggests steps of {cadence.step:g} s",) if cadence.step else ()),
         *((f"a base period of {cadence.period:g} s",) if cadence.period else ()),
         *(("sampled in part: see fl.Stepping(lifted=True)",) if cadence.sampled else ()),

@@ -40,12 +40,19 @@ class HostedFmu:
     """An FMU in a host; use it in a with statement."""
 
     def __init__(
-        self, library: Path, version: int, *, stepped: bool = False, prefix: str = "", seconds: float | None = 60.0
+        self,
+        library: Path,
+        version: int,
+        *,
+        stepped: bool = False,
+        prefix: str = "",
+        seconds: float | None = 60.0,
+        options: Sequence[str] = (),
     ) -> None:
         self.version, self.stepped = version, stepped
         self.messages: list[tuple[int, str, str]] = []
         self.arena = Arena(1 << 24)
-        self.seconds = seconds
+        self.seconds, self.options = seconds, options
         self.start_host(library)
         self.problem = self.host.open_library(library, version, stepped=stepped, prefix=prefix)
 
@@ -54,7 +61,7 @@ class HostedFmu:
             self.arena,
             library.name,
             lambda *record: self.messages.append(record),
-            options=["--read", str(library.parent)],
+            options=["--read", str(library.parent), *self.options],
             seconds=self.seconds,
         )
 

@@ -146,6 +146,32 @@ static bool fork_bomb(void) {
   return true;
 }
 
+/* Processes that all start others, for a second: how many there are at a time is counted from outside. */
+static bool fork_everywhere(void) {
+  struct timespec begin, now;
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  do {
+    pid_t child = fork();
+    if (child > 0) {
+      waitpid(child, NULL, WNOHANG);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &now);
+  } while (now.tv_sec - begin.tv_sec < 2);
+  return true;
+}
+
+static void *wait_in_thread(void *nothing_at_all) {
+  pause();
+  return nothing_at_all;
+}
+
+static bool fork_beside_thread(void) {
+  pthread_t thread;
+  return pthread_create(&thread, NULL, wait_in_thread, NULL) == 0 && call_fork();
+}
+
+static bool share_memory_with_child(void) { return start((pid_t)syscall(SYS_clone, SIGCHLD | CLONE_VM, 0, 0, 0, 0)); }
+
 /* Leaves a process behind that has left session and parent. */
 static bool leave_process(void) {
   pid_t child = fork();
@@ -249,6 +275,8 @@ static bool allocate(void) { /* gigabytes, in pieces */
   }
   return true;
 }
+
+static bool allocate_after_fork(void) { return call_fork() && allocate(); }
 
 /* Megabytes that lie in page tables, of as much address space as there is: pages are given back, tables are not. */
 static bool map_page_tables(void) {
@@ -447,6 +475,8 @@ static const struct {
     {"change-personality", change_personality}, {"ask-personality", ask_personality}, {"unknown-call", call_unknown},
     {"other-numbers", call_by_other_numbers}, {"x32", call_x32}, {"ask-host-name", ask_host_name},
     {"use-pair", use_pair}, {"nothing", nothing}, {"hang", hang},
+    {"fork-everywhere", fork_everywhere}, {"fork-beside-thread", fork_beside_thread},
+    {"share-memory-with-child", share_memory_with_child}, {"allocate-after-fork", allocate_after_fork},
 };
 
 static int attempt(const char *name) {

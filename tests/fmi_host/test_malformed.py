@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="de
 
 HERE = Path(__file__).parent
 SIZE = 1 << 16
-OPEN, DEFINE, RUN, EXECUTE, QUIT = 1, 2, 3, 4, 5
+OPEN, DEFINE, RUN, EXECUTE, QUIT, COPY_HOST = 1, 2, 3, 4, 5, 6
 ANSWER = struct.Struct("=IiIIQII")
 NUMBERS = [0, 1, 2, 3, 8, 24, SIZE - 8, SIZE, SIZE + 8, 2**31, 2**32 - 1, 2**32, 2**61, 2**63, 2**64 - 8, 2**64 - 1]
 
@@ -79,7 +79,7 @@ class RawHost:
         (self._theirs, self.requests), (self.answers, answers), (alive, self.alive) = pairs
         keeps = [str(number) for d in (self._theirs, answers) for number in ("--keep-descriptor", d)]
         self.process = subprocess.Popen(
-            [program, *map(str, (self._theirs, answers, self.arena.descriptor, SIZE)), *keeps, "--no-restrictions"],
+            [program, *map(str, (self._theirs, answers, self.arena.descriptor, SIZE)), *keeps, "--no-restrictions", "--copies", "1"],
             pass_fds=(self._theirs, answers, self.arena.descriptor),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -180,9 +180,11 @@ def test_random_contents_are_answered(make: Callable[[np.random.Generator], byte
                 memory[:] = np.frombuffer(random.bytes(SIZE), dtype=np.uint8)
             elif random.random() < 0.1:
                 memory[:] = 0
-            kind = int(random.choice([DEFINE, EXECUTE, EXECUTE, RUN]))
+            kind = int(random.choice([DEFINE, EXECUTE, EXECUTE, RUN])) if random.random() < 0.97 else COPY_HOST
             number = int(random.integers(0, 5)) if random.random() < 0.9 else int(random.choice(NUMBERS[:11]))
             content = b"" if kind == RUN else make(random)
+            if kind == COPY_HOST:
+                number = int(random.choice([0, 1, 1, 2, *NUMBERS]))
             first, count = (int(n) for n in random.integers(0, 40, 2))
             if random.random() < 0.05:
                 first = NUMBERS[int(random.integers(len(NUMBERS)))]
@@ -196,8 +198,19 @@ def test_random_contents_are_answered(make: Callable[[np.random.Generator], byte
 
 def test_messages_of_no_kind_are_answered() -> None:
     with raw_host() as host:
-        for kind in (0, 6, 7, 2**32 - 1):
+        for kind in (0, 7, 8, 2**32 - 1):
             assert host.ask(kind, b"abc") == -1
+
+
+def test_copies_that_are_not_there_are_a_status() -> None:
+    with raw_host() as host:
+        assert host.ask(COPY_HOST, b"", 1) == -8
+        assert host.ask(COPY_HOST, b"", 2) == 0
+        for request in (3, 2**32, 2**64 - 1):
+            assert host.ask(COPY_HOST, b"", request) == -1
+        for request in (0, 0, 1, 1, 2, 2):
+            assert host.ask(COPY_HOST, b"further bytes", request) == 0
+        assert host.ask(COPY_HOST, b"", 1) == -8
 
 
 def test_a_second_library_is_rejected() -> None:

@@ -274,9 +274,12 @@ def test_without_a_required_protection_nothing_is_run(place: Workplace) -> None:
 # --- The processes of the sandbox.
 
 
+@pytest.mark.parametrize("options", [(), ("--copies", str(1 << 30))], ids=["alone", "copies"])
 @pytest.mark.parametrize(("attempt", "number"), [("crash", signal.SIGSEGV), ("abort", signal.SIGABRT)])
-def test_the_process_that_waits_ends_as_the_host_does(place: Workplace, attempt: str, number: int) -> None:
-    assert place.attempt(attempt).status == -number
+def test_the_process_that_waits_ends_as_the_host_does(
+    place: Workplace, attempt: str, number: int, options: tuple[str, ...]
+) -> None:
+    assert place.attempt(attempt, "", options).status == -number
 
 
 @pytest.mark.parametrize("hidden", [(), (UNSHARE,)], ids=["namespace", "no namespace"])
@@ -291,6 +294,65 @@ def test_a_fork_bomb_is_bounded_where_processes_are_allowed(place: Workplace) ->
     assert answer.was_refused or "threads" in answer.report.missing
 
 
+COPIES = ("--copies", str(1 << 30))
+COPYING = [
+    ("fork-bomb", "1", 1),  # two more than the one that asks
+    ("fork-bomb", "2", 0),
+    ("fork", "", 1),
+    ("clone", "", 1),
+    ("clone3", "", 0),
+    ("vfork", "", 0),
+    ("share-memory-with-child", "", 0),
+    ("fork-beside-thread", "", 0),
+    ("start-in-namespace", "", 0),
+    ("execute", "/bin/true", 0),
+    ("system", "", 0),
+    ("allocate-after-fork", "2", 0),
+    ("allocate", "2", 1),
+    ("start-threads", "50", 1),
+    ("kill-client", "", 0),
+    ("kill-first-process", "", 0),
+]
+
+
+@pytest.mark.parametrize(("attempt", "argument", "status"), COPYING, ids=str)
+def test_where_the_host_may_be_copied_few_processes_of_less_memory_are_had(
+    place: Workplace, attempt: str, argument: str, status: int
+) -> None:
+    answer = place.attempt(attempt, argument, (*COPIES, "--memory", str(4 << 30)))
+    if {"processes-hidden", "system-calls"} & set(answer.report.missing):
+        pytest.skip("a namespace of processes and a filter are needed for copies")
+    assert answer.report.is_active("no-new-processes")
+    assert answer.status == status, answer
+
+
+@pytest.mark.parametrize(("hidden", "missing"), [(UNSHARE, "processes-hidden"), (SECCOMP, "system-calls")])
+def test_copies_need_a_namespace_and_a_filter(place: Workplace, hidden: int, missing: str) -> None:
+    answer = place.attempt("fork", "", COPIES, hidden=(hidden,))
+    assert missing in answer.report.missing
+    assert answer.was_refused == answer.report.is_active("no-new-processes")
+
+
+def test_processes_that_all_start_others_stay_few(place: Workplace) -> None:
+    """Each of them asks anew all the time, for two seconds."""
+    command = place.command("fork-everywhere", options=COPIES)
+    most = 0
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **place.identity()) as process:  # type: ignore[call-overload]
+        while process.poll() is None:
+            try:
+                family = psutil.Process(process.pid).children(recursive=True)
+            except psutil.NoSuchProcess:
+                break
+            most = max(most, len(family))
+    assert 4 <= most <= 5  # with the first of the namespace and the keeper, which are not the FMU's
+
+
+def test_processes_of_copies_do_not_outlive_the_host(place: Workplace) -> None:
+    name = f"copy{os.getpid()}"
+    assert place.attempt("leave-process", name, COPIES).status == 1
+    assert not [process for process in psutil.process_iter(["name"]) if process.info["name"] == name]
+
+
 @contextmanager
 def hanging(place: Workplace, *options: str, **how: object) -> Iterator[subprocess.Popen[str]]:
     command = place.command("hang", options=options)
@@ -303,17 +365,19 @@ def hanging(place: Workplace, *options: str, **how: object) -> Iterator[subproce
         yield process
 
 
-def test_all_ends_with_the_process_that_was_started(place: Workplace) -> None:
-    with hanging(place) as process:
+@pytest.mark.parametrize("options", [(), COPIES], ids=["alone", "copies"])
+def test_all_ends_with_the_process_that_was_started(place: Workplace, options: tuple[str, ...]) -> None:
+    with hanging(place, *options) as process:
         family = psutil.Process(process.pid).children(recursive=True)
         assert family
         process.kill()
         assert not psutil.wait_procs(family, timeout=10)[1]
 
 
-def test_all_ends_when_the_client_has_gone(place: Workplace) -> None:
+@pytest.mark.parametrize("options", [(), COPIES], ids=["alone", "copies"])
+def test_all_ends_when_the_client_has_gone(place: Workplace, options: tuple[str, ...]) -> None:
     reading, writing = os.pipe()
-    with hanging(place, "--client-descriptor", str(reading), pass_fds=(reading,)) as process:
+    with hanging(place, "--client-descriptor", str(reading), *options, pass_fds=(reading,)) as process:
         os.close(reading)
         time.sleep(0.1)
         assert process.poll() is None

@@ -31,18 +31,19 @@ if sys.platform == "win32":
 else:
     from fmilin.fmi.client.pipes_posix import PosixPipes as HostPipes
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 STARTING_TIME = 30.0  # seconds that the process may take to be ready
 ENDING_TIME = 10.0  # seconds that the library may take to be unloaded
 
 _ANSWER = struct.Struct("=IiIIQII")
 _RECORD = struct.Struct("=iHH")
-_OPEN, _DEFINE, _RUN, _EXECUTE, _QUIT = 1, 2, 3, 4, 5
+_OPEN, _DEFINE, _RUN, _EXECUTE, _QUIT, _COPY_HOST = 1, 2, 3, 4, 5, 6
+_MAKE_COPY, _RETURN_TO_COPY, _DROP_COPY = 0, 1, 2
 _MOST_BYTES = 1 << 18  # of an answer
 _MOST_PROGRAMS = 65536
 _NEARLY_ALL = 0.8  # of the memory that a process may take: it may have crashed for want of more
 
-MALFORMED, NOT_LOADED, NO_FUNCTION, NO_INSTANCE, NO_MEMORY, STOPPED, TOO_LONG = range(-1, -8, -1)
+MALFORMED, NOT_LOADED, NO_FUNCTION, NO_INSTANCE, NO_MEMORY, STOPPED, TOO_LONG, NOT_COPIED = range(-1, -9, -1)
 """What the host answers beside the statuses of FMI: ``enum host_status`` of ``protocol.h``."""
 
 
@@ -97,7 +98,8 @@ class HostProcess:
         self.seconds = seconds
         self.running_name = "its start"  # what runs or ran last, for error messages
         self.running: tuple[Instruction, ...] = ()
-        self._memory = _memory_limit(options, arena)
+        self._memory = _memory_limit(options, arena, "--memory")
+        self._memory_of_copy = _memory_limit(options, arena, "--copies")
         self._source = source
         self._take_record = take_record
         self._printed = PrintedLines(source)
@@ -105,6 +107,8 @@ class HostProcess:
         self._free_numbers: list[int] = []
         self._next_numbers = itertools.count()
         self._failure: ModelCrashError | None = None
+        self._new_to_copy: weakref.WeakSet[Program] = weakref.WeakSet()  # what the copy of the host has not taken
+        self._before_copy = object()  # what those belong to that have a number, but not in the present host
         program = host_program()
         try:
             self._pipes = HostPipes(program, arena, options, environment or {}, self._printed)
@@ -164,6 +168,36 @@ class HostProcess:
         self._send(MESSAGE.pack(_EXECUTE, len(content), 0, 0, 0) + content)
         return self._outcome()
 
+    def make_copy(self) -> bool:
+        """Let the host make a copy of itself, to which it can return; return whether it does."""
+        self._new_to_copy.clear()
+        is_made = self._ask_about_copy(_MAKE_COPY, "the copying of its process")
+        if is_made and self._memory_of_copy is not None:
+            self._memory = self._memory_of_copy
+        return is_made
+
+    def return_to_copy(self) -> bool:
+        """Let the copy of the host go on in its place; return False where there is none any more."""
+        if not self._ask_about_copy(_RETURN_TO_COPY, "the return to a copy of its process"):
+            return False
+        for program in self._new_to_copy:
+            program.known_to = self._before_copy
+        self._new_to_copy.clear()
+        return True
+
+    def drop_copy(self) -> None:
+        """End the copy of the host, if there is one."""
+        self._new_to_copy.clear()
+        self._ask_about_copy(_DROP_COPY, "the end of a copy of its process")
+
+    def _ask_about_copy(self, request: int, name: str) -> bool:
+        self.running_name, self.running = name, ()
+        self._send(MESSAGE.pack(_COPY_HOST, 0, request, 0, 0))
+        failure = self._outcome()
+        if failure is not None and failure.status != NOT_COPIED:
+            raise self._fail("does not understand what it is asked about copies")
+        return failure is None
+
     def close(self) -> None:
         """Let the library be unloaded and end the process. Idempotent.
 
@@ -193,7 +227,13 @@ class HostProcess:
         self._pipes.end()
 
     def _define(self, program: Program) -> Failure | None:
-        number = self._free_numbers.pop() if self._free_numbers else next(self._next_numbers)
+        is_new = program.known_to is not self._before_copy
+        if not is_new:
+            number = program.number
+        elif self._free_numbers:
+            number = self._free_numbers.pop()
+        else:
+            number = next(self._next_numbers)
         if number >= _MOST_PROGRAMS:
             raise ModelError(f"'{self._source}' is asked for more than {_MOST_PROGRAMS} different things at a time.")
         content = program.content
@@ -201,9 +241,12 @@ class HostProcess:
         self._send(MESSAGE.pack(_DEFINE, len(content), number, 0, 0) + content)
         failure = self._outcome()
         if failure is not None:
-            self._free_numbers.append(number)
+            if is_new:
+                self._free_numbers.append(number)
             return failure
-        weakref.finalize(program, self._free_numbers.append, number).atexit = False
+        if is_new:
+            weakref.finalize(program, self._free_numbers.append, number).atexit = False
+        self._new_to_copy.add(program)
         program.known_to, program.number = self, number
         program.request = MESSAGE.pack(_RUN, 0, number, 0, 1)
         return None
@@ -315,7 +358,7 @@ class HostProcess:
         return self._failure
 
 
-def _memory_limit(options: Sequence[str], arena: Arena) -> int | None:
+def _memory_limit(options: Sequence[str], arena: Arena, name: str) -> int | None:
     """Return how many bytes the process may take besides those of the arena; None for no limit."""
-    values = [int(value) for option, value in pairwise(options) if option == "--memory"]
+    values = [int(value) for option, value in pairwise(options) if option == name]
     return values[-1] - arena.size if values else None

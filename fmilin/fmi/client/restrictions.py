@@ -27,6 +27,9 @@ MOST_PROCESSES = 100
 MOST_THREADS_WITH_PROCESSES = 200
 """Threads of all of them. Linux counts threads and processes together: a fork bomb takes those of the threads, too."""
 
+MOST_COPIES = 3
+"""Of the process of an FMU at a time, itself included, where copies take the place of saved states."""
+
 VISIBLE_VARIABLES = (
     *("PATH", "HOME", "TZ", "LANG", "LANGUAGE", "TERM", "COLUMNS", "NO_COLOR", "LD_LIBRARY_PATH"),
     *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "MPLCONFIGDIR", "MPLBACKEND", "SYSTEMROOT"),
@@ -75,8 +78,11 @@ class Limits:
         if self.processes < 0:
             raise UsageError(f"A limit of {self.processes} processes must not be negative.")
 
-    def to_options(self) -> list[str]:
-        """Return options of ``host/sandbox.h``; the memory that is free now counts."""
+    def to_options(self, *, copied: bool = False) -> list[str]:
+        """Return options of ``host/sandbox.h``; the memory that is free now counts.
+
+        ``copied``: whether copies of the process may be made, which have the memory together.
+        """
         from fmilin.fmi.client.arena import DEFAULT_SIZE
 
         memory = _free_memory() if self.memory is None else self.memory
@@ -85,6 +91,8 @@ class Limits:
         if self.processes:
             options += ["--threads", str(MOST_THREADS_WITH_PROCESSES)]
         options += ["--file-size", str(LARGEST_FILE)]
+        if copied:
+            options += ["--copies", str(int(memory) // MOST_COPIES + DEFAULT_SIZE)]
         readable = [os.path.abspath(path) for path in self.read]  # noqa: PTH100 - links are followed by the host
         for path in dict.fromkeys([*readable, *_python_folders(), *_library_folders()]):
             options += ["--read", path]

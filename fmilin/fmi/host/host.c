@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "copies.h"
 #include "fmi.h"
 #include "messages.h"
 #include "platform.h"
@@ -33,6 +34,7 @@ struct program {
 static char *arena;
 static size_t arena_size;
 static struct fmu fmu;
+static uint32_t sequence; /* number of the next answer */
 static struct program programs[MAX_PROGRAMS];
 
 /* What the operands of an operation are: size of an element (0: no operand), and their number (0: any). */
@@ -291,6 +293,8 @@ static int32_t handle(const struct message *message, const char *bytes, struct a
       return run(message, answer);
     case EXECUTE:
       return execute(message, bytes, answer);
+    case COPY_HOST:
+      return copy_host(message->a, &sequence);
     default:
       return HOST_MALFORMED;
   }
@@ -298,7 +302,6 @@ static int32_t handle(const struct message *message, const char *bytes, struct a
 
 static bool send(struct answer *answer, const char *bytes) {
   static char buffer[sizeof(struct answer) + MOST_RECORD_BYTES];
-  static uint32_t sequence;
   answer->sequence = sequence++;
   size_t size = answer->size;
   if (bytes == NULL) {

@@ -17,6 +17,10 @@
  *   RUN      a: number of the program, b: first repetition, c: number of repetitions. In repetition r each operand is
  *            at offset + r * stride. The program ends at the first status that is worse than a warning.
  *   EXECUTE  bytes: instructions, which run once as repetition 0 and are forgotten.
+ *   COPY_HOST a: enum copy_request. MAKE_COPY: the host makes a copy of itself, which waits, and the host goes on; a former
+ *            copy ends. RETURN_TO_COPY: the host ends, and its copy answers in its place, as it was made, with a copy of
+ *            itself that waits as before. DROP_COPY: the copy ends. HOST_NOT_COPIED is no error: all goes on as before,
+ *            but there is no copy. Programs are those of the time at which the copy was made, the arena is as it is.
  *   QUIT     The host exits, without an answer. It also exits when the client closes its end.
  *
  * An answer (struct answer, then `size` bytes of log records) says where the program ended: the status (of FMI, or of
@@ -34,7 +38,7 @@
 
 #include <stdint.h>
 
-enum { PROTOCOL_VERSION = 2, LAST_TEXT = 1000 };
+enum { PROTOCOL_VERSION = 3, LAST_TEXT = 1000 };
 enum { OPERANDS = 4, MAX_PROGRAMS = 65536, MAX_MESSAGE = 1 << 26, MAX_SAVED_STATES = 64 };
 
 struct message {
@@ -43,7 +47,9 @@ struct message {
   uint64_t a, b, c;
 };
 
-enum message_kind { OPEN = 1, DEFINE = 2, RUN = 3, EXECUTE = 4, QUIT = 5 };
+enum message_kind { OPEN = 1, DEFINE = 2, RUN = 3, EXECUTE = 4, QUIT = 5, COPY_HOST = 6 };
+
+enum copy_request { MAKE_COPY = 0, RETURN_TO_COPY = 1, DROP_COPY = 2 };
 
 struct answer {
   uint32_t sequence; /* number of the answer, from 0 on */
@@ -75,7 +81,8 @@ enum host_status {
   HOST_NO_INSTANCE = -4, /* there is no instance, or instantiation has failed */
   HOST_NO_MEMORY = -5,
   HOST_STOPPED = -6, /* a communication step ended early, or asks to end the simulation */
-  HOST_TOO_LONG = -7 /* strings do not fit the place for them */
+  HOST_TOO_LONG = -7,  /* strings do not fit the place for them */
+  HOST_NOT_COPIED = -8 /* the host has threads or processes, or is not allowed a copy, or the copy has ended */
 };
 
 enum interface { MODEL_EXCHANGE = 0, CO_SIMULATION = 1 };

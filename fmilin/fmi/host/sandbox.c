@@ -107,6 +107,7 @@ static int read_value(struct sandbox_limits *limits, const char *option, const c
       {"--memory", &limits->memory},       {"--file-size", &limits->file_size},
       {"--files", &limits->files},         {"--processes", &limits->processes},
       {"--threads", &limits->threads},     {"--scratch-size", &limits->scratch_size},
+      {"--copies", &limits->copies},
   };
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
     if (strcmp(option, numbers[i].option) == 0) {

@@ -23,6 +23,9 @@ enum { SANDBOX_MAX_PATHS = 256, SANDBOX_MAX_DESCRIPTORS = 8, SANDBOX_MAX_DETAIL 
  *   --file-size BYTES      size of each file that is written
  *   --files N              open descriptors of each process
  *   --processes N          processes besides the host; 0 (the default): it starts no process, threads only
+ *   --copies BYTES         copies of the host may wait (COPY in protocol.h): the kernel asks the process outside about each
+ *                          new process, which allows three at a time, none of which starts a program; from the first on
+ *                          BYTES is the size of the address space of each. 0 (the default): none
  *   --threads N            threads of all processes together, where the system counts them for this sandbox alone
  *   --read PATH            a file or folder that may be read and executed, besides the system's libraries
  *   --write PATH           a folder, or a file that exists, that may be written, too
@@ -36,7 +39,7 @@ enum { SANDBOX_MAX_PATHS = 256, SANDBOX_MAX_DESCRIPTORS = 8, SANDBOX_MAX_DETAIL 
  *   --no-restrictions      files, sockets, processes and system calls as the user has them; memory is still bounded
  */
 struct sandbox_limits {
-  uint64_t memory, file_size, files, processes, threads, scratch_size; /* UINT64_MAX: no limit */
+  uint64_t memory, file_size, files, processes, copies, threads, scratch_size; /* UINT64_MAX: no limit */
   const char *read[SANDBOX_MAX_PATHS];
   const char *write[SANDBOX_MAX_PATHS];
   size_t read_count, write_count;
@@ -74,7 +77,7 @@ enum protection {
   SANDBOX_LANDLOCK_NETWORK,  /* nor TCP used (Linux 6.7) */
   SANDBOX_LANDLOCK_SCOPE,    /* nor signals sent out, nor abstract sockets reached (Linux 6.12) */
   SANDBOX_SYSTEM_CALLS,      /* a filter of system calls */
-  SANDBOX_NO_NEW_PROCESSES,  /* no process is started */
+  SANDBOX_NO_NEW_PROCESSES,  /* no program is started, and no process but copies of the host (--copies) */
   SANDBOX_JOB,               /* Windows: a job object bounds memory and processes, and ends with the host */
   SANDBOX_PROTECTIONS
 };

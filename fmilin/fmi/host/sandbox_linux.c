@@ -2,7 +2,8 @@
  * The sandbox on Linux. Its protections need no privileges and do not rely on each other.
  *
  * Three processes: the one that was started waits outside; the first of the namespace does nothing but adopt orphans,
- * and all end with it; the host is the second, so that signals reach it as they reach any program.
+ * and all end with it; the host is the second, so that signals reach it as they reach any program. With --copies the
+ * second is the keeper, and the host its child (sandbox_linux_copies.c).
  */
 #define _GNU_SOURCE
 #include "sandbox_linux.h"
@@ -203,10 +204,13 @@ static void drop_capabilities(void) {
   syscall(SYS_capset, &header, none);
 }
 
-/* Waits until the host ends, or for two seconds after the client has gone; returns its wait status. */
-static int wait_for_host(pid_t host, int client_descriptor) {
+/*
+ * Waits until the host ends, or for two seconds after the client has gone; returns its wait status. Meanwhile it decides
+ * about copies.
+ */
+static int wait_for_host(pid_t host, int client_descriptor, int listener, uint64_t copies) {
   const struct timespec grace = {2, 0};
-  struct pollfd client = {client_descriptor, 0, 0}; /* a negative descriptor is ignored */
+  struct pollfd polled[] = {{client_descriptor, 0, 0}, {listener, POLLIN, 0}}; /* negative descriptors are ignored */
   struct sigaction on_child = {.sa_handler = ignore_signal};
   sigset_t child, none;
   int status;
@@ -221,13 +225,18 @@ static int wait_for_host(pid_t host, int client_descriptor) {
     if (ended == host) {
       return status;
     }
-    int events = ppoll(&client, 1, has_gone ? &grace : NULL, &none);
+    int events = ppoll(polled, 2, has_gone ? &grace : NULL, &none);
     if (has_gone && events == 0) {
       kill(host, SIGKILL);
     }
-    if (events > 0) { /* POLLHUP or POLLERR: nothing else is asked for */
+    if (events > 0 && polled[0].revents) { /* POLLHUP or POLLERR: nothing else is asked for */
       has_gone = true;
-      client.fd = -1;
+      polled[0].fd = -1;
+    }
+    if (events > 0 && polled[1].revents & POLLIN) {
+      decide_about_copy(listener, host, copies);
+    } else if (events > 0 && polled[1].revents) {
+      polled[1].fd = -1;
     }
   }
 }
@@ -259,11 +268,15 @@ static void supervise(pid_t first, pid_t host, const struct sandbox_limits *limi
   lower_limit(RLIMIT_CORE, 0);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   drop_capabilities();
+  int listener = receive_listener();
+  if (listener >= 0) {
+    listener = dup2(listener, client + 1);
+  }
   if (client > 0) {
     close_range_or_all(0, (unsigned)client - 1);
   }
-  close_range_or_all(client < 0 ? 0 : (unsigned)client + 1, UINT_MAX);
-  int status = wait_for_host(host, client);
+  close_range_or_all((unsigned)(client + (listener >= 0 ? 2 : 1)), UINT_MAX);
+  int status = wait_for_host(host, client, listener, limits->copies);
   if (first > 0) {
     kill(first, SIGKILL);
     waitpid(first, NULL, 0); /* returns when the whole namespace has ended */
@@ -273,20 +286,25 @@ static void supervise(pid_t first, pid_t host, const struct sandbox_limits *limi
   end_like(status);
 }
 
-static void end_with_parent(pid_t parent_outside) {
+void end_with_parent(pid_t parent_outside) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (getppid() != parent_outside && getppid() != 0) {
     _exit(1); /* it has ended before */
   }
 }
 
-static void be_first_process(pid_t parent) {
-  signal(SIGCHLD, SIG_IGN); /* orphans leave no zombies */
-  end_with_parent(parent);
+void be_harmless(void) {
+  lower_limit(RLIMIT_CORE, 0);
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   drop_capabilities();
   close_range_or_all(0, UINT_MAX);
+}
+
+static void be_first_process(pid_t parent) {
+  signal(SIGCHLD, SIG_IGN); /* orphans leave no zombies */
+  end_with_parent(parent);
+  be_harmless();
   for (;;) {
     pause();
   }
@@ -325,6 +343,7 @@ static int fork_host(const struct sandbox_limits *limits, const char *cgroup, st
  */
 static void limit_threads(const struct sandbox_limits *limits, struct sandbox_report *report) {
   uint64_t number = limits->threads + limits->processes + 3; /* with the processes outside, the first, and the host */
+  number += limits->copies > 0 ? MOST_COPIES : 0;
   bool has_users = is_active(report, SANDBOX_USERS);
   if (limits->threads == UINT64_MAX || limits->threads > INT_MAX || limits->processes > INT_MAX) {
     report_protection(report, SANDBOX_THREADS, PROTECTION_OFF, "no limit is asked for");
@@ -410,12 +429,13 @@ static void restrict_host(const struct sandbox_limits *limits, struct sandbox_re
   give_up_privileges(report);
   restrict_by_landlock(limits, paths, count, report);
   give_up_capabilities(report);
-  filter_system_calls(limits, report);
+  bool may_copy = ask_about_copies();
+  filter_system_calls(limits, may_copy, report);
   if (limits->processes > 0) {
     report_protection(report, SANDBOX_NO_NEW_PROCESSES, PROTECTION_OFF, "--processes %llu",
                       (unsigned long long)limits->processes);
   } else if (is_active(report, SANDBOX_SYSTEM_CALLS)) {
-    report_protection(report, SANDBOX_NO_NEW_PROCESSES, PROTECTION_ACTIVE, "seccomp");
+    report_protection(report, SANDBOX_NO_NEW_PROCESSES, PROTECTION_ACTIVE, may_copy ? "seccomp; copies of it" : "seccomp");
   } else {
     report_protection(report, SANDBOX_NO_NEW_PROCESSES, PROTECTION_MISSING, "needs seccomp");
   }
@@ -433,11 +453,15 @@ int apply_sandbox(const struct sandbox_limits *limits, struct sandbox_report *re
     make_cgroup(limits, cgroup, sizeof cgroup, report);
     enter_namespaces(limits, report);
   }
+  prepare_copies(limits);
   if (fork_host(limits, cgroup, report) < 0) {
     return -1;
   }
   start_session(report);
   join_cgroup(cgroup, report);
+  if (limits->copies > 0 && (limits->no_restrictions || is_active(report, SANDBOX_PROCESSES_HIDDEN))) {
+    start_keeper();
+  }
   if (limits->no_restrictions) {
     limit_resources(limits, report);
   } else {

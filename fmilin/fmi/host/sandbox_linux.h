@@ -31,8 +31,34 @@ void enter_own_root(const struct sandbox_limits *limits, const struct allowed_pa
 void restrict_by_landlock(const struct sandbox_limits *limits, const struct allowed_path *paths, size_t count,
                           struct sandbox_report *report);
 
-/* The last of all: what it refuses includes calls that the others need. */
-void filter_system_calls(const struct sandbox_limits *limits, struct sandbox_report *report);
+/* The last of all: what it refuses includes calls that the others need. `may_copy`: fork passes, as far as it sees. */
+void filter_system_calls(const struct sandbox_limits *limits, bool may_copy, struct sandbox_report *report);
+
+/*
+ * Copies of the host (--copies). The keeper is the parent of the one that works, ends as that ends, and takes over the
+ * copies of others that have ended. It holds nothing, and no code of the FMU runs in it.
+ */
+enum { MOST_COPIES = 3 }; /* processes below the keeper: the one that works, one that waits, one that is about to end */
+
+struct keeper {
+  pid_t process;
+  volatile pid_t *active; /* the one that works, in a page that all share */
+};
+
+void start_keeper(void);                 /* returns in the host */
+const struct keeper *find_keeper(void);  /* NULL: there is none, and no copies */
+
+/* Called in this order: before the fork; outside; in the host, before the other filter; outside. */
+void prepare_copies(const struct sandbox_limits *limits);
+int receive_listener(void); /* a descriptor where the kernel asks; -1 where there are no copies */
+bool ask_about_copies(void);
+void decide_about_copy(int listener, pid_t above, uint64_t bytes);
+
+/* Ends this process together with its parent, or at once where that has ended. */
+void end_with_parent(pid_t parent_outside);
+
+/* Gives up privileges and all descriptors. */
+void be_harmless(void);
 
 /*
  * A control group for the host, made by the process that waits for it, which is not in it and removes it at the end.

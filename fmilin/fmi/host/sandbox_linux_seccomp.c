@@ -90,7 +90,16 @@ static const int HIDDEN[] = {
 static const int OF_PROCESSES[] = {
     __NR_execve, __NR_execveat,
 #if defined(__x86_64__)
-    __NR_fork, __NR_vfork,
+    __NR_vfork,
+#endif
+};
+
+/* What clone does, too. */
+static const int OF_COPIES[] = {
+#if defined(__x86_64__)
+    __NR_fork,
+#else
+    -1,
 #endif
 };
 
@@ -210,7 +219,7 @@ static void decide_signals(struct filter *filter, bool is_inside_namespace, bool
   }
 }
 
-static void write_filter(struct filter *filter, const struct sandbox_limits *limits,
+static void write_filter(struct filter *filter, const struct sandbox_limits *limits, bool may_copy,
                          const struct sandbox_report *report) {
   const uint32_t this_process[] = {0}, plain_personality[] = {0, UINT32_MAX}; /* all bits: it is asked for */
   bool may_start_processes = limits->processes > 0;
@@ -230,7 +239,10 @@ static void write_filter(struct filter *filter, const struct sandbox_limits *lim
   if (!may_start_processes) {
     answer_calls(filter, OF_PROCESSES, COUNT(OF_PROCESSES), REFUSE);
   }
-  decide_clone(filter, may_start_processes);
+  if (!may_start_processes && !may_copy) {
+    answer_calls(filter, OF_COPIES, COUNT(OF_COPIES), REFUSE);
+  }
+  decide_clone(filter, may_start_processes || may_copy);
   refuse_values(filter, __NR_fcntl, 1, FORBIDDEN_FCNTL, COUNT(FORBIDDEN_FCNTL));
   refuse_values(filter, __NR_prctl, 0, FORBIDDEN_PRCTL, COUNT(FORBIDDEN_PRCTL));
   allow_values(filter, __NR_prlimit64, 0, this_process, 1);
@@ -251,13 +263,13 @@ static void write_filter(struct filter *filter, const struct sandbox_limits *lim
     answer_calls(filter, OF_SOCKETS, COUNT(OF_SOCKETS), REFUSE);
     decide_socketpair(filter);
   }
-  decide_signals(filter, is_active(report, SANDBOX_PROCESSES_HIDDEN), may_start_processes);
+  decide_signals(filter, is_active(report, SANDBOX_PROCESSES_HIDDEN), may_start_processes || may_copy);
   answer(filter, SECCOMP_RET_ALLOW);
 }
 
-void filter_system_calls(const struct sandbox_limits *limits, struct sandbox_report *report) {
+void filter_system_calls(const struct sandbox_limits *limits, bool may_copy, struct sandbox_report *report) {
   static struct filter filter;
-  write_filter(&filter, limits, report);
+  write_filter(&filter, limits, may_copy, report);
   if (filter.count > MAX_STEPS) {
     errno = E2BIG;
     report_error(report, SANDBOX_SYSTEM_CALLS, "seccomp");
@@ -275,8 +287,8 @@ void filter_system_calls(const struct sandbox_limits *limits, struct sandbox_rep
 
 #else
 
-void filter_system_calls(const struct sandbox_limits *limits, struct sandbox_report *report) {
-  (void)limits;
+void filter_system_calls(const struct sandbox_limits *limits, bool may_copy, struct sandbox_report *report) {
+  (void)limits, (void)may_copy;
   report_protection(report, SANDBOX_SYSTEM_CALLS, PROTECTION_MISSING, "numbers of system calls are not known here");
 }
 

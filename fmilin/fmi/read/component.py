@@ -92,6 +92,7 @@ class LoadedCode:
         self.health = 0  # the worst status that was no warning: from 3 on only freeing is allowed, from 4 on nothing
         self.has_instance = False
         self.instances = 0  # that this process has had
+        self.is_copied = False  # whether copies of the next process may be made
         self._path, self._standard, self._sink, self._folder = path, standard, sink, folder
         self._restrictions = current_restrictions()
         self._scratch = folder / ".scratch"
@@ -116,7 +117,7 @@ class LoadedCode:
             self.arena,
             self._sink.source,
             self._sink.take,
-            options=[*self._restrictions.to_options(), *options],
+            options=[*self._restrictions.to_options(copied=self.is_copied), *options],
             environment={**self._restrictions.to_environment(), "TMPDIR": str(self._scratch), **variables},
             seconds=self._restrictions.seconds,
         )
@@ -165,13 +166,35 @@ class LoadedCode:
 
     def first_bad(self, calls: Calls, count: int = 1) -> Failure | None:
         """Make calls, ``count`` times, up to the first whose status is worse than a warning; return which it was."""
-        host = self._host
-        if host is None:
-            raise ModelCrashError(f"The process of '{self._sink.source}' has ended. Load the model again.")
+        host = self._running_host()
         with self._lock:  # a message and its answer belong together, whatever thread asks
             if isinstance(calls, Program):
                 return host.run(calls, count) if calls.instructions else None
             return host.execute(calls) if calls else None
+
+    def make_copy(self) -> bool:
+        """Let the process make a copy of itself, which waits; return whether it does."""
+        host = self._running_host()
+        with self._lock:
+            return self.is_copied and host.make_copy()
+
+    def return_to_copy(self) -> bool:
+        """Go on with the copy in place of the process; return False where there is none any more."""
+        host = self._running_host()
+        with self._lock:
+            return host.return_to_copy()
+
+    def drop_copy(self) -> None:
+        """End the copy, if there is one."""
+        if self.is_running:
+            host = self._running_host()
+            with self._lock:
+                host.drop_copy()
+
+    def _running_host(self) -> HostProcess:
+        if self._host is None:
+            raise ModelCrashError(f"The process of '{self._sink.source}' has ended. Load the model again.")
+        return self._host
 
     def call(
         self,

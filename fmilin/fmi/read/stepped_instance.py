@@ -13,18 +13,26 @@ from fmilin.fmi.client.programs import Instruction, Operation, Program
 from fmilin.fmi.read.buffers import Buffers, Visit
 from fmilin.fmi.read.description import is_true
 from fmilin.fmi.read.instance import Instance
+from fmilin.fmi.read.settings import Assignment
 from fmilin.signals import FloatArray
 
 _NO_STEP_IS_TAKEN_BACK = 1  # told otherwise, some FMUs save and go back at every step
+_COPY = -1
 _SAVED_STATES = 64  # that a host keeps at a time
 MOST_STEPS = 256  # in one message
 
 
 class SavedState(NamedTuple):
-    """The whole state of an instance, as its host keeps it, at the communication point ``time``, in seconds."""
+    """The whole state of an instance at a communication point, in seconds: one that it has saved, or a copy of its host."""
 
-    number: int
+    number: int  # of the saved state; _COPY for a copy
     time: float
+    next_event: float | None
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether it is a copy of the host."""
+        return self.number == _COPY
 
 
 class CommunicationSteps:
@@ -57,6 +65,11 @@ class SteppedInstance(Instance):
     stepped = True
     save_flag: ClassVar[str]  # the attribute of the interface that promises to save and restore states
     _numbers = itertools.count()
+
+    def begin(self, time: float, settings: Sequence[Assignment]) -> None:
+        """Go from nothing to step mode at the start time."""
+        self.component.is_copied = self.component.is_copied or not self.can_save
+        super().begin(time, settings)
 
     def _do_step(self, time: float, step: float) -> None:
         self._take_step(time, step)
@@ -114,18 +127,33 @@ class SteppedInstance(Instance):
         """Save the whole state; :meth:`free` it before the instance ends."""
         number = next(self._numbers) % _SAVED_STATES
         self.component.run((self.component.bound(Operation.SAVE_STATE, immediate=number),))
-        return SavedState(number, self._time)
+        return SavedState(number, self._time, self.next_event)
 
-    def restore(self, saved: SavedState) -> None:
-        """Return to a saved state."""
-        if not self.can_save:
-            raise ModelError(f"'{self.description.source}' cannot restore a state.")
-        self.component.run((self.component.bound(Operation.RESTORE_STATE, immediate=saved.number),))
-        self._time = saved.time
+    def save_by_copy(self) -> SavedState | None:
+        """Save the whole state as a copy of the host, of which there is one at a time; None where that is impossible."""
+        return SavedState(_COPY, self._time, self.next_event) if self.component.make_copy() else None
+
+    def allow_copies(self) -> None:
+        """Let copies be made of the process of the next instance."""
+        if not self.component.is_copied:
+            self.component.is_copied = True
+            self.component.kill()
+
+    def restore(self, saved: SavedState) -> bool:
+        """Return to a saved state; return False where it was a copy that has ended."""
+        if saved.is_copy:
+            if not self.component.return_to_copy():
+                return False
+        else:
+            self.component.run((self.component.bound(Operation.RESTORE_STATE, immediate=saved.number),))
+        self._time, self.next_event = saved.time, saved.next_event
+        return True
 
     def free(self, saved: SavedState) -> None:
         """Forget a saved state."""
-        if self.component.is_usable:
+        if saved.is_copy:
+            self.component.drop_copy()
+        elif self.component.is_usable:
             self.component.run((self.component.bound(Operation.FREE_STATE, immediate=saved.number),))
 
     def visit(self, buffers: Buffers, wanted: str, prepared: Visit | None = None) -> None:

@@ -12,7 +12,7 @@ from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import ModelDescription
 from fmilin.fmi.read.model import FmuModel
 from fmilin.fmi.read.stepped_instance import MOST_STEPS, CommunicationSteps, SteppedInstance
-from fmilin.fmi.read.stepped_session import StatesRefusedError, SteppedSession
+from fmilin.fmi.read.stepped_session import RunStart, StatesRefusedError, SteppedSession
 from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.model.stepping import Cadence, Response, Stepped
 from fmilin.signals import FloatArray
@@ -263,26 +263,21 @@ class SteppedFmu(FmuModel, Stepped):
     def make_repeatable(self, point: OperatingPoint, step: float) -> str:
         """See to it that equal runs give equal answers; see :meth:`fmilin.model.stepping.Stepped.make_repeatable`."""
         session = self._session
+        session.come_back()  # finds out what runs start from
         how = session.repetition  # what an earlier call found still holds
-        if not how and not session.restores:
-            how = "The model cannot save its state, so every run starts from a fresh instance."
+        starts_from_state = session.run_start is RunStart.STATE
+        if not how and not starts_from_state:
+            how = f"The model cannot save its state, so every run starts from {session.run_start.value}."
         difference = self._difference_of_runs(point, step)
-        if difference and session.restores:
+        if difference and starts_from_state:
             session.restores_twice = True
             difference = self._difference_of_runs(point, step)
             how = (
                 "Restoring a state does not restore the inputs, so every run is preceded by one step and a second "
                 "restore."
             )
-        if difference and session.restores:
-            session.restores_twice = False
-            session.trust_restoring(trusted=False)
-            fresh = self._difference_of_runs(point, step)
-            how = "The model does not restore all of its state, so every run starts from a fresh instance."
-            if fresh > 0.1 * difference:  # a fresh instance is no better: it is noise
-                session.trust_restoring(trusted=True)
-                how = ""
-            difference = fresh
+        if difference and session.run_start is not RunStart.FRESH:
+            difference, how = self._start_from_others(point, step, difference)
         self.repeats = not difference
         session.repetition = how
         if difference:
@@ -291,6 +286,24 @@ class SteppedFmu(FmuModel, Stepped):
                 "outputs and states."
             )
         return how.strip()
+
+    def _start_from_others(self, point: OperatingPoint, step: float, difference: float) -> tuple[float, str]:
+        """Start runs from something that repeats them; return by what equal runs still differ, and a sentence."""
+        session, before = self._session, self._session.run_start
+        session.restores_twice = False
+        session.start_runs_from(RunStart.FRESH)
+        fresh = self._difference_of_runs(point, step)
+        if fresh > 0.1 * difference:  # a fresh instance is no better: it is noise
+            session.start_runs_from(before)
+            return fresh, ""
+        if before is RunStart.COPY:
+            return fresh, "A copy of the process does not repeat runs, so every run starts from a fresh instance."
+        session.start_runs_from(RunStart.COPY)
+        copied = self._difference_of_runs(point, step)
+        if copied > fresh:
+            session.start_runs_from(RunStart.FRESH)
+        how = f"The model does not restore all of its state, so every run starts from {session.run_start.value}."
+        return min(fresh, copied), how
 
     def _difference_of_runs(self, point: OperatingPoint, step: float) -> float:
         """Return how much a run changes when another one lies between, relative to the sizes of what it shows."""

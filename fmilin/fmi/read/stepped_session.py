@@ -1,12 +1,14 @@
 """A running co-simulation FMU and its anchor: the point in time that every run starts from, restored bit by bit.
 
 Restoring restarts the solver of some tools: every run, the baseline too, starts from a restore. Where the FMU cannot
-restore, or restores wrongly, a fresh instance is led to the anchor along the same steps.
+restore, or restores wrongly, runs start from copies of its process, and where that cannot be copied, a fresh instance is
+led to the anchor along the same steps.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from enum import Enum
 from typing import TypeVar
 
 import numpy as np
@@ -27,6 +29,14 @@ T = TypeVar("T")
 
 class StatesRefusedError(ModelError):
     """The FMU takes states neither between two steps nor as start values."""
+
+
+class RunStart(Enum):
+    """What runs start from."""
+
+    STATE = "a state that the FMU restores"
+    COPY = "a copy of its process"
+    FRESH = "a fresh instance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +61,8 @@ class SteppedSession(Session):
         self._saved: SavedState | None = None
         self._away = False
         self._plain_steps: CommunicationSteps | None = None
-        self._restores = True  # whether a saved state may be relied on
+        self._run_start: RunStart | None = None  # None: what the FMU offers
+        self._refused_saving: ModelError | None = None
         self.restores_twice = False  # after one step, before a run: some FMUs restore everything but inputs
         self.sets_by_start = False  # states as start values of a fresh instance: it refuses them later
         self.repetition = ""  # what it took to make equal runs give equal answers
@@ -66,28 +77,32 @@ class SteppedSession(Session):
             self._away = True
 
     @property
-    def restores(self) -> bool:
-        """Whether runs start from a state that the FMU restores, rather than from a fresh instance."""
-        return self._saved is not None
+    def run_start(self) -> RunStart:
+        """What runs start from."""
+        if self._run_start is not None:
+            return self._run_start
+        return RunStart.STATE if self.stepped.can_save else RunStart.COPY
 
-    def trust_restoring(self, *, trusted: bool) -> None:
-        """Start runs from restored states from now on, or else lead a fresh instance to the anchor for each run."""
-        self._restores = trusted
+    def start_runs_from(self, run_start: RunStart | None) -> None:
+        """Start runs from this from now on, None for what the FMU offers; else from fresh instances."""
+        self._run_start = run_start
         self._forget_saved()
+        if run_start is RunStart.COPY:
+            self.stepped.allow_copies()
         self._away = True
         self.come_back()
 
     @contextmanager
     def _fresh_with(self, owner: object, name: str, value: object) -> Iterator[None]:
         """Let runs start from fresh instances, with another value of an attribute; afterwards all is as before."""
-        before, restores = getattr(owner, name), self._restores
+        before, run_start = getattr(owner, name), self._run_start
         setattr(owner, name, value)
         try:
-            self.trust_restoring(trusted=False)
+            self.start_runs_from(RunStart.FRESH)
             yield
         finally:
             setattr(owner, name, before)
-            self.trust_restoring(trusted=restores)
+            self.start_runs_from(run_start)
 
     def asked_for(self, tolerance: float) -> AbstractContextManager[None]:
         """Let fresh instances be asked for another tolerance; afterwards all is as before."""
@@ -112,9 +127,7 @@ class SteppedSession(Session):
         instance = self.stepped
         if not self._away:
             return instance
-        if self._saved is not None:
-            instance.restore(self._saved)
-        else:
+        if self._saved is None or not instance.restore(self._saved):
             instance.begin_again(self.start_time, self.settings)
             self.note_process_of_each()
             self._follow(instance)
@@ -225,13 +238,27 @@ class SteppedSession(Session):
         self._forget_saved()
         self._away = False
         self.anchor_time = instance.time
-        if not (self._restores and instance.can_save):
-            return
-        try:
-            self._saved = instance.save()
-        except ModelError as error:
-            self._restores = False
-            self.note(f"The model promises to save its state but does not, so it is started anew for each run. {error}")
+        run_start = self.run_start
+        if run_start is RunStart.STATE:
+            try:
+                self._saved = instance.save()
+            except ModelError as error:
+                self._run_start, self._refused_saving = RunStart.COPY, error
+                instance.allow_copies()  # the next run begins with another process
+                self._away = True
+        if run_start is RunStart.COPY:
+            self._saved = instance.save_by_copy()
+            if self._saved is None:
+                self._run_start = RunStart.FRESH
+            if self._refused_saving is not None:
+                self._note_refused_saving(self._refused_saving)
+
+    def _note_refused_saving(self, error: ModelError) -> None:
+        instead = "it is started anew for each run"
+        if self._saved is not None:
+            instead = "each run starts from a copy of its process"
+        self.note(f"The model promises to save its state but does not, so {instead}. {error}")
+        self._refused_saving = None
 
     def _forget_saved(self) -> None:
         saved, self._saved = self._saved, None

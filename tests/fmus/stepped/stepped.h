@@ -20,6 +20,7 @@
      INEXACT=k        the solver makes an error of k roots of the tolerance per second, whatever the step
      EVENTS           after_substep(m) is called after each step of the solver
      CLOCK=i          output i is a number that no restoring repeats
+     THREAD           a thread of its own waits from the first instance on
      SLOW=n           a step takes n nanoseconds more
      RETURNS_EARLY    (FMI 3.0) ticks are the FMU's own: it returns early from the step when one is due, and ticks in the
                       event mode that it asks for; it must be allowed to
@@ -30,6 +31,10 @@
 #include <string.h>
 #ifdef SLOW
 #include <time.h>
+#endif
+#ifdef THREAD
+#include <pthread.h>
+#include <unistd.h>
 #endif
 
 #ifdef FMI3
@@ -172,7 +177,17 @@ static int may_be_taken_back(Model *m, double h, int forgets) {
     return step(m, h);
 }
 
+#ifdef THREAD
+static void *wait_for_ever(void *nothing) {
+    for (;;) pause();
+}
+#endif
+
 static Model *made(void) {
+#ifdef THREAD
+    static pthread_t thread;
+    if (!thread) pthread_create(&thread, NULL, wait_for_ever, NULL);
+#endif
 #ifdef ONLY_ONCE
     static int instances;
     if (instances++) abort();
