@@ -27,7 +27,7 @@ from tests.fmus.stepped.make import Kind
         ("-DKEEPS_INPUTS", "differences", "does not restore the inputs, so every run is preceded"),
         ("-DRESTARTS", "differences", "method direct"),
         ("-DRESTORES_NOTHING", "differences", "method direct"),
-        ("-DBREAKS_PROMISE", "differences", "every run starts from a fresh instance"),
+        ("-DBREAKS_PROMISE", "differences", "promises to save its state but does not, so each run starts from a copy"),
         ("-DREFUSES_STEPS=0.05", "differences", "method direct"),
     ],
 )
@@ -49,17 +49,29 @@ def test_misbehaviour_does_not_spoil_what_is_found_from_responses(
     assert_same(linear, exchanged(made, "motor"), 2e-3 if flag == "-DRESTARTS" else 1e-7)
 
 
-def test_restoring_nothing_is_noticed_and_fresh_instances_used(made: Made, stepped: Callable[..., SteppedFmu]) -> None:
-    linear = fl.linearize(stepped(made("motor", "-DRESTORES_NOTHING", hidden=True)))
-    assert "does not restore all of its state, so every run starts from a fresh instance" in remark(
-        linear, "repetition"
-    )
+@pytest.mark.parametrize(
+    ("flags", "instead"), [((), "a copy of its process"), (("-DTHREAD",), "a fresh instance")], ids=["copy", "fresh"]
+)
+def test_restoring_nothing_is_noticed_and_something_else_used(
+    made: Made, stepped: Callable[..., SteppedFmu], flags: tuple[str, ...], instead: str
+) -> None:
+    linear = fl.linearize(stepped(made("motor", "-DRESTORES_NOTHING", *flags, hidden=True)))
+    assert f"does not restore all of its state, so every run starts from {instead}" in remark(linear, "repetition")
 
 
-def test_without_saved_states_fresh_instances_are_led_to_the_point(
+def test_a_broken_promise_without_copies_means_fresh_instances(
     made: Made, stepped: Callable[..., SteppedFmu]
 ) -> None:
-    path = made("motor", attributes="", hidden=True)
+    linear = fl.linearize(stepped(made("motor", "-DBREAKS_PROMISE", "-DTHREAD")))
+    assert_same(linear, exchanged(made, "motor", linear.states.names), 1e-7)
+    assert "every run starts from a fresh instance" in " ".join(map(str, linear.warnings))
+
+
+@pytest.mark.parametrize("flags", [(), ("-DTHREAD",)], ids=["copy", "fresh"])
+def test_without_saved_states_copies_or_fresh_instances_are_led_to_the_point(
+    made: Made, stepped: Callable[..., SteppedFmu], flags: tuple[str, ...]
+) -> None:
+    path = made("motor", *flags, attributes="", hidden=True)
     linear = fl.linearize(stepped(path))
     assert "cannot save its state" in remark(linear, "repetition")
     assert_same(linear, exchanged(made, "motor"), 1e-7)
