@@ -110,7 +110,7 @@ _GUARANTEES = (
     ("signals", "signals no processes but its own", ("processes-hidden", "landlock-scope", "system-calls")),
     ("processes", "does not see other processes", ("proc", "landlock-files")),
     ("kernel", "makes no mounts, namespaces, keys or traces, gains no rights", ("system-calls",)),
-    ("starting", "starts no processes", ("no-new-processes", "job")),
+    ("starting", "starts no processes but the few copies of SECURITY.md", ("no-new-processes", "job")),
     ("leftovers", "leaves no process behind", ("processes-hidden", "no-new-processes", "job")),
     ("limits", "takes no more memory than it may", ("memory", "job")),
 )

@@ -19,6 +19,7 @@ SANDBOX, ARCHIVES = "tests/cli/test_sandbox.py", "tests/fmi/read/test_archive.py
 ALLOWED = f"{SANDBOX}::test_what_is_allowed_by_name_and_nothing_else_is_possible"
 ESCAPES = "tests/cli/test_escape_sequences.py"
 PROBED = "tests/fmi_host/test_sandbox.py::test_attempts_are_refused_where_a_protection_is_active"
+COPIES = "tests/fmi_host/test_sandbox.py::test_where_the_host_may_be_copied_few_processes_of_less_memory_are_had"
 BOUNDED = "tests/fmi_host/test_sandbox.py::test_what_is_taken_is_bounded"
 
 PROOFS: dict[str, Sequence[str]] = {
@@ -116,6 +117,22 @@ PROOFS: dict[str, Sequence[str]] = {
         "takeover: threads",
         "tests/fmi_host/test_process.py::test_the_host_ends_with_its_client",
         "tests/fmi_host/test_sandbox.py::test_started_processes_do_not_outlive_the_host",
+    ),
+    # Copies
+    "A co-simulation FMU that cannot save": (
+        "tests/fmi/read/test_run_starts.py::test_a_copy_takes_the_place_of_a_state_that_cannot_be_saved",
+        "tests/fmi_host/test_copies.py::test_without_the_option_a_host_is_not_copied",
+    ),
+    "The kernel cannot tell which code asks": (
+        COPIES,
+        "tests/fmi_host/test_sandbox.py::test_processes_that_all_start_others_stay_few",
+        "tests/fmi_host/test_sandbox.py::test_copies_need_a_namespace_and_a_filter",
+        "tests/fmi_host/test_copies.py::test_an_fmu_with_threads_is_not_copied",
+    ),
+    "A copy has a third of the memory": (COPIES,),
+    "All copies end with the FMU": (
+        "tests/fmi_host/test_copies.py::test_all_copies_end_with_the_host",
+        "tests/fmi_host/test_sandbox.py::test_processes_of_copies_do_not_outlive_the_host",
     ),
     # The terminal
     "It has none: it cannot open it": ("open the terminal", "type into the terminal", "takeover: terminal"),
