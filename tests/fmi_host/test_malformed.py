@@ -79,7 +79,14 @@ class RawHost:
         (self._theirs, self.requests), (self.answers, answers), (alive, self.alive) = pairs
         keeps = [str(number) for d in (self._theirs, answers) for number in ("--keep-descriptor", d)]
         self.process = subprocess.Popen(
-            [program, *map(str, (self._theirs, answers, self.arena.descriptor, SIZE)), *keeps, "--no-restrictions", "--copies", "1"],
+            [
+                program,
+                *map(str, (self._theirs, answers, self.arena.descriptor, SIZE)),
+                *keeps,
+                "--no-restrictions",
+                "--copies",
+                "1",
+            ],
             pass_fds=(self._theirs, answers, self.arena.descriptor),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -23,10 +23,10 @@ MOST_STEPS = 256  # in one message
 
 
 class SavedState(NamedTuple):
-    """The whole state of an instance at a communication point, in seconds: one that it has saved, or a copy of its host."""
+    """The whole state of an instance at a communication point: one that it has saved, or a copy of its host."""
 
     number: int  # of the saved state; _COPY for a copy
-    time: float
+    time: float  # in seconds
     next_event: float | None
 
     @property
@@ -130,7 +130,7 @@ class SteppedInstance(Instance):
         return SavedState(number, self._time, self.next_event)
 
     def save_by_copy(self) -> SavedState | None:
-        """Save the whole state as a copy of the host, of which there is one at a time; None where that is impossible."""
+        """Save the whole state as a copy of the host, which has one at a time; None where that is impossible."""
         return SavedState(_COPY, self._time, self.next_event) if self.component.make_copy() else None
 
     def allow_copies(self) -> None:

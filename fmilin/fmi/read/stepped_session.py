@@ -1,8 +1,8 @@
 """A running co-simulation FMU and its anchor: the point in time that every run starts from, restored bit by bit.
 
 Restoring restarts the solver of some tools: every run, the baseline too, starts from a restore. Where the FMU cannot
-restore, or restores wrongly, runs start from copies of its process, and where that cannot be copied, a fresh instance is
-led to the anchor along the same steps.
+restore, or restores wrongly, runs start from copies of its process, and where that cannot be copied, a fresh instance
+is led to the anchor along the same steps.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

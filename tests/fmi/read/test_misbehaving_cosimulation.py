@@ -59,9 +59,7 @@ def test_restoring_nothing_is_noticed_and_something_else_used(
     assert f"does not restore all of its state, so every run starts from {instead}" in remark(linear, "repetition")
 
 
-def test_a_broken_promise_without_copies_means_fresh_instances(
-    made: Made, stepped: Callable[..., SteppedFmu]
-) -> None:
+def test_a_broken_promise_without_copies_means_fresh_instances(made: Made, stepped: Callable[..., SteppedFmu]) -> None:
     linear = fl.linearize(stepped(made("motor", "-DBREAKS_PROMISE", "-DTHREAD")))
     assert_same(linear, exchanged(made, "motor", linear.states.names), 1e-7)
     assert "every run starts from a fresh instance" in " ".join(map(str, linear.warnings))

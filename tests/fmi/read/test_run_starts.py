@@ -1,4 +1,4 @@
-"""Runs of co-simulation FMUs start from saved states, from copies of the process or from fresh instances: all the same."""
+"""Runs of co-simulation FMUs are the same from saved states, from copies of the process and from fresh instances."""
 
 from __future__ import annotations
 
