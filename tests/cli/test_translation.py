@@ -269,11 +269,12 @@ def test_every_call_of_the_translation_exists_with_its_keywords(name: str) -> No
 OTHER_PROGRAMS = {
     "fmilin/codegen/compiler.py": ["--install", "--version"],  # of xcode-select and of C compilers
     "fmilin/explore/page.py": ["--dark"],  # of CSS
-    "fmilin/fmi/client/process.py": ["--memory"],  # of the host
+    "fmilin/fmi/client/process.py": ["--memory", "--copies"],  # of the host
     "fmilin/fmi/client/pipes_posix.py": ["--keep-descriptor", "--client-descriptor"],
     "fmilin/fmi/client/pipes_windows.py": ["--client-descriptor"],
     "fmilin/fmi/client/restrictions.py": [  # of the host, too
-        *("--memory", "--processes", "--threads", "--file-size", "--read", "--network", "--no-restrictions"),
+        *("--memory", "--processes", "--threads", "--copies", "--file-size", "--read", "--network"),
+        "--no-restrictions",
     ],
     "fmilin/fmi/read/component.py": ["--read", "--scratch"],
     "fmilin/fmi/host/run.py": ["--run", "--scratch", "--client-descriptor"],
