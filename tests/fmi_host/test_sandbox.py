@@ -333,6 +333,11 @@ def test_copies_need_a_namespace_and_a_filter(place: Workplace, hidden: int, mis
     assert answer.was_refused == answer.report.is_active("no-new-processes")
 
 
+@pytest.mark.parametrize(("attempt", "argument"), [("fork-bomb", "10"), ("system", ""), ("fork-beside-thread", "")])
+def test_processes_that_are_allowed_are_had_beside_copies(place: Workplace, attempt: str, argument: str) -> None:
+    assert place.attempt(attempt, argument, (*COPIES, "--processes", "20")).status == 1
+
+
 def test_processes_that_all_start_others_stay_few(place: Workplace) -> None:
     """Each of them asks anew all the time, for two seconds."""
     command = place.command("fork-everywhere", options=COPIES)

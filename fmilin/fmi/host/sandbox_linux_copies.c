@@ -84,7 +84,8 @@ static const uint32_t ARCHITECTURE = AUDIT_ARCH_AARCH64, FORK = UINT32_MAX;
 static int sockets[2] = {-1, -1}; /* the listener goes from the second to the first, outside */
 
 void prepare_copies(const struct sandbox_limits *limits) {
-  if (limits->copies > 0 && !limits->no_restrictions &&
+  bool is_asked = !limits->no_restrictions && limits->processes == 0; /* else new processes are allowed anyway */
+  if (limits->copies > 0 && is_asked &&
       socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
     sockets[0] = sockets[1] = -1;
   }
