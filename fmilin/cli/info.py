@@ -32,7 +32,7 @@ class InfoOptions:
 @take("options", InfoOptions)
 @SOURCE_OPTIONS
 @take("fmu", FmuOptions, only=("most_bytes",), readings={"most_bytes": UNPACK_LIMIT})
-@take("running", Running, only=("verbose", "debug"))
+@take("running", Running)
 def command(model: str, options: InfoOptions, opened: SourceOptions, fmu: FmuOptions, running: Running) -> int:
     """Show version, interfaces, states, inputs, outputs, capabilities and constraints.
 
@@ -66,9 +66,12 @@ def command(model: str, options: InfoOptions, opened: SourceOptions, fmu: FmuOpt
             for departure in FmuFile(Path(model), fmu).departures():
                 runner.say(f"fmilin: modelDescription.xml departs from the schema, {departure}\n")
 
-    status = work(job, debug=running.debug)
+    status = work(job, debug=running.debug, limits=running.limits())
     if running.verbose:
+        from fmilin.fmi.host.build import describe_host
+
         click.echo(fl.sandbox_report(), err=True)
+        click.echo(f"The program that loads FMUs is {describe_host()}.", err=True)
     return status
 
 

@@ -110,9 +110,10 @@ _GUARANTEES = (
     ("signals", "signals no processes but its own", ("processes-hidden", "landlock-scope", "system-calls")),
     ("processes", "does not see other processes", ("proc", "landlock-files")),
     ("kernel", "makes no mounts, namespaces, keys or traces, gains no rights", ("system-calls",)),
-    ("starting", "starts no processes but the few copies of SECURITY.md", ("no-new-processes", "job")),
+    ("starting", "starts no programs, and no processes but copies of itself", ("no-new-processes", "job")),
     ("leftovers", "leaves no process behind", ("processes-hidden", "no-new-processes", "job")),
     ("limits", "takes no more memory than it may", ("memory", "job")),
+    ("threads", "has no more than some hundred threads and processes", ("threads", "cgroup")),
 )
 """Name, what an FMU cannot do, and the protections each of which sees to that."""
 

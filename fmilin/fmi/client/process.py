@@ -34,6 +34,7 @@ else:
 PROTOCOL_VERSION = 3
 STARTING_TIME = 30.0  # seconds that the process may take to be ready
 ENDING_TIME = 10.0  # seconds that the library may take to be unloaded
+CLOCK_ROUNDS = 8  # how often within the limit of a call is looked whether the host has come to another one
 
 _ANSWER = struct.Struct("=IiIIQII")
 _RECORD = struct.Struct("=iHH")
@@ -98,6 +99,7 @@ class HostProcess:
         self.seconds = seconds
         self.running_name = "its start"  # what runs or ran last, for error messages
         self.running: tuple[Instruction, ...] = ()
+        self._last_repetition = 0  # the end of the repetitions that run or ran last
         self._memory = _memory_limit(options, arena, "--memory")
         self._memory_of_copy = _memory_limit(options, arena, "--copies")
         self._source = source
@@ -154,7 +156,7 @@ class HostProcess:
             failure = self._define(program)
             if failure is not None:
                 return failure
-        self.running = program.instructions
+        self.running, self._last_repetition = program.instructions, first + count
         if count == 1 and not first:
             self._send(program.request)
         else:
@@ -163,7 +165,7 @@ class HostProcess:
 
     def execute(self, instructions: Iterable[Instruction]) -> Failure | None:
         """Run instructions once; return where they ended if that was not their end."""
-        self.running = tuple(instructions)
+        self.running, self._last_repetition = tuple(instructions), 1
         content = b"".join(i.record for i in self.running)
         self._send(MESSAGE.pack(_EXECUTE, len(content), 0, 0, 0) + content)
         return self._outcome()
@@ -268,7 +270,7 @@ class HostProcess:
     def _receive(self, seconds: float | None) -> tuple[int, int, int, bytes]:
         """Return status, instruction, repetition and further bytes of the next answer."""
         try:
-            data = self._pipes.read(seconds)
+            data = self._await_answer(seconds)
             if not data:
                 self._report_silence(data, seconds)
             if len(data) < _ANSWER.size:
@@ -287,6 +289,26 @@ class HostProcess:
         if dropped:
             self._take_record(0, "host", f"({dropped} earlier messages are not shown)")
         return status, instruction, repetition, data[_ANSWER.size :]
+
+    def _await_answer(self, limit: float | None) -> bytes | None:
+        """Return the first bytes of an answer, none at the end of all, None where a call takes longer than its limit.
+
+        The limit is that of one call: it begins anew whenever the host has come to another call of the program. An FMU
+        can forge where the host is, but not more calls than the program has.
+        """
+        if limit is None:
+            return self._pipes.read(None)
+        call, begun = (0, 0), time.monotonic()
+        while True:
+            data = self._pipes.read(limit / CLOCK_ROUNDS)
+            if data is not None:
+                return data
+            instruction, repetition, is_running = self.arena.progress()
+            is_possible = instruction < len(self.running) and repetition < self._last_repetition
+            if is_running and is_possible and (repetition, instruction) > call:
+                call, begun = (repetition, instruction), time.monotonic()
+            elif time.monotonic() - begun >= limit:
+                return None
 
     def _read_rest(self, data: bytes, size: int, seconds: float | None) -> bytes:
         deadline = None if seconds is None else time.monotonic() + seconds

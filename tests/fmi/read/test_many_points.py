@@ -12,9 +12,11 @@ import pytest
 
 import fmilin as fl
 from fmilin import Evaluation
+from fmilin.errors import ModelCrashError
 from fmilin.fmi.write import build_fmu
 from fmilin.models import OdeModel
 from fmilin.systems import double_wishbone, four_bar, furuta_pendulum, slider_crank
+from tests.fmus.make import build
 from tests.linearization.test_stack import alone, assert_same, in_stacks
 
 VALUES = np.linspace(0.0, 0.05, 12)
@@ -105,3 +107,12 @@ def test_points_beside_one_at_which_constraints_have_no_value_are_found(tmp_path
             family = fl.sweep(model, {"x": [0.6, 0.28, beyond, 0.8]})
             assert [bool(reason) for reason in family.reasons] == [False, False, True, False]
             np.testing.assert_allclose(family.array("x0")[[0, 1, 3], 1], [0.8, 0.96, 0.6], rtol=1e-12)
+
+
+def test_the_limit_is_that_of_each_call_of_a_message(tmp_path: Path) -> None:
+    with fl.load(build("slow", tmp_path), limits=fl.Limits(seconds=0.4)) as model:
+        times, states, inputs = np.zeros(40), np.ones((40, 2)), np.full((40, 1), 2.0)
+        assert model.evaluate_points(times, states, inputs).derivatives.tolist() == [[1.0, 1.0]] * 40
+        inputs[20] = 1000.0
+        with pytest.raises(ModelCrashError, match=r"did not return from fmi2GetDerivatives within 0\.4 s"):
+            model.evaluate_points(times, states, inputs)
