@@ -53,12 +53,12 @@ class JobRunner:
     _said: list[str] = field(default_factory=list)
 
     def borrow(self, thing: Borrowed) -> Borrowed:
-        """Close ``thing`` when everything has been delivered: foreign code may crash while it is unloaded."""
+        """Close ``thing`` when everything has been delivered: its code may crash while it is unloaded."""
         self.borrowed.append(thing)
         return thing
 
     def restore_directory(self) -> None:
-        """Return to where the command began, before files are read: foreign code may have left the directory."""
+        """Return to where the command began, before files are read: a Python model may have left the directory."""
         if self.home is not None and _working_directory() != self.home:
             os.chdir(self.home)
 

@@ -1,4 +1,4 @@
-"""Standard output and standard error while foreign code runs that may print to them, close them or write elsewhere."""
+"""Standard output and standard error while code of models runs that may print to them or close them."""
 
 import io
 import logging

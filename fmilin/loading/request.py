@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def is_fmu(source: str) -> bool:
-    """Whether ``source`` names an FMU: foreign code that should not run in this process."""
+    """Whether ``source`` names an FMU."""
     return source.lower().endswith(".fmu")
 
 

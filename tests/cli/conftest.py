@@ -86,7 +86,7 @@ def run(capfd: pytest.CaptureFixture[str], fmus: Path, monkeypatch: pytest.Monke
 
 
 def shell(arguments: Sequence[object], folder: Path, **environment: str) -> Outcome:
-    """Run a command as a person does: a process of its own, isolation included."""
+    """Run a command as a person does: in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "fmilin", *map(str, arguments)],
         cwd=folder,

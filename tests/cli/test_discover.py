@@ -87,7 +87,7 @@ def test_misuse(run: Run, arguments: list[str], said: str) -> None:
     assert said in done.err
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="isolation needs fork()")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the FMU is compiled for POSIX")
 def test_what_was_found_before_a_crash_is_shown(tmp_path: Path) -> None:
     source, library = tmp_path / "pendulum.c", tmp_path / "pendulum.so"
     source.write_text(CRASHES_MIDWAY.replace('"pendulum.c"', f'"{make.HERE / "pendulum.c"}"'))

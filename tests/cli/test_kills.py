@@ -13,7 +13,7 @@ import pytest
 
 from tests.kills import COMMANDS, Victims
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="guards need fork()")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals are those of POSIX")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
 

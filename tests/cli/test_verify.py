@@ -60,7 +60,7 @@ def test_a_wrong_linear_model_ends_with_status_5_after_its_table(run: Run) -> No
 
 
 def test_an_fmu_against_its_linear_model(run: Run, fmus: Path, tmp_path: Path) -> None:
-    """Isolation included: the picture and the table come from the child process."""
+    """Its process included."""
     made = run("linearize", "four_bar.fmu", "-o", "four_bar.mat")
     assert made.status == 0, made.err
     done = shell(["verify", fmus / "four_bar.fmu", "four_bar.mat", "--horizon", "0.5", "--plot", "p.png"], tmp_path)

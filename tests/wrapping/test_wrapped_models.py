@@ -120,7 +120,7 @@ def test_several_in_one_process_alive_together_and_in_a_row(wrapped: Path, tmp_p
 def test_the_linear_model_of_the_fmu_is_that_of_the_model(
     wrapped: Path, native: fl.Model, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["linearize", str(wrapped), "--json"]) == 0  # in a child process
+    assert main(["linearize", str(wrapped), "--json"]) == 0
     lin = json.loads(capfd.readouterr().out)
     expected = fl.linearize(native)
     assert lin["states"] == ["x", "vx"]

@@ -23,7 +23,7 @@ enum { SANDBOX_MAX_PATHS = 256, SANDBOX_MAX_DESCRIPTORS = 8, SANDBOX_MAX_DETAIL 
  *   --file-size BYTES      size of each file that is written
  *   --files N              open descriptors of each process
  *   --processes N          processes besides the host; 0 (the default): it starts no process, threads only
- *   --copies BYTES         copies of the host may wait (COPY in protocol.h): the kernel asks the process outside about each
+ *   --copies BYTES         copies of the host may wait (COPY_HOST): the kernel asks the process outside about each
  *                          new process, which allows three at a time, none of which starts a program; from the first on
  *                          BYTES is the size of the address space of each. 0 (the default): none
  *   --threads N            threads of all processes together, where the system counts them for this sandbox alone
