@@ -224,16 +224,19 @@ def scripts() -> None:
         ):
             visits = fl.linearize(erring).method.evaluations
             rows = [
-                ["A, B, C, D by directional derivatives, 2 states", *_beside(products_of(smooth), products, 1.0)],
+                [
+                    "A, B, C, D by directional derivatives, 2 states",
+                    *_compare_with_script(products_of(smooth), products, 1.0),
+                ],
                 [
                     f"linearize, FMU that errs far away, {visits} visits",
-                    *_beside(partial(fl.linearize, erring), differences, 3.0),
+                    *_compare_with_script(partial(fl.linearize, erring), differences, 3.0),
                 ],
             ]
     show("FMUs beside scripts", ["work", "time", "of the script's", "goal"], rows, "The script: FMPy, at the point.")
 
 
-def _beside(ours: Callable[[], Any], script: Callable[[], Any], goal: float) -> list[str]:
+def _compare_with_script(ours: Callable[[], Any], script: Callable[[], Any], goal: float) -> list[str]:
     many = [partial(_repeated, call) for call in (ours, script)]
     seconds, other = quickest(*many, rounds=15)
     return compare(seconds / REPEATED, other / REPEATED, goal)

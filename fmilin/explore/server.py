@@ -86,10 +86,10 @@ class Guarded:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif self._has_cookie(scope):
-            await self._app(_without_compression(scope), receive, self._protected(send))
+            await self._app(_without_compression(scope), receive, self._protect(send))
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
-        elif self._comes_from_here(scope) and scope["method"] == "GET" and self._tokens.redeem(_token_in(scope)):
+        elif self._comes_from_here(scope) and scope["method"] == "GET" and self._tokens.redeem(_read_token(scope)):
             # A page that leads on, not a redirection: of one that begins in a file or another page, browsers do not
             # show a cookie with SameSite=Strict at its end.
             cookie = f"{self._name}={self._secret}; HttpOnly; SameSite=Strict; Path=/"
@@ -101,17 +101,17 @@ class Guarded:
             await _answer(send, 403, {"content-type": "text/plain"}, text)
 
     def _comes_from_here(self, scope: Scope) -> bool:
-        headers = _headers_of(scope)
+        headers = _read_headers(scope)
         here = f"http://{self._host}"
         return headers.get("origin", here) == here and headers.get("host") == self._host
 
     def _has_cookie(self, scope: Scope) -> bool:
         if not self._comes_from_here(scope):
             return False
-        cookie = SimpleCookie(_headers_of(scope).get("cookie", "")).get(self._name)
+        cookie = SimpleCookie(_read_headers(scope).get("cookie", "")).get(self._name)
         return cookie is not None and _are_equal(cookie.value, self._secret)
 
-    def _protected(self, send: Send) -> Send:
+    def _protect(self, send: Send) -> Send:
         """Return ``send`` with the headers that protect a page; its own scripts get the number of this answer."""
         nonce = secrets.token_urlsafe(18)
         policy = "; ".join(f"{name} {sources}" for name, sources in POLICY.items())
@@ -123,7 +123,7 @@ class Guarded:
             nonlocal start, body
             if message["type"] == "http.response.start":
                 headers = [(key, value) for key, value in message["headers"] if key.decode("latin-1") not in added]
-                message = {**message, "headers": [*headers, *_encoded(added)]}
+                message = {**message, "headers": [*headers, *_encode_headers(added)]}
                 is_page = any(key == b"content-type" and value.startswith(b"text/html") for key, value in headers)
                 if is_page:
                     start = message
@@ -143,7 +143,7 @@ class Guarded:
         return send_protected
 
 
-def _headers_of(scope: Scope) -> dict[str, str]:
+def _read_headers(scope: Scope) -> dict[str, str]:
     return {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
 
 
@@ -151,7 +151,7 @@ def _without_compression(scope: Scope) -> Scope:
     return {**scope, "headers": [(key, value) for key, value in scope["headers"] if key != b"accept-encoding"]}
 
 
-def _token_in(scope: Scope) -> str:
+def _read_token(scope: Scope) -> str:
     query: str = scope["query_string"].decode("latin-1")
     return parse_qs(query).get("token", [""])[0]
 
@@ -160,7 +160,7 @@ def _are_equal(one: str, other: str) -> bool:
     return secrets.compare_digest(one.encode(), other.encode())
 
 
-def _encoded(headers: dict[str, str]) -> Iterable[tuple[bytes, bytes]]:
+def _encode_headers(headers: dict[str, str]) -> Iterable[tuple[bytes, bytes]]:
     return [(key.encode(), value.encode()) for key, value in headers.items()]
 
 
@@ -169,7 +169,7 @@ def _redirection(address: str) -> str:
 
 
 async def _answer(send: Send, status: int, headers: dict[str, str], text: str) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": _encoded(HEADERS | headers)})
+    await send({"type": "http.response.start", "status": status, "headers": _encode_headers(HEADERS | headers)})
     await send({"type": "http.response.body", "body": text.encode()})
 
 

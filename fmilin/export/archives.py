@@ -52,7 +52,7 @@ _ENCRYPTED = 0x1
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
-def archive_of(arrays: Mapping[str, Any], comment: bytes) -> bytes:
+def write_archive(arrays: Mapping[str, Any], comment: bytes) -> bytes:
     """Return the content of a .npz file."""
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
@@ -61,7 +61,7 @@ def archive_of(arrays: Mapping[str, Any], comment: bytes) -> bytes:
     return buffer.getvalue()
 
 
-def comment_of(content: bytes) -> bytes:
+def read_comment(content: bytes) -> bytes:
     """Return the comment of an archive."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         return archive.comment

@@ -129,7 +129,7 @@ def _write_over_points(
     """
     points = next(array.values.shape[: array.pages] for array in arrays.values())
     width = sum(array.values.size for array in arrays.values()) // int(np.prod(points))
-    digests = {name: ArrayDigest(_stored_shape(array)) for name, array in arrays.items()}
+    digests = {name: ArrayDigest(_find_shape(array)) for name, array in arrays.items()}
     for run in _runs(points, width):
         for name, array in arrays.items():
             stored = _stored(array.values[run])
@@ -167,7 +167,7 @@ def _stored(values: NDArray[Any]) -> NDArray[Any]:
     return np.stack((values.real, values.imag), axis=-1) if np.iscomplexobj(values) else np.asarray(values)
 
 
-def _stored_shape(array: Labelled) -> tuple[int, ...]:
+def _find_shape(array: Labelled) -> tuple[int, ...]:
     return (*array.values.shape, 2) if np.iscomplexobj(array.values) else array.values.shape
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.export.archives import archive_of, arrays_of, comment_of
+from fmilin.export.archives import arrays_of, read_comment, write_archive
 from fmilin.export.checksum import NAME, assess_checksum, compute_checksum
 from fmilin.export.record import ByName, Record, Stored, facts_text
 
@@ -35,7 +35,7 @@ def encode(record: Record) -> bytes:
     arrays |= record.added_for(".npz")
     arrays["fmilin"] = np.array(facts_text(facts))
     arrays[NAME] = np.array(compute_checksum(arrays))
-    return archive_of(arrays, COMMENT)
+    return write_archive(arrays, COMMENT)
 
 
 def _is_array_of_texts(value: Any) -> bool:
@@ -46,7 +46,7 @@ def decode(content: bytes) -> Stored:
     """Return what :func:`encode` wrote."""
     arrays = arrays_of(content)
     stated = str(arrays.pop(NAME)) if NAME in arrays else None
-    integrity = assess_checksum(stated, compute_checksum(arrays), is_rewritten=not comment_of(content))
+    integrity = assess_checksum(stated, compute_checksum(arrays), is_rewritten=not read_comment(content))
     facts: dict[str, Any] = json.loads(str(arrays["fmilin"])) if "fmilin" in arrays else {}
     for name, array in arrays.items():
         group, _, key = name.partition("_")

@@ -63,7 +63,7 @@ def compute_sparsely(
     model: Model, equations: SparseEquations, point: OperatingPoint, request: Request
 ) -> SparseLinearizedPoint | None:
     """Return the linear model of a model with these equations, not checked; None where they do not lead to it."""
-    independent = _named_positions(model, equations.n, request)
+    independent = _find_positions(model, equations.n, request)
     plain = request.coordinates == "partition" and request.derivatives in ("auto", "exact")
     if independent is None or not plain:
         return None
@@ -150,7 +150,7 @@ def _attach_descriptor(linear: LinearModel, model: Model, point: OperatingPoint,
     return with_descriptor(linear, model, point, np.eye(len(names))[[names[n] for n in linear.states.names]])
 
 
-def _named_positions(model: Model, n: int, request: Request) -> Sequence[int] | None:
+def _find_positions(model: Model, n: int, request: Request) -> Sequence[int] | None:
     """Return the positions to keep, maybe none of them named; None when what is named is no set of positions."""
     named = model.independent if request.independent is None else request.independent
     if any("=" in name for name in named):

@@ -164,7 +164,7 @@ class Instance(VariableAccess):
         ``wanted``: "" is nothing more, "everything" the derivatives, then further variables, "observed" constraints'.
         A visit that was prepared by :meth:`prepare` makes further calls.
         """
-        visit = prepared or buffers.visits.get(wanted) or self._visit_to(buffers, wanted)
+        visit = prepared or buffers.visits.get(wanted) or self._bind_visit(buffers, wanted)
         self.sink.forget()
         standing, states = (buffers.time, buffers.u.tobytes()), buffers.x.tobytes()
         program = visit.again if standing == self._standing else visit.anew
@@ -175,7 +175,7 @@ class Instance(VariableAccess):
 
     def visit_points(self, buffers: Buffers, count: int, prepared: Program | None = None) -> Failure | None:
         """Visit the points of the first rows for everything, maybe with further calls; return where that failed."""
-        visit = buffers.visits.get("everything") or self._visit_to(buffers, "everything")
+        visit = buffers.visits.get("everything") or self._bind_visit(buffers, "everything")
         self.sink.forget()
         rows = buffers.rows[:count, : 1 + buffers.n + buffers.k]
         inputs = rows[:, 1 + buffers.n :]
@@ -199,10 +199,10 @@ class Instance(VariableAccess):
 
     def prepare(self, buffers: Buffers, then: Sequence[Instruction]) -> Visit:
         """Return a visit for everything that makes further calls."""
-        visit = buffers.visits.get("everything") or self._visit_to(buffers, "everything")
+        visit = buffers.visits.get("everything") or self._bind_visit(buffers, "everything")
         return Visit(*(Program((*program.instructions, *then)) for program in visit))
 
-    def _visit_to(self, buffers: Buffers, wanted: str) -> Visit:
+    def _bind_visit(self, buffers: Buffers, wanted: str) -> Visit:
         """Bind the calls of a visit to its buffers."""
         bound, part, n = self.component.bound, buffers.point_rows.part, buffers.n
         time = bound(Operation.SET_TIME, part(0, 1))

@@ -347,7 +347,7 @@ class Sensitivities:
             self._together, self._key = None, None
             return False
         if bad is not None:
-            return self._refused(bad)
+            return self._note_refusal(bad)
         together.distribute(*together.answers, self._answers)
         # The first time, the product along a random direction must be the sum of all answers.
         if self._restore() and together.is_confirmed(self._answers):
@@ -405,19 +405,19 @@ class Sensitivities:
         instance.forget_point()
         # States and inputs are looked at once, at the end; if they ever moved, all is asked again, with a look each.
         if self._moves:
-            return all(self._answered(self._columns[column]) and self._restore() for column in columns)
-        if not self._answered([call for column in columns for call in self._columns[column]]):
+            return all(self._make_calls(self._columns[column]) and self._restore() for column in columns)
+        if not self._make_calls([call for column in columns for call in self._columns[column]]):
             return False
         self._moves = not self._restore()
         return not self._moves or self._ask_all(columns)
 
-    def _answered(self, calls: Sequence[Instruction]) -> bool:
+    def _make_calls(self, calls: Sequence[Instruction]) -> bool:
         """Make the calls; False when the FMU refuses one."""
         component = self._session.instance.component
         bad = component.first_bad(calls)
-        return True if bad is None else self._refused(bad)
+        return True if bad is None else self._note_refusal(bad)
 
-    def _refused(self, bad: Failure) -> bool:
+    def _note_refusal(self, bad: Failure) -> bool:
         failure = self._session.instance.component.failure(bad)
         self._session.directional = False
         self._session.note(f"Directional derivatives were advertised but refused, so they are not used. {failure}")

@@ -155,7 +155,7 @@ class SteppedFmu(FmuModel, Stepped):
             rows[:, 0] = steps.numbers[:count, 0]
             after.rows[:count, 0] = [*rows[1:, 0], instance.time]
             ends = after.rows[:count]
-            results.append((self._outputs_of(rows), self._outputs_of(ends), ends[:, 1 : 1 + n].copy()))
+            results.append((self._select_outputs(rows), self._select_outputs(ends), ends[:, 1 : 1 + n].copy()))
             self._buffers.values[:] = ends[-1]
         sizes = len(self.outputs), len(self.outputs), n
         parts = zip(*results, strict=True) if results else ([np.empty((0, size))] for size in sizes)
@@ -166,7 +166,7 @@ class SteppedFmu(FmuModel, Stepped):
         assert steps.buffers is not None  # noqa: S101 - made with them
         return steps.buffers
 
-    def _outputs_of(self, rows: FloatArray) -> FloatArray:
+    def _select_outputs(self, rows: FloatArray) -> FloatArray:
         return np.asarray(rows.take(self._output_positions, axis=1) * self._output_signs)
 
     def advance(self, point: OperatingPoint, to: float, step: float | None = None) -> OperatingPoint:
