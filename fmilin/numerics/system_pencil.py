@@ -13,6 +13,8 @@ without full normal rank add to X and Y is in the null space of Y' E X (Dopico a
 
 Each zero is then certified by the pencil that was not reduced: with right and left vectors x and y of the zero z, the
 residuals P(z) x and y* P(z) must be rounding, and the correction y* P(z) x / (y* E x) no larger than the error.
+
+The module is long because reduction, eigenvalues and their certificates work on one scaled pencil.
 """
 
 from __future__ import annotations
