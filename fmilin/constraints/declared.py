@@ -191,7 +191,7 @@ class Constraints:
         column: SX = self._functions.graph(ca.vertcat(t, x, u, z), parameters)
         return column
 
-    def partials(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> ResidualPartials:
+    def partials(self, t: float | FloatArray, x: FloatArray, u: FloatArray, z: FloatArray) -> ResidualPartials:
         """Return the exact partial derivatives of g; at many points (..., n) with these axes in front."""
         if self.variables is not None:
             full = np.zeros((len(self.rows), sum(self._sizes)))

@@ -75,14 +75,26 @@ class FollowedFromStart:
     def __init__(self, model: Model, time: float, held: Sequence[int]) -> None:
         self._start, self._held, self._batch = model.start.states, list(held), None
         self.possible = not len(model.constraints)  # answers at many points, and starts on the manifold
-        if self.possible or not held:
+        if self.possible:
             return
         try:
+            if not held:
+                self.possible = self._start_anywhere(model, time)
+                return
             self._start = operating_point(model, time=time, project=True).states
         except (ConstraintError, NumericalError):
             return
         self._batch = _Batch.of(model, time, self._start, self._held)
         self.possible = self._batch is not None
+
+    def _start_anywhere(self, model: Model, time: float) -> bool:
+        """Take the start as the states at all inputs; return whether that is so, and nothing is to be said of it."""
+        constraints = model.constraints
+        if constraints.prescribing or constraints.hidden:
+            return False  # the manifold, or what is known of it, moves with the inputs
+        start = operating_point(model, time=time)
+        self._start = start.states
+        return not start.remarks
 
     def __call__(self, inputs: FloatArray, targets: FloatArray) -> FloatArray:
         """Return the states (k, N) with the held ones at targets (k, h); NaN where they are to be looked for alone."""

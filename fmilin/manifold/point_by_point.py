@@ -1,16 +1,24 @@
-"""Many points of a model that is evaluated at one after the other, with exact directional derivatives of its own."""
+"""Tangents at many points of a model with exact directional derivatives of its own, along all states and inputs."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from fmilin.model.capabilities import read_products
 from fmilin.model.interface import Evaluation, Model, TangentBatch
-from fmilin.signals import FloatArray
+from fmilin.signals import FloatArray, Signals
 
 
-def differentiate_each(model: Model, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation | None:
-    """Return derivatives of each result along all states and inputs (k, r, N + nu); None where the model has none."""
+class EvaluationWithDerivatives(NamedTuple):
+    """What a model says at k points, and the derivatives of each result along all states and inputs (k, r, N + nu)."""
+
+    values: Evaluation
+    derivatives: Evaluation
+
+
+def differentiate_each(model: Model, t: FloatArray, x: FloatArray, u: FloatArray) -> EvaluationWithDerivatives | None:
+    """Return both, from one point after the other; None where the model has no derivatives."""
     n, k = x.shape[1], u.shape[1]
     dx, du = np.eye(n, n + k), np.eye(k, n + k, n)
     derivatives = []
@@ -19,25 +27,15 @@ def differentiate_each(model: Model, t: FloatArray, x: FloatArray, u: FloatArray
         if products is None:
             return None
         derivatives.append(products)
-    return Evaluation.joined(derivatives)
+    return EvaluationWithDerivatives(model.evaluate_points(t, x, u), Evaluation.joined(derivatives))
 
 
 def compute_tangents(
-    model: Model,
-    t: FloatArray,
-    x: FloatArray,
-    u: FloatArray,
-    kept: Sequence[int],
-    derivatives: Evaluation | None = None,
+    answer: EvaluationWithDerivatives, states: Signals, x: FloatArray, kept: Sequence[int]
 ) -> TangentBatch | None:
-    """Return rates, outputs and residuals with derivatives along the kept states; None if inputs move the manifold.
-
-    ``derivatives`` along all states and inputs are asked for where they are not given.
-    """
-    all_derivatives, n = derivatives or differentiate_each(model, t, x, u), x.shape[1]
-    if all_derivatives is None:
-        return None
-    residuals = all_derivatives.residuals
+    """Return rates, outputs and residuals with derivatives along the kept states; None if inputs move the manifold."""
+    (values, derivatives), n = answer, x.shape[1]
+    residuals = derivatives.residuals
     if not np.isfinite(residuals).all() or residuals[..., n:].any():
         return None
     H, others = residuals[..., :n], [i for i in range(n) if i not in kept]
@@ -46,10 +44,9 @@ def compute_tangents(
     if others:
         from fmilin.manifold.rank import independent_rows, scaled
 
-        rows, *_ = scaled(H[0], model.states.scales(x[0]), np.zeros(H.shape[1]), np.zeros_like(H[0]))
+        rows, *_ = scaled(H[0], states.scales(x[0]), np.zeros(H.shape[1]), np.zeros_like(H[0]))
         G = H[:, independent_rows(rows, len(others), len(rows))]
         T[:, others] = -np.linalg.solve(G[..., others], G[..., kept])
-    parts = all_derivatives.derivatives, all_derivatives.outputs
+    parts = derivatives.derivatives, derivatives.outputs
     J, C = (np.concatenate((part[..., :n] @ T, part[..., n:]), axis=2) for part in parts)
-    base = model.evaluate_points(t, x, u)
-    return TangentBatch(tuple(kept), base.derivatives, base.outputs, base.residuals, H, T, J, C, smooth=False)
+    return TangentBatch(tuple(kept), values.derivatives, values.outputs, values.residuals, H, T, J, C, smooth=False)

@@ -44,6 +44,14 @@ class Evaluation:
         parts = ("derivatives", "outputs", "residuals")
         return Evaluation(*(np.array([getattr(evaluation, part) for evaluation in evaluations]) for part in parts))
 
+    @staticmethod
+    def concatenated(evaluations: Sequence[Evaluation]) -> Evaluation:
+        """Return evaluations at many points each as one."""
+        if len(evaluations) == 1:
+            return evaluations[0]
+        parts = ("derivatives", "outputs", "residuals")
+        return Evaluation(*(np.concatenate([getattr(each, part) for each in evaluations]) for part in parts))
+
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:

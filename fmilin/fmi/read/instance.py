@@ -173,9 +173,14 @@ class Instance(VariableAccess):
         # Further calls may move them.
         self._standing, self._states = (standing, states) if prepared is None else (None, None)
 
-    def visit_points(self, buffers: Buffers, count: int, prepared: Program | None = None) -> Failure | None:
-        """Visit the points of the first rows for everything, maybe with further calls; return where that failed."""
-        visit = buffers.visits.get("everything") or self._bind_visit(buffers, "everything")
+    def visit_points(
+        self, buffers: Buffers, count: int, wanted: str = "everything", prepared: Program | None = None
+    ) -> Failure | None:
+        """Visit the points of the first rows for what is wanted, as at one; return where that failed.
+
+        A program that is prepared makes the calls of a visit, and further ones.
+        """
+        visit = buffers.visits.get(wanted) or self._bind_visit(buffers, wanted)
         self.sink.forget()
         rows = buffers.rows[:count, : 1 + buffers.n + buffers.k]
         inputs = rows[:, 1 + buffers.n :]

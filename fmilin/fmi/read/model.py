@@ -22,6 +22,7 @@ from fmilin.fmi.read.settings import Value, is_parameter, require_tunable
 from fmilin.fmi.read.tables import find_tables
 from fmilin.fmi.read.values import ConstraintResiduals, DiscreteValues, ParameterValues, changed_parameters
 from fmilin.manifold import point_by_point
+from fmilin.manifold.point_by_point import EvaluationWithDerivatives
 from fmilin.model.capabilities import (
     HasBatchDerivatives,
     HasConstraintGradient,
@@ -205,10 +206,7 @@ class FmuModel(
             return super().evaluate_points(t, x, u)
         parts = [slice(begin, begin + most) for begin in range(0, len(t), most)]
         answers = [self._evaluate_rows(t[part], x[part], u[part]) for part in parts]
-        if len(answers) == 1:
-            return answers[0]
-        names = ("derivatives", "outputs", "residuals")
-        return Evaluation(*(np.concatenate([getattr(answer, name) for answer in answers]) for name in names))
+        return Evaluation.concatenated(answers)
 
     def _aim_rows(self, t: FloatArray, x: FloatArray, u: FloatArray) -> FloatArray:
         """Write points into the first rows of the buffers and return these."""
@@ -220,12 +218,16 @@ class FmuModel(
         return rows
 
     def _evaluate_rows(self, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation:
-        rows, buffers = self._aim_rows(t, x, u), self._buffers
-        n = buffers.n
-        self._session.visit_points(buffers, len(t))
+        rows = self._aim_rows(t, x, u)
+        self._session.visit_points(self._buffers, len(t))
         answers = rows.copy()
         rows[0] = rows[-1]  # where the FMU stands
-        rates = answers[:, 1 + n + buffers.k : 1 + 2 * n + buffers.k]
+        return self._read_answers(answers)
+
+    def _read_answers(self, answers: FloatArray) -> Evaluation:
+        """Return rates, outputs and residuals at many points, whose numbers stand as in the buffers."""
+        n, k = self._buffers.n, self._buffers.k
+        rates = answers[:, 1 + n + k : 1 + 2 * n + k]
         outputs = answers.take(self._output_positions, axis=1) * self._output_signs
         return Evaluation(rates, outputs, self._residuals.of_points(answers))
 
@@ -240,8 +242,7 @@ class FmuModel(
         if self._reads_alone is False:
             return None
         if x.ndim > 1:
-            residuals = [self.constraint_residuals(t, *point) for point in zip(x, u, strict=True)]
-            return None if any(h is None for h in residuals) else np.array(residuals)
+            return self._read_residuals_of_points(t, x, u)
         buffers = self._aim(t, x, u)
         before = buffers.values[self._observed_positions]
         self._session.visit(buffers, "observed")
@@ -249,6 +250,23 @@ class FmuModel(
         if self._reads_alone is None:
             self._compare_readings(before)
         return self._residuals.values()
+
+    def _read_residuals_of_points(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
+        """Return the residuals at many points; those of the first show whether they can be read alone."""
+        most = len(self._buffers.rows)
+        if self._reads_alone is None or self._tuned or min(len(x), most) < 2:
+            residuals = [self.constraint_residuals(t, *point) for point in zip(x, u, strict=True)]
+            return None if any(h is None for h in residuals) else np.array(residuals)
+        parts = [slice(begin, begin + most) for begin in range(0, len(x), most)]
+        times = np.full(len(x), t)
+        return np.concatenate([self._observe_rows(times[part], x[part], u[part]) for part in parts])
+
+    def _observe_rows(self, t: FloatArray, x: FloatArray, u: FloatArray) -> FloatArray:
+        rows = self._aim_rows(t, x, u)
+        self._session.visit_points(self._buffers, len(t), "observed")
+        residuals = self._residuals.of_points(rows)
+        rows[0] = rows[-1]  # where the FMU stands
+        return residuals
 
     @_in_turn
     @np.errstate(invalid="ignore", over="ignore")
@@ -277,24 +295,28 @@ class FmuModel(
         """Return the residuals and their gradient at many points; None at one alone: it has products."""
         if x.ndim == 1 or self.constraints.hidden or not self._session.directional:
             return None
-        times = np.full(len(x), t)
-        slopes = self._differentiate_points(times, x, u) or point_by_point.differentiate_each(self, times, x, u)
-        if slopes is None or not np.isfinite(slopes.residuals).all():
+        answer = self._differentiate_points(np.full(len(x), t), x, u)
+        if answer is None or not np.isfinite(answer.derivatives.residuals).all():
             return None
-        return self.evaluate_points(times, x, u).residuals, slopes.residuals[..., : x.shape[1]]
+        return answer.values.residuals, answer.derivatives.residuals[..., : x.shape[1]]
 
     @_in_turn
     def tangents(
         self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
     ) -> TangentBatch | None:
-        """Return slopes along the kept states at one point after the other; see ``HasBatchDerivatives``."""
+        """Return slopes along the kept states at many points; see ``HasBatchDerivatives``."""
         if parameters or self.constraints.hidden or self.constraints.prescribing or not self._session.directional:
             return None
-        return point_by_point.compute_tangents(self, t, x, u, kept, self._differentiate_points(t, x, u))
+        answer = self._differentiate_points(t, x, u)
+        return None if answer is None else point_by_point.compute_tangents(answer, self.states, x, kept)
+
+    def _differentiate_points(self, t: FloatArray, x: FloatArray, u: FloatArray) -> EvaluationWithDerivatives | None:
+        """Return what the FMU says at points, with derivatives along all states and inputs; None where it has none."""
+        return self._differentiate_together(t, x, u) or point_by_point.differentiate_each(self, t, x, u)
 
     @np.errstate(invalid="ignore", over="ignore")
-    def _differentiate_points(self, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation | None:
-        """Return derivatives along all states and inputs at many points; None where they must be asked for singly."""
+    def _differentiate_together(self, t: FloatArray, x: FloatArray, u: FloatArray) -> EvaluationWithDerivatives | None:
+        """Return the same in one message for many points; None where it must be asked for singly."""
         if self._closed or self._tuned or len(t) < 2:
             return None
         n, k = len(self.states), len(self.inputs)
@@ -303,22 +325,23 @@ class FmuModel(
         most = 0 if self._sensitivities is None else self._sensitivities.most_points
         if most < 2:
             return None
-        parts: list[tuple[FloatArray, FloatArray, FloatArray]] = []
+        parts: list[EvaluationWithDerivatives] = []
         for begin in range(0, len(t), most):
             part = slice(begin, begin + most)
-            derivatives = self._differentiate_rows(self._aim_rows(t[part], x[part], u[part]))
-            if derivatives is None:
+            answer = self._differentiate_rows(self._aim_rows(t[part], x[part], u[part]))
+            if answer is None:
                 return None
-            parts.append(derivatives)
-        return Evaluation(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+            parts.append(answer)
+        values, derivatives = zip(*parts, strict=True)
+        return EvaluationWithDerivatives(Evaluation.concatenated(values), Evaluation.concatenated(derivatives))
 
-    def _differentiate_rows(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-        """Return derivatives of rates, outputs and residuals at the points of the buffers' first rows."""
+    def _differentiate_rows(self, rows: FloatArray) -> EvaluationWithDerivatives | None:
+        """Return what the FMU says at the points of the buffers' first rows, with derivatives."""
         n, k = len(self.states), len(self.inputs)
         J = None if self._sensitivities is None else self._sensitivities.differentiate_points(len(rows))
         if J is None:
             return None
-        values = rows.copy()
+        answers = rows.copy()
         rows[0] = rows[-1]  # where the FMU stands
         first = 1 + self._buffers.n + self._buffers.k
         directions = np.zeros((first, n + k))
@@ -328,10 +351,11 @@ class FmuModel(
         changes[:, :first] = directions
         np.matmul(J, directions[1:], out=changes[:, first:])
         outputs = changes.take(self._output_positions, axis=1) * self._output_signs[:, None]
-        if not len(self.constraints):
-            return changes[:, first : first + n], outputs, np.empty((len(rows), 0, n + k))
-        residuals = [self._residuals.along(*point) for point in zip(values, changes, strict=True)]
-        return changes[:, first : first + n], outputs, np.array(residuals)
+        residuals = np.empty((len(rows), 0, n + k))
+        if len(self.constraints):
+            residuals = self._residuals.along_points(answers, changes)
+        derivatives = Evaluation(changes[:, first : first + n], outputs, residuals)
+        return EvaluationWithDerivatives(self._read_answers(answers), derivatives)
 
     @_in_turn
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:

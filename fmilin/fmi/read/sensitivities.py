@@ -247,7 +247,7 @@ class Sensitivities:
         if many is None:
             return None
         try:
-            self._session.visit_points(self._buffers, count, many.program)
+            self._session.visit_points(self._buffers, count, prepared=many.program)
         except FmilinError:
             return None
         if rows[:, 1:first].tobytes() != self._after.rows[:count, 1:first].tobytes():

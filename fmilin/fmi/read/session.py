@@ -106,19 +106,21 @@ class Session:
         if buffers.x.tobytes() != states:
             self._note_moved_state(np.frombuffer(states), buffers.x)
 
-    def visit_points(self, buffers: Buffers, count: int, prepared: Program | None = None) -> None:
+    def visit_points(
+        self, buffers: Buffers, count: int, wanted: str = "everything", prepared: Program | None = None
+    ) -> None:
         """Evaluate at the points of the first rows of the buffers, all in one message; maybe with further calls."""
         points = buffers.rows[:count, : 1 + buffers.n + buffers.k].copy()
         at_start = not (self.left_start or self.tuning.held or prepared)
         if at_start and self._refusals:
             for point in points:
-                self._repeat_refusal(_request(buffers, point, "everything"))
+                self._repeat_refusal(_request(buffers, point, wanted))
         instance = self.instance
-        failure = instance.visit_points(buffers, count, prepared)
+        failure = instance.visit_points(buffers, count, wanted, prepared)
         if failure is not None:
             error = instance.component.error_at_point(failure)
             if at_start and isinstance(error, ModelError) and failure.repetition < count:
-                request = _request(buffers, points[failure.repetition], "everything")
+                request = _request(buffers, points[failure.repetition], wanted)
                 self._remember_refusal(request, instance, error)
             raise error
         given, held = points[:, 1 : 1 + buffers.n], buffers.rows[:count, 1 : 1 + buffers.n]

@@ -107,7 +107,7 @@ class ConstraintResiduals:
         self, constraints: Constraints, buffers: Buffers, inputs: NDArray[np.intp], observed: NDArray[np.intp]
     ) -> None:
         self._constraints, self._buffers = constraints, buffers
-        self._sizes = (1, buffers.n, len(inputs), len(observed))
+        self._ends = np.cumsum((1, buffers.n, len(inputs)))
         first = 1 + buffers.n
         self._arguments = np.concatenate((np.arange(first), first + inputs, observed)).astype(np.intp)
         """Where t, x, u and z stand in the buffers."""
@@ -128,14 +128,15 @@ class ConstraintResiduals:
             return np.empty((len(points), 0))
         if self._variables is not None:
             return points[:, self._variables]
-        return np.array([self._constraints.residuals(*self._split(point)) for point in points])
+        t, x, u, z = self._parts(points)
+        return self._constraints.residuals(t[:, 0], x, u, z)
 
     def along(self, values: FloatArray, changes: FloatArray) -> FloatArray:
         """Return dg = g_x dx + g_u du + g_z dz (m, k) by changes (size, k); NaN only where an unknown dz has a part."""
         if self._variables is not None:
             return changes[self._variables] if len(self._variables) else changes[:0]
         partials = self._constraints.partials(*self._split(values))
-        _, dx, du, dz = self._parts(changes)
+        _, dx, du, dz = self._parts(changes, axis=0)
         dg = partials.states @ dx + partials.inputs @ du
         if np.isfinite(dz).all():
             return np.asarray(dg + partials.observed @ dz)
@@ -143,9 +144,21 @@ class ConstraintResiduals:
             dg[column != 0] += np.outer(column[column != 0], change)
         return dg
 
+    def along_points(self, points: FloatArray, changes: FloatArray) -> FloatArray:
+        """Return the same at many points (p, size), by changes (p, size, k), shape (p, m, k)."""
+        if self._variables is not None:
+            return changes[:, self._variables]
+        _, dx, du, dz = self._parts(changes, axis=1)
+        if not np.isfinite(dz).all():
+            return np.array([self.along(*point) for point in zip(points, changes, strict=True)])
+        t, x, u, z = self._parts(points)
+        partials = self._constraints.partials(t[:, 0], x, u, z)
+        return np.asarray(partials.states @ dx + partials.inputs @ du + partials.observed @ dz)
+
     def _split(self, values: FloatArray) -> tuple[float, FloatArray, FloatArray, FloatArray]:
         t, x, u, z = self._parts(values)
         return float(t[0]), x, u, z
 
-    def _parts(self, values: FloatArray) -> list[FloatArray]:
-        return np.split(values[self._arguments], np.cumsum(self._sizes)[:-1])
+    def _parts(self, numbers: FloatArray, axis: int = -1) -> list[FloatArray]:
+        """Return those of t, x, u and z among numbers that stand as in the buffers along this axis."""
+        return np.split(numbers.take(self._arguments, axis=axis), self._ends, axis=axis)

@@ -16,6 +16,7 @@ from fmilin.errors import ModelCrashError
 from fmilin.fmi.write import build_fmu
 from fmilin.models import OdeModel
 from fmilin.systems import double_wishbone, four_bar, furuta_pendulum, slider_crank
+from tests.fmi.read.recorded import Recorded
 from tests.fmus.make import build
 from tests.linearization.test_stack import alone, assert_same, in_stacks
 
@@ -47,6 +48,23 @@ def test_a_sweep_says_of_each_point_what_is_said_of_it_alone(
         assert in_stacks(stack) >= len(VALUES) - 2
         alone(monkeypatch)
         single = fl.sweep(another, {name: values}, settings=settings)
+    assert in_stacks(single) == 0
+    assert_same(stack, single)
+
+
+def test_a_sweep_over_an_input_takes_few_messages_and_says_what_is_said_of_each_point_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = build_fmu(four_bar(), tmp_path / "model.fmu")
+    torques = np.linspace(0.0, 1.0, 60)
+    with fl.load(path) as model, fl.load(path) as another:
+        fl.linearize(model)
+        recorded = Recorded(monkeypatch)
+        stack = fl.sweep(model, {"torque": torques})
+        assert recorded.messages <= 40  # of which the first point takes most
+        assert in_stacks(stack) >= len(torques) - 2
+        alone(monkeypatch)
+        single = fl.sweep(another, {"torque": torques})
     assert in_stacks(single) == 0
     assert_same(stack, single)
 
