@@ -43,7 +43,8 @@ class Observations:
     fastest_rate: float = 0.0  # of rates along the columns, in sizes of the states
     # (r,), how much the values at the point change between evaluations elsewhere; None where that was not measured
     change_on_return: FloatArray | None = None
-    revisits: Mapping[float, FloatArray] = field(default_factory=dict)  # values there, by step along a common direction
+    revisits: Mapping[float, FloatArray] = field(default_factory=dict)  # values beside the point, by step along
+    revisited_direction: FloatArray = field(default_factory=lambda: np.empty(0))  # (P + nu,), all columns together
 
     def copy(self) -> Observations:
         """Return the same, to which more may be added."""
@@ -59,7 +60,9 @@ class Observations:
     def in_other_coordinates(self) -> Observations:
         """Return the same without what was observed of columns."""
         same = self.copy()
-        return replace(same, approach=0 * same.approach, reach=0 * same.reach, revisits={})
+        return replace(
+            same, approach=0 * same.approach, reach=0 * same.reach, revisits={}, revisited_direction=np.empty(0)
+        )
 
     @property
     def crossed(self) -> tuple[int, ...]:
@@ -135,31 +138,44 @@ class Neighbourhood:
         again = self.evaluator.evaluate_again(self.point.time, self.point.states, self.point.inputs)
         return np.concatenate((again.derivatives, again.outputs))
 
-    def _revisit(self) -> tuple[FloatArray, Mapping[float, FloatArray]]:
+    def _revisit(self, direction: FloatArray | None = None) -> tuple[FloatArray, Mapping[float, FloatArray]]:
         """Return by how much rates and outputs differ when the point is visited again, from either side and twice.
 
-        The second are values beside it, by their step along the common direction.
+        The second are values beside it, by their step along ``direction`` (P + nu,), or one through all columns.
         """
-        if self.observations.change_on_return is not None:
-            return self.observations.change_on_return, self.observations.revisits
-        change, values, d = np.zeros(len(self.base)), {}, direction_of(self.scales)
+        observations = self.observations
+        d = direction_of(self.scales) if direction is None else direction
+        if observations.change_on_return is not None:
+            if direction is not None and not np.array_equal(d, observations.revisited_direction):
+                # Columns that are moved in groups have another direction: they are compared with values along theirs.
+                visits_beside = [self._visit_beside(step, d) for step in (FAR, -FAR)]
+                observations.revisits = {step: visits[0] for step, visits in visits_beside if visits}
+                observations.revisited_direction = d
+            return observations.change_on_return, observations.revisits
+        change, values = np.zeros(len(self.base)), {}
         for step, times in ((FAR, 1), (-FAR, 2)):  # the point, and the last visit, after odd and even numbers of visits
-            for part in (1.0, 1 / 64):
-                try:
-                    with np.errstate(all="ignore"):
-                        visits = [self.at(step * part * d, again=bool(i)) for i in range(times)]
-                except (ModelError, NumericalError):
-                    continue
-                values[step * part] = visits[0]
+            where, visits = self._visit_beside(step, d, times)
+            if visits:
+                values[where] = visits[0]
                 if np.isfinite(visits).all():
                     change = np.maximum(change, np.abs(visits[-1] - visits[0]))
-                if step > 0:
+                if where > 0:
                     with np.errstate(all="ignore"):
-                        finite_values(self.at, -step * part * BEYOND * d)
-                break
+                        finite_values(self.at, -where * BEYOND * d)
             change = np.maximum(change, self.change_at_point())
-        self.observations.change_on_return, self.observations.revisits = change, values
+        observations.change_on_return, observations.revisits = change, values
+        observations.revisited_direction = d
         return change, values
+
+    def _visit_beside(self, step: float, d: FloatArray, times: int = 1) -> tuple[float, list[FloatArray]]:
+        """Return a step along d, a smaller one where the model has no values at this, and the values of each visit."""
+        for part in (1.0, 1 / 64):
+            try:
+                with np.errstate(all="ignore"):
+                    return step * part, [self.at(step * part * d, again=bool(i)) for i in range(times)]
+            except (ModelError, NumericalError):
+                continue
+        return step, []
 
     def lag(self) -> FloatArray:
         """Return by how much rates and outputs at the point lag behind visits beside it, shape (r,)."""
@@ -363,7 +379,8 @@ class Neighbourhood:
             sizes_moved = directions.sum(axis=0)
             at_point = np.concatenate((self.frame.y0, self.point.inputs)) / (sizes_moved + (sizes_moved == 0))
             values = np.array([np.abs(at_point[group]).max() for group in groups])
-            around = Surroundings(lambda s: self.at(s @ directions), values, *self._revisit(), self.lag)
+            far = self._revisit(direction_of(sizes) @ directions)
+            around = Surroundings(lambda s: self.at(s @ directions), values, *far, self.lag)
         try:
             jacobian = slopes(line, self.base, sizes, options, self.terms, around, announce)
             return replace(jacobian, narrow={(i, groups[g][0]): ends for (i, g), ends in jacobian.narrow.items()})

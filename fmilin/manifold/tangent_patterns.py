@@ -43,7 +43,7 @@ def find_tangent_pattern(
     if structure is None:
         return None
     patterns: dict[object, TangentPattern] = memory_of(model).setdefault("tangent patterns", {})
-    key = (T.shape, *(part.tobytes() for part in (structure, connections, T != 0, x_u != 0)))
+    key = (T.shape, *(np.packbits(part).tobytes() for part in (structure, connections, T != 0, x_u != 0)))
     if key not in patterns:
         if len(patterns) >= MAX_PATTERNS:
             patterns.pop(next(iter(patterns)))

@@ -1,5 +1,7 @@
 """Coloring: columns that may be displaced together because no row depends on two of them (Curtis, Powell and Reid)."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -7,55 +9,93 @@ from fmilin.signals import FloatArray
 
 Pattern = NDArray[np.bool_]
 
-FEW_STATES = 200  # up to which the closure of links is a few products of matrices
+FEW_STATES = 200  # up to which products of full matrices are quick, and SciPy's sparse ones need not be loaded
+SPARSE = 0.05  # part of the multiplications of full matrices, up to which sparse matrices are multiplied faster
 
 
 def tangent_pattern(structure: Pattern, constraints: Pattern, T: FloatArray, x_u: FloatArray) -> Pattern:
     """Return which rows may depend on which coordinates and inputs, (r, P + nu), through states tied by constraints."""
     n, k = x_u.shape
-    if not constraints.any():
-        moved = np.hstack((T != 0, x_u != 0))
-        reached: Pattern = structure[:, :n] @ moved
-        reached[:, moved.shape[1] - k :] |= structure[:, n:]
-        return reached
-    together = _link_states(constraints)
-    coordinates = structure[:, :n] @ (together @ (T != 0))
-    inputs = structure[:, n:] | (
-        structure[:, :n] @ (together @ (x_u != 0)) if k else np.zeros((len(structure), 0), bool)
-    )
-    return np.hstack((coordinates, inputs))
+    by_states, moved = structure[:, :n], np.hstack((T != 0, x_u != 0))
+    if constraints.any():
+        # Each coordinate may move all states that are linked with one that it moves.
+        membership = _find_linked_states(constraints)
+        by_states, moved = multiply_patterns(by_states, membership.T), multiply_patterns(membership, moved)
+    reached = multiply_patterns(by_states, moved)
+    reached[:, reached.shape[1] - k :] |= structure[:, n:]
+    return reached
 
 
-def _link_states(constraints: Pattern) -> Pattern:
-    """Return which states (N, N) are linked by constraints (m, N), one by one or through others."""
-    if constraints.shape[1] <= FEW_STATES:
-        sizes = constraints.astype(np.float64)
-        linked = (sizes.T @ sizes + np.eye(constraints.shape[1])) > 0
+def multiply_patterns(left: Pattern, right: Pattern) -> Pattern:
+    """Return the product (r, c) of patterns (r, N) and (N, c): where a row of the one meets a column of the other."""
+    if max(*left.shape, *right.shape) > FEW_STATES:
+        work = int(left.sum(axis=0) @ right.sum(axis=1))
+        if work < SPARSE * left.size * right.shape[1]:
+            from scipy import sparse  # only where it is needed: it takes a tenth of a second to load
+
+            product = (sparse.csr_array(left, dtype=np.int32) @ sparse.csr_array(right, dtype=np.int32)).tocoo()
+            result = np.zeros(product.shape, dtype=bool)
+            result[product.coords] = True
+            return result
+    return np.asarray((left.astype(np.float32) @ right.astype(np.float32)) > 0)
+
+
+def _find_linked_states(constraints: Pattern) -> Pattern:
+    """Return which sets of states (sets, N) are linked by constraints (m, N), one by one or through others."""
+    n = constraints.shape[1]
+    if n <= FEW_STATES:
+        linked = multiply_patterns(constraints.T, constraints) | np.eye(n, dtype=bool)
         while True:
-            further = (linked.astype(np.float64) @ linked) > 0
+            further = multiply_patterns(linked, linked)
             if np.array_equal(further, linked):
-                return np.asarray(linked)
+                break
             linked = further
-    from scipy import sparse  # only where it is needed: it takes a tenth of a second to load
-    from scipy.sparse.csgraph import connected_components
+        labels = linked.argmax(axis=1)  # the first state of each set
+    else:
+        from scipy import sparse
+        from scipy.sparse.csgraph import connected_components
 
-    rows = sparse.csr_array(constraints.astype(np.float64))
-    labels = connected_components(rows.T @ rows, directed=False)[1]
-    return np.asarray(labels[:, None] == labels[None, :])
+        # A graph of states and constraints: its edges are the entries, without a product of them.
+        rows = sparse.csr_array(constraints)
+        labels = connected_components(sparse.block_array([[None, rows], [rows.T, None]]), directed=False)[1][-n:]
+    return np.asarray(np.unique(labels)[:, None] == labels)
+
+
+def list_entries(pattern: Pattern) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return rows and columns of the entries of a pattern, column by column."""
+    rows, columns = np.nonzero(pattern)
+    order = np.argsort(columns, kind="stable")
+    return rows[order], columns[order]
 
 
 def column_groups(pattern: Pattern) -> list[list[int]]:
-    """Return groups of columns with disjoint rows, greedily, fullest column first."""
-    order = np.argsort(-pattern.sum(axis=0), kind="stable")
+    """Return groups of columns with disjoint rows, greedily: fullest column first, or from left to right."""
+    count = pattern.shape[1]
+    rows, columns = list_entries(pattern)
+    sizes = np.bincount(columns, minlength=count)
+    fewest = int(np.bincount(rows).max(initial=0))  # the columns that one row depends on are all in different groups
+    order = np.argsort(-sizes, kind="stable").tolist()
+    if fewest == count:
+        return [[j] for j in order]
+    rows_of_columns = [part.tolist() for part in np.split(rows, np.cumsum(sizes)[:-1])]
+    groups = _group_greedily(rows_of_columns, order, len(pattern))
+    if len(groups) > fewest:
+        groups = min(groups, _group_greedily(rows_of_columns, list(range(count)), len(pattern)), key=len)
+    return groups
+
+
+def _group_greedily(rows_of_columns: list[list[int]], order: list[int], row_count: int) -> list[list[int]]:
     groups: list[list[int]] = []
-    covered: list[Pattern] = []
-    for j in order.tolist():
-        column = pattern[:, j]
-        free = next((g for g, rows in enumerate(covered) if not (rows & column).any()), None)
-        if free is None:
-            groups.append([j])
-            covered.append(column.copy())
-        else:
-            groups[free].append(j)
-            covered[free] |= column
+    taken = [0] * row_count  # the groups that contain a column of each row, as bits
+    for j in order:
+        taken_together = 0
+        for row in rows_of_columns[j]:
+            taken_together |= taken[row]
+        bit = ~taken_together & (taken_together + 1)  # the lowest one that is free
+        for row in rows_of_columns[j]:
+            taken[row] |= bit
+        group = bit.bit_length() - 1
+        if group == len(groups):
+            groups.append([])
+        groups[group].append(j)
     return groups

@@ -253,6 +253,36 @@ def test_separate_mechanisms_share_their_perturbations() -> None:
     assert together.method.evaluations <= one.method.evaluations + 10 + turning
 
 
+def lags(n: int) -> FunctionModel:
+    """A row of lags, each pulled by its neighbours and all by one input."""
+
+    def rates(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
+        pull = np.sin(np.diff(s, prepend=s[0], append=s[-1]))
+        return np.asarray(u - s - 3 * s**3 + np.diff(pull))
+
+    start = [0.1 * (i % 7) for i in range(n)]
+    parts = Parts([f"x{i}" for i in range(n)], start, rates, inputs=["u"], outputs=["y"])
+    parts.output = lambda t, s, u: s[n // 2 : n // 2 + 1] ** 2
+    model = FunctionModel(parts)
+    i = np.arange(n)
+    model.structure = np.zeros((n + 1, n + 1), dtype=bool)
+    model.structure[:n, :n] = np.abs(i[:, None] - i) <= 1
+    model.structure[:n, n], model.structure[n, n // 2] = True, True
+    return model
+
+
+def test_smooth_columns_that_move_together_are_as_smooth_as_each_alone() -> None:
+    """Few evaluations tell: whether slopes hold far away is compared along the direction in which the groups move."""
+    few, many = fl.linearize(lags(9)), fl.linearize(lags(90))
+    assert many.method.evaluations <= few.method.evaluations + 2
+    assert many.method.evaluations <= 60
+    x = np.array(lags(90).start.states)
+    pulls = np.cos(np.diff(x))
+    expected = np.diag(pulls, 1) + np.diag(pulls, -1)
+    expected += np.diag(-1 - 9 * x**2 - expected.sum(axis=1))
+    np.testing.assert_allclose(many.A, expected, atol=1e-9)
+
+
 def test_a_false_declaration_of_independence_is_found_out() -> None:
     parts = dataclasses.replace(chain(2, lie=True).parts, constraints=[])
     honest = FunctionModel(parts)
@@ -285,6 +315,34 @@ def test_groups_have_disjoint_rows() -> None:
         assert sorted(j for g in groups for j in g) == list(range(9))
         for group in groups:
             assert (pattern[:, group].sum(axis=1) <= 1).all()
+
+
+def test_groups_are_as_few_as_a_band_allows() -> None:
+    """One row depends on three columns, so that three groups are the least; the greedy order by fullness takes four."""
+    i = np.arange(60)
+    band = np.abs(i[:, None] - i) <= 1
+    assert len(column_groups(np.vstack((band, i == 30)))) == 3
+
+
+@pytest.mark.parametrize("states", [40, 250])  # with full matrices, and with sparse ones
+@pytest.mark.parametrize("density", [0.004, 0.3])
+def test_patterns_are_those_of_walks_along_the_entries(states: int, density: float) -> None:
+    random = np.random.default_rng(7)
+    structure = random.random((states + 3, states + 2)) < density
+    T, x_u = (random.random((states, width)) < 0.02 for width in (7, 2))
+    for constraints in (random.random((0, states)) < 0.5, random.random((9, states)) < 3 / states):
+        linked = {i: {i} for i in range(states)}
+        for row in constraints:
+            joined = set().union(*(linked[i] for i in np.flatnonzero(row).tolist()))
+            for i in joined:
+                linked[i] = joined
+        expected = np.zeros((states + 3, 9), dtype=bool)
+        expected[:, 7:] = structure[:, states:]
+        for column, moved in enumerate(np.hstack((T, x_u)).T):
+            reached = set().union(*(linked[i] for i in np.flatnonzero(moved).tolist()))
+            expected[:, column] |= structure[:, sorted(reached)].any(axis=1)
+        actual = tangent_pattern(structure, constraints, T.astype(float), x_u.astype(float))
+        np.testing.assert_array_equal(actual, expected)
 
 
 def test_constraints_connect_states() -> None:
