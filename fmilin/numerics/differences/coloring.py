@@ -33,9 +33,9 @@ def multiply_patterns(left: Pattern, right: Pattern) -> Pattern:
         if work < SPARSE * left.size * right.shape[1]:
             from scipy import sparse  # only where it is needed: it takes a tenth of a second to load
 
-            product = (sparse.csr_array(left, dtype=np.int32) @ sparse.csr_array(right, dtype=np.int32)).tocoo()
-            result = np.zeros(product.shape, dtype=bool)
-            result[product.coords] = True
+            entries = sparse.coo_array(sparse.csr_array(left, dtype=np.int32) @ sparse.csr_array(right, dtype=np.int32))
+            result = np.zeros(entries.shape, dtype=bool)
+            result[entries.coords] = True
             return result
     return np.asarray((left.astype(np.float32) @ right.astype(np.float32)) > 0)
 
@@ -56,8 +56,10 @@ def _find_linked_states(constraints: Pattern) -> Pattern:
         from scipy.sparse.csgraph import connected_components
 
         # A graph of states and constraints: its edges are the entries, without a product of them.
-        rows = sparse.csr_array(constraints)
-        labels = connected_components(sparse.block_array([[None, rows], [rows.T, None]]), directed=False)[1][-n:]
+        rows, states = np.nonzero(constraints)
+        size = n + len(constraints)
+        graph = sparse.coo_array((np.ones(len(rows), dtype=np.int32), (n + rows, states)), shape=(size, size))
+        labels = connected_components(graph, directed=False)[1][:n]
     return np.asarray(np.unique(labels)[:, None] == labels)
 
 
