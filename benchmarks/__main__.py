@@ -25,6 +25,7 @@ NAMES = (
     "formulations",
     "exports",
     "fmu",
+    "fmu_chain",
     "cosimulation",
     "kills",
     "attacks",

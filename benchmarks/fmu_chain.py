@@ -142,8 +142,8 @@ def main() -> None:
         "FMUs with declared dependencies: one linear model, warm",
         ["states", "derivatives", "fmilin", "FMPy script", "ratio"],
         rows,
-        "Processor time of this process, without the FMU's host; medians of interleaved rounds, each at another point. "
-        "The script calls the FMU in its own process: a difference or a directional derivative for each of four colors.",
+        "Processor time of this process, without the FMU's host; medians of interleaved rounds, each at its own point. "
+        "The script calls the FMU in its own process, with a difference or a directional derivative for each color.",
     )
 
 
