@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fmilin.report.facts import print_fact, print_rows
 from fmilin.report.numbers import shortened
-from fmilin.report.table import print_fact, print_rows
 from fmilin.support.table_repr import Sheet
 
 if TYPE_CHECKING:

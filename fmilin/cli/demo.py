@@ -77,9 +77,9 @@ def _typed(path: Path) -> str:
 
 def _compare(true: LinearModel, naive: LinearModel, stream: TextIO) -> None:
     """Print both spectra side by side, and what the difference means."""
+    from fmilin.report.facts import print_fact
     from fmilin.report.linear_pictures import without
     from fmilin.report.numbers import eigenvalue_text
-    from fmilin.report.table import print_fact
     from fmilin.report.terminal import open_terminal
     from fmilin.support.tables import table_of
 

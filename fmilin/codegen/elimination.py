@@ -1,11 +1,15 @@
 """The order in which the unknowns of a sparse system are eliminated: of a symmetric one, and in a narrow band."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import maximum_bipartite_matching, reverse_cuthill_mckee
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Entry = tuple[int, int]  # row, column
 Pattern = Collection[Entry]
@@ -75,6 +79,8 @@ def band_order(pattern: Pattern, n: int) -> Order:
     """Return an order with a narrow band: the better of Cuthill and McKee's with and without matching rows first."""
     if not pattern:
         return Order(tuple(range(n)), tuple(range(n)), 0, 0)
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
     partners: list[Sequence[int]] = [range(n)]
     matched = maximum_bipartite_matching(_graph(pattern, n), perm_type="column")  # -1 where a row has no partner
     if np.all(matched >= 0):
@@ -84,6 +90,8 @@ def band_order(pattern: Pattern, n: int) -> Order:
 
 def _cuthill_mckee(pattern: Pattern, partner: Sequence[int]) -> Order:
     """Order the pattern in which row i stands at position ``partner[i]``."""
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
     n = len(partner)
     entries = [(partner[i], j) for i, j in pattern]
     hull = _graph([*entries, *((j, i) for i, j in entries)], n)
@@ -95,5 +103,7 @@ def _cuthill_mckee(pattern: Pattern, partner: Sequence[int]) -> Order:
 
 
 def _graph(edges: Pattern, n: int) -> csr_array:
+    from scipy.sparse import coo_array, csr_array
+
     entries = np.array(list(edges), dtype=np.int32).reshape(-1, 2)  # csgraph of older SciPy takes no wider numbers
     return csr_array(coo_array((np.ones(len(entries), dtype=np.int8), tuple(entries.T)), shape=(n, n)))

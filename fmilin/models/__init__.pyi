@@ -1,4 +1,4 @@
-from .dae.equations import DaeGraph as DaeGraph
+from .dae.graph import DaeGraph as DaeGraph
 from .dae.model import DaeModel as DaeModel
 from .declaration import Labels as Labels
 from .declaration import SymbolicConstraint as SymbolicConstraint

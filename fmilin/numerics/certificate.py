@@ -68,7 +68,7 @@ class Certificate(TableRepr):
     multiple: tuple[str, ...] = ()  #: unknowns at which several solutions meet
     residual_measure: str = "in sizes of the states (per second)"  #: what the residual is compared with
 
-    @implemented_in("fmilin.report.table:show_certificate")
+    @implemented_in("fmilin.report.facts:show_certificate")
     def _print_table(self, page: Sheet) -> None: ...
 
     @classmethod

@@ -10,9 +10,9 @@ import numpy as np
 
 from fmilin.composition.cosimulation import Cosimulation, CoupledMode
 from fmilin.errors import FmilinError
+from fmilin.report.facts import print_fact
 from fmilin.report.figures import COLORS, QUIET, UNSTABLE, gridded, headed_figure
 from fmilin.report.numbers import eigenvalue_text
-from fmilin.report.table import print_fact
 from fmilin.support.tables import table_of
 
 if TYPE_CHECKING:

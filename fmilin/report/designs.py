@@ -10,9 +10,9 @@ import numpy as np
 
 from fmilin.errors import cut_list, join_first
 from fmilin.linear_model.measured_angles import describe_wrapped
+from fmilin.report.facts import print_fact, print_remarks, print_rows
 from fmilin.report.figures import COLORS, QUIET, gridded, labelled, plain, titled_figure
 from fmilin.report.numbers import shortened
-from fmilin.report.table import print_fact, print_remarks, print_rows
 from fmilin.signals import FloatArray, Signal
 from fmilin.support.table_repr import Sheet
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import Modes, cluster_modes
 from fmilin.model.interface import Model
+from fmilin.report.facts import print_fact
 from fmilin.report.summary import show_summary, summary_at_rest
-from fmilin.report.table import eigenvalue_table, print_fact, show_linear
+from fmilin.report.table import eigenvalue_table, show_linear
 from fmilin.support.table_repr import Sheet
 
 if TYPE_CHECKING:

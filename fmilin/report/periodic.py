@@ -13,17 +13,12 @@ from fmilin.periodic.chart import FloquetChart
 from fmilin.periodic.floquet import Floquet
 from fmilin.periodic.model import PeriodicModel
 from fmilin.periodic.orbit import PeriodicOrbit
+from fmilin.report.facts import certificate_facts, print_fact, print_facts, print_remarks
 from fmilin.report.family_pictures import rays_of_orders
 from fmilin.report.figures import COLORS, QUIET, UNSTABLE, gridded, line_style, over_one_axis, titled_figure
 from fmilin.report.linear_pictures import shade_outside_unit_circle
 from fmilin.report.numbers import cluster_text, eigenvalue_text, error_text, rough, shortened, value_with_unit
-from fmilin.report.table import (
-    certificate_facts,
-    print_fact,
-    print_facts,
-    print_names,
-    print_remarks,
-)
+from fmilin.report.table import print_names
 from fmilin.support.table_repr import Sheet
 from fmilin.support.tables import table_of
 

@@ -15,20 +15,11 @@ from fmilin.linear_model.measured_angles import describe_wrapped
 from fmilin.linear_model.model import LinearizationPoint
 from fmilin.model.interface import OperatingPoint
 from fmilin.models.mechanism.description import MechanismDescription
+from fmilin.report.facts import Fact, certificate_facts, print_fact, print_facts, print_remarks, print_rows
 from fmilin.report.family_pictures import mode_numbers
 from fmilin.report.figures import COLORS, QUIET, gridded, labelled, titled_figure
 from fmilin.report.numbers import grid_text, hide_rounding, rough, shortened, value_with_unit, values_text
-from fmilin.report.table import (
-    Fact,
-    certificate_facts,
-    point_tables,
-    print_fact,
-    print_facts,
-    print_names,
-    print_remarks,
-    print_rows,
-    rightmost_eigenvalue,
-)
+from fmilin.report.table import point_tables, print_names, rightmost_eigenvalue
 from fmilin.signals import FloatArray, Signals, rate_unit
 from fmilin.support.table_repr import Sheet
 from fmilin.support.tables import Cell, ResultTable, table_of

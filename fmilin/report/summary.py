@@ -8,19 +8,18 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fmilin.composition.ssp.flattening import Flat
-from fmilin.composition.ssp.opening import SspFile
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import count_omitted, cut_list
 from fmilin.model.capabilities import read_products
 from fmilin.model.interface import Model, ModelInfo
 from fmilin.numerics.certificate import Certificate, CertifiesStart
+from fmilin.report.facts import certificate_facts, print_fact, print_facts
 from fmilin.report.numbers import shortened, value_with_unit
-from fmilin.report.table import certificate_facts, print_fact, print_facts
 from fmilin.signals import Signal, Signals
 from fmilin.support.tables import ResultTable, table_of
 
 if TYPE_CHECKING:
+    from fmilin.composition.ssp.flattening import Flat
     from fmilin.fmi.read.description import ModelDescription, Variable
     from fmilin.options import FmuOptions
     from fmilin.support.table_repr import Sheet
@@ -269,6 +268,8 @@ class SystemSummary:
 
 def summary_of_ssp(path: Path, options: FmuOptions | None = None) -> SystemSummary:
     """Return the summary of an SSP or SSD file."""
+    from fmilin.composition.ssp.opening import SspFile
+
     file = SspFile(path, options)
     try:
         flat = file.flat

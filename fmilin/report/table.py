@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TextIO
@@ -13,14 +13,13 @@ from fmilin.errors import cut_list
 from fmilin.linear_model.model import LinearizationPoint, LinearModel
 from fmilin.linear_model.modes import cluster_modes, slowness
 from fmilin.linear_model.no_response import assess_stability, step_to_rest
-from fmilin.numerics.certificate import Certificate
+from fmilin.report.facts import Fact, print_fact, print_facts, print_remarks
 from fmilin.report.numbers import (
     SIGNIFICANT,
     cluster_text,
     count_known_digits,
     hide_rounding,
     interface_text,
-    rough,
     round_to_error,
     rounded,
     shortened,
@@ -28,11 +27,10 @@ from fmilin.report.numbers import (
 )
 from fmilin.report.zero_texts import MOST_ZEROS, describe_zeros, has_zeros
 from fmilin.signals import Signals, rate_unit
-from fmilin.support.tables import Cell, LabelledFact, ResultTable, table_of
+from fmilin.support.tables import Cell, ResultTable, table_of
 from fmilin.tolerances import EPS, EQUILIBRIUM, TOO_INACCURATE
 
 if TYPE_CHECKING:
-    from fmilin.diagnostics import Remark
     from fmilin.families.family import LinearFamily
     from fmilin.linear_model.modes import EigenvalueCluster
     from fmilin.periodic.model import PeriodicModel
@@ -44,7 +42,6 @@ DAMPING_DIGITS = 6  # shown of a damping ratio
 MOST_MODES = 4  # beside each parameter, in 80 columns
 SEEN = 1e-9  # of the fastest eigenvalue: what a parameter moves it by below this is nothing
 SHOWN_STEP = 1e-6  # of a size: an equilibrium that is as near needs no word
-Fact = tuple[str, Sequence[str]]  # A word, and the pieces of what is said about it; a line breaks only between pieces
 
 
 def print_table(linear: LinearModel, stream: TextIO, *, adjusted: float = 0.0) -> None:
@@ -82,50 +79,6 @@ def show_linear(linear: LinearModel, page: Sheet, *, adjusted: float | None, mod
     print_remarks(page, linear.warnings)
     if all(remark.is_information for remark in linear.warnings):
         page.print("No warnings.")
-
-
-def print_facts(page: Sheet, facts: Iterable[Fact]) -> None:
-    """Print words and what is known about each."""
-    for word, pieces in facts:
-        print_fact(page, word, pieces)
-
-
-def print_fact(page: Sheet, word: str, pieces: Sequence[str]) -> None:
-    """Print a word and what is known about it: a list breaks between its pieces, a sentence between its words."""
-    is_sentence = isinstance(pieces, str)
-    page.print(LabelledFact(word, (pieces,) if isinstance(pieces, str) else tuple(pieces), is_sentence))
-
-
-def show_certificate(certificate: Certificate, page: Sheet) -> None:
-    """Print how well a solution is determined."""
-    print_facts(page, certificate_facts(certificate))
-
-
-def certificate_facts(certificate: Certificate) -> Iterator[Fact]:
-    """Yield how well a solution is determined: the same facts of points, orbits and starts."""
-    residual = f"{certificate.residual:.1e}" if certificate.residual else "0"
-    yield "Residual", [residual, certificate.residual_measure]
-    if certificate.largest_step is not None:
-        name, part = certificate.largest_step
-        yield "Newton step", [f"{part:.1e} of the size of {shortened(name)}" if part else "0"]
-    if np.isfinite(certificate.regularity):
-        yield "Regularity", [f"{certificate.regularity:.2g}", "of 1 (near 0: solutions meet, or form a family)"]
-    if certificate.multiple:
-        yield "Multiple", [f"several solutions meet in {shortened(name)}" for name in certificate.multiple]
-    if doubtful := certificate.noticeable_distances:
-        yield "Known to", [f"{shortened(name)} +- {rough(distance)}" for name, distance in doubtful.items()]
-
-
-def print_remarks(page: Sheet, remarks: Iterable[Remark]) -> None:
-    """Print warnings and notes, one after the other."""
-    for remark in remarks:
-        print_fact(page, remark.heading, str(remark))
-
-
-def print_rows(page: Sheet, heads: Sequence[str], rows: Iterable[Sequence[str]], *, columns: str = "") -> None:
-    """Print a :func:`table_of` rows below an empty line."""
-    page.print()
-    page.print(table_of(heads, rows, columns=columns))
 
 
 def effects_of(linear: LinearModel) -> tuple[list[complex], Any, float]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fmilin.errors import count_omitted, cut_list
+from fmilin.report.facts import Fact, print_fact, print_facts
 from fmilin.report.figures import COLORS, GRID, QUIET, gridded, titled_figure
 from fmilin.report.numbers import shortened, value_with_unit
-from fmilin.report.table import Fact, print_fact, print_facts
 from fmilin.signals import FloatArray
 from fmilin.support.tables import table_of
 

@@ -13,9 +13,9 @@ import numpy as np
 from fmilin.errors import UsageError, count_omitted
 from fmilin.formats import alternatives, is_named_as
 from fmilin.linear_model.verification import Channel, Trace, Verification
+from fmilin.report.facts import Fact, print_fact, print_facts, print_remarks
 from fmilin.report.figures import COLORS, QUIET, encode_picture, gridded, new_figure
 from fmilin.report.numbers import rough, shortened
-from fmilin.report.table import Fact, print_fact, print_facts, print_remarks
 from fmilin.report.terminal import print_on
 from fmilin.support.files import write_atomically
 from fmilin.support.tables import Cell, ResultTable, TableColumn, cells_of

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from fmilin.errors import cut_list
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.zeros import ZeroStructure
+from fmilin.report.facts import print_fact, print_remarks
 from fmilin.report.figures import COLORS, QUIET, gridded, plain, titled_figure
 from fmilin.report.linear_pictures import SAME_MARK, rays, repeated_marks, shade_outside_unit_circle
 from fmilin.report.numbers import cluster_text, shortened
-from fmilin.report.table import eigenvalue_table, print_fact, print_remarks
+from fmilin.report.table import eigenvalue_table
 from fmilin.report.zero_texts import MOST_ZEROS, cluster_zeros, describe_side, describe_zeros
 from fmilin.signals import FloatArray
 from fmilin.support.table_repr import Sheet

@@ -15,6 +15,8 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Mapping
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +56,10 @@ def flattened(source: Source, changed: Mapping[str, Any] | None = None) -> dict[
     ModelError
         When the model is wrong, or has something that the front end does not know: in its words, with file and line.
     """
-    import rumoca
-
     text, model = _text(source, changed or {})
     if source.uses_signals_alone():
         source, text = source.without_standard_library(), f"{text}\n{BLOCKS}"
-    request = json.dumps([FORMAT, rumoca.version(), text, model, list(source.roots)])
+    request = json.dumps([FORMAT, _version(), text, model, list(source.roots)])
     name = f"modelica-{hashlib.sha256(request.encode()).hexdigest()}"
     kept = cached_library(name)
     if kept is not None:
@@ -78,8 +78,6 @@ def fresh(source: Source) -> dict[str, Any]:
 
 def _compiled(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the flattened model, and a digest of each file that was read."""
-    import rumoca
-
     named = f"{text}\n// {' '.join(names_of_libraries(source, text))}\n"  # it loads libraries that the text names
     answer = _answer(source, named, model)
     if "crash" in answer:
@@ -98,19 +96,17 @@ def _compiled(source: Source, text: str, model: str | None) -> tuple[dict[str, A
     flat["places"] = _places(content["storage"], texts)
     flat["declarations"] = _without_places(declarations_of(answer["flat"], texts))
     flat["tree_functions"] = _without_places(functions_of(answer["flat"]))
-    flat["tool"] = f"rumoca {rumoca.version()}"
+    flat["tool"] = f"rumoca {_version()}"
     read = {path: _digest(path) for _, path, _ in files if Path(path).is_file() and path != str(source.file)}
     return flat, read
 
 
 def _answer(source: Source, text: str, model: str | None) -> dict[str, Any]:
     """Return what the front end answers, from a process of its own."""
-    import rumoca
-
     request = {"text": text, "model": model, "roots": list(source.roots), "filename": _file_name(source)}
     script = [sys.executable, "-P", compiler_process.__file__, "request.json", "answer.json"]
     path = os.pathsep.join(entry for entry in sys.path if entry)
-    with private_cache(cache_folder().parent / f"modelica-{rumoca.version()}") as folder:
+    with private_cache(cache_folder().parent / f"modelica-{_version()}") as folder:
         (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
         environment = {**os.environ, "XDG_CACHE_HOME": str(folder), "PYTHONPATH": path}
         errors = folder / "errors.txt"
@@ -136,6 +132,12 @@ def _answer(source: Source, text: str, model: str | None) -> dict[str, Any]:
             return {"crash": words[-1] if words else f"it ended with the status {done.returncode}"}
         answer: dict[str, Any] = json.loads((folder / "answer.json").read_bytes())
         return answer
+
+
+@cache
+def _version() -> str:
+    """Return the version of the front end from its metadata: its import takes longer than to read a flattened model."""
+    return metadata.version("rumoca")
 
 
 def _text(source: Source, changed: Mapping[str, Any]) -> tuple[str, str | None]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from scipy.interpolate import Akima1DInterpolator
 
 from fmilin.adapters import TableRange
 from fmilin_modelica.values import Value, is_symbolic
@@ -40,6 +39,8 @@ def _pieces(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], smoothness: int) -
         return pieces
     if smoothness != AKIMA:
         raise UnsupportedError(f"a table of the smoothness {smoothness} (it knows 1 to 3)")
+    from scipy.interpolate import Akima1DInterpolator  # imports a third of SciPy, and few models have such tables
+
     return np.asarray(Akima1DInterpolator(x, y).c[::-1].T, float)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -121,3 +123,13 @@ def test_a_library_that_is_not_there_is_asked_for(written, monkeypatch):
         fl.load("modelica:Modelica.Mechanics.Rotational.Examples.First")
     with pytest.raises(UsageError, match="is a sequence"):
         fl.load(written(PENDULUM), options={"library": "no/such/folder"})
+
+
+def test_a_model_that_was_flattened_before_is_read_without_the_front_end_and_sympy(written, fresh_environment):
+    path = written(PENDULUM, "pendulum.mo")
+    fl.load(path)
+    code = f"import fmilin as fl, sys; fl.load({path!r}); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    others = {"fmilin_jsbsim", "fmilin_mujoco", "fmilin_pinocchio", "mujoco", "pinocchio", "jsbsim", "fmpy", "control"}
+    unneeded = {"rumoca", "IPython", "sympy", "matplotlib", "scipy.interpolate", "scipy.optimize", "scipy.special"}
+    assert not (others | unneeded) & set(done.stdout.split())

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.codegen.rounding import compute_bounds, find_rounding, lift_constants
-from fmilin.models.dae.equations import DaeGraph
+from fmilin.models.dae.graph import DaeGraph
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.tolerances import EPS
 

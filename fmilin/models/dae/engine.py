@@ -15,7 +15,7 @@ from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import Expression, driven_by
 from fmilin.model.interface import ModelInfo
 from fmilin.models.dae.coefficients import is_left_by_cancellation
-from fmilin.models.dae.equations import DaeGraph
+from fmilin.models.dae.graph import DaeGraph
 from fmilin.models.dae.reduction import Reduced, reduce_graph
 from fmilin.models.dae.rows import EXACT, convert_to_numbers, reciprocal_condition
 from fmilin.models.dae.semi_explicit import column_of

@@ -22,7 +22,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching, min_weight_full_bip
 from fmilin.errors import FmilinError, NumericalError, UsageError, join_first, quote_first
 from fmilin.models.dae.coefficients import Suspect, drop_suspects, lift_graph, settle
 from fmilin.models.dae.deficient import DISPLACEMENT, completed
-from fmilin.models.dae.equations import DaeGraph
+from fmilin.models.dae.graph import DaeGraph
 from fmilin.models.dae.rows import EXACT, SLOW, ConsistentPoint, ConsistentPoints, Rows, Unknown, reciprocal_condition
 from fmilin.models.dae.semi_explicit import (
     DifferentiatedRow,

@@ -1,0 +1,32 @@
+"""Which libraries a command imports: most of the time of a short command is the import of what it does not need."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ENGINES = {"casadi", "fmpy", "jsbsim", "mujoco", "pinocchio", "rumoca"}
+RESULTS = {"control", "matplotlib", "netCDF4", "pandas", "xarray"}
+HEAVY = ENGINES | RESULTS | {"IPython", "pydantic", "sympy"}
+PARTS_OF_SCIPY = {f"scipy.{part}" for part in ("integrate", "interpolate", "optimize", "spatial", "special", "stats")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unneeded"),
+    [(["info"], HEAVY | {"scipy"}), (["linearize", "--json"], HEAVY | PARTS_OF_SCIPY | {"rich"})],
+    ids=["info", "linearize"],
+)
+def test_a_command_imports_no_library_that_an_fmu_does_without(
+    arguments: list[str], unneeded: set[str], fmus: Path
+) -> None:
+    command, *options = arguments
+    code = f"from fmilin.cli.main import main; main({[command, str(fmus / 'four_bar.fmu'), *options]!r})"
+    assert not unneeded & imported_by(code)
+
+
+def imported_by(code: str) -> set[str]:
+    """Return the modules that are loaded when Python has run a program."""
+    program = f"{code}\nimport sys; print(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
