@@ -144,7 +144,7 @@ def _declared(request: CommandRequest) -> dict[str, float]:
 def _answer(model: Model, request: CommandRequest, choice: PageChoice) -> LinearModel:
     """Return the linear model of what is chosen, of the model as it was opened."""
     from fmilin.linearization.linearize import linearize_as
-    from fmilin.trimming.procedure import point_of
+    from fmilin.trimming.points import point_of
 
     moved = choice.values
     parameters = {name: value for name, value in moved.items() if name in model.parameters}

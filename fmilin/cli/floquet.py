@@ -141,7 +141,7 @@ def _made(
     """Return the orbit and the linear models along it, at as many phases as the multipliers need."""
     from fmilin.periodic.linearize import linearize_periodic_as
     from fmilin.periodic.search import orbit_as
-    from fmilin.trimming.procedure import point_of
+    from fmilin.trimming.points import point_of
 
     closed = orbit_as(model, search.request(point_of(model, request.point.completed()), request.point.time))
     count = points or 64
@@ -159,7 +159,7 @@ def _charted(
     model: Model, request: CommandRequest, search: _OrbitSearch, vary: dict[str, list[float]], points: int | None
 ) -> FloquetChart:
     from fmilin.periodic.chart import chart_as
-    from fmilin.trimming.procedure import point_of
+    from fmilin.trimming.points import point_of
 
     start = point_of(model, request.point.completed())
     with progress_bar(model.info.name, 0.0, 1.0) as progress:

@@ -13,7 +13,6 @@ from fmilin.cli.command import Command
 from fmilin.cli.derive import MODEL, ValueReader, command_option, json_switch, new_files, options_of_commands, take
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.request import request_of
-from fmilin.cli.spectrum import compare, one, require_model
 from fmilin.formats import listed, require_codec
 from fmilin.loading.request import is_fmu
 from fmilin.options import Stepping
@@ -115,6 +114,8 @@ def command(
     conditioning = steps.conditioning()
     if formulation == "all":
         wants_model = bool(files) or bool(times) or conditioning is not None
+        from fmilin.cli.spectrum import require_model
+
         require_model(wants_model=wants_model, wants_picture=coupled.plot is not None)
 
     def job(runner: JobRunner) -> None:
@@ -127,10 +128,14 @@ def command(
             linear_models.deliver_each(every, times, files, runner, as_json=as_json, writing=writing)
             return
         if formulation == "all":
+            from fmilin.cli.spectrum import compare
+
             compare(request, choices, runner, as_json=as_json)
             return
         spectrum = None
         if formulation is not None:
+            from fmilin.cli.spectrum import one
+
             spectrum, linear, at = one(request, choices.formulation(formulation), runner)
         else:
             linear, at = linear_models.linear_model(request, runner, cut if cut.wanted else None)

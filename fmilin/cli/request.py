@@ -187,14 +187,15 @@ def at_point(request: CommandRequest, runner: JobRunner) -> tuple[Model, Operati
 
     What is remarkable about an equilibrium goes to standard error.
     """
-    from fmilin.trimming.procedure import point_of
-    from fmilin.trimming.report import TrimmedPoint
+    from fmilin.trimming.points import point_of
 
     request = completed(request)
     model = open_model(request, runner)
     point = point_of(model, request.point)
-    if isinstance(point, TrimmedPoint):
-        for remark in point.report.remarks:
+    if request.point.trim is not None:
+        from fmilin.trimming.report import TrimmedPoint
+
+        for remark in point.report.remarks if isinstance(point, TrimmedPoint) else ():
             sys.stderr.write(f"{remark.heading}: {in_options(str(remark))}\n")
     if request.simulate_until is not None:
         import fmilin as fl

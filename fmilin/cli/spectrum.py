@@ -84,7 +84,7 @@ def compare(request: CommandRequest, choices: FormulationChoices, runner: JobRun
 
 def _at(request: CommandRequest, runner: JobRunner) -> tuple[Model, OperatingPoint]:
     from fmilin.cli.request import at_point, completed, open_model
-    from fmilin.trimming.procedure import point_of
+    from fmilin.trimming.points import point_of
 
     if request.point.trim is None:
         return at_point(request, runner)

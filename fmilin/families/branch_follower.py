@@ -21,7 +21,7 @@ from fmilin.manifold.operating_points import model_at
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.trimming.algorithm import search
-from fmilin.trimming.procedure import point_of
+from fmilin.trimming.points import point_of
 from fmilin.trimming.request import TrimRequest
 
 MAX_HALVINGS = 6

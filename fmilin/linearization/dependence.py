@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import join_first
@@ -17,6 +16,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.rank import TINY, is_regular, singular_values
 from fmilin.model.evaluator import evaluate_each
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.numerics.decompositions import null_space
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EQUILIBRIUM, RANK, ROUNDING
 
@@ -90,7 +90,7 @@ def dependent_combinations(linear: LinearModel, model: Model, point: OperatingPo
     samples = _Samples(model, point, sizes)
     candidates = _without(candidates, samples.idle(candidates))
     always = samples.always_conserved(candidates)
-    bending = candidates @ linalg.null_space((np.linalg.pinv(candidates) @ always).T)
+    bending = candidates @ null_space((np.linalg.pinv(candidates) @ always).T)
     if len(samples.sizes) <= MOST_STATES:
         bending = samples.conserved_by_bending(bending)
     return np.hstack((_without_totals(always, samples), bending))
@@ -176,7 +176,7 @@ def _without(candidates: FloatArray, states: list[int]) -> FloatArray:
     """Return the part of a span in which these states do not appear."""
     if not states or not candidates.shape[1]:
         return candidates
-    return np.asarray(candidates @ linalg.null_space(candidates[states], rcond=RANK))
+    return np.asarray(candidates @ null_space(candidates[states], rcond=RANK))
 
 
 def _without_totals(candidates: FloatArray, samples: _Samples) -> FloatArray:

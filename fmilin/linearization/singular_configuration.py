@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import linalg
 
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.builder import point_of
@@ -29,6 +28,7 @@ from fmilin.model.capabilities import read_second_order_form
 from fmilin.model.equations import SecondOrderForm
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.numerics.decompositions import null_space
 from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import EPS, RANK
 
@@ -86,6 +86,8 @@ def compute_at_singularity(model: Model, point: OperatingPoint, request: Request
 def _assemble(
     evaluator: PointEvaluator, point: OperatingPoint, form: SecondOrderForm, K: FloatArray, chosen: list[int]
 ) -> LinearModel:
+    from scipy import linalg
+
     model, x = evaluator.model, point.states
     n_states, p, nu = len(model.states), K.shape[1], len(model.inputs)
     T = np.zeros((n_states, 2 * p))
@@ -140,8 +142,10 @@ def _basis(
     model: Model, form: SecondOrderForm, scales: FloatArray, independent: Sequence[str]
 ) -> tuple[FloatArray, list[int]]:
     """Return K, shape (n, p), with rows of the identity for the chosen positions, and which these are."""
+    from scipy import linalg
+
     D = scales[form.positions]
-    V = D[:, None] * linalg.null_space(form.G * D, rcond=RANK)
+    V = D[:, None] * null_space(form.G * D, rcond=RANK)
     p = V.shape[1]
     if independent:
         states = [model.states.index_of(name, "a state of the model") for name in independent]

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.linear_model.model import LinearModel
@@ -79,6 +78,8 @@ def compute_sparsely(
 def _compute_on_manifold(
     at: ConstrainedPoint, manifold: LargeManifold, request: Request, independent: Sequence[int]
 ) -> SparseLinearizedPoint:
+    from scipy import sparse
+
     model, equations, point, evaluator = at.model, manifold.equations, at.point, at.evaluator
     n, t, x, u = equations.n, point.time, point.states, point.inputs
     base = evaluate(evaluator, point)

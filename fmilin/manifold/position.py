@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dgesdd
 
 from fmilin.diagnostics import Remark
 from fmilin.manifold.invariants import Gradient, Invariants
+from fmilin.numerics.lapack import lapack
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DETERMINED, EPS, POSITION_KNOWN, REACHED
 
@@ -72,7 +72,7 @@ def locate(
     scaled = gradient.scaled * (D / gradient.scales)
     if not (scaled.size and np.isfinite(scaled).all() and np.isfinite(h).all()):
         return None
-    U, sigma, Vt, failed = dgesdd(scaled, full_matrices=0)
+    U, sigma, Vt, failed = lapack.dgesdd(scaled, full_matrices=0)
     usable = sigma > smallest_usable(gradient, least) * sigma[0]
     if failed or not usable.any():
         return None

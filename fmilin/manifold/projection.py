@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
-from scipy.linalg.lapack import dgesdd
 
 from fmilin.errors import ConstraintError, NumericalError, join_first
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.position import SOLVED_FOR, smallest_usable, solve_weak_directions
 from fmilin.manifold.rank import decide_rank, independent_rows
+from fmilin.numerics.decompositions import null_space
+from fmilin.numerics.lapack import lapack
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, ON_MANIFOLD, RANK, REACHED
 
@@ -71,7 +71,7 @@ def pseudo_inverse(matrix: FloatArray, threshold: float) -> FloatArray:
     """Return the pseudo-inverse of a small finite matrix; zero is what is below this part of the largest value."""
     if not matrix.size:
         return np.zeros(matrix.T.shape)
-    U, sigma, Vt, failed = dgesdd(matrix, full_matrices=0)
+    U, sigma, Vt, failed = lapack.dgesdd(matrix, full_matrices=0)
     if failed:
         raise np.linalg.LinAlgError("The singular values of a matrix were not found: it is not finite.")
     nonzero = sigma > threshold * sigma[0]
@@ -147,7 +147,7 @@ def _tangential(invariants: Invariants, t: float, x: FloatArray, d: FloatArray, 
     H = invariants.gradient(t, x).H[:, free]
     if not np.isfinite(H).all():
         return step
-    V = linalg.null_space(H * D[free], rcond=RANK)
+    V = null_space(H * D[free], rcond=RANK)
     step[free] = D[free] * (V @ (V.T @ (d[free] / D[free])))
     return step
 

@@ -11,14 +11,14 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
-from scipy.linalg.lapack import dgeqp3, dgesdd
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import join_first
 from fmilin.model.capabilities import read_second_order_form
 from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.numerics.decompositions import column_space, decompose_by_singular_values
+from fmilin.numerics.lapack import lapack
 from fmilin.signals import FloatArray
 from fmilin.tolerances import CLEAR_GAP, RANK, RANK_MEASURED, RANK_UNKNOWN
 
@@ -93,7 +93,7 @@ def decide_rank(Hs: FloatArray, threshold: float = RANK) -> RankDecision:
 
 def singular_values(matrix: FloatArray) -> FloatArray:
     """Return the singular values of a finite matrix, largest first."""
-    _, sigma, _, failed = dgesdd(matrix, compute_uv=0)  # what numpy.linalg.svd does, without its checks
+    _, sigma, _, failed = lapack.dgesdd(matrix, compute_uv=0)  # what numpy.linalg.svd does, without its checks
     if failed:
         raise np.linalg.LinAlgError("The singular values of a matrix were not found: it is not finite.")
     return np.asarray(sigma)
@@ -108,7 +108,7 @@ def independent_rows(Hs: FloatArray, rank: int, preferred: int) -> list[int]:
         return sorted(first)
     rest = Hs[preferred:]
     if first:
-        basis = linalg.orth(Hs[first].T)
+        basis = column_space(Hs[first].T)
         rest = rest - (rest @ basis) @ basis.T
     second = [preferred + i for i in _pivoted(rest, rank - len(first), relative=False)]
     return sorted(first + second)
@@ -126,7 +126,7 @@ def _pivoted(rows: FloatArray, count: int, *, relative: bool = True) -> list[int
 def pivoted_qr(matrix: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
     """Return the diagonal of R, absolute, and the order of the columns in a QR decomposition with column pivoting."""
     n = matrix.shape[1]
-    packed, order, *_ = dgeqp3(matrix, lwork=2 * n + 32 * (n + 1))  # what scipy.linalg.qr does, without Q
+    packed, order, *_ = lapack.dgeqp3(matrix, lwork=2 * n + 32 * (n + 1))  # what scipy.linalg.qr does, without Q
     return np.abs(np.diagonal(packed)), order.astype(np.intp) - 1
 
 
@@ -172,7 +172,9 @@ def singularity_of(model: Model, point: OperatingPoint) -> str:
 
 def branch_frequencies(form: SecondOrderForm) -> list[tuple[FloatArray, float]]:
     """Return (direction a, w^2) of each of two crossing branches: one self-stress, two null velocities; else none."""
-    U, sigma, Vt = linalg.svd(form.G)
+    from scipy import linalg
+
+    U, sigma, Vt = decompose_by_singular_values(form.G)
     rank = int(np.count_nonzero(sigma > RANK * sigma[0]))
     K, stress = Vt[rank:].T, U[:, rank:]
     if K.shape[1] != 2 or stress.shape[1] != 1:
@@ -214,7 +216,7 @@ def is_rank_deficient(form: SecondOrderForm) -> bool:
 
 
 def _rank(G: FloatArray) -> int:
-    sigma = linalg.svdvals(G) if G.size else np.zeros(0)
+    sigma = singular_values(G) if G.size else np.zeros(0)
     return int(np.count_nonzero(sigma > RANK * max(float(np.max(sigma, initial=0.0)), 1e-300)))
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from fmilin.errors import ModelError, NumericalError, UnknownNameError, UsageError
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, StateCoordinates, condition_number, conditioning
@@ -18,8 +17,9 @@ from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import pivoted_qr
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.numerics.decompositions import decompose_by_singular_values
 from fmilin.signals import FloatArray, Signals
-from fmilin.tolerances import DOUBTFUL, REFUSED
+from fmilin.tolerances import DOUBTFUL, EPS, REFUSED
 
 PERTURBATION = 1e-6  # of sizes: tells equal from equal by chance, and stays in the model's domain
 
@@ -214,7 +214,7 @@ def tangent_scales(manifold: Manifold) -> FloatArray:
 def from_basis(manifold: Manifold, U: FloatArray, signals: Signals) -> Selection:
     """Return tangent coordinates along the orthonormal columns of U (N, P), a basis in scaled states."""
     D, n, p = tangent_scales(manifold), *U.shape
-    complement = np.eye(n) if p == 0 else linalg.svd(U)[0][:, p:]
+    complement = np.eye(n) if p == 0 else decompose_by_singular_values(U)[0][:, p:]
     coordinates = LinearCoordinates(U.T / D, D[:, None] * U, D[:, None] * complement)
     condition = conditioning(coordinates.R, manifold.H, manifold.scales)
     return Selection("tangent", signals, coordinates, condition, scales=D)
@@ -236,7 +236,7 @@ def _dependent_columns(manifold: Manifold) -> list[int]:
     # Take the chosen positions out of the velocity rows before the speeds are chosen.
     reduced = remaining
     if dependent:
-        factor = linalg.lstsq(Hs[position][:, dependent], Hs[position])[0]
+        factor = np.linalg.lstsq(Hs[position][:, dependent], Hs[position], rcond=EPS)[0]
         reduced = remaining - remaining[:, dependent] @ factor
         reduced[:, dependent] = 0.0
     if not len(remaining):
@@ -277,11 +277,11 @@ CONDITION_LIMIT = 1e3  # condition number up to which a choice of coordinates is
 
 def carried_basis(H: FloatArray, previous: FloatArray | list[int]) -> FloatArray:
     """Return the orthonormal basis (N, P) of null(H), of full row rank, nearest to another or a partition's."""
-    V = linalg.svd(H)[2][len(H) :].T if len(H) else np.eye(H.shape[1])
+    V = decompose_by_singular_values(H)[2][len(H) :].T if len(H) else np.eye(H.shape[1])
     if not V.shape[1]:
         return np.asarray(V)
     near = V @ np.linalg.inv(V[previous]) if isinstance(previous, list) else previous
-    W, _, Zt = linalg.svd(V.T @ near)
+    W, _, Zt = decompose_by_singular_values(V.T @ near)
     return np.asarray(V @ (W @ Zt))
 
 

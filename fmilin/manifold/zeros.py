@@ -5,6 +5,8 @@ in general position: a sum of products that is exactly zero there and at the poi
 anything else. An entry that vanishes at the point alone, such as a speed that is zero, is not one of them.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import NDArray
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
+from fmilin.numerics.decompositions import decompose_by_singular_values
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, CLEAR_GAP, DETERMINED, EPS, EQUILIBRIUM, RANK, ROUNDING
 
@@ -71,7 +71,7 @@ class Balanced:
         n = self.E.shape[1]
         if not len(self.E):
             return np.eye(n)
-        return linalg.svd(self.E)[2][self.rank(limit) :].T
+        return decompose_by_singular_values(self.E)[2][self.rank(limit) :].T
 
 
 def balanced(J: FloatArray, seen: FloatArray | None = None) -> Balanced:
@@ -88,7 +88,7 @@ def balanced(J: FloatArray, seen: FloatArray | None = None) -> Balanced:
     E = rows[:, None] * J * columns
     if not E.size:
         return Balanced(E, rows, columns, np.zeros((m, 0)), np.empty(0), np.zeros((0, n)))
-    U, sigma, Vt = linalg.svd(E, full_matrices=False)
+    U, sigma, Vt = decompose_by_singular_values(E, full_matrices=False)
     return Balanced(E, rows, columns, U, sigma, Vt)
 
 

@@ -21,6 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.numerics.components import connected_components, strong_components
+from fmilin.numerics.decompositions import balancing_scales, eigenvectors, schur_complex
+from fmilin.numerics.lapack import lapack
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
 
@@ -143,25 +146,15 @@ def group_eigenvalues(values: Complex, errors: FloatArray) -> list[list[int]]:
     """Return groups of eigenvalues that cannot be told apart, as their discs overlap; ordered by their first one."""
     if not len(values):
         return []
-    from scipy.sparse.csgraph import connected_components
-
     distances = np.abs(values[:, None] - values)
     rounding = 4 * EPS * np.abs(values)  # copies of one subsystem differ by this where no error is stated
     overlapping = distances <= errors[:, None] + errors + rounding[:, None]
-    labels = connected_components(overlapping, directed=False)[1]
-    groups: dict[int, list[int]] = {}
-    for index, label in enumerate(labels.tolist()):
-        groups.setdefault(label, []).append(index)
-    return list(groups.values())
+    return [component.tolist() for component in connected_components(overlapping)]
 
 
 def split_into_blocks(pattern: Pattern) -> list[NDArray[np.intp]]:
     """Return the indices of each diagonal block of the block triangular form, in the order of their first index."""
-    from scipy.sparse.csgraph import connected_components
-
-    count, labels = connected_components(pattern, directed=True, connection="strong")
-    blocks = [np.flatnonzero(labels == label) for label in range(count)]
-    return sorted(blocks, key=lambda block: int(block[0]))
+    return strong_components(pattern)
 
 
 def _match(values: Complex, own_values: Complex, reached: Pattern) -> Iterator[int]:
@@ -189,14 +182,11 @@ class UncertainMatrix:
         it makes the errors of eigenvalues small. With ``by_certain_entries`` entries that may be zero are left out:
         balanced against them, what is certainly not zero would become as small as they are.
         """
-        from scipy.linalg import matrix_balance
-
         sizes = np.abs(A) + E
         if by_certain_entries:
             sizes = np.where(np.abs(A) > CERTAIN * E, np.abs(A), 0.0)
         np.fill_diagonal(sizes, 0.0)  # scales do not change the diagonal
-        together: Any = matrix_balance(sizes, permute=False, separate=True)
-        scale: FloatArray = together[1][0]
+        scale = balancing_scales(sizes)
         balanced: FloatArray = np.asarray(A / scale[:, None] * scale, dtype=np.float64)
         error = E / scale[:, None] * scale + EPS * np.abs(balanced)  # entries are themselves rounded
         return cls(balanced, error, BACKWARD_ERROR * EPS * float(np.linalg.norm(balanced)))
@@ -204,18 +194,13 @@ class UncertainMatrix:
     @cached_property
     def _schur_form(self) -> tuple[Complex, Complex]:
         """The triangular T and the unitary Q of A = Q T Q'."""
-        from scipy.linalg import schur
-
-        result: Any = schur(self.A.astype(np.complex128), output="complex")
-        return result[0], result[1]
+        return schur_complex(self.A.astype(np.complex128))
 
     def restrict(self, inside: Complex) -> tuple[Complex, FloatArray]:
         """Return the matrix on the invariant subspace of some eigenvalues, (k, k), and the errors of its entries there.
 
         The errors are not finite where the eigenvalues cannot be separated from the others.
         """
-        from scipy.linalg.lapack import ztrsen, ztrsyl
-
         T, Q = self._schur_form
         k = len(inside)
         diagonal = np.diag(T)
@@ -225,14 +210,14 @@ class UncertainMatrix:
             nearest = int(np.where(free, np.abs(diagonal - value), np.inf).argmin())
             free[nearest] = False
             chosen[nearest] = 1
-        ordered: Any = ztrsen(chosen, T, Q, job="N")
+        ordered: Any = lapack.ztrsen(chosen, T, Q, job="N")
         T, Q = ordered[0], ordered[1]
         on_group = T[:k, :k]
         right = Q[:, :k]
         rows = Q[:, :k].conj().T
         if k < len(T):
             # [I X] spans the left invariant subspace: T11 X - X T22 = T12
-            solution: Any = ztrsyl(on_group, T[k:, k:], T[:k, k:], isgn=-1)
+            solution: Any = lapack.ztrsyl(on_group, T[k:, k:], T[:k, k:], isgn=-1)
             with np.errstate(all="ignore"):
                 rows = rows + (solution[0] / solution[1]) @ Q[:, k:].conj().T
         error = np.abs(rows) @ self.E @ np.abs(right)
@@ -244,11 +229,8 @@ def _estimate_block(A: FloatArray, E: FloatArray, *, sampled: bool) -> Eigenvalu
     """Return eigenvalues of a block and their errors."""
     if len(A) == 1:  # the entry is the eigenvalue
         return EigenvalueEstimates(A[0].astype(np.complex128), E[0], E[0])
-    from scipy.linalg import eig
-
     block = UncertainMatrix.balance(A, E)
-    result: Any = eig(block.A, left=True, right=True)
-    values, left, right = (np.asarray(part, dtype=np.complex128) for part in result)
+    values, left, right = eigenvectors(block.A)
     product = np.einsum("ki,ki->i", left.conj(), right)
     sine = np.abs(product)
     perturbation = np.einsum("ki,ki->i", np.abs(left), block.E @ np.abs(right)) + block.rounding
@@ -296,15 +278,12 @@ def _refine_clusters(block: UncertainMatrix, values: Complex, errors: FloatArray
 
 def _connect(groups: Sequence[Sequence[int]], values: Complex, radii: FloatArray) -> list[list[int]]:
     """Return groups joined where a disc of one meets a disc of another."""
-    from scipy.sparse.csgraph import connected_components
-
     label = np.empty(len(values), dtype=np.intp)
     for number, group in enumerate(groups):
         label[list(group)] = number
     touching = np.abs(values[:, None] - values) <= np.maximum(radii[:, None], radii)
     touching |= label[:, None] == label
-    labels = connected_components(touching, directed=False)[1]
-    return [np.flatnonzero(labels == k).tolist() for k in range(int(labels.max()) + 1)]
+    return [component.tolist() for component in connected_components(touching)]
 
 
 def _estimate_by_root_law(block: UncertainMatrix, count: int) -> float:

@@ -9,9 +9,9 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from fmilin.errors import NumericalError, join_first
+from fmilin.numerics.lapack import lapack
 from fmilin.signals import FloatArray
 from fmilin.tolerances import SINGULAR
 

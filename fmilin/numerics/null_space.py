@@ -5,9 +5,9 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from fmilin.numerics.factors import DenseFactors
+from fmilin.numerics.lapack import lapack
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RANK
 

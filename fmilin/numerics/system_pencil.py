@@ -22,11 +22,11 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.numerics.decompositions import column_space, generalized_eigenvectors, schur_complex
 from fmilin.numerics.eigenvalue_errors import BACKWARD_ERROR, estimate_eigenvalues, sort_eigenvalues
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, PENCIL_NOTHING, PENCIL_SOMETHING, UNCERTIFIED_ZERO
@@ -451,16 +451,13 @@ def _complete(pencil: SystemPencil, R: FloatArray, free: FloatArray, Az: FloatAr
     ``free`` are the states and inputs that leave no trace in the outputs. Only pencils have some that are not of full
     column rank anywhere; by them the pencil maps into the states among them, at every s onto all of these.
     """
-    from scipy.linalg import orth, schur
-
     n = pencil.n
-    basis = orth(free[:n]) if free.size else np.zeros((n, 0))
+    basis = column_space(free[:n]) if free.size else np.zeros((n, 0))
     if not basis.shape[1] or not len(Az):
         return np.zeros_like(R)
     S, E = basis.T @ pencil.S[:n] @ free, basis.T @ free[:n]
     missing = basis.T @ (R[:n] @ Az - pencil.S[:n] @ R)
-    result: Any = schur(Az.astype(np.complex128), output="complex")
-    T, Z = result
+    T, Z = schur_complex(Az.astype(np.complex128))
     missing = missing @ Z
     C = np.zeros((free.shape[1], len(Az)), dtype=np.complex128)
     for j in range(len(Az)):
@@ -471,16 +468,13 @@ def _complete(pencil: SystemPencil, R: FloatArray, free: FloatArray, Az: FloatAr
 
 def _certify(part: _RegularPart) -> tuple[Complex, FloatArray, Mask, Mask]:
     """Return the zeros of an equilibrated pencil, their errors, and which of them disagree or are not certified."""
-    from scipy.linalg import eig
-
     k = len(part.matrix)
     if not k:
         nothing = np.zeros(0)
         return nothing.astype(np.complex128), nothing, nothing.astype(np.bool_), nothing.astype(np.bool_)
     # QZ in the orthonormal bases: far zeros, which are nearly infinite there, do not spoil the others
     L, R = part.L * part.scale, part.R * part.scale
-    result: Any = eig(L.T @ part.pencil.S @ R, np.diag(part.scale**2), left=True, right=True)
-    computed, left, right = (np.asarray(each, dtype=np.complex128) for each in result)
+    computed, left, right = generalized_eigenvectors(L.T @ part.pencil.S @ R, np.diag(part.scale**2))
     order = np.lexsort((computed.imag, computed.real))
     values = computed[order]
     x, y = R @ right[:, order], L @ left[:, order]

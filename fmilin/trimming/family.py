@@ -13,12 +13,12 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import REFUSALS
 from fmilin.model.capabilities import HasContacts
 from fmilin.numerics.balanced import balanced
+from fmilin.numerics.decompositions import decompose_by_singular_values, null_space
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RANK, RANK_MEASURED, STAYS
 from fmilin.trimming.equations import Equations
@@ -51,6 +51,8 @@ def free_directions(
     V = _confirm_directions(equations, solution, inside, J.columns[:, None] * J.null_space(limit), seen)
     if not V.shape[1]:
         return (), J.regularity
+    from scipy import linalg
+
     weights = np.array([1.0 if unknowns.names[i] in preferred else 0.3 for i in inside])
     leaders = linalg.qr((V * weights[:, None]).T, mode="r", pivoting=True)[1][: V.shape[1]]
     basis = V @ np.linalg.inv(V[leaders])
@@ -195,17 +197,19 @@ def least_contact_forces(equations: Equations, solution: Solution) -> tuple[Solu
 
 def _smallest_wrenches(balance: Balance, z0: FloatArray) -> tuple[FloatArray, int]:
     """Return the inputs, and in how many directions they may change."""
+    from scipy import linalg
+
     base = balance(z0)
     h = INPUT_STEP * max(1.0, float(np.abs(z0).max(initial=0.0)))
     displaced = [balance(z0 + h * e) for e in np.eye(len(z0))]
     slopes = [np.stack([(at[k] - base[k]) / h for at in displaced], axis=1) for k in range(3)]
-    open_ = linalg.null_space(slopes[0], rcond=RANK)
+    open_ = null_space(slopes[0], rcond=RANK)
     z, choices = z0, open_.shape[1]
-    firm = linalg.null_space(open_.T) if choices else np.empty((len(z0), 0))
+    firm = null_space(open_.T) if choices else np.empty((len(z0), 0))
     for L, wrench in ((slopes[1], base[1]), (slopes[2], base[2]), (np.eye(len(z0)), z0)):
         if not open_.shape[1] or not len(L):
             continue
-        U, s, Vh = linalg.svd(L @ open_)
+        U, s, Vh = decompose_by_singular_values(L @ open_)
         rank = int((s > RANK * max(float(np.abs(L).max()), 1e-300)).sum())
         now = wrench + L @ (z - z0)
         z = z - open_ @ (Vh[:rank].T @ ((U[:, :rank].T @ now) / s[:rank]))

@@ -6,11 +6,11 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from fmilin.errors import FmilinError
 from fmilin.manifold.rank import pivoted_qr
 from fmilin.numerics.balanced import TERMS_ROUNDED, Balanced, balanced
+from fmilin.numerics.decompositions import column_space, decompose_by_singular_values
 from fmilin.numerics.dense_system import WEAK_SINGULAR_VALUE, DenseSystem
 from fmilin.numerics.newton import IntArray, Verdict, find_zeros
 from fmilin.signals import FloatArray
@@ -282,7 +282,7 @@ def find_independent_rows(constraints: NDArray[np.bool_], start: Balanced) -> ND
     """Return the ``constraints`` (m,) that are independent, and then the other rows that are so beside them."""
     first, others = np.flatnonzero(constraints), np.flatnonzero(~constraints)
     some = first[_find_pivots(start.E[first])]
-    span = linalg.orth(start.E[some].T) if len(some) else np.zeros((start.E.shape[1], 0))
+    span = column_space(start.E[some].T) if len(some) else np.zeros((start.E.shape[1], 0))
     rest = start.E[others] - (start.E[others] @ span) @ span.T
     return np.concatenate((some, others[_find_pivots(rest)]))
 
@@ -319,7 +319,7 @@ def _compute_tangent(slope: FloatArray, towards: FloatArray) -> FloatArray | Non
     """Return the direction of the path nearest to another, of length one; None where there is none."""
     if not np.isfinite(slope).all():
         return None
-    _, sigma, V = linalg.svd(slope)
+    _, sigma, V = decompose_by_singular_values(slope)
     V = V[int(np.count_nonzero(sigma > RANK * sigma[0])) :]
     along: FloatArray = V.T @ (V @ towards)
     size = float(np.linalg.norm(along))
@@ -328,6 +328,8 @@ def _compute_tangent(slope: FloatArray, towards: FloatArray) -> FloatArray | Non
 
 def _correct_to_path(path: _Path, w: FloatArray) -> tuple[FloatArray, FloatArray, int] | None:
     """Return the point of the path nearest to w, the slope there, and the number of slopes that this took."""
+    from scipy import linalg
+
     for count in range(1, CORRECTIONS + 1):
         value, slope = path.value(w), path.slope(w)
         if not (np.isfinite(value).all() and np.isfinite(slope).all()):

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from fmilin.errors import FmilinError, NumericalError, UsageError
 from fmilin.linearization.linearize import along_motion
-from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.manifold.operating_points import model_at
 from fmilin.model.capabilities import HasSparseForm
-from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.interface import Model
 from fmilin.model.locks import one_at_a_time
 from fmilin.trimming.algorithm import search, search_each
 from fmilin.trimming.report import TrimmedPoint
-from fmilin.trimming.request import PointRequest, TrimRequest
+from fmilin.trimming.request import TrimRequest
 from fmilin.trimming.stable_equilibrium import BLURRED, judge_growth
 
 
@@ -149,22 +149,3 @@ def _assess_motion(model: Model, point: TrimmedPoint) -> TrimmedPoint:
     if linear is not None:
         report = judge_growth(linear.A, BLURRED[linear.method.derivatives == "exact"]).add_to(report)
     return replace(point, report=report)
-
-
-def point_of(model: Model, request: PointRequest) -> OperatingPoint:
-    """Return the point that a completed request describes, of a model loaded with its parameters."""
-    if request.trim is not None:
-        problem, guess = request.trim_of(model)
-        return search(model, problem, guess, anywhere=request.project)
-    values, saved = request.values_of(model), request.saved_point
-    if saved is None:
-        return operating_point(model, values, time=request.time, project=request.project)
-    if states := [name for name in values if model.states.has(name)]:
-        raise UsageError(
-            f"settings={{{states[0]!r}: ...}} contradicts saved=, a point that has all states. Leave "
-            "one of them out, or trim from there: fl.trim(model)."
-        )
-    point = saved.on(model)
-    for name, value in values.items():
-        point.inputs[model.inputs.index_of(name, "an input of the model")] = value
-    return point if request.time is None else replace(point, time=request.time)

@@ -8,13 +8,13 @@ digits.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import linalg
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import REFUSALS
 from fmilin.linear_model.stability import Stability, judge_stability
 from fmilin.manifold.projection import project
 from fmilin.manifold.rank import row_sizes
+from fmilin.numerics.decompositions import null_space
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, RANK, RANK_MEASURED
 from fmilin.trimming.equations import Equations
@@ -82,7 +82,7 @@ def judge_equilibrium(equations: Equations, solution: Solution) -> Instability |
         return None
     S = equations.state_scales
     lengths = row_sizes(H * S, equations.constraint_terms(candidate))
-    V = linalg.null_space(H * S / lengths[:, None], RANK if solution.is_exact else RANK_MEASURED)
+    V = null_space(H * S / lengths[:, None], RANK if solution.is_exact else RANK_MEASURED)
     A = V.T @ (F * S / S[:, None]) @ V
     changes = _changes_within_distance(equations, solution, F)
     if not changes:
@@ -168,6 +168,8 @@ class _Motion:
 
     def step(self, h: float) -> FloatArray:
         """Return dx (n,) of implicit Euler's method."""
+        from scipy import linalg
+
         A = self.V.T @ self.J @ self.V
         return np.asarray(self.V @ linalg.solve(np.eye(len(A)) / h - A, self.V.T @ self.f))
 
@@ -257,7 +259,7 @@ def _linearize_motion(equations: Equations, z: FloatArray, *, exact: bool) -> _M
         return None
     columns, n = equations.unknowns.state_columns, len(f)
     H = J[equations.kinds("constraint")][:, columns]
-    V = linalg.null_space(H, RANK if exact else RANK_MEASURED) if len(H) else np.eye(n)
+    V = null_space(H, RANK if exact else RANK_MEASURED) if len(H) else np.eye(n)
     return _Motion(V, J[equations.kinds("rate")][np.ix_(equations.unknowns.states, columns)], f)
 
 

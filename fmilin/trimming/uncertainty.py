@@ -15,7 +15,6 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq, minimize_scalar
 
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.formats import Holds
@@ -228,6 +227,7 @@ def uncertain(
     nominal = varied.linear(varied.values(np.zeros(len(box))))
     affine = Uncertain(nominal, nominal, (), dict(box), {})
     rest = {name: np.zeros_like(getattr(nominal, name)) for name in "ABCD"}
+
     corners = [c for c, _ in zip(product((-1.0, 1.0), repeat=len(box)), range(CORNERS), strict=False)]
     between = np.random.default_rng(34).uniform(-1, 1, (max(BETWEEN, len(corners)), len(box)))
     for q in [*corners, *between]:
@@ -307,6 +307,8 @@ def robust_stability(
     kinds, sizes = np.repeat([1, 2], k), np.ones(2 * k, dtype=int)
     weights = np.outer(*[np.repeat([1.0, np.sqrt(COMPLEX)], k)] * 2)
 
+    from scipy.optimize import minimize_scalar
+
     def mu(w: float) -> float:
         Z = M.C[:k] @ np.linalg.solve(1j * w * np.eye(len(M.A)) - M.A, M.B[:, :k]) + M.D[:k, :k]
         return float(ab13md(np.tile(Z, (2, 2)) * weights, sizes, kinds)[0]) if Z.any() else 0.0
@@ -328,6 +330,8 @@ def robust_stability(
 
 def _nearest_unstable(A: FloatArray, slopes: FloatArray, n: int, seed: int) -> tuple[float, FloatArray]:
     """Return the smallest factor of a direction on the box's boundary that makes A + sum f d_i A_i unstable."""
+    from scipy.optimize import brentq
+
     corners = [c for c, _ in zip(product((-1.0, 1.0), repeat=len(slopes)), range(DIRECTIONS), strict=False)]
     inside = np.random.default_rng(seed).uniform(-1, 1, (n, len(slopes)))
     directions = np.vstack((corners, inside / np.abs(inside).max(axis=1, keepdims=True)))

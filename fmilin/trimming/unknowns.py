@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy import linalg
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import REFUSALS, ConstraintError, NumericalError
@@ -196,6 +195,8 @@ def independent_states(candidate: Candidate, pairs: Mapping[int, int], listed: S
     n = len(x)
     if not len(model.constraints):
         return list(range(n))
+    from scipy import linalg
+
     invariants = invariants_at(candidate, pairs)
     gradient = invariants.gradient(candidate.time, x)
     Hs, _ = scaled(np.nan_to_num(gradient.H), gradient.scales, gradient.reference, gradient.error)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import re
 import sys
-import sysconfig
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -285,6 +284,8 @@ _LACKS_PYTHON = re.compile(r"undefined symbol: _?Py")
 
 def _python_library() -> Path | None:
     """Return the shared library of this Python, where it has one."""
+    import sysconfig
+
     folder, name = (sysconfig.get_config_var(key) for key in ("LIBDIR", "INSTSONAME"))
     library = Path(str(folder), str(name))
     return library if sys.platform == "linux" and library.suffix != ".a" and library.is_file() else None

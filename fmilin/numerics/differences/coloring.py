@@ -60,7 +60,8 @@ def _find_linked_states(constraints: Pattern) -> Pattern:
         size = n + len(constraints)
         graph = sparse.coo_array((np.ones(len(rows), dtype=np.int32), (n + rows, states)), shape=(size, size))
         labels = connected_components(graph, directed=False)[1][:n]
-    return np.asarray(np.unique(labels)[:, None] == labels)
+    representatives = np.unique(labels, return_index=True)[0]  # without the indices numpy imports numpy.ma
+    return np.asarray(representatives[:, None] == labels)
 
 
 def list_entries(pattern: Pattern) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
