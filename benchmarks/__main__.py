@@ -1,6 +1,7 @@
 """``python -m benchmarks [NAME ...]``: print the tables; without a name all. ``--page [FILE.md]``: a page of some.
 
-``python -m benchmarks speed TABLE ...`` prints single tables of the benchmark ``speed``.
+``python -m benchmarks speed TABLE ...`` prints single tables of the benchmark ``speed``; ``growth``, ``peers`` and
+``scoreboard`` have arguments of their own (``--help``).
 """
 
 from __future__ import annotations
@@ -42,8 +43,12 @@ NAMES = (
     "periodic",
     "modelica",
     "textbook",
+    "growth",
+    "peers",
     "scoreboard",
 )
+WITH_ARGUMENTS = ("growth", "peers", "scoreboard")
+"""Benchmarks whose ``main`` takes what follows their name on the command line."""
 
 
 def main(names: list[str]) -> int:
@@ -55,10 +60,8 @@ def main(names: list[str]) -> int:
 
         write_page(Path(*names[1:] or ["docs/numbers.md"]), NAMES)
         return 0
-    if names[:1] == ["scoreboard"]:
-        from benchmarks.scoreboard import main as scoreboard
-
-        return scoreboard(names[1:])
+    if names and names[0] in WITH_ARGUMENTS:
+        return int(import_module(f"benchmarks.{names[0]}").main(names[1:]))
     if names[:1] == ["speed"]:
         from benchmarks import speed
 

@@ -35,12 +35,13 @@ class Network:
 
     def error(self, lin: LinearModel) -> float:
         """Return the largest difference of A and B from the independent computation, of the largest entry."""
-        A, B = self._independent()
+        A, B = self.solve_by_arrays()
         order = [self.graph.states.names.index(n) for n in lin.states.names]
         wrong = max(np.abs(lin.A - A[np.ix_(order, order)]).max(), np.abs(lin.B - B[order]).max())
         return float(wrong / np.abs(A).max())
 
-    def _independent(self) -> tuple[Array, Array]:
+    def solve_by_arrays(self) -> tuple[Array, Array]:
+        """Return A and B by an independent computation, the capacitors' voltages in order of their nodes."""
         count = int(self.edges.max()) + 1
         k = len(self.edges)
         incidence = sparse.csr_array(

@@ -17,6 +17,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -371,13 +372,18 @@ class PyFmiScript:
 
 
 @contextmanager
-def by_pyfmi(case: Case) -> Iterator[PyFmiScript | None]:
+def by_pyfmi(case: Case, *, structured: bool = True) -> Iterator[PyFmiScript | None]:
+    """PyFMI's methods; not ``structured``: all unknowns depend on all knowns.
+
+    Where an FMU declares no dependencies, PyFMI reads that there are none, and its sparse A is zero.
+    """
     if find_spec("pyfmi") is None:
         yield None
         return
     import pyfmi
 
-    model = pyfmi.load_fmu(str(case.path), log_level=0)
+    log = str(case.path.with_suffix(".log"))
+    model = pyfmi.load_fmu(str(case.path), log_level=0, log_file_name=log)
     model.setup_experiment()
     model.initialize()
     x = model.continuous_states.copy()
@@ -388,7 +394,7 @@ def by_pyfmi(case: Case) -> Iterator[PyFmiScript | None]:
         model.continuous_states = x
         return model.get_derivatives(), model.get(outputs)
 
-    yield PyFmiScript(evaluate, model.get_state_space_representation)
+    yield PyFmiScript(evaluate, partial(model.get_state_space_representation, use_structure_info=structured))
     model.terminate()
 
 

@@ -1,0 +1,128 @@
+"""The command: sizes doubled until a point takes too long, and the table of exponents and largest sizes."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.growth.fit import fit_power_law, largest_size
+from benchmarks.growth.paths import PATHS, GrowingPath
+from benchmarks.growth.point import Point, measure_point
+from benchmarks.peers.ways import Way
+from benchmarks.processor_time import machine
+from benchmarks.tables import show
+
+__all__ = ["main", "measure_growth"]
+
+LONGEST, MOST_MEGABYTES = 60.0, 4000.0
+"""What the largest size may take."""
+PATIENCE = 6.0
+"""How many times ``--seconds`` a point may take, by the clock on the wall, before it is ended."""
+LARGEST_SIZE = 2**20
+COLUMNS = ("path", "tool", "sizes", "first", "exponent", "again", "exponent", "memory", "exponent", "60 s", "4 GB")
+
+
+@dataclass
+class Growth:
+    """The points of one way, and why there are no more of them."""
+
+    points: list[Point] = field(default_factory=list)
+    failed_at: int | None = None
+    ended_by: str = ""
+
+    @property
+    def sizes(self) -> list[int]:
+        return [point.size for point in self.points]
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    parser = ArgumentParser("python -m benchmarks growth", description="Exponents of time and memory over size.")
+    parser.add_argument("paths", nargs="*", metavar="PATH", help=", ".join(PATHS))
+    parser.add_argument("--seconds", type=float, default=3.0, help="the last point takes longer than this (3)")
+    parser.add_argument("--alone", action="store_true", help="without the peers")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.paths if name not in PATHS]
+    if unknown:
+        parser.error(f"there is no path '{unknown[0]}'. There are: {', '.join(PATHS)}.")
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="fmilin-bench-") as folder:
+        for name in options.paths or PATHS:
+            path = PATHS[name]
+            for way in path.ways[:1] if options.alone else path.ways:
+                rows.append(_measure_row(path, way, options.seconds, Path(folder)))
+                print("  ".join(rows[-1]), file=sys.stderr, flush=True)
+    show(
+        "Growth",
+        COLUMNS,
+        rows,
+        "Processor time of opening a model and its first linear model together, of a further one, and peak memory, at "
+        "the largest of the sizes. Exponents by least squares over the three largest sizes; the size was doubled until "
+        f"a point took more than {options.seconds:g} s. Memory: its exponent is that of what a process takes beyond "
+        "the smallest size. 60 s, 4 GB: the largest size within these limits; '~': extrapolated by the fit. "
+        f"{machine()}.",
+    )
+    return 0
+
+
+def measure_growth(path: GrowingPath, way: Way, seconds: float, folder: Path) -> Growth:
+    """Double the size until a point takes longer than ``seconds``."""
+    growth = Growth()
+    size = path.first
+    while size <= LARGEST_SIZE:
+        if path.prepare is not None:
+            path.prepare(size, folder)
+        point = measure_point(way, size, path.first, folder, PATIENCE * seconds + 10.0)
+        if isinstance(point, str):
+            growth.failed_at, growth.ended_by = size, f"{size:,} {path.unit}: {point[:70]}"
+            break
+        growth.points.append(point)
+        if point.first > seconds or point.megabytes > MOST_MEGABYTES:
+            break
+        size *= path.factor
+    return growth
+
+
+def _measure_row(path: GrowingPath, way: Way, seconds: float, folder: Path) -> list[str]:
+    tool = f"{way.tool.name}, {way.remark}" if way.remark else way.tool.name
+    no_figures = [""] * (len(COLUMNS) - 3)
+    if not way.tool.is_installed:
+        return [path.title, tool, f"not installed: {way.tool.install}", *no_figures]
+    growth = measure_growth(path, way, seconds, folder)
+    if not growth.points:
+        return [path.title, tool, growth.ended_by, *no_figures]
+    sizes, last = growth.sizes, growth.points[-1]
+    first = [point.first for point in growth.points]
+    added = [point.added for point in growth.points]
+    figures = [
+        f"{last.first:.2f} s",
+        _write_exponent(sizes, first),
+        f"{1e3 * last.again:.3g} ms",
+        _write_exponent(sizes, [point.again for point in growth.points]),
+        f"{last.megabytes:.0f} MB",
+        _write_exponent(sizes, added),
+        _write_limit(growth, first, LONGEST),
+        _write_limit(growth, added, MOST_MEGABYTES),
+    ]
+    end = f"; {growth.ended_by}" if growth.ended_by else ""
+    return [path.title, tool, f"{sizes[0]:,} to {sizes[-1]:,} {path.unit}{end}", *figures]
+
+
+def _write_exponent(sizes: Sequence[int], values: Sequence[float]) -> str:
+    law = fit_power_law(sizes, values)
+    return "" if law is None else f"{law.exponent:.2f}"
+
+
+def _write_limit(growth: Growth, values: Sequence[float], limit: float) -> str:
+    reached = largest_size(growth.sizes, values, limit)
+    if reached is None:
+        return ""
+    size, is_extrapolated = reached
+    if is_extrapolated and growth.failed_at is not None and size > growth.failed_at:
+        return f"below {growth.failed_at:,}"
+    if size > LARGEST_SIZE:
+        return f"more than {LARGEST_SIZE:,}"
+    return f"{'~' if is_extrapolated else ''}{float(f'{size:.2g}'):,.0f}"

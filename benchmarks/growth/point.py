@@ -1,0 +1,98 @@
+"""One point of a curve in a process of its own: its processor time and the memory that it takes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import psutil
+
+from benchmarks.peers.ways import Way
+from benchmarks.processor_time import ProcessorClock, peak_megabytes
+
+__all__ = ["Point", "measure_point"]
+
+REPEATED_BELOW = 0.5
+"""Seconds of a first call below which the further call is repeated."""
+REPETITIONS = 5
+MOST_MEGABYTES = 8000.0
+"""What takes more than this is ended: the machine has other work."""
+GLANCE = 0.2
+"""Seconds between looks at the memory of a process."""
+LEAST_MEGABYTES = 1.0
+"""Less than this is what a process takes by chance."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """Seconds of opening and the first call together, of a further call, and memory.
+
+    ``added`` are the megabytes beyond those of the process when it had done the smallest size.
+    """
+
+    size: int
+    first: float
+    again: float
+    megabytes: float
+    added: float
+
+
+def measure_point(way: Way, size: int, smallest: int, folder: Path, seconds: float) -> Point | str:
+    """Measure in a process that is ended after ``seconds``; return why there is no point instead of it."""
+    end = time.monotonic() + seconds
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_measure, args=(sender, way, size, smallest, folder))
+    process.start()
+    sender.close()
+    try:
+        while not receiver.poll(GLANCE):
+            if time.monotonic() > end:
+                return f"not within {seconds:g} s"
+            if _resident_megabytes(process.pid) > MOST_MEGABYTES:
+                return f"more than {MOST_MEGABYTES:g} MB"
+        answer: Point | str = receiver.recv()
+    except EOFError:
+        return "the process ended"
+    else:
+        return answer
+    finally:
+        process.kill()
+        process.join()
+
+
+def _resident_megabytes(process_id: int | None) -> float:
+    try:
+        return float(psutil.Process(process_id).memory_info().rss) / 2**20
+    except psutil.Error:
+        return 0.0
+
+
+def _measure(sender: Connection, way: Way, size: int, smallest: int, folder: Path) -> None:
+    try:
+        sender.send(_measure_here(way, size, smallest, folder))
+    except Exception as error:  # noqa: BLE001 - what a peer cannot do is a line of the table
+        sender.send(f"{type(error).__name__}: {error}".splitlines()[0])
+
+
+def _measure_here(way: Way, size: int, smallest: int, folder: Path) -> Point:
+    with way.open(smallest, folder) as call:
+        call()  # what is imported late is imported here
+    clock = ProcessorClock()
+    before = peak_megabytes()
+    begin = clock.seconds()
+    with way.open(size, folder) as call:
+        call()
+        clock.look_for_children()
+        first = clock.seconds() - begin
+        repetitions = REPETITIONS if first < REPEATED_BELOW else 1
+        begin = clock.seconds()
+        for _ in range(repetitions):
+            call()
+        again = (clock.seconds() - begin) / repetitions
+    megabytes = peak_megabytes()
+    return Point(size, first, again, megabytes, max(megabytes - before, LEAST_MEGABYTES))
