@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from scipy import sparse
 
 from benchmarks.fmu_masses import Case, compiled
 from fmilin.codegen.compiler import library_suffix
 from fmilin.fmi.platforms import fmi2_folders
+from fmilin.signals import FloatArray
 from tests.fmus.make import pack
 
 __all__ = ["exact_A", "springs_fmu"]
@@ -96,15 +96,16 @@ def springs_fmu(n: int, folder: Path, *, directional: bool, declared: bool) -> C
     return Case(path, library, list(range(n)), list(range(n, 2 * n)), [2 * n], [2 * n + 1], token)
 
 
-def exact_A(n: int) -> sparse.csr_array:
+def exact_A(n: int) -> FloatArray:
     """Return A at the start, by the derivatives of the springs' forces, states in the order of the FMU."""
     m = n // 2
-    x = 0.1 * (np.arange(m) % 3)
-    gaps = np.diff(x, prepend=0.0, append=0.0)
+    gaps = np.diff(0.1 * (np.arange(m) % 3), prepend=0.0, append=0.0)
     slopes = STIFFNESS + 3 * HARDENING * gaps**2
-    K = sparse.diags_array([-slopes[:-1] - slopes[1:], slopes[1:-1], slopes[1:-1]], offsets=[0, 1, -1])
-    one = sparse.eye_array(m)
-    return sparse.csr_array(sparse.block_array([[None, one], [K, -DAMPING * one]]))
+    A = np.zeros((n, n))
+    A[:m, m:] = np.eye(m)
+    A[m:, :m] = np.diag(-slopes[:-1] - slopes[1:]) + np.diag(slopes[1:-1], 1) + np.diag(slopes[1:-1], -1)
+    A[m:, m:] = -DAMPING * np.eye(m)
+    return A
 
 
 def _compile(n: int, library: Path) -> None:

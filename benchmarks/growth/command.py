@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from argparse import ArgumentParser
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from benchmarks.growth.fit import fit_power_law, largest_size
 from benchmarks.growth.paths import PATHS, GrowingPath
 from benchmarks.growth.point import Point, measure_point
 from benchmarks.peers.ways import Way
-from benchmarks.processor_time import machine
+from benchmarks.processor_time import describe_machine
 from benchmarks.tables import show
 
 __all__ = ["main", "measure_growth"]
@@ -23,7 +22,13 @@ LONGEST, MOST_MEGABYTES = 60.0, 4000.0
 PATIENCE = 6.0
 """How many times ``--seconds`` a point may take, by the clock on the wall, before it is ended."""
 LARGEST_SIZE = 2**20
-COLUMNS = ("path", "tool", "sizes", "first", "exponent", "again", "exponent", "memory", "exponent", "60 s", "4 GB")
+COLUMNS = ("tool", "sizes", "first", "exponent", "again", "exponent", "memory", "exponent", "60 s", "4 GB")
+EXPLANATION = """\
+First: processor time of opening a model and its first linear model together, at the largest of the sizes; again: of a
+further one. Memory: the peak of the process, and the exponent of what it takes beyond the smallest size. Exponents by
+least squares over the three largest sizes. 60 s, 4 GB: the largest size within these limits; "~": extrapolated by the
+fit; "below": a point that took too long or failed lies within the extrapolation.
+"""
 
 
 @dataclass
@@ -48,23 +53,18 @@ def main(arguments: Sequence[str] = ()) -> int:
     unknown = [name for name in options.paths if name not in PATHS]
     if unknown:
         parser.error(f"there is no path '{unknown[0]}'. There are: {', '.join(PATHS)}.")
-    rows = []
     with tempfile.TemporaryDirectory(prefix="fmilin-bench-") as folder:
         for name in options.paths or PATHS:
             path = PATHS[name]
-            for way in path.ways[:1] if options.alone else path.ways:
-                rows.append(_measure_row(path, way, options.seconds, Path(folder)))
-                print("  ".join(rows[-1]), file=sys.stderr, flush=True)
-    show(
-        "Growth",
-        COLUMNS,
-        rows,
-        "Processor time of opening a model and its first linear model together, of a further one, and peak memory, at "
-        "the largest of the sizes. Exponents by least squares over the three largest sizes; the size was doubled until "
-        f"a point took more than {options.seconds:g} s. Memory: its exponent is that of what a process takes beyond "
-        "the smallest size. 60 s, 4 GB: the largest size within these limits; '~': extrapolated by the fit. "
-        f"{machine()}.",
-    )
+            ways = path.ways[:1] if options.alone else path.ways
+            rows = [_measure_row(path, way, options.seconds, Path(folder)) for way in ways]
+            show(
+                f"Growth: {path.title}",
+                COLUMNS,
+                rows,
+                f"Until a point took more than {options.seconds:g} s. {describe_machine()}.",
+            )
+    print(EXPLANATION)
     return 0
 
 
@@ -88,12 +88,12 @@ def measure_growth(path: GrowingPath, way: Way, seconds: float, folder: Path) ->
 
 def _measure_row(path: GrowingPath, way: Way, seconds: float, folder: Path) -> list[str]:
     tool = f"{way.tool.name}, {way.remark}" if way.remark else way.tool.name
-    no_figures = [""] * (len(COLUMNS) - 3)
+    no_figures = [""] * (len(COLUMNS) - 2)
     if not way.tool.is_installed:
-        return [path.title, tool, f"not installed: {way.tool.install}", *no_figures]
+        return [tool, f"not installed: {way.tool.install}", *no_figures]
     growth = measure_growth(path, way, seconds, folder)
     if not growth.points:
-        return [path.title, tool, growth.ended_by, *no_figures]
+        return [tool, growth.ended_by, *no_figures]
     sizes, last = growth.sizes, growth.points[-1]
     first = [point.first for point in growth.points]
     added = [point.added for point in growth.points]
@@ -108,7 +108,7 @@ def _measure_row(path: GrowingPath, way: Way, seconds: float, folder: Path) -> l
         _write_limit(growth, added, MOST_MEGABYTES),
     ]
     end = f"; {growth.ended_by}" if growth.ended_by else ""
-    return [path.title, tool, f"{sizes[0]:,} to {sizes[-1]:,} {path.unit}{end}", *figures]
+    return [tool, f"{sizes[0]:,} to {sizes[-1]:,} {path.unit}{end}", *figures]
 
 
 def _write_exponent(sizes: Sequence[int], values: Sequence[float]) -> str:
@@ -124,5 +124,5 @@ def _write_limit(growth: Growth, values: Sequence[float], limit: float) -> str:
     if is_extrapolated and growth.failed_at is not None and size > growth.failed_at:
         return f"below {growth.failed_at:,}"
     if size > LARGEST_SIZE:
-        return f"more than {LARGEST_SIZE:,}"
+        return f"> {LARGEST_SIZE:,}"
     return f"{'~' if is_extrapolated else ''}{float(f'{size:.2g}'):,.0f}"

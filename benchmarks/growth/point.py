@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import sys
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -44,9 +43,8 @@ class Point:
 def measure_point(way: Way, size: int, smallest: int, folder: Path, seconds: float) -> Point | str:
     """Measure in a process that is ended after ``seconds``; return why there is no point instead of it."""
     end = time.monotonic() + seconds
-    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_measure, args=(sender, way, size, smallest, folder))
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.Process(target=_measure, args=(sender, way, size, smallest, folder))
     process.start()
     sender.close()
     try:

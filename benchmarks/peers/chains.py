@@ -83,7 +83,8 @@ def open_chain_by_drake(links: int, folder: Path) -> Iterator[Callable[[], Any]]
     Parser(plant).AddModels(path)
     plant.Finalize()
     context = plant.CreateDefaultContext()
-    plant.SetPositions(context, np.full(links, 0.1))
+    positions: FloatArray = np.full(links, 0.1)
+    plant.SetPositions(context, positions)
     ports = InputPortSelection.kNoInput, OutputPortSelection.kNoOutput
     yield lambda: Linearize(plant, context, *ports, equilibrium_check_tolerance=np.inf)
 

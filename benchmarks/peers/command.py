@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.peers.tasks import TASKS, Task
 from benchmarks.peers.ways import TOOLS, Way
-from benchmarks.processor_time import machine, measure_in_turns, median_ratio
+from benchmarks.processor_time import describe_machine, measure_in_turns, median_ratio
 from benchmarks.tables import show
 from fmilin.signals import FloatArray
 
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         f"above 1 fmilin takes longer. Warm: of a model that is open and was linearized before, up to {MOST_CALLS} "
         "times, so that what compiles itself is compiled. From the start: the model is opened, linearized once and "
         "closed. Peers call an FMU in their own process, fmilin in a sandbox. Difference: of the matrices that both "
-        f"give, relative to the largest entry. {machine()}. {' '.join(missing)}",
+        f"give, relative to the largest entry. {describe_machine()}. {' '.join(missing)}",
     )
     return 0
 
