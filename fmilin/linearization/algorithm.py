@@ -72,10 +72,12 @@ def linearize_point(
 ) -> tuple[LinearModel, Selection]:
     """Return the linear model at a point, checked, and its coordinates, which the next point of a path continues."""
     plan = find_plan(model, request) if previous is None else None
-    if plan is not None and plan.reference is not None:
-        result = linearize_batch(plan.reference, batch_points([point]))
+    reference = None if plan is None else plan.find_reference()
+    if plan is not None and reference is not None:
+        result = linearize_batch(reference, batch_points([point]))
         accepted = None if result is None else accept_point(result, point)
         if accepted is not None:
+            plan.remember_success()
             return accepted
     choice = describe_choice(model, request, previous)
     try:
@@ -149,9 +151,18 @@ def compute_batch(reference: Reference, points: PointBatch, tangents: TangentBat
     motion = follow_motions(reference, derivatives, geometry)
     row_errors = find_row_errors(reference, derivatives, geometry)
     models = assemble(derivatives, geometry, row_errors)
-    evaluations = evaluator.evaluations
-    facts = reference.facts
-    return LinearizedBatch(points, facts, tangents, geometry, reference, derivatives, motion, models, evaluations)
+    return LinearizedBatch(
+        points=points,
+        facts=reference.facts,
+        tangents=tangents,
+        geometry=geometry,
+        reference=reference,
+        derivatives=derivatives,
+        motion=motion,
+        models=models,
+        evaluations=evaluator.evaluations,
+        products=evaluator.directions,
+    )
 
 
 def answer_doubts(at: DifferentiatedPoint) -> TangentDerivatives:

@@ -38,6 +38,8 @@ def differentiate_batch(
     """
     tangents, rounding = differentiate_with_rounding(reference, points, tangents)
     evaluator.evaluations += len(points) + (0 if rounding is None else len(rounding.again.rates))
+    if not reference.has_exact_procedure:
+        evaluator.directions += points.states.size + points.inputs.size
     geometry = LocalParametrization.of_batch(evaluator, points, tangents, reference.rows)
     derivatives = TangentDerivatives.of_batch(tangents, geometry)
     errors = estimate_row_errors(reference, points, tangents, geometry, derivatives, rounding)

@@ -167,6 +167,7 @@ class LinearizedBatch(BatchInCoordinates):
     motion: MotionBatch  # how the points move
     models: LinearArrays  # the linear models
     evaluations: int  # of the model, at these points and near them
+    products: int  # directions along which it gave exact derivatives, other than by a procedure of its own
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,9 @@
 """What calls with the same model and the same request have in common: the plan of a linearization, made once.
 
-Once compiled code differentiates a model, a point of a loop (an extended Kalman filter, a simulation with gain
-scheduling) is a batch of one in the coordinates of an earlier point. It is linearized alone when one of the checks has
-a doubt, when other coordinates would be chosen there, or when the model allows no batch.
+Once compiled code differentiates a model, and at points of an FMU, where a batch is few messages to its process, a point
+of a loop (an extended Kalman filter, a simulation with gain scheduling) is a batch of one in the coordinates of an
+earlier point. It is linearized alone when one of the checks has a doubt, when other coordinates would be chosen there,
+or when the model allows no batch. Where that happens call after call, batches are tried less and less often.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.manifold.rank import independent_rows, scaled
 from fmilin.manifold.selection import Manifold, Selection, select_partition
-from fmilin.model.capabilities import can_be_described, has_compiled_derivatives
+from fmilin.model.capabilities import can_be_described, is_quick_in_batches
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.memory import memory_of
 from fmilin.signals import Signals
 from fmilin.tolerances import DOUBTFUL
 
 MAX_PLANS = 8  # requests of one model
+MAX_PAUSE = 64  # calls without a batch, however often one was in vain
 
 
 @dataclass(eq=False)
@@ -35,15 +37,34 @@ class LinearizationPlan:
     model: Model
     request: Request
     reference: Reference | None = None  # the last point that was linearized alone
+    calls_in_vain: int = 0  # one after the other, at which a batch of one was of no use
+    pause: int = 0  # calls from now on at which none is tried
+
+    def find_reference(self) -> Reference | None:
+        """Return the reference of a batch of one; None where the point is to be linearized alone."""
+        if self.pause:
+            self.pause -= 1
+            return None
+        return self.reference
+
+    def remember_success(self) -> None:
+        """Try a batch of one at the next call, too."""
+        self.calls_in_vain = 0
 
     def remember(self, point: OperatingPoint, linear: LinearModel, selection: Selection) -> None:
-        """Take a point that was linearized alone as the reference of later ones."""
+        """Take a point that was linearized alone as the reference of later ones, unless batches are in vain."""
+        if self.pause:
+            return
+        was_tried = self.reference is not None
         # The caller may write to the arrays of both before the next call looks at them.
         point = replace(point, states=point.states.copy(), inputs=point.inputs.copy())
         matrices = {name: getattr(linear, name).copy() for name in MATRICES}
         linear = replace(linear, **matrices)
         reference = Reference(self.model, self.request, point, linear, selection, own=self.model)
         self.reference = reference if reference.is_usable else None
+        if was_tried or self.reference is None:
+            self.calls_in_vain += 1
+            self.pause = min(2**self.calls_in_vain - 2, MAX_PAUSE)  # one doubt may be that of this point
 
 
 def find_plan(model: Model, request: Request) -> LinearizationPlan | None:
@@ -51,7 +72,7 @@ def find_plan(model: Model, request: Request) -> LinearizationPlan | None:
 
     Models with a descriptor system, which is compared with A at every point, are linearized alone.
     """
-    if request.checks == "all" or not has_compiled_derivatives(model) or can_be_described(model):
+    if request.checks == "all" or not is_quick_in_batches(model) or can_be_described(model):
         return None
     plans: list[LinearizationPlan] = memory_of(model).setdefault(LinearizationPlan, [])
     for plan in plans:
@@ -72,7 +93,7 @@ def accept_point(result: BatchResult, point: OperatingPoint) -> tuple[LinearMode
         return None
     starts = zip(selection.signals, point.states[reference.kept].tolist(), strict=True)
     states = Signals(signal.starting_at(value) for signal, value in starts)
-    method = replace(reference.linear.method, evaluations=at.evaluations, products=0)
+    method = replace(reference.linear.method, evaluations=at.evaluations, products=at.products)
     diagnostics = (*point.remarks, *result.diagnostics[0])
     return extract_model(result.models, reference.model, point, states, method, diagnostics), selection
 

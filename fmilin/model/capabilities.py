@@ -388,6 +388,16 @@ def has_compiled_derivatives(model: Model) -> bool:
     return isinstance(model, HasCompiledDerivatives) and model.has_compiled_derivatives()
 
 
+def is_quick_in_batches(model: Model) -> bool:
+    """Return whether a batch of one point takes no longer than the point alone.
+
+    So it is by compiled code, and where many points are one message to another process.
+    """
+    if has_compiled_derivatives(model):
+        return True
+    return model.batches and isinstance(model, HasBatchDerivatives) and not isinstance(model, HasExactJacobian)
+
+
 def read_constraint_residuals(model: Model, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
     """Return the residuals of a model alone, shape (m,); None if they cost as much as an evaluation."""
     return model.constraint_residuals(t, x, u) if isinstance(model, HasConstraintResiduals) else None

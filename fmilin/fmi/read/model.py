@@ -2,7 +2,7 @@
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import wraps
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import ClassVar, NamedTuple, ParamSpec, Self, TypeVar
 
@@ -312,7 +312,23 @@ class FmuModel(
 
     def _differentiate_points(self, t: FloatArray, x: FloatArray, u: FloatArray) -> EvaluationWithDerivatives | None:
         """Return what the FMU says at points, with derivatives along all states and inputs; None where it has none."""
+        if len(t) == 1 and not (self._tuned or self._closed):
+            return self._differentiate_one(float(t[0]), x[0], u[0])
         return self._differentiate_together(t, x, u) or point_by_point.differentiate_each(self, t, x, u)
+
+    @np.errstate(invalid="ignore", over="ignore")
+    def _differentiate_one(self, t: float, x: FloatArray, u: FloatArray) -> EvaluationWithDerivatives | None:
+        """Return the same at one point: the FMU is evaluated there before it is asked for products."""
+        buffers = self._aim(t, x, u)
+        if self._sensitivities is None:
+            self._sensitivities = Sensitivities(self._session, buffers)
+        changes = np.zeros((1, buffers.values.size, len(x) + len(u)))
+        changes[0, : len(self._directions)] = self._directions
+        values = self._sensitivities.along(changes[0])
+        if values is None:
+            return None
+        answers = values[None].copy()
+        return EvaluationWithDerivatives(self._read_answers(answers), self._read_changes(answers, changes))
 
     @np.errstate(invalid="ignore", over="ignore")
     def _differentiate_together(self, t: FloatArray, x: FloatArray, u: FloatArray) -> EvaluationWithDerivatives | None:
@@ -343,19 +359,27 @@ class FmuModel(
             return None
         answers = rows.copy()
         rows[0] = rows[-1]  # where the FMU stands
-        first = 1 + self._buffers.n + self._buffers.k
-        directions = np.zeros((first, n + k))
+        directions = self._directions
+        changes = np.empty((len(rows), rows.shape[1], n + k))
+        changes[:, : len(directions)] = directions
+        np.matmul(J, directions[1:], out=changes[:, len(directions) :])
+        return EvaluationWithDerivatives(self._read_answers(answers), self._read_changes(answers, changes))
+
+    @cached_property
+    def _directions(self) -> FloatArray:
+        """Those along all states and inputs, as changes (1 + n + k, N + nu) of the first numbers of the buffers."""
+        n, k = len(self.states), len(self.inputs)
+        directions = np.zeros((1 + self._buffers.n + self._buffers.k, n + k))
         directions[1 : 1 + n] = np.eye(n, n + k)
         directions[self._input_rows] = np.eye(k, n + k, n)
-        changes = np.empty((len(rows), rows.shape[1], n + k))
-        changes[:, :first] = directions
-        np.matmul(J, directions[1:], out=changes[:, first:])
+        return directions
+
+    def _read_changes(self, answers: FloatArray, changes: FloatArray) -> Evaluation:
+        """Return derivatives of rates, outputs and residuals at many points from those of all numbers there."""
+        first = 1 + self._buffers.n + self._buffers.k
         outputs = changes.take(self._output_positions, axis=1) * self._output_signs[:, None]
-        residuals = np.empty((len(rows), 0, n + k))
-        if len(self.constraints):
-            residuals = self._residuals.along_points(answers, changes)
-        derivatives = Evaluation(changes[:, first : first + n], outputs, residuals)
-        return EvaluationWithDerivatives(self._read_answers(answers), derivatives)
+        residuals = self._residuals.along_points(answers, changes)
+        return Evaluation(changes[:, first : first + len(self.states)], outputs, residuals)
 
     @_in_turn
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
