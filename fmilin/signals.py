@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -159,6 +160,19 @@ class Signals(TableRepr, Sequence[Signal]):
     def select(self, indices: Iterable[int]) -> Signals:
         """Return the signals at ``indices``, in that order."""
         return Signals(self._items[i] for i in indices)
+
+    def starting_at(self, values: Sequence[float]) -> Signals:
+        """Return the same signals with other start ``values``, in their units; itself if nothing changes."""
+        items = tuple(
+            [s if s.start == value else s.starting_at(value) for s, value in zip(self._items, values, strict=True)]
+        )
+        if all(map(operator.is_, items, self._items)):
+            return self
+        other = Signals.__new__(Signals)
+        vars(other).update(vars(self))  # names, units and positions are the same
+        vars(other).pop("_starts", None)
+        other._items = items
+        return other
 
     def with_turns(self, turns: Sequence[float | None]) -> Signals:
         """Return the signals with ``turns`` in their order, None for what does not wrap; itself if nothing changes."""

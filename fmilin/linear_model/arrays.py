@@ -134,7 +134,7 @@ class LinearArrays:
             errors[zeros[matrix] & (self.stored[matrix][points] == 0)] = 0.0
         return errors
 
-    def _read_factors(self, matrix: str, points: Points) -> tuple[FloatArray, FloatArray]:
+    def _read_factors(self, matrix: str, points: Points | int) -> tuple[FloatArray, FloatArray]:
         """Return the errors of rows (k, r) and the sizes of columns (k, c)."""
         columns = "input_size" if matrix in ALONG_INPUTS else "coordinate_size"
         return self.stored[f"row_error_{matrix}"][points], self.stored[columns][points]
@@ -143,6 +143,11 @@ class LinearArrays:
         """Return the errors of one entry where errors are factors, without structural zeros, shape (count,)."""
         rows, columns = self._read_factors(matrix, ...)
         return np.asarray(rows[:, row] / columns[:, column])
+
+    def read_row_errors(self, matrix: str, number: int) -> FloatArray:
+        """Return the errors of a matrix at one point where errors are factors, without structural zeros."""
+        rows, columns = self._read_factors(matrix, number)
+        return np.asarray(rows[:, None] / columns)
 
     def _compute_accuracy(self) -> FloatArray:
         """Return the accuracy of all points, shape (count, 8)."""

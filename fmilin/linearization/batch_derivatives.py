@@ -138,7 +138,7 @@ def measure_gaps(
     base = np.concatenate((tangents.rates[samples], tangents.values[samples]), axis=1)
     # Both sides are computed together: compiled code takes hardly longer for some more points.
     displacement = np.concatenate((SMALL_STEP * direction, -SMALL_STEP * direction))
-    both = np.tile(np.arange(len(points)), 2)
+    both = np.concatenate((np.arange(len(points)),) * 2)
     guess = points.states[both] + (T[both] @ displacement[:, :p, None])[..., 0]
     guess[:, kept] = points.states[both][:, kept] + displacement[:, :p]
     moved, is_reached = geometry.reach(guess, samples[both], points.inputs[both] + displacement[:, p:])

@@ -48,13 +48,14 @@ def find_unmovable(
     """
     # Left null vectors survive any scaling: units, and a mixture of fast and slow states, have no part in the answer.
     units = np.concatenate((sizes, input_sizes))
-    both = np.hstack(matrices) * units / sizes[:, None]
-    error = np.hstack(errors) * units / sizes[:, None]
+    both = np.concatenate(matrices, axis=1) * units / sizes[:, None]
+    error = np.concatenate(errors, axis=1) * units / sizes[:, None]
     rates = f0 / sizes
     fastest = float(np.abs(rates).max(initial=0.0))
     if fastest > EQUILIBRIUM:
-        both = np.column_stack((both, np.where(np.abs(rates) > RANK * fastest, rates, 0.0)))
-        error = np.column_stack((error, np.zeros(len(rates))))
+        moving = np.where(np.abs(rates) > RANK * fastest, rates, 0.0)
+        both = np.concatenate((both, moving[:, None]), axis=1)
+        error = np.concatenate((error, np.zeros((len(rates), 1))), axis=1)
     entries = np.abs(both)
     rounding = ROUNDING * entries.max(axis=1, keepdims=True, initial=0.0)  # each row has its own size
     visible = entries > np.maximum(error, rounding)

@@ -59,9 +59,9 @@ def linearize(
     of others, that the motion keeps the constraints beside a point, and that all exact products agree with differences
     is remembered. Rank, conditioning, consistency, H f and H f_u at the point, and one direction of products against a
     difference are checked at every call; where one leaves doubt, everything is. The matrices are the same to the last
-    bit until compiled code takes the place of slower code, which changes their rounding: from then on a point is
-    computed as many points are together (as in :func:`fmilin.linearize_along`), and alone where a check has a doubt.
-    ``accuracy`` may show that fewer differences were compared.
+    bit until compiled code takes the place of slower code, which changes their rounding: from then on, and of FMUs from
+    the second call on, a point is computed as many points are together (as in :func:`fmilin.linearize_along`), and
+    alone where a check has a doubt. ``accuracy`` may show that fewer differences were compared.
 
     Raises
     ------

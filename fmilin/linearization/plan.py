@@ -1,8 +1,8 @@
 """What calls with the same model and the same request have in common: the plan of a linearization, made once.
 
-Once compiled code differentiates a model, and at points of an FMU, where a batch is few messages to its process, a point
-of a loop (an extended Kalman filter, a simulation with gain scheduling) is a batch of one in the coordinates of an
-earlier point. It is linearized alone when one of the checks has a doubt, when other coordinates would be chosen there,
+Once compiled code differentiates a model, and of an FMU, of which a batch is few messages to its process, a point of a
+loop (an extended Kalman filter, a simulation with gain scheduling) is a batch of one in the coordinates of an earlier
+point. It is linearized alone when one of the checks has a doubt, when other coordinates would be chosen there,
 or when the model allows no batch. Where that happens call after call, batches are tried less and less often.
 """
 
@@ -23,7 +23,6 @@ from fmilin.manifold.selection import Manifold, Selection, select_partition
 from fmilin.model.capabilities import can_be_described, is_quick_in_batches
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.memory import memory_of
-from fmilin.signals import Signals
 from fmilin.tolerances import DOUBTFUL
 
 MAX_PLANS = 8  # requests of one model
@@ -91,8 +90,7 @@ def accept_point(result: BatchResult, point: OperatingPoint) -> tuple[LinearMode
     is_meant_elsewhere = point.slope_changes is not None  # errors include how far the point is from the one meant
     if result.is_doubtful[0] or selection is None or is_meant_elsewhere or not would_be_chosen(at):
         return None
-    starts = zip(selection.signals, point.states[reference.kept].tolist(), strict=True)
-    states = Signals(signal.starting_at(value) for signal, value in starts)
+    states = selection.signals.starting_at(point.states[reference.kept].tolist())
     method = replace(reference.linear.method, evaluations=at.evaluations, products=at.products)
     diagnostics = (*point.remarks, *result.diagnostics[0])
     return extract_model(result.models, reference.model, point, states, method, diagnostics), selection

@@ -81,6 +81,12 @@ class Reference:
         return list(self.selection.kept or ()) if self.selection is not None else []
 
     @cached_property
+    def kept_names(self) -> tuple[str, ...]:
+        """Their names."""
+        names = self.model.states.names
+        return tuple(names[i] for i in self.kept)
+
+    @cached_property
     def dependent(self) -> list[int]:
         """The other states."""
         return [i for i in range(len(self.model.states)) if i not in set(self.kept)]

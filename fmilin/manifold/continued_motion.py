@@ -132,7 +132,7 @@ class ContinuedMotion(ABC):
 
 def _average(after: PointsAhead, before: PointsAhead) -> tuple[PointsAhead, FloatArray]:
     """Return the points between those on both sides, and the derivatives (k, P) of y' there."""
-    x, f, rates = ((a + b) / 2 for a, b in zip(after[1:4], before[1:4], strict=True))
+    x, f, rates = (after.x + before.x) / 2, (after.f + before.f) / 2, (after.rates + before.rates) / 2
     derivatives = (after.rates - before.rates) / (2 * SHORT_STEP)
     return PointsAhead(after.later, x, f, rates, after.good & before.good), derivatives
 
@@ -145,7 +145,7 @@ class ContinuedBatch(ContinuedMotion):
     parametrization: LocalParametrization
     numbers: NDArray[np.intp]  # (k,), of the points of the parametrization, in their order
 
-    @property
+    @cached_property
     def exact(self) -> bool:  # type: ignore[override]
         """Whether the equations of the model are available."""
         return has_graph(self.model)
@@ -203,8 +203,12 @@ class ContinuedBatch(ContinuedMotion):
         parametrization, points = self.parametrization, self.points
         steps = STEP * parametrization.y_sizes[self.numbers]
         near = replace(points, states=points.states + (self.T @ steps[..., None])[..., 0])
+        then = replace(near, time=near.time + later)
+        if len(points) == 1:  # of more points, compiled code may round the first half of a batch unlike the second
+            (rates,), (rates_later,) = np.split(parametrization.equations.evaluate(near.joined(then))[0], 2)
+            return np.array([(rates != rates_later).any()])
         rates, _ = parametrization.equations.evaluate(near)
-        rates_later, _ = parametrization.equations.evaluate(replace(near, time=near.time + later))
+        rates_later, _ = parametrization.equations.evaluate(then)
         return np.asarray((rates != rates_later).any(axis=1))
 
     def compute_A(self, ahead: PointsAhead, sizes: FloatArray, some: Mask) -> FloatArray:
@@ -229,8 +233,9 @@ class ContinuedBatch(ContinuedMotion):
         near, dy, later = (np.concatenate(part) for part in zip(*steps, strict=True))
         guess = near + np.concatenate([(self.T @ step[..., None])[..., 0] for _, step, _ in steps])
         guess[:, kept] = near[:, kept] + dy
-        reached, good = parametrization.reach(guess, np.tile(self.numbers, len(steps)))
-        f, _ = parametrization.equations.evaluate(replace(reached, time=reached.time + later))
+        reached, good = parametrization.reach(guess, np.concatenate((self.numbers,) * len(steps)))
+        ahead = PointBatch(reached.time + later, reached.states, reached.inputs, reached.parameters)
+        f, _ = parametrization.equations.evaluate(ahead)
         rates, good = f[:, kept], good & np.isfinite(f).all(axis=1)
         slices = [slice(i, i + count) for i in range(0, len(near), count)]
         return [PointsAhead(later[s], reached.states[s], f[s], rates[s], good[s]) for s in slices]

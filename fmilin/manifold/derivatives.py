@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -19,7 +19,20 @@ from fmilin.signals import FloatArray
 Source = Literal["procedure", "products", "differences"]
 Mask = NDArray[np.bool_]
 
+MAX_SHAPES = 64  # of arrays of one number that are remembered
 NUMBERS_IN_CACHE = 2**16  # that several operations run over: they fit into the cache of a core
+
+
+@lru_cache(maxsize=MAX_SHAPES)
+def _zeros(shape: tuple[int, ...]) -> FloatArray:
+    """Return zeros that take no memory, not to be written to."""
+    return np.broadcast_to(0.0, shape)
+
+
+@lru_cache(maxsize=MAX_SHAPES)
+def _everywhere(shape: tuple[int, int]) -> Mask:
+    """Return a mask of all entries that takes no memory, not to be written to."""
+    return np.broadcast_to(np.True_, shape)
 
 
 class RowSizes(NamedTuple):
@@ -156,17 +169,17 @@ class TangentDerivatives:
             tangents.derivatives,
             tangents.outputs,
             tangents.T,
-            np.broadcast_to(0.0, (k, n, nu)),
+            _zeros((k, n, nu)),
             parametrization.scales,
-            np.broadcast_to(0.0, (k, rows, 1)),
+            _zeros((k, rows, 1)),
             "products",
-            np.ones((rows, columns), dtype=bool),
+            _everywhere((rows, columns)),
         )
 
     def with_row_errors(self, errors: FloatArray) -> TangentDerivatives:
         """Return the same with errors (k, N + ny) that are the same in each row, in sizes of y and u."""
-        other = replace(self, errors=errors[..., None])
-        vars(other).update(rate_sizes=self.rate_sizes, output_sizes=self.output_sizes)  # not computed again
+        other = object.__new__(TangentDerivatives)
+        vars(other).update(vars(self), errors=errors[..., None])  # the sizes of rows are not computed again
         return other
 
     @property

@@ -119,13 +119,15 @@ class VectorizedEquations(ConstraintEquations):
         """Return rates (j, N) and outputs (j, ny) at points; NaN where the model cannot be evaluated."""
         model = self.model
         is_evaluated_together = model.batches or has_compiled_derivatives(model)  # else slopes take as long as values
-        with suppress(FmilinError, np.linalg.LinAlgError):
+        try:
             if is_evaluated_together and not points.parameters:
                 answer = self.evaluator.evaluate_points(points.time, points.states, points.inputs)
                 return answer.derivatives, answer.outputs
             tangents = self._differentiate(points)
             if tangents is not None:
                 return tangents.rates, tangents.values
+        except (FmilinError, np.linalg.LinAlgError):
+            pass
         nothing = np.full((len(points), len(model.states)), np.nan)
         return nothing, np.full((len(points), len(model.outputs)), np.nan)
 

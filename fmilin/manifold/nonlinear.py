@@ -143,7 +143,9 @@ def turns_of(
     x: FloatArray, f: FloatArray, *, H: FloatArray, structure: Mask, T: FloatArray, f_y: FloatArray
 ) -> list[Turn]:
     """Return bodies whose quaternions a constraint keeps at unit length, from rates f (N,) and slopes f_y (N, P)."""
-    turns = []
+    turns: list[Turn] = []
+    if not len(structure):
+        return turns
     for row in np.flatnonzero(structure.sum(axis=1) == 4):
         four = np.flatnonzero(structure[row])
         across = H[row, four] - (H[row, four] @ x[four]) * x[four]

@@ -244,6 +244,8 @@ class LocalParametrization:
         """
         near = self.points[numbers]
         points = PointBatch(near.time, guess, near.inputs if inputs is None else inputs, near.parameters)
+        if not self.rows and self.coordinates.is_linear:
+            return points, np.ones(len(guess), dtype=bool)
         try:
             return self.solve(points, numbers)[:2]
         except (FmilinError, np.linalg.LinAlgError):

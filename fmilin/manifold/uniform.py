@@ -52,7 +52,7 @@ def find_fastest_states(derivatives: TangentDerivatives, sizes: FloatArray) -> N
     speeds = np.abs(rates)
     moving = speeds > np.maximum(UNTOLD * sizes, ROUNDING * terms)
     small = moving.any(axis=1) & (speeds <= np.maximum(EQUILIBRIUM * sizes, BALANCED_EXACTLY * terms)).all(axis=1)
-    for k in np.flatnonzero(small):
+    for k in np.flatnonzero(small) if small.any() else ():
         in_sizes = derivatives.f[k] * derivatives.scales[k]
         errors = np.broadcast_to(derivatives.errors[k, : rates.shape[1]], in_sizes.shape)
         moving[k] &= not is_equilibrium(rates[k], sizes[k], in_sizes, errors, derivatives.order)

@@ -270,6 +270,8 @@ class Model(TableRepr, ABC):
     @property
     def wrapped_outputs(self) -> Signals:
         """The outputs, with their turns."""
+        if type(self).output_turns is Model.output_turns:
+            return self.outputs
         return self.outputs.with_turns(self.output_turns)
 
     @abstractmethod

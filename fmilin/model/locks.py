@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import wraps
 from typing import ClassVar, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
@@ -38,9 +38,14 @@ def lock_of(thing: object) -> threading.RLock:
         return _Held.locks.setdefault(thing, threading.RLock())
 
 
-@contextmanager
-def held(model: Model) -> Iterator[None]:
+def held(model: Model) -> AbstractContextManager[object]:
     """Wait until no other thread works with a model or with what it is made of, and let others wait meanwhile."""
+    things = model.used_alone
+    return lock_of(things[0]) if len(things) == 1 else _hold_several(model)
+
+
+@contextmanager
+def _hold_several(model: Model) -> Iterator[None]:
     with ExitStack() as stack:
         for thing in sorted(model.used_alone, key=id):  # always in one order: two threads never wait for each other
             stack.enter_context(lock_of(thing))

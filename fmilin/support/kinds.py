@@ -14,7 +14,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from fmilin.errors import UsageError
-from fmilin.support.annotations import ITERABLES, UnionMember, is_number, members_of, union_entries
+from fmilin.support.annotations import ITERABLES, PREDICATES, UnionMember, is_number, members_of, union_entries
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -22,6 +22,10 @@ R = TypeVar("R")
 _ARRAYS = frozenset({"FloatArray", "RealArray", "RealArrayLike", "ArrayLike"})
 _LARGEST_INTEGER = 2**63 - 1  # that numpy represents
 _LONGEST_SHOWN = 60  # characters of a rejected value
+MAX_TYPES = 1024  # of values, each with a declaration, that are remembered
+
+_ACCEPTED: dict[tuple[type, str, str], bool] = {}
+"""Whether a type is accepted by an annotation of a module."""
 
 
 def require_kinds(function: Callable[..., object], arguments: Sequence[object], options: Mapping[str, object]) -> None:
@@ -45,7 +49,24 @@ def _require_each(
         annotation = declared.get(name, "")
         # A user's subclass of a data class may have types instead of text: those are not compared.
         if annotation and isinstance(annotation, str) and name != "return":
+            if _accepts_every(type(value), annotation, module):
+                continue
             _require(name, value, members_of(annotation, module), contents=contents)
+
+
+def _accepts_every(kind: type, annotation: str, module: str) -> bool:
+    """Whether a declaration accepts every value of a type without a look at its contents, as for fmilin's classes."""
+    key = kind, annotation, module
+    if key not in _ACCEPTED:
+        if len(_ACCEPTED) >= MAX_TYPES:
+            _ACCEPTED.clear()
+        _ACCEPTED[key] = any(_stands_for_class_of(kind, member) for member in members_of(annotation, module))
+    return _ACCEPTED[key]
+
+
+def _stands_for_class_of(kind: type, member: UnionMember) -> bool:
+    own = None if member.name in PREDICATES or member.parameters else member.stands_for
+    return isinstance(own, type) and not getattr(own, "_is_protocol", False) and issubclass(kind, own)
 
 
 def require_containers(function: Callable[..., object], options: Mapping[str, object]) -> None:

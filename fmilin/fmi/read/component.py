@@ -236,7 +236,8 @@ class LoadedCode:
     @property
     def is_usable(self) -> bool:
         """Whether there is an instance that may still be asked."""
-        return self.health < _ERROR and self.has_instance and self.is_running
+        host = self._host  # asked at every visit
+        return self.health < _ERROR and self.has_instance and host is not None and host.is_alive
 
     @property
     def is_lost(self) -> bool:

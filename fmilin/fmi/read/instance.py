@@ -185,7 +185,7 @@ class Instance(VariableAccess):
         rows = buffers.rows[:count, : 1 + buffers.n + buffers.k]
         inputs = rows[:, 1 + buffers.n :]
         last = float(rows[-1, 0]), inputs[-1].tobytes(), rows[-1, 1 : 1 + buffers.n].tobytes()
-        same = (rows[:, 0] == rows[0, 0]).all() and (inputs == inputs[0]).all()
+        same = count == 1 or ((rows[:, 0] == rows[0, 0]).all() and (inputs == inputs[0]).all())
         at_once = bool(same) and (last[0], last[1]) == self._standing
         self._time, self._standing = last[0], None
         program = prepared or (visit.again if at_once else visit.anew)

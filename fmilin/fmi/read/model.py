@@ -202,8 +202,10 @@ class FmuModel(
     def evaluate_points(self, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation:
         """See :meth:`fmilin.Model.evaluate_points`; many points are one message to the FMU's process."""
         most = len(self._buffers.rows)
-        if min(len(t), most) < 2 or self._tuned:
+        if not len(t) or most < 2 or self._tuned:
             return super().evaluate_points(t, x, u)
+        if len(t) <= most:
+            return self._evaluate_rows(t, x, u)
         parts = [slice(begin, begin + most) for begin in range(0, len(t), most)]
         answers = [self._evaluate_rows(t[part], x[part], u[part]) for part in parts]
         return Evaluation.concatenated(answers)
@@ -323,7 +325,7 @@ class FmuModel(
         if self._sensitivities is None:
             self._sensitivities = Sensitivities(self._session, buffers)
         changes = np.zeros((1, buffers.values.size, len(x) + len(u)))
-        changes[0, : len(self._directions)] = self._directions
+        changes[0, : len(self._unit_directions)] = self._unit_directions
         values = self._sensitivities.along(changes[0])
         if values is None:
             return None
@@ -359,14 +361,14 @@ class FmuModel(
             return None
         answers = rows.copy()
         rows[0] = rows[-1]  # where the FMU stands
-        directions = self._directions
+        directions = self._unit_directions
         changes = np.empty((len(rows), rows.shape[1], n + k))
         changes[:, : len(directions)] = directions
         np.matmul(J, directions[1:], out=changes[:, len(directions) :])
         return EvaluationWithDerivatives(self._read_answers(answers), self._read_changes(answers, changes))
 
     @cached_property
-    def _directions(self) -> FloatArray:
+    def _unit_directions(self) -> FloatArray:
         """Those along all states and inputs, as changes (1 + n + k, N + nu) of the first numbers of the buffers."""
         n, k = len(self.states), len(self.inputs)
         directions = np.zeros((1 + self._buffers.n + self._buffers.k, n + k))

@@ -64,11 +64,11 @@ class StatesAreIndependent(ResultCheck):
         model, models = at.reference.model, at.models
         if len(model.constraints) or len(at) > MOST_POINTS:
             return None
-        names = ("A", "B", "error_A", "error_B", "f0")
-        A, B, A_errors, B_errors, f0 = (models.read(name) for name in names)
+        A, B, f0 = models.read("A"), models.read("B"), models.read("f0")
         input_sizes, doubt = model.inputs.scales(), np.zeros(len(at), dtype=bool)
         columns = at.reference.regular_columns
         for k, sizes in enumerate(at.geometry.y_sizes):
-            unmovable = find_unmovable((A[k], B[k]), (A_errors[k], B_errors[k]), f0[k], sizes, input_sizes, columns)
-            doubt[k] = unmovable.shape[1] > 0
+            # Also those of structural zeros, which are not larger than any error.
+            errors = models.read_row_errors("A", k), models.read_row_errors("B", k)
+            doubt[k] = find_unmovable((A[k], B[k]), errors, f0[k], sizes, input_sizes, columns).shape[1] > 0
         return doubt

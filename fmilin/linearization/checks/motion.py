@@ -71,7 +71,7 @@ class MotionRemarks(PointRemarks):
         self.is_present = (motion.fastest >= 0) & ~is_doubtful
         self._motion = motion
         self._state_names = reference.model.states.names
-        self._coordinate_names = tuple(self._state_names[i] for i in reference.kept)
+        self._coordinate_names = reference.kept_names
         every, fastest = np.arange(len(at)), np.maximum(motion.fastest, 0)
         if self._state_names:
             self._rates, self._sizes = at.tangents.rates[every, fastest], at.geometry.sizes[every, fastest]

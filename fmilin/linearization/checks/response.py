@@ -140,6 +140,8 @@ def find_connected_points(models: LinearArrays, path: Sequence[tuple[str, int, i
     connected = np.ones(len(models), dtype=bool)
     for name, i, j in path:
         connected &= np.abs(models.read(name)[:, i, j]) > models.read_errors(name, i, j)
+    if connected.all():
+        return connected
     for point in np.flatnonzero(~connected).tolist():
         connected[point] = is_connected(*_find_visible(models, point))
     return connected

@@ -1,0 +1,83 @@
+"""Calls in a loop: a later point of an FMU is a batch of one, in few messages, and says what a first call says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin import Evaluation
+from fmilin.fmi.write import build_fmu
+from fmilin.linearization import algorithm
+from fmilin.systems import four_bar, furuta_pendulum
+from tests.fmi.read.recorded import Recorded
+from tests.shared import shared
+
+Build = Callable[[], fl.Model]
+
+
+def written(build: Build) -> Path:
+    return shared(f"loop_{build.__name__}.fmu", lambda path: build_fmu(build(), path))
+
+
+@pytest.mark.parametrize(
+    ("build", "name", "messages"),
+    [
+        (furuta_pendulum, "arm.q", 4),  # derivatives; a difference; the same later; the point once more
+        (four_bar, "phi", 5),  # besides, the points of the difference are solved for
+    ],
+)
+def test_a_later_call_takes_few_messages_and_says_what_a_first_call_says(
+    build: Build, name: str, messages: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fl.load(written(build)) as model, fl.load(written(build)) as another:
+        fl.linearize(model)
+        fl.linearize(model)
+        for value in (0.2, 0.4, 0.7):
+            point = fl.operating_point(model, {name: value})
+            recorded = Recorded(monkeypatch)
+            again = fl.linearize(model, point)
+            assert recorded.messages <= messages
+            alone = fl.linearize(another.with_constraints(another.constraints.declared), point)
+            assert again.states.names == alone.states.names
+            assert again.warnings == alone.warnings
+            assert again.point == alone.point
+            assert again.method.derivatives == alone.method.derivatives == "exact"
+            for matrix in ("A", "B", "C", "D", "T", "f0"):
+                expected = getattr(alone, matrix)
+                largest = np.abs(expected).max(initial=1e-12)
+                np.testing.assert_allclose(getattr(again, matrix), expected, rtol=0, atol=1e-12 * largest)
+            assert 0 < again.accuracy.A < 1e-9
+
+
+def test_batches_of_one_that_are_in_vain_are_tried_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An output drifts from call to call, which is noticed at each of them."""
+    drifts, tries = [0], [0]
+
+    def drift(evaluation: Evaluation) -> Evaluation:
+        drifts[0] += 1
+        return Evaluation(evaluation.derivatives, evaluation.outputs + 1e-9 * drifts[0], evaluation.residuals)
+
+    def linearize_batch(*arguments: object) -> object:
+        tries[0] += 1
+        return original_batch(*arguments)  # type: ignore[arg-type]
+
+    with fl.load(written(furuta_pendulum)) as model:
+        for _ in range(2):
+            fl.linearize(model)
+        kind = type(model)
+        evaluate, evaluate_points, original_batch = kind.evaluate, kind.evaluate_points, algorithm.linearize_batch
+        monkeypatch.setattr(kind, "evaluate", lambda *arguments: drift(evaluate(*arguments)))
+        monkeypatch.setattr(kind, "evaluate_points", lambda *arguments: drift(evaluate_points(*arguments)))
+        monkeypatch.setattr(algorithm, "linearize_batch", linearize_batch)
+        remarks = [{warning.kind for warning in fl.linearize(model).warnings} for _ in range(40)]
+        assert all("memory" in kinds for kinds in remarks)
+        assert 1 <= tries[0] <= 6
+        monkeypatch.undo()
+        for _ in range(80):
+            linear = fl.linearize(model)
+        assert linear.method.evaluations < 8
+        assert not linear.warnings
