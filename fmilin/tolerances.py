@@ -259,6 +259,10 @@ COLUMNS_AGREE: Final = 1e-7
 """How well a product along all knowns is the sum of columns asked for in groups, in sizes of the terms. Larger: a wrong
 declared structure passes."""
 
+GROUPS_AGREE: Final = 1e-6
+"""How well a difference along all columns is the sum of those along groups of them, in sizes of a row's terms, beside
+what their errors explain. Larger: the slope along a column on which a row depends undeclared is given to another."""
+
 # -- formulations ------------------------------------------------------------------------------------------------
 
 NO_INERTIA: Final = 4e-15

@@ -19,8 +19,15 @@ from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.numerics.differences.differences import Differences, EventCrossingError, Slopes, slopes
 from fmilin.numerics.differences.directional import Surroundings, direction_of
+from fmilin.numerics.differences.richardson import (
+    DifferenceSetting,
+    difference_at_step,
+    list_first_steps,
+    truncation_error,
+)  # fmt: skip
 from fmilin.numerics.differences.sweep import finite_values
 from fmilin.signals import FloatArray, Signals
+from fmilin.tolerances import GROUPS_AGREE
 
 FAR = 2.0**-3  # in sizes of the variables: from there the point is visited again
 BEYOND = 8.0  # times as far: there even a solver with a loose tolerance is no longer content with its last solution
@@ -28,6 +35,10 @@ CLOSEST = 2.0**-44  # in sizes of the variables: there a solver inside with a lo
 FURTHER = 8.0
 ABRUPT = 8.0  # times as fast as it was seen to go, that an event indicator may go to zero, over steps so much longer
 LEAST = 1e-150  # of an indicator's way to zero
+CONFIRMED_OVER = 1e-4  # step, in sizes of the variables, along which a declared structure is confirmed,
+STEP_IN_NOISE = 3e-2  # and where values are noisy
+CLOSER = 2.0**-10  # of these steps, others at which rows may agree as well
+SMALL_ROW = 1e-3  # of the largest row, a row that counts as so large there: large terms may cancel in it
 FAR_ALONE = 2.0**-2  # a displacement that cost the model its instance keeps others from going this far
 
 
@@ -318,35 +329,51 @@ class Neighbourhood:
         """Difference all columns, or some, moving those together that no row sees together."""
         chosen = list(range(self.p + self.k)) if columns is None else columns
         pattern = self._find_pattern() if columns is None else None
-        groups = [[j] for j in chosen] if pattern is None else pattern.column_groups
-        jacobian = self._along(groups, options)
-        if pattern is None or len(groups) == len(chosen):
-            return jacobian if pattern is None else _in_order(jacobian, groups)
-        # Give each row's slope to the one column of the group that it depends on.
-        parts = [np.zeros(pattern.depends.shape) for _ in range(4)]
-        for g, group in enumerate(groups):
-            for j in group:
-                rows = pattern.depends[:, j]
-                size = 1.0 if len(group) == 1 else self.scales[j]
-                for part, whole in zip(parts, (jacobian.J, jacobian.error, jacobian.jump, jacobian.bend), strict=True):
-                    part[rows, j] = whole[rows, g] / size
-        separate = Slopes(parts[0], parts[1], parts[2], parts[3], jacobian.narrow)
-        # The declared structure is a claim: one random direction, two visits, shows whether it holds.
-        return separate if self._agrees(separate, options) else self.by_differences(options, chosen)
+        groups = [] if pattern is None else pattern.column_groups
+        if pattern is not None and len(groups) < len(chosen):
+            together = self._along(groups, options)
+            sizes = np.ones(self.p + self.k)
+            for group in groups:
+                if len(group) > 1:
+                    sizes[group] = self.scales[group]
+            separate = pattern.separate(together, sizes)
+            if self._agrees(separate, pattern, options):
+                return separate
+        jacobian = self._along([[j] for j in chosen], options)
+        return replace(jacobian, narrow={(i, chosen[c]): ends for (i, c), ends in jacobian.narrow.items()})
 
-    def _agrees(self, jacobian: Slopes, options: Differences) -> bool:
-        """Compare the slopes with a difference along one random direction through all columns."""
+    def _agrees(self, jacobian: Slopes, pattern: TangentPattern, options: Differences) -> bool:
+        """Compare the slopes with differences along one random direction: the declared structure is a claim."""
         direction = np.random.default_rng(1974).uniform(0.5, 1.0, len(self.scales)) * self.scales
-        h = 1e-4
-        try:
-            ahead, behind = self.at(h * direction), self.at(-h * direction)
-        except NumericalError:
-            return options.side is not None  # at an event or at the border of the domain there is nothing to compare
-        if options.side is not None:
-            ahead, behind, h = (ahead, self.base, h / 2) if options.side == "right" else (self.base, behind, h / 2)
-        gap = np.abs((ahead - behind) / (2 * h) - jacobian.J @ direction)
-        size = np.abs(jacobian.J) @ direction + 1e-3 * np.max(np.abs(jacobian.J) @ direction, initial=0.0)
-        return bool((gap <= 1e-3 * size + 10 * (jacobian.error @ direction)).all())
+        slope, size = pattern.add_terms(jacobian.J, direction)
+        error, _ = pattern.add_terms(jacobian.error, direction)
+        # Where values are noisy, errors are that noise over steps of a few percent.
+        noise = np.median(error[size > 0] / size[size > 0]) if size.any() else 0.0
+        step = float(np.clip(noise**0.25, CONFIRMED_OVER, STEP_IN_NOISE))
+        size += SMALL_ROW * np.max(size, initial=0.0)
+        count, extrapolating = len(self.base), replace(options, order=4)
+        unit, nothing = np.ones(count), np.zeros(count)
+        line = DifferenceSetting(
+            lambda _, s: self.at(s * direction), self.base, np.ones(1), nothing, unit, extrapolating
+        )
+        is_confirmed, has_value = np.zeros(count, dtype=bool), False
+        for h in (
+            step,
+            CLOSER * step,
+        ):  # a kink beside the point, that slopes at the point stop at, is not passed twice
+            self.evaluate_ahead([s * direction for s in list_first_steps(h, extrapolating)])
+            try:
+                measured = difference_at_step(line, 0, h)
+            except NumericalError:
+                continue
+            has_value = True
+            bend = np.abs(measured.curvature) / np.where(size > 0, size, 1.0)
+            truncation = size * truncation_error(bend, measured.h, extrapolating)
+            is_confirmed |= np.abs(measured.D - slope) <= GROUPS_AGREE * size + 10 * (truncation + error)
+            if is_confirmed.all():
+                return True
+        # At an event or at the border of the domain there is nothing to compare.
+        return not has_value and options.side is not None
 
     def _along(self, groups: list[list[int]], options: Differences) -> Slopes:
         """Measure one column per group; a group of several moves each in its own scale."""
@@ -382,8 +409,7 @@ class Neighbourhood:
             far = self._revisit(direction_of(sizes) @ directions)
             around = Surroundings(lambda s: self.at(s @ directions), values, *far, self.lag)
         try:
-            jacobian = slopes(line, self.base, sizes, options, self.terms, around, announce)
-            return replace(jacobian, narrow={(i, groups[g][0]): ends for (i, g), ends in jacobian.narrow.items()})
+            return slopes(line, self.base, sizes, options, self.terms, around, announce)
         except EventCrossingError:
             raise
         except NumericalError as error:
@@ -419,10 +445,3 @@ def _way_out(side: str | None, free: list[str]) -> str:
     if side is not None:
         return f", the side that was asked for. Ask for the other one with {other}, {hold}, or move the point."
     return f". The model has two slopes there: ask for one with {other}, {hold}, or move the point."
-
-
-def _in_order(jacobian: Slopes, groups: list[list[int]]) -> Slopes:
-    """Undo the ordering of groups of one."""
-    order = np.argsort([group[0] for group in groups])
-    J, error, jump, bend = (part[:, order] for part in (jacobian.J, jacobian.error, jacobian.jump, jacobian.bend))
-    return Slopes(J, error, jump, bend, jacobian.narrow)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from fmilin.model.interface import Model
 from fmilin.model.memory import memory_of
-from fmilin.numerics.differences.coloring import column_groups, tangent_pattern
+from fmilin.numerics.differences.coloring import column_groups, list_entries, tangent_pattern
+from fmilin.numerics.differences.richardson import Slopes
 from fmilin.signals import FloatArray
 
 MAX_PATTERNS = 16  # of one model: a path along which coordinates change has as many at a time, rarely more
@@ -30,6 +31,41 @@ class TangentPattern:
     def column_groups(self) -> list[list[int]]:
         """Groups of columns that may be displaced together, since no row depends on two of them."""
         return column_groups(self.depends)
+
+    @cached_property
+    def _entries(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+        """Rows, columns and groups of all entries, column by column."""
+        rows, columns = list_entries(self.depends)
+        group_of_column = np.empty(self.depends.shape[1], dtype=np.intp)
+        for g, group in enumerate(self.column_groups):
+            group_of_column[group] = g
+        return rows, columns, group_of_column[columns]
+
+    def separate(self, together: Slopes, sizes: FloatArray) -> Slopes:
+        """Give each row's slope along a group (r, groups) to the one column of it that the row depends on.
+
+        ``sizes`` (P + nu,) are displacements of the columns in the directions of their groups.
+        """
+        rows, columns, groups = self._entries
+        sizes_of_entries = sizes[columns]
+        parts = []
+        for part in (together.J, together.error, together.jump, together.bend):
+            separate = np.zeros(self.depends.shape)
+            if part.any():
+                separate[rows, columns] = part[rows, groups] / sizes_of_entries
+            parts.append(separate)
+        narrow = {}
+        if together.narrow:
+            column_of = dict(zip(zip(rows.tolist(), groups.tolist(), strict=True), columns.tolist(), strict=True))
+            narrow = {(i, column_of[i, g]): ends for (i, g), ends in together.narrow.items() if (i, g) in column_of}
+        return Slopes(parts[0], parts[1], parts[2], parts[3], narrow)
+
+    def add_terms(self, matrix: FloatArray, direction: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the product (r,) of a matrix of this pattern with a direction, and the sum of its terms' sizes."""
+        rows, columns, _ = self._entries
+        terms = matrix[rows, columns] * direction[columns]
+        count = len(self.depends)
+        return np.bincount(rows, terms, count), np.bincount(rows, np.abs(terms), count)
 
 
 def find_tangent_pattern(

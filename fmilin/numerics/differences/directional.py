@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from fmilin.numerics.differences.plateau import LEFT, LITTLE, plateau_slope
+from fmilin.numerics.differences.plateau import LEFT, LITTLE
+from fmilin.numerics.differences.plateau_rows import plateau_slopes
 from fmilin.numerics.differences.richardson import Column, DifferenceSetting, Line, Slopes, Terms, is_rough, is_rounding
 from fmilin.numerics.differences.sweep import finite_values, power_of_two, step_sweep
 from fmilin.signals import FloatArray
@@ -312,12 +313,8 @@ def _sweep_column(
     largest = (np.abs(slopes.J) * setting.scales).max(axis=1)
     sizes = largest / setting.scales[j]
     rounding = np.zeros(len(largest)) if terms is None else 1e3 * EPS * terms(largest)
-    for row, noise in enumerate(around.repeat_error.tolist()):
-        entry = plateau_slope(sweep, row, line, noise, float(sizes[row]))
-        height = float(np.abs(np.array((sweep.ahead[-1, row], sweep.behind[-1, row])) - sweep.base[row]).max())
-        if np.isinf(entry.jump) and height <= rounding[row]:
-            entry = plateau_slope(sweep, row, line, max(noise, height), float(sizes[row]))
-        slopes.J[row, j], slopes.error[row, j] = entry.slope, entry.error
-        slopes.jump[row, j], slopes.bend[row, j] = entry.jump, abs(entry.jump)
-        if entry.reach < NARROW * setting.scales[j]:
-            slopes.narrow[row, j] = entry.reach, entry.beyond
+    rows = plateau_slopes(sweep, line, around.repeat_error, sizes, rounding)
+    slopes.J[:, j], slopes.error[:, j] = rows.slope, rows.error
+    slopes.jump[:, j], slopes.bend[:, j] = rows.jump, np.abs(rows.jump)
+    for row in np.flatnonzero(rows.reach < NARROW * setting.scales[j]).tolist():
+        slopes.narrow[row, j] = float(rows.reach[row]), float(rows.beyond[row])

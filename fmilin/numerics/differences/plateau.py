@@ -70,7 +70,7 @@ def plateau_slope(
     ends = len(left) > 0 and left[-1] < plateau.index and not plateau.stairs
     kink, rounded_off = kink_at_point(sweep, a + b - 2 * base, np.maximum(ulp, plateau.stairs), plateau.index)
     if rounded_off is not None:
-        error = _errors(E, 2 * ulp[1:] / h[1:])
+        error = errors_of_plateaus(E, 2 * ulp[1:] / h[1:])
         finest = min(int(np.argmin(error[rounded_off:])) + rounded_off, len(E) - 1)
         return PlateauSlope(
             float(E[finest]), float(error[finest]), 0.0, float(h[rounded_off]), beyond if ends else slope
@@ -83,7 +83,7 @@ def _slope_at_jump(
 ) -> PlateauSlope | None:
     """Return the slope at the edge of a stair; None where the jump at the point is a switch."""
     h, base = sweep.h, sweep.base[row]
-    error = _errors(E, 2 * ulp[1:] / h[1:])
+    error = errors_of_plateaus(E, 2 * ulp[1:] / h[1:])
     best = int(np.argmin(error))
     height = 0.0
     for trend, doubt in ((float(E[best]), float(error[best])), (0.0, 0.0)):
@@ -91,7 +91,7 @@ def _slope_at_jump(
     if height == 0.0:
         return None
     height = max(height, abs(sweep.ahead[-1, row] - base), abs(sweep.behind[-1, row] - base))
-    error = _errors(E, 2 * height / h[1:])
+    error = errors_of_plateaus(E, 2 * height / h[1:])
     best = int(np.argmin(error))
     return PlateauSlope(float(E[best]), float(error[best]), 0.0, np.inf, float(E[best]))
 
@@ -111,7 +111,7 @@ def _plateau(
 ) -> _Plateau:
     """Return the plateau nearest to the point, unless it is a stair: then the nearest beyond the stairs."""
     h, quantum = sweep.h, 0.0
-    error = _errors(E, 2 * ulp[1:] / h[1:])
+    error = errors_of_plateaus(E, 2 * ulp[1:] / h[1:])
     while True:
         outer = int(np.argmin(error))
         chosen, doubt = _nearest(E, error, outer, h / sweep.scale, size)
@@ -129,7 +129,7 @@ def _plateau(
         if not outside[:-1].any() or np.isinf(error[outside]).all():
             return _Plateau(chosen, max(float(error[chosen]), abs(float(E[chosen])), jump / h[0]), outer, quantum)
         ulp = np.maximum(ulp, jump)
-        error = np.where(outside, _errors(E, jump / h[1:]), np.inf)
+        error = np.where(outside, errors_of_plateaus(E, jump / h[1:]), np.inf)
 
 
 def _cancellation(sweep: StepSweep, size: float) -> float:
@@ -137,13 +137,13 @@ def _cancellation(sweep: StepSweep, size: float) -> float:
     return 0.5 * EPS * size * sweep.scale
 
 
-def _errors(E: FloatArray, floor: FloatArray) -> FloatArray:
-    """Return by how much E changes around each step, on the finer side mostly, and at least the floor."""
-    change = np.abs(np.diff(E))
-    error = np.full(len(E), np.inf)
+def errors_of_plateaus(E: FloatArray, floor: FloatArray) -> FloatArray:
+    """Return by how much E, (steps, ...), changes around each step, mostly on the finer side, at least the floor."""
+    change = np.abs(np.diff(E, axis=0))
+    error = np.full(E.shape, np.inf)
     count = len(change) - 2
     error[:count] = np.max([change[k : k + count] / RATIO**k for k in range(3)], axis=0)
-    error[count] = 2 * max(change[count], change[count + 1] / RATIO)
+    error[count] = 2 * np.maximum(change[count], change[count + 1] / RATIO)
     error[1:count] = np.maximum(error[1:count], change[: count - 1] / RATIO**4)
     return error + floor
 

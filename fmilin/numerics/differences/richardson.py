@@ -129,7 +129,7 @@ def first_difference(setting: DifferenceSetting, j: int, h: float) -> Column:
     event = None
     while h >= SMALLEST * setting.scales[j]:
         try:
-            return _at_step(setting, j, h)
+            return difference_at_step(setting, j, h)
         except EventCrossingError as error:
             event = error
             if h <= SMALLEST_AT_EVENT * setting.scales[j]:
@@ -186,7 +186,7 @@ def with_best_step(setting: DifferenceSetting, j: int, column: Column) -> Column
         if gain < 20 or truncation + rounding < 1e-12 or better == column.h:
             break
         try:
-            column = _at_step(setting, j, better)
+            column = difference_at_step(setting, j, better)
         except (ModelError, NumericalError):  # an event or the border of the domain: stay where it could be evaluated
             break
         tried.append(column)
@@ -234,7 +234,8 @@ def _is_noisier(tried: list[Column]) -> bool:
     return is_noisier
 
 
-def _at_step(setting: DifferenceSetting, j: int, h: float) -> Column:
+def difference_at_step(setting: DifferenceSetting, j: int, h: float) -> Column:
+    """Measure a column at the power of two next to a step, centrally or on the requested side."""
     h = power_of_two(h)
     return one_sided_difference(setting, j, h) if setting.options.side else central_difference(setting, j, h)
 

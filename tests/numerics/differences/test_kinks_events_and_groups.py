@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Literal
 from unittest.mock import patch
 
 import numpy as np
@@ -315,6 +316,27 @@ def test_groups_have_disjoint_rows() -> None:
         assert sorted(j for g in groups for j in g) == list(range(9))
         for group in groups:
             assert (pattern[:, group].sum(axis=1) <= 1).all()
+
+
+@pytest.mark.parametrize("options", [None, "left", "right"])
+@pytest.mark.parametrize("strength", [1e-1, 1e-4])
+def test_an_undeclared_dependency_is_found_out_where_it_is_a_small_part_of_its_row(
+    options: Literal["left", "right"] | None, strength: float
+) -> None:
+    """Its column moves together with one on which the row depends."""
+    honest, n = lags(12), 12
+    plain = honest.parts.rates
+
+    def rates(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
+        answer = plain(t, s, u)
+        answer[3] += strength * s[9]
+        return answer
+
+    liar = FunctionModel(dataclasses.replace(honest.parts, rates=rates))
+    liar.structure = honest.structure
+    lin = fl.linearize(liar, one_sided=options)
+    assert lin.A[3, 9] == pytest.approx(strength, abs=1e-6 * strength + 1e-8)
+    assert lin.method.evaluations > fl.linearize(honest, one_sided=options).method.evaluations + n
 
 
 def test_groups_are_as_few_as_a_band_allows() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
+from fmilin.numerics.differences import plateau_rows
 from fmilin.numerics.differences.plateau import PlateauSlope, plateau_slope
-from fmilin.numerics.differences.sweep import step_sweep
+from fmilin.numerics.differences.sweep import StepSweep, step_sweep
 from fmilin.signals import FloatArray
 
 Scalar = Callable[[float], float]
@@ -150,3 +152,55 @@ def test_terms_that_cancel_at_the_point_are_no_jump() -> None:
     assert sweep is not None
     entry = plateau_slope(sweep, 0, line, size=1.0)
     assert abs(entry.slope - 1.0) <= entry.error <= 1e-14
+
+
+def mixed_rows(s: float, at: float, width: float) -> FloatArray:
+    """Smooth rows, and rows of all kinds that are not: kinks, jumps, stairs, drag, noise."""
+    x, noise = at + s, np.random.default_rng(abs(hash(s)) % 2**32).normal(size=3) if s else np.zeros(3)
+    return np.array(
+        [
+            2.0 - 3.0 * x,
+            np.sin(x / 3.0),
+            np.exp(x / 7.0),
+            x**4 - 50.0 * x,
+            5.0,
+            abs(s),
+            abs(s - width),
+            np.sign(s),
+            np.sign(s - width) + x,
+            np.tanh(s / width) - x,
+            max(abs(s) - width, 0.0) * np.sign(s),
+            np.round(x / width) * width,
+            s * abs(s) + 0.1 * x,
+            abs(s) ** 1.2 * np.sign(s),
+            x + 1e-3 * width * np.cos(s / width),
+            x + 1e-9 * noise[0],
+            np.sin(x) + 1e-13 * noise[1],
+            1e-6 * noise[2],
+        ]
+    )
+
+
+@pytest.mark.parametrize("at", [0.0, -3.7])
+@pytest.mark.parametrize("width", [1e-2, 1e-6])
+def test_rows_together_have_the_slopes_of_each_alone(at: float, width: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    def line(s: float) -> FloatArray:
+        return mixed_rows(s, at, width)
+
+    sweep = step_sweep(line, line(0.0), 2.0, at)
+    assert sweep is not None
+    count = len(sweep.base)
+    noise, sizes = np.where(np.arange(count) < count - 2, 0.0, 1e-6), np.linspace(0.0, 2.0, count)
+    alone = [plateau_slope(sweep, i, line, float(noise[i]), float(sizes[i])) for i in range(count)]
+    looked_at: list[int] = []
+
+    def count_rows(sweep: StepSweep, row: int, *others: Any) -> PlateauSlope:
+        looked_at.append(row)
+        return plateau_slope(sweep, row, *others)
+
+    monkeypatch.setattr(plateau_rows, "plateau_slope", count_rows)
+    rows = plateau_rows.plateau_slopes(sweep, line, noise, sizes, np.zeros(count))
+    for i, expected in enumerate(alone):
+        actual = (rows.slope[i], rows.error[i], rows.jump[i], rows.reach[i], rows.beyond[i])
+        assert actual == (expected.slope, expected.error, expected.jump, expected.reach, expected.beyond), i
+    assert not {0, 1, 2, 3, 4} & set(looked_at)  # smooth rows

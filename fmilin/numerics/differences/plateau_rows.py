@@ -1,0 +1,177 @@
+"""The slopes of all rows of a step-size sweep at once; see :mod:`fmilin.numerics.differences.plateau`.
+
+Most rows of a large model are smooth: their plateau is the step of least error, nothing nearer to the point contradicts
+it, and no jump, stair or kink shows at any step. All that is tested for the rows together. Where a test leaves a doubt
+the row is looked at alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.numerics.differences.plateau import (
+    CONTRADICTS,
+    COUNTED,
+    DRIFTS,
+    FASTEST,
+    LEFT,
+    RIPPLE,
+    SLOWEST,
+    WAVE,
+    errors_of_plateaus,
+    plateau_slope,
+)  # fmt: skip
+from fmilin.numerics.differences.sweep import DRAG, EVEN, RATIO, RUN, STILL, StepSweep
+from fmilin.signals import FloatArray
+from fmilin.tolerances import EPS
+
+Mask = NDArray[np.bool_]
+Line = Callable[[float], FloatArray]
+
+
+@dataclass(frozen=True, slots=True)
+class PlateauRows:
+    """What a sweep says of all entries of a column, in arrays (r,), as ``PlateauSlope`` does of one entry."""
+
+    slope: FloatArray
+    error: FloatArray
+    jump: FloatArray
+    reach: FloatArray
+    beyond: FloatArray
+
+
+def plateau_slopes(
+    sweep: StepSweep, line: Line, noise: FloatArray, sizes: FloatArray, rounding: FloatArray
+) -> PlateauRows:
+    """Return the slopes of all rows from a sweep along ``line``.
+
+    ``noise`` is that of each row, ``sizes`` its largest slope. A jump at the point that is as high as ``rounding`` is
+    noise.
+    """
+    rows, is_doubtful = _find_smooth_slopes(sweep, noise, sizes)
+    for row in np.flatnonzero(is_doubtful).tolist():
+        size = float(sizes[row])
+        entry = plateau_slope(sweep, row, line, float(noise[row]), size)
+        height = float(np.abs(np.array((sweep.ahead[-1, row], sweep.behind[-1, row])) - sweep.base[row]).max())
+        if np.isinf(entry.jump) and height <= rounding[row]:
+            entry = plateau_slope(sweep, row, line, max(float(noise[row]), height), size)
+        rows.slope[row], rows.error[row], rows.jump[row] = entry.slope, entry.error, entry.jump
+        rows.reach[row], rows.beyond[row] = entry.reach, entry.beyond
+    return rows
+
+
+def _find_smooth_slopes(sweep: StepSweep, noise: FloatArray, sizes: FloatArray) -> tuple[PlateauRows, Mask]:
+    """Return the slopes of smooth rows, and which rows may be none: those have to be looked at alone."""
+    h, a, b, base = sweep.h[:, None], sweep.ahead, sweep.behind, sweep.base
+    ulp = 0.5 * np.spacing(np.maximum(np.maximum(np.abs(a), np.abs(b)), np.abs(base))) + noise
+    D = (a - b) / (2 * h)
+    E = D[1:] + (D[1:] - D[:-1]) / (RATIO**2 - 1)
+    cancellation = 0.5 * EPS * sizes * sweep.scale
+    error = errors_of_plateaus(E, 2 * ulp[1:] / h[1:])
+    chosen = error.argmin(axis=0)
+    rows = np.arange(len(base))
+    slope, least_error = E[chosen, rows], error[chosen, rows]
+    is_finer = np.arange(len(E))[:, None] > chosen
+
+    change, large = np.abs(E - slope), np.maximum(np.abs(slope), sizes)
+    contradicts = is_finer & (change > CONTRADICTS * (error + least_error))
+    is_ripple = (change <= WAVE * large) & (change * (h[:-1] / sweep.scale) <= RIPPLE * large)
+    is_doubtful = (contradicts & ~is_ripple).any(axis=0)
+    doubt = np.minimum(np.max(change, axis=0, where=contradicts, initial=0.0), COUNTED * large)
+
+    remainder = (a - b) / 2 - h * slope
+    unseen = 20 * ulp + CONTRADICTS * h * least_error
+    is_doubtful |= _may_have_stairs(remainder, unseen, chosen)
+    floor = np.maximum(ulp, cancellation)
+    doubt = np.maximum(doubt, _find_drifts(E, chosen, 2 * floor[1:] / h[1:]))
+    total_error = np.maximum(least_error, doubt)
+
+    right, left = a - base, b - base
+    is_doubtful |= _may_jump(right, left, ulp)
+    unit = ulp + h * total_error + cancellation
+    is_doubtful |= _may_jump(right - h * slope, left + h * slope, unit)
+    is_doubtful |= _may_have_kink(h, a + b - 2 * base, ulp, chosen)
+
+    beyond = E[0]  # the step of least error is the plateau itself
+    has_left = np.abs(remainder) > LEFT * h * np.maximum(np.abs(slope), np.abs(beyond))
+    last_left = len(h) - 1 - has_left[::-1].argmax(axis=0)
+    ends = has_left.any(axis=0) & (last_left < chosen)
+    reach = np.where(ends, sweep.h[last_left], np.inf)
+    return PlateauRows(slope, total_error, np.zeros(len(base)), reach, beyond.copy()), is_doubtful
+
+
+def _may_have_stairs(remainder: FloatArray, unseen: FloatArray, chosen: NDArray[np.intp]) -> Mask:
+    """Whether what is left of F beyond the plateau grows as neither h^3 nor drag: a jump would be looked for."""
+    size = np.abs(remainder)
+    growths = size[:-1] / np.maximum(size[1:], 1e-300)
+    is_drag = np.abs(growths / RATIO**2 - 1.0) <= DRAG
+    is_drag &= np.concatenate((is_drag[1:], is_drag[-1:]))
+    is_smooth = (size[:-1] <= unseen[:-1]) | ((growths >= RATIO**3 / 2) & (growths <= RATIO**3 * 2)) | is_drag
+    is_beyond = np.arange(len(growths))[:, None] <= chosen
+    return np.asarray((is_beyond & ~is_smooth).any(axis=0))
+
+
+def _find_drifts(E: FloatArray, chosen: NDArray[np.intp], floor: FloatArray) -> FloatArray:
+    """Return how far E goes on from a step by a power of h that is not h^2; see ``_drift`` of single rows."""
+    changes = np.diff(E, axis=0)
+    is_seen = np.abs(changes) > DRIFTS * (floor[1:] + floor[:-1])
+    ratios = changes[1:] / np.where(changes[:-1] == 0, np.inf, changes[:-1])
+    worst = np.zeros(E.shape[1])
+    for k in range(len(changes) - 2):
+        end = min(k + 4, len(changes))
+        some = ratios[k : end - 1]
+        ratio = some[-1]
+        is_slow = ratio < 1
+        drifts = is_seen[k:end].all(axis=0) & (ratio >= SLOWEST) & (ratio <= FASTEST) & (k >= chosen - 6)
+        if end == k + 4:
+            drifts &= is_slow | (k >= chosen)
+        else:
+            drifts &= is_slow
+        if not drifts.any():
+            continue
+        largest = some.max(axis=0)
+        drifts &= largest - some.min(axis=0) <= EVEN * largest
+        tail = np.where(is_slow, np.abs(changes[end - 1]) * ratio / np.where(is_slow, 1 - ratio, 1.0), 0.0)
+        size = np.abs(E[end] - E[chosen, np.arange(len(chosen))]) + tail
+        worst = np.where(drifts, np.maximum(worst, size), worst)
+    return worst
+
+
+def _may_jump(right: FloatArray, left: FloatArray, unit: FloatArray) -> Mask:
+    """Whether F is the same, and not F(0), over a run of steps on one side; see ``jumps_at_point``."""
+    count = len(right) - RUN + 1
+    runs = [(right[i : i + count], left[i : i + count]) for i in range(RUN)]
+    apart = np.abs(runs[0][0] - runs[0][1])
+    for one, other in runs[1:]:
+        apart = np.minimum(apart, np.abs(one - other))
+    result = np.zeros(right.shape[1], dtype=bool)
+    for side in (0, 1):
+        parts = [run[side] for run in runs]
+        largest, least = parts[0], parts[0]
+        for part in parts[1:]:
+            largest, least = np.maximum(largest, part), np.minimum(least, part)
+        sizes = np.maximum(np.abs(largest), np.abs(least))
+        is_same = (largest - least <= np.maximum(STILL * sizes, 4 * unit[:count])) & (sizes > 40 * unit[:count])
+        result |= (is_same & (apart > EVEN * sizes)).any(axis=0)
+    return result
+
+
+def _may_have_kink(h: FloatArray, S: FloatArray, ulp: FloatArray, chosen: NDArray[np.intp]) -> Mask:
+    """Whether second differences over h are the same over a run of steps; see ``kink_at_point``."""
+    bend, size = S / h, np.abs(S)
+    is_seen = size > 30 * ulp
+    result = np.zeros(S.shape[1], dtype=bool)
+    for k in range(len(h) - RUN + 1):
+        run = slice(k, k + RUN)
+        is_kink = (k + RUN - 1 >= chosen) & is_seen[run].all(axis=0)
+        if not is_kink.any():
+            continue
+        largest, least = bend[run].max(axis=0), bend[run].min(axis=0)
+        is_kink &= largest - least <= EVEN * np.maximum(np.abs(largest), np.abs(least))
+        finer = size[k + RUN :].max(axis=0, initial=0.0)
+        result |= is_kink & (size[k] >= 30 * finer)
+    return result
