@@ -125,6 +125,10 @@ AGREEMENT: Final = 1e-7
 """Disagreement of an exact derivative with a difference, relative to its row, that is put down to the model's accuracy.
 Looser: a wrong derivative enters A."""
 
+HIDDEN_BY_NOISE: Final = 1e-4
+"""Error of a slope that the noise of differences may hide, relative to its row or to the terms of that, where exact
+slopes count as verified once for all points. Looser: a wrong derivative of an ill-conditioned model enters A."""
+
 COMPARED: Final = 1e-4
 """Disagreement of the exact slopes of a large model with a difference along one direction, relative to the largest of
 all. Looser: a kink beside a stiff part is smoothed over, and one side's slope stands for both."""

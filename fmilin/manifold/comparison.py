@@ -17,6 +17,7 @@ from fmilin.errors import ModelError, NumericalError
 from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.differentiation import MoreCareful, SuspiciousColumns, row_sizes
 from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.manifold.noisy_comparison import confirm_within_noise
 from fmilin.manifold.rank import fixed_direction
 from fmilin.manifold.verification import VerifiedFacts
 from fmilin.numerics.differences.differences import Differences, Slopes
@@ -71,6 +72,11 @@ def _compare_procedure(
     if compare_along_one_direction(nearby, exact, precision, floor) is not None:
         request = MoreCareful(nearby.observations, exact.error)
         return DerivativeComparison(replace(facts, procedure=is_smooth), request, is_complete=False)
+    if is_smooth:
+        shown = confirm_within_noise(nearby, exact, floor)
+        if shown is not None:
+            request = MoreCareful(nearby.observations, exact.error)
+            return DerivativeComparison(replace(facts, procedure=shown), request, is_complete=False)
     columns = compare_columns(nearby, jacobians, facts)
     is_verified = columns.facts.precision is not None and is_smooth
     return replace(columns, facts=replace(columns.facts, procedure=is_verified))

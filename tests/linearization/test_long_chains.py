@@ -1,0 +1,121 @@
+"""Chains of bodies with an ill-conditioned mass matrix: differences are inaccurate there, exact derivatives are not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.manifold import comparison
+from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.manifold.noisy_comparison import confirm_within_noise
+from fmilin.model.interface import Tangent
+from fmilin.models.mechanism import Body, Joint, Loop, Mechanism, MechanismDescription, Placement
+from fmilin.models.mechanism.linear import MechanismSlopes
+from fmilin.numerics.differences.differences import Slopes
+from fmilin.signals import FloatArray
+
+LINKS = 40
+ANGLES: dict[str, list[float]] = {
+    "straight": [1.0] + [0.0] * (LINKS - 1),
+    "hanging": [-np.pi / 2] + [0.0] * (LINKS - 1),
+    "inverted": [np.pi / 2] + [0.0] * (LINKS - 1),
+    "curled up": [0.1] * LINKS,
+    "bent": np.random.default_rng(0).uniform(-0.5, 0.5, LINKS).tolist(),
+}
+
+
+def make_chain(angles: Sequence[float], ratio: float = 1.0, loops: Sequence[Loop] = ()) -> Mechanism:
+    """Return links of length one in a vertical plane; the last one has ``ratio`` times the mass of the first."""
+    count = len(angles)
+    masses = ratio ** (np.arange(count) / (count - 1))
+    bodies = [
+        Body(f"link{i}", float(mass), (0.5, 0, 0), (0.01 * mass, 0.1 * mass, 0.1 * mass))
+        for i, mass in enumerate(masses)
+    ]
+    joints = [
+        Joint(
+            f"pin{i}",
+            "revolute",
+            f"link{i - 1}" if i else "ground",
+            f"link{i}",
+            Placement((1.0 if i else 0.0, 0, 0)),
+            position=float(angle),
+        )
+        for i, angle in enumerate(angles)
+    ]
+    return Mechanism(MechanismDescription("chain", bodies, joints, loops, gravity=(0, -9.81, 0)))
+
+
+def make_ring(count: int) -> Mechanism:
+    """Return a chain that closes: a regular polygon on two pins of the ground, one length apart."""
+    turn = 2 * np.pi / (count + 1)
+    end = Loop("closing", "revolute", f"link{count - 1}", "ground", Placement((1.0, 0, 0)), Placement((-1.0, 0, 0)))
+    return make_chain([turn] * count, loops=[end])
+
+
+@pytest.mark.parametrize("ratio", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("shape", ANGLES)
+def test_a_long_chain_keeps_its_exact_derivatives(shape: str, ratio: float) -> None:
+    chain = make_chain(ANGLES[shape], ratio)
+    linear = fl.linearize(chain)
+    assert linear.method.derivatives == "exact"
+    assert "directional-derivative" not in [warning.kind for warning in linear.warnings]
+    assert linear.method.evaluations < 100  # differences in each column would take more than 4 for each state
+    np.testing.assert_array_equal(linear.A, fl.linearize(make_chain(ANGLES[shape], ratio), derivatives="exact").A)
+    assert fl.linearize(chain).method.evaluations < 20  # what was verified is remembered
+
+
+def test_a_ring_of_links_keeps_its_exact_derivatives() -> None:
+    ring = make_ring(24)
+    linear = fl.linearize(ring)
+    assert linear.method.derivatives == "exact"
+    np.testing.assert_array_equal(linear.A, fl.linearize(make_ring(24), derivatives="exact").A)
+
+
+def capture(monkeypatch: pytest.MonkeyPatch, chain: Mechanism) -> tuple[Neighbourhood, Slopes, FloatArray]:
+    """Return what the comparison within noise is given for a chain that needs it."""
+    calls: list[tuple[Neighbourhood, Slopes, FloatArray]] = []
+
+    def record(nearby: Neighbourhood, exact: Slopes, floor: FloatArray) -> bool | None:
+        calls.append((nearby, exact, floor))
+        return confirm_within_noise(nearby, exact, floor)
+
+    monkeypatch.setattr(comparison, "confirm_within_noise", record)
+    fl.linearize(chain)
+    assert len(calls) == 1
+    return calls[0]
+
+
+@pytest.mark.parametrize(("shape", "ratio"), [("bent", 1.0), ("bent", 1e6), ("curled up", 1e6), ("hanging", 1e6)])
+def test_an_error_of_one_slope_is_no_noise(monkeypatch: pytest.MonkeyPatch, shape: str, ratio: float) -> None:
+    nearby, exact, floor = capture(monkeypatch, make_chain(ANGLES[shape], ratio))
+    assert confirm_within_noise(nearby, exact, floor) is True
+    sizes = np.abs(exact.J).max(axis=1)
+    terms = np.maximum(sizes, sizes.max())
+    random = np.random.default_rng(7)
+    for row in (LINKS, LINKS + LINKS // 2, 2 * LINKS - 1):
+        column = int(random.integers(2 * LINKS))
+        J = exact.J.copy()
+        J[row, column] += 1e-3 * terms[row]
+        assert confirm_within_noise(nearby, replace(exact, J=J), floor) is None, (row, column)
+
+
+def test_a_wrong_slope_of_an_ill_conditioned_chain_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    true, wrong = make_chain(ANGLES["bent"][:8], 1e6), make_chain(ANGLES["bent"][:8], 1e6)
+    along = MechanismSlopes.along
+
+    def lie(slopes: MechanismSlopes, independent: Sequence[int]) -> Tangent:
+        tangent = along(slopes, independent)
+        derivatives = tangent.derivatives.copy()
+        derivatives[-1, 0] += 0.01 * np.abs(derivatives).max()
+        return replace(tangent, derivatives=derivatives)
+
+    expected = fl.linearize(true)
+    monkeypatch.setattr(MechanismSlopes, "along", lie)
+    linear = fl.linearize(wrong)
+    assert "directional-derivative" in [warning.kind for warning in linear.warnings]
+    np.testing.assert_allclose(linear.A, expected.A, atol=1e-4 * np.abs(expected.A).max())
