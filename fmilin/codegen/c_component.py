@@ -191,8 +191,13 @@ class CComponent:
         return any(re.search(rf"@{name}\b", body) for body in bodies)
 
     def _own(self, text: str) -> str:
-        own = {"real": _TYPES[self.precision][0], "self": self.name, **{n: str(v) for n, v in self.sizes.items()}}
-        return re.sub(r"@(\w+)", lambda m: own.get(m[1], f"{self.name}_{m[1]}"), text)
+        return resolve_names(text, self.name, _TYPES[self.precision][0], self.sizes)
+
+
+def resolve_names(text: str, name: str, real: str, sizes: Mapping[str, int] | None = None) -> str:
+    """Return C text with the names that ``@`` stands before as those of a file, ``real`` as its type of numbers."""
+    own = {"real": real, "self": name, **{n: str(v) for n, v in (sizes or {}).items()}}
+    return re.sub(r"@(\w+)", lambda m: own.get(m[1], f"{name}_{m[1]}"), text)
 
 
 def check_c_name(name: str) -> None:

@@ -198,6 +198,11 @@ class StackFunctions:
         return not any(map(has_kinks, functions))
 
     @property
+    def instructions(self) -> int:
+        """Of the quantities and slopes."""
+        return int(self._parts.function.n_instructions())
+
+    @property
     def kind(self) -> str:
         """What computes at present: ``"casadi"`` or ``"c"``."""
         return "casadi" if self._compiled is None else "c"

@@ -5,6 +5,7 @@ An innovation m - m_predicted of an output that wraps is taken into (-turn/2, tu
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -19,6 +20,7 @@ Wrapped = Sequence[str] | Mapping[str, float] | None
 # Part of a turn by which the change of an innovation may miss a turn and still is a wrap, and that the innovation
 # before it may have. Looser: a jump of a quantity that does not wrap is taken for one.
 NEAR_TURN = 0.25
+OBSERVED_TOGETHER = 512  # samples of a record
 
 
 def choose_turns(outputs: Signals, wrapped: Wrapped) -> Signals:
@@ -106,6 +108,35 @@ class TurnObserver:
         self.latest[rows] = turns
         self._last[rows] = wrap_differences(innovations, turns)
         return turns
+
+    @property
+    def longest_record(self) -> int:
+        """How many samples may be filtered before their innovations are observed: what a jump makes worthless."""
+        return OBSERVED_TOGETHER if self._possible.any() else sys.maxsize
+
+    def count_without_jump(self, innovations: FloatArray) -> int:
+        """Return up to which row of ``innovations`` (K, m), NaN where nothing was measured, no output is seen to wrap.
+
+        The innovations are those with :attr:`turns`.
+        """
+        first = len(innovations)
+        for i in np.flatnonzero(self._possible).tolist():
+            rows = np.flatnonzero(np.isfinite(innovations[:, i]))
+            column, turn = innovations[rows, i], self._possible[i]
+            before = np.concatenate((self._last[i : i + 1], column[:-1]))
+            change = (column - before) / turn
+            is_wrap = (np.abs(before) < NEAR_TURN * turn) & (np.round(change) != 0)
+            is_wrap &= np.abs(change - np.round(change)) < NEAR_TURN
+            if is_wrap.any():
+                first = min(first, int(rows[np.argmax(is_wrap)]))
+        return first
+
+    def pass_over(self, innovations: FloatArray) -> None:
+        """Take innovations (K, m) as observed in which no output is seen to wrap."""
+        for i in np.flatnonzero(self._possible).tolist():
+            column = innovations[np.isfinite(innovations[:, i]), i]
+            if len(column):
+                self._last[i], self._jumped[i], self.latest[i] = column[-1], False, self.turns[i]
 
     @property
     def remarks(self) -> tuple[Remark, ...]:

@@ -109,7 +109,8 @@ static void @solve(int n, const @real *A, const int *pivot, int columns, @real *
     }
 }
 
-/* G [n, width] becomes [L 0] with the same G G', L lower triangular, by Householder's reflections */
+/* G [n, width] becomes [L 0] with the same G G', L lower triangular with a diagonal that is not negative, by
+   Householder's reflections */
 static void @triangular(int n, int width, @real *G)
 {
     @real along[$LONGEST];
@@ -139,6 +140,9 @@ static void @triangular(int n, int width, @real *G)
                 v[i] = 0.0;
             }
         }
+        for (int i = j; (i < n) && (size > 0.0) && (diagonal < 0.0); i++) {
+            G[(i * width) + j] = -G[(i * width) + j];
+        }
     }
 }
 
@@ -159,7 +163,7 @@ static void @split(const @real *H, const int *chart, @real *G, @real *B)
 }
 
 /* Newton's iteration for the dependent states */
-static int @restore(@real t, @real *x, const int *chart)
+static int @restore(@real t, @real *x, const @real *u, const int *chart)
 {
     @real h[$H], H[$H * $N], G[$M * $M], B[$M * $P], d[$M];
     int pivot[$M];
@@ -167,7 +171,9 @@ static int @restore(@real t, @real *x, const int *chart)
     for (int k = 0; k < $ITERATIONS; k++) {
         @real largest = 0.0;
 
-        @surface(t, x, h, H);
+        if (@surface(t, x, u, h, H) != 0) {
+            return 1;
+        }
         @split(H, chart, G, B);
         for (int i = 0; i < $M; i++) {
             d[i] = h[chart[$N + i]];
@@ -191,7 +197,7 @@ static int @restore(@real t, @real *x, const int *chart)
 }
 
 /* T = dx/dy [N, P] */
-static int @tangent(@real t, const @real *x, const int *chart, @real *T)
+static int @tangent(@real t, const @real *x, const @real *u, const int *chart, @real *T)
 {
     @real h[$H], H[$H * $N], G[$M * $M], B[$M * $P];
     int pivot[$M];
@@ -202,7 +208,9 @@ static int @tangent(@real t, const @real *x, const int *chart, @real *T)
     for (int i = 0; i < $P; i++) {
         T[(chart[i] * $P) + i] = 1.0;
     }
-    @surface(t, x, h, H);
+    if (@surface(t, x, u, h, H) != 0) {
+        return 1;
+    }
     @split(H, chart, G, B);
     if (@factor($M, G, pivot) != 0) {
         return 1;
@@ -283,12 +291,12 @@ static int @choose(@real *H, int *chart)
 }
 
 /* other coordinates where these determine the dependent states badly; S moves along */
-static int @move(@real t, const @real *x, int *chart, @real *S)
+static int @move(@real t, const @real *x, const @real *u, int *chart, @real *S)
 {
     @real T[$N * $P], G[$P * $P], h[$H], H[$H * $N], bent = 0.0;
     int other[$N + $M], differs = 0;
 
-    if (@tangent(t, x, chart, T) != 0) {
+    if (@tangent(t, x, u, chart, T) != 0) {
         return 1;
     }
     for (int i = 0; i < $M; i++) {
@@ -303,8 +311,7 @@ static int @move(@real t, const @real *x, int *chart, @real *S)
     if (bent <= $BENT) {
         return 0;
     }
-    @surface(t, x, h, H);
-    if (@choose(H, other) != 0) {
+    if ((@surface(t, x, u, h, H) != 0) || (@choose(H, other) != 0)) {
         return 1;
     }
     for (int i = 0; i < $P; i++) {
@@ -322,15 +329,16 @@ static int @move(@real t, const @real *x, int *chart, @real *S)
         for (int i = 0; i < $N + $M; i++) {
             chart[i] = other[i];
         }
-    }
+$TELL_SWITCH    }
     return 0;
 }
 
 //// free
-static int @tangent(@real t, const @real *x, const int *chart, @real *T)
+static int @tangent(@real t, const @real *x, const @real *u, const int *chart, @real *T)
 {
     (void)t;
     (void)x;
+    (void)u;
     for (int i = 0; i < $N * $P; i++) {
         T[i] = 0.0;
     }
@@ -340,18 +348,20 @@ static int @tangent(@real t, const @real *x, const int *chart, @real *T)
     return 0;
 }
 
-static int @restore(@real t, @real *x, const int *chart)
+static int @restore(@real t, @real *x, const @real *u, const int *chart)
 {
     (void)t;
     (void)x;
+    (void)u;
     (void)chart;
     return 0;
 }
 
-static int @move(@real t, const @real *x, int *chart, @real *S)
+static int @move(@real t, const @real *x, const @real *u, int *chart, @real *S)
 {
     (void)t;
     (void)x;
+    (void)u;
     (void)chart;
     (void)S;
     return 0;
@@ -451,7 +461,7 @@ static int @advance(@real t, @real s, @real *x, const @real *u, int *chart, @rea
     const @real after[5] = {0.0, 0.5, 0.5, 1.0, 0.0}, weights[4] = {1.0, 2.0, 2.0, 1.0};
     @real T[$N * $P], X[$D * $W] = {0.0}, f[$N], F[$N * $W], at[$N], sum[$N], Sum[$N * $P], G[$P * $WIDE];
 
-    if (@tangent(t, x, chart, T) != 0) {
+    if (@tangent(t, x, u, chart, T) != 0) {
         return 1;
     }
     for (int i = 0; i < $N; i++) {
@@ -502,16 +512,16 @@ static int @advance(@real t, @real s, @real *x, const @real *u, int *chart, @rea
             S[(i * $P) + j] = G[(i * $WIDE) + j];
         }
     }
-    if (@restore(t + s, x, chart) != 0) {
+    if (@restore(t + s, x, u, chart) != 0) {
         return 1;
     }
-    return @move(t + s, x, chart, S);
+    return @move(t + s, x, u, chart, S);
 }
 
 /* Rows of B, one for each coordinate: those of S' C', then of S' from its end. Measurement by measurement a row of a
    factor of the noise is rotated with them, which leaves S triangular. Returns the normalized innovation squared, and
-   the correction e. */
-static @real @update(int m, const @real *noise, @real *residuals, @real *B, @real *e)
+   the correction e; of the residuals, each in its own standard deviation, and these. */
+static @real @update(int m, const @real *noise, @real *residuals, @real *deviations, @real *B, @real *e)
 {
     @real nis = 0.0;
 
@@ -542,6 +552,8 @@ static @real @update(int m, const @real *noise, @real *residuals, @real *B, @rea
             }
         }
         whitened = residuals[j] / sizes[0];
+        residuals[j] = whitened;
+        deviations[j] = sizes[0];
         nis += whitened * whitened;
         for (int l = j + 1; l < m; l++) {
             residuals[l] -= row[l] * whitened;
@@ -557,7 +569,7 @@ static @real @update(int m, const @real *noise, @real *residuals, @real *B, @rea
 static @real @correct(@real t, @real *x, const @real *u, const @real *y, int *chart, @real *S)
 {
     @real tangents[$TANGENTS * $D * $P] = {0.0}, c[$NY], C[$NY * $P], B[$P * ($P + $NY)], noise[$NY * $NY] = {0.0};
-    @real residuals[$NY], e[$P] = {0.0}, before[$N], nis = 0.0;
+    @real residuals[$NY], deviations[$NY], e[$P] = {0.0}, before[$N], nis = 0.0;
     int rows[$NY], settled = 0;
     const int m = @select(y, rows, noise);
 
@@ -570,7 +582,7 @@ static @real @correct(@real t, @real *x, const @real *u, const @real *y, int *ch
     for (int round = 0; (round < $CORRECTIONS) && (settled == 0); round++) {
         @real last[$P], now, *T = tangents + ((round == 0) ? 0 : ($D * $P));
 
-        if (@tangent(t, x, chart, T) != 0) {
+        if (@tangent(t, x, u, chart, T) != 0) {
             return -1.0;
         }
         if (@outputs(t, x, u, T, c, C) != 0) {
@@ -578,7 +590,7 @@ static @real @correct(@real t, @real *x, const @real *u, const @real *y, int *ch
         }
         for (int i = 0; i < m; i++) {
             residuals[i] = y[rows[i]] - c[rows[i]];
-$WRAP_RESIDUAL            residuals[i] += @dot($P, C + (rows[i] * $P), e);
+$WRAP_RESIDUAL$TELL_RESIDUAL            residuals[i] += @dot($P, C + (rows[i] * $P), e);
         }
         for (int l = 0; l < m; l++) {
             @real along[$P] = {0.0};
@@ -594,9 +606,9 @@ $WRAP_RESIDUAL            residuals[i] += @dot($P, C + (rows[i] * $P), e);
                 B[(i * ($P + $NY)) + m + $P - 1 - k] = S[(k * $P) + i];
             }
         }
-        now = @update(m, noise, residuals, B, e);
+        now = @update(m, noise, residuals, deviations, B, e);
         nis = (round == 0) ? now : nis;
-        settled = (round > 0) ? 1 : 0;
+$TELL_UPDATE        settled = (round > 0) ? 1 : 0;
         for (int i = 0; (i < $P) && (settled != 0); i++) {
             const @real change = e[i] - last[i], *row = S + (i * $P);
 
@@ -605,7 +617,7 @@ $WRAP_RESIDUAL            residuals[i] += @dot($P, C + (rows[i] * $P), e);
         for (int i = 0; i < $N; i++) {
             x[i] = before[i] + @dot($P, tangents + (i * $P), e);
         }
-        if (@restore(t, x, chart) != 0) {
+        if (@restore(t, x, u, chart) != 0) {
             return -1.0;
         }
     }
@@ -614,12 +626,13 @@ $WRAP_RESIDUAL            residuals[i] += @dot($P, C + (rows[i] * $P), e);
             S[(i * $P) + j] = B[(j * ($P + $NY)) + m + $P - 1 - i];
         }
     }
-    return (@move(t, x, chart, S) == 0) ? nis : -1.0;
+    return (@move(t, x, u, chart, S) == 0) ? nis : -1.0;
 }
 
 //// unscented
 /* the sigma points, [2 P + 1, N], the estimate first */
-static int @spread(@real t, const @real *x, const int *chart, const @real *S, const @real *T, @real *points)
+static int @spread(
+    @real t, const @real *x, const @real *u, const int *chart, const @real *S, const @real *T, @real *points)
 {
     const @real distance = sqrt($P.0 + $KAPPA);
 
@@ -637,7 +650,7 @@ static int @spread(@real t, const @real *x, const int *chart, const @real *S, co
                     point[i] += (((p % 2) == 1) ? distance : -distance) * T[(i * $P) + k] * S[(k * $P) + column];
                 }
             }
-            if (@restore(t, point, chart) != 0) {
+            if (@restore(t, point, u, chart) != 0) {
                 return 1;
             }
         }
@@ -670,7 +683,7 @@ static int @later(@real t, @real s, @real *x, const @real *u, const int *chart)
         for (int i = 0; i < $N; i++) {
             x[i] = sum[i];
         }
-        if (@restore(now + h, x, chart) != 0) {
+        if (@restore(now + h, x, u, chart) != 0) {
             return 1;
         }
     }
@@ -736,7 +749,7 @@ static int @advance(@real t, @real s, @real *x, const @real *u, int *chart, @rea
     @real T[$N * $P], points[((2 * $P) + 1) * $N], L[$P * $P], G[$P * ((3 * $P) + 1)];
     const int wide = (3 * $P) + 1;
 
-    if ((@tangent(t, x, chart, T) != 0) || (@spread(t, x, chart, S, T, points) != 0)) {
+    if ((@tangent(t, x, u, chart, T) != 0) || (@spread(t, x, u, chart, S, T, points) != 0)) {
         return 1;
     }
     if (@added(t, s, x, u, chart, T, L) != 0) {
@@ -768,10 +781,10 @@ static int @advance(@real t, @real s, @real *x, const @real *u, int *chart, @rea
     for (int i = 0; i < $P * $P; i++) {
         S[i] = G[((i / $P) * wide) + (i % $P)];
     }
-    if (@restore(t + s, x, chart) != 0) {
+    if (@restore(t + s, x, u, chart) != 0) {
         return 1;
     }
-    return @move(t + s, x, chart, S);
+    return @move(t + s, x, u, chart, S);
 }
 
 /* what is measured corrects x and S; returns the normalized innovation squared, or a negative number */
@@ -785,7 +798,7 @@ static @real @correct(@real t, @real *x, const @real *u, const @real *y, int *ch
     if (m == 0) {
         return 0.0;
     }
-    if ((@tangent(t, x, chart, T) != 0) || (@spread(t, x, chart, S, T, points) != 0)) {
+    if ((@tangent(t, x, u, chart, T) != 0) || (@spread(t, x, u, chart, S, T, points) != 0)) {
         return -1.0;
     }
     for (int p = 0; p < (2 * $P) + 1; p++) {
@@ -806,7 +819,7 @@ $WRAP_POINTS    for (int i = 0; i < m; i++) {
             G[(i * wide) + (2 * $P) + 1 + j] = noise[(i * $NY) + j];
         }
         residuals[i] = y[rows[i]] - mean;
-$WRAP_MEAN    }
+$WRAP_MEAN$TELL_MEAN    }
     for (int i = 0; i < $P; i++) {
         for (int p = 0; p < (2 * $P) + 1; p++) {
             const @real off = points[(p * $N) + chart[i]] - x[chart[i]];
@@ -818,7 +831,7 @@ $WRAP_MEAN    }
     for (int i = 0; i < m; i++) {
         residuals[i] = (residuals[i] - @dot(i, G + (i * wide), residuals)) / G[(i * wide) + i];
         nis += residuals[i] * residuals[i];
-    }
+$TELL_WHITENED    }
     for (int i = 0; i < $P; i++) {
         const @real e = @dot(m, G + ((m + i) * wide), residuals);
 
@@ -829,10 +842,23 @@ $WRAP_MEAN    }
             S[(i * $P) + j] = G[((m + i) * wide) + m + j];
         }
     }
-    if ((@restore(t, x, chart) != 0) || (@move(t, x, chart, S) != 0)) {
+    if ((@restore(t, x, u, chart) != 0) || (@move(t, x, u, chart, S) != 0)) {
         return -1.0;
     }
     return nis;
+}
+
+//// sample
+/* a sample later */
+static int @predict(@real t, @real *x, const @real *u, int *chart, @real *S)
+{
+    int failed = 0;
+
+    @renew(x, S);
+    for (int k = 0; (k < $ADVANCES) && (failed == 0); k++) {
+        failed = @advance(t + ((@real)k * $STEP), $STEP, x, u, chart, S);
+    }
+    return failed;
 }
 
 //// explicit
@@ -849,7 +875,7 @@ static int @$NAME(@real t, const @real *x, const @real *u, const @real *X, @real
     for (int i = 0; i < $NU; i++) {
         m[1 + $N + i] = u[i];
     }
-    @${NAME}_values(m);
+$PARAMETERS    @${NAME}_values(m);
     for (int i = 0; i < $NZ; i++) {
         z[i] = m[$AT_Z + i];
     }
@@ -872,7 +898,7 @@ static int @$NAME(@real t, const @real *x, const @real *u, const @real *X, @real
     for (int i = 0; i < $NU; i++) {
         m[1 + $N + i] = u[i];
     }
-    for (int i = 0; i < $NW * $NW; i++) {
+$PARAMETERS    for (int i = 0; i < $NW * $NW; i++) {
         m[$AT_A + i] = 0.0;
     }
     @${NAME}_system(m);
@@ -890,22 +916,231 @@ $DZ
     return 0;
 }
 
-//// surface
-static void @surface(@real t, const @real *x, @real *h, @real *H)
+//// newton
+/* unknowns of equations that are not linear, by Newton's iteration from the guess as long as its steps shrink */
+static int @$NAME(@real t, const @real *x, const @real *u, const @real *X, @real *z, @real *dz)
 {
-    @real m[$SIZE] = {0.0};
+    @real m[$SIZE], dw[($NW * $ALONG) + 1], previous = 0.0;
+    int pivot[$NW], settled = 0;
 
+    (void)X;
+    (void)dz;
     m[0] = t;
     for (int i = 0; i < $N; i++) {
         m[1 + i] = x[i];
     }
-    @surface_values(m);
+    for (int i = 0; i < $NU; i++) {
+        m[1 + $N + i] = u[i];
+    }
+$PARAMETERS    for (int i = 0; i < $NW; i++) {
+        m[$AT_W + i] = @guess[i];
+    }
+    for (int k = 0; k <= $NEWTON; k++) {
+        @real largest = 0.0;
+
+        for (int i = 0; i < $NW * $NW; i++) {
+            m[$AT_A + i] = 0.0;
+        }
+        @${NAME}_system(m);
+        if (@factor($NW, m + $AT_A, pivot) != 0) {
+            return 1;
+        }
+        if (settled != 0) {
+            break; /* these are the factors at the solution */
+        }
+        @solve($NW, m + $AT_A, pivot, 1, m + $AT_DW);
+        for (int i = 0; i < $NW; i++) {
+            const @real step = m[$AT_DW + i], w = m[$AT_W + i] + step;
+            const @real size = (fabs(w) > @unknown_sizes[i]) ? fabs(w) : @unknown_sizes[i];
+
+            m[$AT_W + i] = w;
+            largest = (fabs(step) / size <= largest) ? largest : (fabs(step) / size);
+        }
+        settled = ((largest <= $CONVERGED) || ((largest <= $STALLED) && (largest > $CONTRACTION * previous))) ? 1 : 0;
+        if ((settled == 0) && (k > 0) && !(largest <= $CONTRACTION * previous)) {
+            return 1;
+        }
+        previous = largest;
+    }
+    if (settled == 0) {
+        return 1;
+    }
+    @${NAME}_values(m);
+    for (int i = 0; i < $NZ; i++) {
+        z[i] = m[$AT_Z + i];
+    }
+$DW
+    @solve($NW, m + $AT_A, pivot, $ALONG, dw);
+$DZ
+    return 0;
+}
+
+//// surface
+static int @surface(@real t, const @real *x, const @real *u, @real *h, @real *H)
+{
+    @real m[$SIZE] = {0.0};
+
+    (void)u;
+    m[0] = t;
+    for (int i = 0; i < $N; i++) {
+        m[1 + i] = x[i];
+    }
+$INPUTS$PARAMETERS    @surface_values(m);
     for (int i = 0; i < $H; i++) {
-        h[i] = m[1 + $N + i];
+        h[i] = m[$AT_H + i];
     }
     for (int i = 0; i < $H * $N; i++) {
-        H[i] = m[1 + $N + $H + i];
+        H[i] = m[$AT_H + $H + i];
     }
+    return 0;
+}
+
+//// surface_of_rates
+/* constraints with rates that need accelerations: the invariants and their gradient along the states */
+static int @surface(@real t, const @real *x, const @real *u, @real *h, @real *H)
+{
+    @real X[$D * $N] = {0.0};
+
+    for (int i = 0; i < $N; i++) {
+        X[(i * $N) + i] = 1.0;
+    }
+    return @invariants(t, x, u, X, h, H);
+}
+
+//// calls
+/* An estimate, where a call finds and leaves it. */
+typedef struct {
+    double *x, *S, *chart, *innovations, *whitened;
+} @estimate;
+
+static void @open(@estimate *e, double *m)
+{
+    m[1] = 0.0;
+    m[2] = 0.0;
+    e->x = m + 3;
+    e->S = e->x + $N;
+    e->chart = e->S + ($P * $P);
+    e->innovations = e->chart + $N + $M;
+    e->whitened = e->innovations + $NY;
+    @switches = m + 1;
+    @determinant = m + 2;
+    @innovations = e->innovations;
+    @whitened = e->whitened;
+    @turns = e->whitened + $NY;
+}
+
+static int @is_finite(int count, const double *values)
+{
+    for (int i = 0; i < count; i++) {
+        if (!(fabs(values[i]) <= 1.7976931348623157e308)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static void @begin(const @estimate *e, double *x, double *S, int *chart)
+{
+    memcpy(x, e->x, sizeof(double) * $N);
+    memcpy(S, e->S, sizeof(double) * $P * $P);
+    for (int i = 0; i < $N + $M; i++) {
+        chart[i] = (int)e->chart[i];
+    }
+}
+
+/* What was computed becomes the estimate, where it is numbers. */
+static int @finish(@estimate *e, const double *x, const double *S, const int *chart)
+{
+    if ((@is_finite($N, x) == 0) || (@is_finite($P * $P, S) == 0)) {
+        return 1;
+    }
+    memcpy(e->x, x, sizeof(double) * $N);
+    memcpy(e->S, S, sizeof(double) * $P * $P);
+    for (int i = 0; i < $N + $M; i++) {
+        e->chart[i] = (double)chart[i];
+    }
+    return 0;
+}
+
+static int @sample_ahead(@estimate *e, double t, const double *u)
+{
+    double x[$N], S[$P * $P];
+    int chart[$N + $M];
+
+    @begin(e, x, S, chart);
+    return ((@predict(t, x, u, chart, S) != 0) || (@finish(e, x, S, chart) != 0)) ? 1 : 0;
+}
+
+static int @measurement(@estimate *e, double t, const double *u, const double *y)
+{
+    double x[$N], S[$P * $P];
+    int chart[$N + $M];
+
+    @begin(e, x, S, chart);
+    @determinant[0] = 0.0;
+    for (int i = 0; i < $NY; i++) {
+        e->innovations[i] = NAN;
+        e->whitened[i] = NAN;
+    }
+    return (!(@correct(t, x, u, y, chart, S) >= 0.0) || (@finish(e, x, S, chart) != 0)) ? 1 : 0;
+}
+
+/* Of m: time, changes of coordinates, logarithm of a determinant, x, S, chart, innovations, the same in their standard
+   deviations, turns, u, y. Returns 1, and leaves x, S and the chart, where there is no answer. */
+OUT int predict_sample(const double *tables, double *m)
+{
+    @estimate e;
+
+    @enter(tables);
+    @open(&e, m);
+    return @sample_ahead(&e, m[0], @turns + $NY);
+}
+
+OUT int correct_sample(const double *tables, double *m)
+{
+    @estimate e;
+
+    @enter(tables);
+    @open(&e, m);
+    return @measurement(&e, m[0], @turns + $NY, @turns + $NY + $NU);
+}
+
+/* Samples of a record by rows (u, y), as far as there are answers: returns how many. A row of the result is the time, x,
+   the standard deviations of x, innovations, these in their deviations, the logarithm of the determinant. */
+OUT long filter_record(const double *tables, double *m, long count, const double *rows, double *result)
+{
+    @estimate e;
+
+    @enter(tables);
+    @open(&e, m);
+    for (long k = 0; k < count; k++) {
+        const double *u = rows + (k * ($NU + $NY)), *y = u + $NU, later = m[0] + $SAMPLE_TIME;
+        double *told = result + (k * ((2 * $N) + (2 * $NY) + 2)), T[$N * $P], before[3 + $N + ($P * $P) + $N + $M];
+        int chart[$N + $M], failed;
+
+        memcpy(before, m, sizeof before);
+        failed = (@sample_ahead(&e, m[0], u) != 0) || (@measurement(&e, later, u, y) != 0);
+        for (int i = 0; i < $N + $M; i++) {
+            chart[i] = (int)e.chart[i];
+        }
+        if ((failed != 0) || (@tangent(later, e.x, u, chart, T) != 0)) {
+            memcpy(m, before, sizeof before);
+            return k;
+        }
+        m[0] = later;
+        told[0] = later;
+        memcpy(told + 1, e.x, sizeof(double) * $N);
+        for (int i = 0; i < $N; i++) {
+            double row[$P] = {0.0};
+
+            @combine($P, T + (i * $P), e.S, row);
+            told[1 + $N + i] = sqrt(@dot($P, row, row));
+        }
+        memcpy(told + 1 + (2 * $N), e.innovations, sizeof(double) * $NY);
+        memcpy(told + 1 + (2 * $N) + $NY, e.whitened, sizeof(double) * $NY);
+        told[1 + (2 * $N) + (2 * $NY)] = m[2];
+    }
+    return count;
 }
 
 //// step
@@ -921,10 +1156,7 @@ static void @surface(@real t, const @real *x, @real *h, @real *H)
     for (int i = 0; i < $N + $M; i++) {
         chart[i] = (int)self->chart[i];
     }
-    @renew(x, S);
-    for (int k = 0; (k < $ADVANCES) && (failed == 0); k++) {
-        failed = @advance(self->t[0] + ((@real)k * $STEP), $STEP, x, in, chart, S);
-    }
+    failed = @predict(self->t[0], x, in, chart, S);
     if (failed == 0) {
         nis = @correct(self->t[0] + $SAMPLE_TIME, x, in, in + $NU, chart, S);
     }

@@ -23,6 +23,7 @@ class CoordinateSplit:
     rows: list[int]
 
     def __post_init__(self) -> None:
+        self.numbers = np.array([*self.kept, *self.others, *self.rows], dtype=np.float64)  # as compiled code takes them
         self.square, self.opposite = np.ix_(self.rows, self.others), np.ix_(self.rows, self.kept)
 
 

@@ -11,7 +11,7 @@ from scipy import optimize, stats
 
 from fmilin.design.estimation.estimator import Estimator
 from fmilin.errors import NumericalError, UsageError
-from fmilin.signals import FloatArray, RealArrayLike, Signals, as_numbers
+from fmilin.signals import FloatArray, RealArrayLike, Signals
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
 from fmilin.support.table_repr import Sheet, TableRepr
@@ -87,30 +87,9 @@ def filtered(kf: Estimator, inputs: RealArrayLike, measured: RealArrayLike) -> F
     inputs, measured : array, shapes (K, nu), (K, m)
         What was held over the sample that ends with each measurement, which is NaN where nothing was measured.
     """
-    u, y = _require_records(kf, inputs, measured)
+    kf.require_records(inputs, measured)
     kf.reset()
-    rows, empty = [], np.full(y.shape[1], np.nan)
-    for u_k, y_k in zip(u, y, strict=True):
-        came = [None if np.isnan(v) else v for v in y_k.tolist()]
-        kf.step(u_k, came)
-        has = any(v is not None for v in came)
-        last = (kf.innovations[-1], kf.whitened[-1]) if has else (empty, empty)
-        rows.append((kf.time, kf.x, kf.deviations, *last))
-    times, x, deviations, innovations, whitened = (np.array(column) for column in zip(*rows, strict=True))
-    return Filtered(times, x, deviations, innovations, whitened, kf.model.states, kf.model.outputs, kf.log_likelihood)
-
-
-def _require_records(kf: Estimator, inputs: RealArrayLike, measured: RealArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return recorded inputs (K, nu) and measurements (K, m); refuse other shapes."""
-    u, y = as_numbers(inputs, "The inputs"), as_numbers(measured, "The measurements")
-    count = len(y) if y.ndim else 0
-    wanted = (count, len(kf.model.inputs)), (count, len(kf.model.outputs))
-    if (u.shape, y.shape) != wanted or not count:
-        raise UsageError(
-            f"Inputs and measurements are of the shapes {u.shape} and {y.shape}: (K, {wanted[0][1]}) and "
-            f"(K, {wanted[1][1]}) are needed, with one sample or more."
-        )
-    return u, y
+    return Filtered(*kf.run(inputs, measured), kf.model.states, kf.model.outputs, kf.log_likelihood)
 
 
 @kinds_checked
@@ -182,8 +161,7 @@ def tuned_noise(
         kf = make(noise(z.tolist()))
         if not isinstance(kf, Estimator):
             raise UsageError(f"make= returned an object of the type '{type(kf).__name__}': it returns an estimator.")
-        for u, y in zip(*_require_records(kf, inputs, measured), strict=True):
-            kf.step(u, [None if np.isnan(v) else v for v in y.tolist()])
+        kf.run(inputs, measured)
         return -kf.log_likelihood
 
     bounds: Any = [(-decades, decades)] * len(names)

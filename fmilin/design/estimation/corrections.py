@@ -84,6 +84,10 @@ class Filter(ABC):
         """Return the filter as it is now, which later samples do not change."""
         return self
 
+    def fork(self) -> Filter:
+        """Return a filter that goes on from here, and that later samples of this one do not change."""
+        return self.copy_state()
+
     def predicted(self, motion: ManifoldStepper, at: Belief, u: FloatArray, sample_time: float) -> Belief:
         """Return the estimate a sample later."""
         x, S = motion.renew(at.x, at.S)
@@ -214,7 +218,8 @@ class MovingHorizon(Filter):
             )
         if horizon < 1:
             raise UsageError(f"The horizon is {horizon} samples: it must be 1 at least.")
-        self._model, self._horizon, self._ekf = model, horizon, Linearized()
+        self._model, self._horizon = model, horizon
+        self.extended: Filter = Linearized()  # of the arrival cost, innovations and covariances
         self._ends = np.tile([[-np.inf], [np.inf]], (1, len(model.states)))
         for name, (least, largest) in bounds.items():
             if not least < largest:
@@ -243,18 +248,18 @@ class MovingHorizon(Filter):
         present, motion.chart = motion.chart, self._arrival_chart
         while len(self._window) >= self._horizon:
             first = self._window.popleft()
-            self._arrival = super().predicted(motion, self._arrival, first.u, sample_time)
+            self._arrival = self.extended.predicted(motion, self._arrival, first.u, sample_time)
             if first.measured is not None:
-                self._arrival = self._ekf.corrected(motion, self._arrival, first.u, first.measured).belief
+                self._arrival = self.extended.corrected(motion, self._arrival, first.u, first.measured).belief
         self._arrival_chart, motion.chart = motion.chart, present
-        later = super().predicted(motion, at, u, sample_time)
+        later = self.extended.predicted(motion, at, u, sample_time)
         self._window.append(_MeasuredSample(u, None, later.x))
         self._sample_time = sample_time
         return later
 
     def corrected(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> MeasurementUpdate:
         """Return the estimate with the measurement: innovations and covariance as an extended filter has them."""
-        linear = self._ekf.corrected(motion, at, u, measured)
+        linear = self.extended.corrected(motion, at, u, measured)
         if not self._window:  # before the first prediction
             return linear
         self._window[-1] = _MeasuredSample(u, measured, linear.belief.x)

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy import stats
 
 from fmilin.design.angles import TurnObserver
 from fmilin.design.estimation.charts import CoordinateSplit
-from fmilin.design.estimation.corrections import Belief, Filter, Linearized, Measured, SigmaPoints
+from fmilin.design.estimation.compiled import CompiledFilter, FilteredRows, compile_later
+from fmilin.design.estimation.corrections import Belief, Filter, Linearized, Measured, MovingHorizon, SigmaPoints
+from fmilin.design.estimation.filter_code import FilterPlan
 from fmilin.design.estimation.motion import ManifoldStepper
 from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.signals import FloatArray, Signals
+from fmilin.signals import FloatArray, RealArrayLike, Signals, as_numbers
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
 
 KINDS: Mapping[str, Filter] = {"ekf": Linearized(), "iekf": Linearized(10), "ukf": SigmaPoints()}  # and "mhe"
 MEMORY = 10_000  # samples whose innovations are remembered
+LOG_TWO_PI = math.log(2 * math.pi)
 RECENT = 50  # measurements by which a filter is judged
 UNLIKELY = 1e-9  # of a filter whose noise is what it was told: to be called diverging
 
@@ -66,8 +71,6 @@ class Estimator(TableRepr):
         With the measured outputs, augmented states among its states.
     kind : str
     sample_time : float, in seconds
-    R : array, shape (m, m)
-        Covariance of the measurements, without process noise that reaches them at once.
     """
 
     _attributes = ".x, .covariance, .deviations, .nis, .remarks"
@@ -85,11 +88,38 @@ class Estimator(TableRepr):
         remarks: tuple[Remark, ...] = (),
     ) -> None:
         self.model, self.kind, self.motion, self.start, self.chart = model, kind, motion, start, motion.chart
-        self.settings, self.sample_time, self.R = settings, settings.sample_time, settings.R
-        self._remarks, self._filter = remarks, settings.filter
+        self.settings, self.sample_time = settings, settings.sample_time
+        self._remarks = remarks
         self._turns = TurnObserver(settings.outputs, observes=settings.observes_turns)
-        self._factors: dict[tuple[int, ...], FloatArray] = {}
+        self.R = settings.R
         self.reset()
+
+    def __copy__(self) -> Self:
+        """Return a filter at the same estimate, which goes its own way from here."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.motion, other._turns = copy(self.motion), deepcopy(self._turns)
+        other._skipped = self._skipped.copy()
+        for name in ("_innovations", "_whitened", "_passed"):
+            setattr(other, name, getattr(self, name).copy())
+        other.method = self.method.fork()
+        return other
+
+    @property
+    def R(self) -> FloatArray:
+        """Covariance of the measurements, without process noise that reaches them at once, shape (m, m)."""
+        return self._R
+
+    @R.setter
+    def R(self, R: FloatArray) -> None:
+        self._R = R
+        self._factors: dict[tuple[int, ...], FloatArray] = {}
+        used, plan = self.settings.filter, self.plan()
+        if isinstance(used, MovingHorizon):
+            used.extended = compile_later(Linearized(), replace(plan, kind="ekf", iterations=1))
+            self.method: Filter = used
+        else:
+            self.method = compile_later(used, plan)  # what computes samples
 
     @property
     def time(self) -> float:
@@ -177,9 +207,16 @@ class Estimator(TableRepr):
             remarks.append(Remark("diverging", text))
         return tuple(remarks)
 
+    def plan(self) -> FilterPlan:
+        """Return what C code of the filter depends on, angles that were seen to wrap included."""
+        used, settings = self.settings.filter, self.settings
+        iterations = used.iterations if isinstance(used, Linearized) else 0
+        constants = self.R, settings.ends, self.turns, self.sample_time
+        return FilterPlan(self.kind, iterations, settings.model, self.motion, *constants)
+
     def reset(self, point: OperatingPoint | None = None) -> None:
         """Begin again, at the first point or at another one, with the first covariance."""
-        self._filter.restart()
+        self.method.restart()
         self.motion.chart, self._u = self.chart, self.settings.inputs
         self._at = self.start
         if point is not None:
@@ -206,7 +243,7 @@ class Estimator(TableRepr):
             Measured outputs; None where one has not come, or instead of all. A NaN is skipped and told.
         """
         inputs, measured = self._inputs(u), self._measured(y)
-        sample = Passed(self._at, self.motion.chart, inputs, measured, self._filter.copy_state())
+        sample = Passed(self._at, self.motion.chart, inputs, measured, self.method.copy_state())
         if self.settings.lag:
             self._passed.append(sample)
         self.predict(inputs)
@@ -214,11 +251,41 @@ class Estimator(TableRepr):
         self.last_step = sample
         return self.x
 
+    def run(self, inputs: RealArrayLike, measured: RealArrayLike) -> FilteredRows:
+        """Take a :meth:`step` for each sample of recorded data, all in one call where there is compiled code.
+
+        Raises UsageError when shapes do not fit.
+
+        Parameters
+        ----------
+        inputs, measured : array, shapes (K, nu), (K, m)
+            What was held over the sample that ends with each measurement, which is NaN where nothing was measured.
+        """
+        u, y = self.require_records(inputs, measured)
+        parts, k = [], 0
+        together = len(u) - max(self.settings.lag, 1)  # what may be late, and the last step, are remembered
+        while k < len(u):
+            part = self._run_compiled(u[k:together], y[k:together], len(u) - k) if k < together else None
+            if part is None or not len(part.times):
+                part = self._step_of_record(u[k], y[k])
+            parts.append(part)
+            k += len(part.times)
+        return FilteredRows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def compile(self) -> bool:
+        """Compile the filter now instead of when that pays; return whether compiled code computes.
+
+        It does for EKF, IEKF and UKF on models of equations where there is a C compiler; of a moving horizon, the
+        extended filter within it does.
+        """
+        method = self.method.extended if isinstance(self.method, MovingHorizon) else self.method
+        return isinstance(method, CompiledFilter) and method.compile()
+
     def predict(self, u: Inputs = None) -> FloatArray:
         """Predict a sample ahead with ``u`` held, as in :meth:`step`; return the states, shape (N,)."""
         self.last_step = None
         self._u = self._inputs(u)
-        self._at = self._filter.predicted(self.motion, self._at, self._u, self.sample_time)
+        self._at = self.method.predicted(self.motion, self._at, self._u, self.sample_time)
         return self.x
 
     def correct(self, y: Measurements) -> FloatArray:
@@ -260,6 +327,60 @@ class Estimator(TableRepr):
         """
         ...
 
+    def require_records(self, inputs: RealArrayLike, measured: RealArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Return recorded inputs (K, nu) and measurements (K, m); reject other shapes."""
+        u, y = as_numbers(inputs, "The inputs"), as_numbers(measured, "The measurements")
+        count = len(y) if y.ndim else 0
+        shapes = (count, len(self.model.inputs)), (count, len(self.model.outputs))
+        if (u.shape, y.shape) != shapes or not count:
+            raise UsageError(
+                f"Inputs and measurements are of the shapes {u.shape} and {y.shape}: (K, {shapes[0][1]}) and "
+                f"(K, {shapes[1][1]}) are needed, with one sample or more."
+            )
+        return u, y
+
+    def _step_of_record(self, u: FloatArray, y: FloatArray) -> FilteredRows:
+        """Take one step; return it as a row."""
+        values = [None if np.isnan(value) else value for value in y.tolist()]
+        self.step(u, values)
+        nothing = np.full(len(y), np.nan)
+        has_measurement = np.isfinite(self._valid(y)).any()
+        last = (self._innovations[-1], self._whitened[-1]) if has_measurement else (nothing, nothing)
+        row = self.time, self.x, self.deviations, *last
+        return FilteredRows(*(np.array(value)[None] for value in row))
+
+    def _run_compiled(self, u: FloatArray, y: FloatArray, samples: int) -> FilteredRows | None:
+        """Filter samples by compiled code as far as it goes; None without any by now for so many ``samples``."""
+        method, motion = self.method, self.motion
+        code = method.code(samples, motion) if isinstance(method, CompiledFilter) else None
+        if code is None:
+            return None
+        is_bad = ~np.isfinite(u).all(axis=1)
+        count = int(np.argmax(is_bad)) if is_bad.any() else len(u)
+        count = min(count, self._turns.longest_record)
+        if not count:
+            return None
+        u, valid = u[:count], self._valid(y[:count])
+        estimate, chart, switches = self._at, motion.chart, motion.switches
+        rows = np.hstack((u, valid))
+        belief, part, logarithms = code.filter_record(motion, estimate, rows, self._turns.turns)
+        done = self._turns.count_without_jump(part.innovations)
+        if done < len(part.times):  # an output was seen to wrap: the step there is taken by itself
+            motion.chart, motion.switches = chart, switches
+            if not done:
+                return None
+            belief, part, logarithms = code.filter_record(motion, estimate, rows[:done], self._turns.turns)
+        done = len(part.times)
+        if not done:
+            return None
+        self._turns.pass_over(part.innovations)
+        self._at, self._u = belief, u[done - 1]
+        is_skipped = np.isnan(valid[:done]) & ~np.isnan(y[:done])
+        self._skipped.update(np.nonzero(is_skipped)[1].tolist())
+        self._remember(part, logarithms)
+        N = len(self.model.states)
+        return part._replace(states=part.states[:, :N], deviations=part.deviations[:, :N])
+
     def _inputs(self, u: Inputs) -> FloatArray:
         if u is None:
             return self._u
@@ -269,16 +390,19 @@ class Estimator(TableRepr):
         return values
 
     def _measured(self, y: Measurements) -> FloatArray:
-        """Return what was measured, NaN where nothing was; count what is no number or out of range."""
+        """Return what was measured, NaN where nothing was; count what is not a number or out of range."""
         outputs = self.model.outputs
         nothing: list[float | None] = [None] * len(outputs)
         row = nothing if y is None else _in_order(y, outputs, nothing, "a measured output")
-        values, (least, largest) = _numbers(row, outputs), self.settings.ends
-        bad = ~(np.isfinite(values) & (values > least) & (values < largest))
-        if bad.any():
-            values[bad] = np.nan
-            self._skipped.update(i for i, value in enumerate(row) if value is not None and bad[i])
+        values = self._valid(_numbers(row, outputs))
+        self._skipped.update(i for i, value in enumerate(row) if value is not None and np.isnan(values[i]))
         return values
+
+    def _valid(self, values: FloatArray) -> FloatArray:
+        """Return measurements (..., m) with NaN where they are not numbers or at the end of a sensor."""
+        least, largest = self.settings.ends
+        is_valid = np.isfinite(values) & (values > least) & (values < largest)
+        return values if is_valid.all() else np.where(is_valid, values, np.nan)
 
     def _correct(self, y: FloatArray, *, again: bool = False) -> None:
         rows = np.flatnonzero(np.isfinite(y)).tolist()
@@ -286,11 +410,11 @@ class Estimator(TableRepr):
             return
         before, chart = self._at, self.motion.chart
         measured = Measured(rows, y[rows], self._factor_of(rows), self._turns.turns[rows])
-        corrected = self._filter.corrected(self.motion, before, self._u, measured)
+        corrected = self.method.corrected(self.motion, before, self._u, measured)
         turns = measured.turns if again else self._turns.observe(rows, corrected.innovations)
         if not np.array_equal(turns, measured.turns):  # an output was seen to wrap: correct again
             self.motion.chart = chart
-            corrected = self._filter.corrected(self.motion, before, self._u, replace(measured, turns=turns))
+            corrected = self.method.corrected(self.motion, before, self._u, replace(measured, turns=turns))
         self._at = corrected.belief
         if again:
             return
@@ -299,7 +423,16 @@ class Estimator(TableRepr):
             row[rows] = values
             memory.append(row)
         size = float(corrected.whitened @ corrected.whitened) + corrected.log_determinant
-        self._log_likelihood -= (size + len(rows) * float(np.log(2 * np.pi))) / 2
+        self._log_likelihood -= (size + len(rows) * LOG_TWO_PI) / 2
+
+    def _remember(self, part: FilteredRows, log_determinants: FloatArray) -> None:
+        """Remember the measurements among samples of a record as single steps would."""
+        is_measured = np.isfinite(part.innovations)
+        rows = is_measured.any(axis=1)
+        self._innovations.extend(part.innovations[rows])
+        self._whitened.extend(part.whitened[rows])
+        size = float(np.nansum(part.whitened**2) + log_determinants[rows].sum())
+        self._log_likelihood -= (size + int(is_measured.sum()) * LOG_TWO_PI) / 2
 
     def _factor_of(self, rows: list[int]) -> FloatArray:
         """Return the factor of the noise of some outputs."""

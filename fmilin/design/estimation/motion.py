@@ -14,6 +14,8 @@ determine the others badly, the best ones are chosen by elimination with complet
 R_new T_old.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -37,12 +39,12 @@ HILBERT = np.linalg.cholesky(1.0 / (_POWERS[:, None] + _POWERS + 1.0))
 
 
 def triangular(rows: FloatArray) -> FloatArray:
-    """Return the lower triangular S (P, P) with S S' = rows' rows, for rows (k, P)."""
+    """Return the lower triangular S (P, P) with S S' = rows' rows and a diagonal >= 0, for rows (k, P)."""
     k, P = rows.shape
     if k < P:
         rows = np.concatenate((rows, np.zeros((P - k, P))))
     factored = dgeqrf(rows)[0][:P]
-    return np.asarray(np.tril(factored.T))
+    return np.asarray(np.tril(factored.T) * np.where(np.diagonal(factored) < 0, -1.0, 1.0))
 
 
 class ManifoldStepper:
@@ -73,6 +75,15 @@ class ManifoldStepper:
         # (k, k): factor of the covariance of noise that is held over each sample; the last k states are this noise
         self.renewed = np.zeros((0, 0)) if renewed is None else renewed
         self.switches = 0
+
+    def has_rules_of(self, other: ManifoldStepper) -> bool:
+        """Return whether the motion, its noise and its steps are those of another one, the chart apart."""
+        return (
+            self.noise is other.noise
+            and self.renewed is other.renewed
+            and self.visits is other.visits
+            and self.substeps == other.substeps
+        )
 
     def on_manifold(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return the point with the coordinates of x that lies on the manifold."""
