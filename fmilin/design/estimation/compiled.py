@@ -61,7 +61,7 @@ class FilteredRows(NamedTuple):
     whitened: FloatArray  # (K, m)
 
 
-class _WorkArea(NamedTuple):
+class _CallMemory(NamedTuple):
     """Memory of one call."""
 
     memory: FloatArray
@@ -80,7 +80,7 @@ class FilterCode:
         names = "x", "S", "chart", "innovations", "whitened", "turns", "u", "y"
         self._at = {name: slice(a, b) for name, a, b in zip(names, ends[:-1], ends[1:], strict=True)}
         self._size, self._shape, self._outputs = ends[-1], (P, P), NY
-        self._free: list[_WorkArea] = []
+        self._free: list[_CallMemory] = []
 
     def predict(self, motion: ManifoldStepper, at: Belief, u: FloatArray, sample_time: float) -> Belief | None:
         """Return the estimate a sample later; None without an answer."""
@@ -130,14 +130,14 @@ class FilterCode:
         times, states, deviations, innovations, whitened, logarithms = np.split(told[:count], ends, axis=1)
         return belief, FilteredRows(times[:, 0], states, deviations, innovations, whitened), logarithms[:, 0]
 
-    def _take(self, motion: ManifoldStepper, at: Belief, u: FloatArray) -> _WorkArea:
+    def _take(self, motion: ManifoldStepper, at: Belief, u: FloatArray) -> _CallMemory:
         """Return memory that no other thread uses, with an estimate in it; it is given back to ``_free``."""
         try:
             area = self._free.pop()
         except IndexError:  # all is in use
             memory = np.zeros(self._size)
             addresses = self._tables.ctypes.data, memory.ctypes.data
-            area = _WorkArea(memory, *(partial(f, *addresses) for f in self._library[:2]))
+            area = _CallMemory(memory, *(partial(f, *addresses) for f in self._library[:2]))
         m, where, chart = area.memory, self._at, motion.chart
         m[0] = at.time
         m[where["x"]] = at.x
