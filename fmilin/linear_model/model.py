@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from fmilin.linear_model.descriptor import Derivative, Descriptor
     from fmilin.linear_model.modes import Modes
+    from fmilin.linear_model.sparse import SparseMatrices
     from fmilin.linear_model.stability import Stability
     from fmilin.linear_model.verification import Verification
     from fmilin.linear_model.zeros import ZeroStructure
@@ -152,6 +153,24 @@ class LinearModel(TableRepr):
         if self.errors.T.shape != self.T.shape:
             zeros = (np.zeros_like(m) for m in (self.A, self.B, self.C, self.D, self.T))
             object.__setattr__(self, "errors", EntryErrors(*zeros))
+
+    @property
+    def sparse(self) -> SparseMatrices:
+        """The matrices as SciPy's sparse arrays: ``sparse.A`` to ``sparse.T``, and ``sparse.errors``.
+
+        Large models (from 500 states, with few entries in A) are linearized in this form. Their ``A`` is a NumPy array
+        as that of any other, which is made when it is first read.
+        """
+        from fmilin.linear_model.sparse import SparseMatrices
+
+        return SparseMatrices.of_arrays(self)
+
+    def with_fields(self, **changes: Any) -> LinearModel:
+        """Return the same with other values of some fields, as ``dataclasses.replace`` does; in sparse form if it is.
+
+        Only fields that are not matrices leave it in that form.
+        """
+        return replace(self, **changes)
 
     @property
     def u0(self) -> FloatArray:

@@ -13,6 +13,7 @@ import numpy as np
 from fmilin.diagnostics import Remark
 from fmilin.errors import join_first
 from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.sparse import SparseLinearModel
 from fmilin.manifold.rank import TINY, is_regular, singular_values
 from fmilin.model.evaluator import evaluate_each
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
@@ -28,6 +29,9 @@ of third order. The rate of one that does not is as large as they are."""
 
 MOST_STATES = 45  # of more states, the curvature is not looked at: N (N + 1) / 2 visits are too many for a remark
 MOST_NAMED = 8
+MIN_SAMPLES = 1_000
+"""Random points at which rates are looked at, unless two for each state are fewer: of k combinations a few times k tell
+which are always kept."""
 
 Speeds = tuple[tuple[int, int], ...]
 """Which state is the speed of which: (position, speed)."""
@@ -82,14 +86,39 @@ def find_unmovable(
     return np.hstack((still, embedded))
 
 
+def find_combinations(linear: LinearModel, model: Model, point: OperatingPoint) -> FloatArray:
+    """Return the gradients of what seems to be kept of a model's states, from sparse matrices if there are such."""
+    if isinstance(linear, SparseLinearModel) and linear.is_sparse:
+        from fmilin.linearization.sparse_dependence import find_sparse_combinations
+
+        combinations = find_sparse_combinations(linear, model, point)
+        if combinations is not None:
+            return combinations
+    return dependent_combinations(linear, model, point)
+
+
 def dependent_combinations(linear: LinearModel, model: Model, point: OperatingPoint) -> FloatArray:
     """Return the gradients of what seems to be kept of a model's states, shape (N, k), for states in their sizes."""
     sizes, errors = linear.states.scales(linear.y0), (linear.errors.A, linear.errors.B)
     candidates = find_unmovable((linear.A, linear.B), errors, linear.f0, sizes, linear.inputs.scales())
+    return examine_combinations(candidates, model, point, sizes)
+
+
+def examine_combinations(
+    candidates: FloatArray,
+    model: Model,
+    point: OperatingPoint,
+    sizes: FloatArray,
+    influential: NDArray[np.bool_] | None = None,
+) -> FloatArray:
+    """Return those combinations (N, k) that are kept far from the point, too, or by bending with the states.
+
+    ``influential`` (N,) are states of which the linear model shows that rates depend on them.
+    """
     if not candidates.shape[1]:
         return candidates
-    samples = _Samples(model, point, sizes)
-    candidates = _without(candidates, samples.idle(candidates))
+    samples = _Samples(model, point, sizes, candidates.shape[1])
+    candidates = _without(candidates, samples.idle(candidates, influential))
     always = samples.always_conserved(candidates)
     bending = candidates @ null_space((np.linalg.pinv(candidates) @ always).T)
     if len(samples.sizes) <= MOST_STATES:
@@ -100,11 +129,12 @@ def dependent_combinations(linear: LinearModel, model: Model, point: OperatingPo
 class _Samples:
     """A model at random points near one, states and inputs in their sizes."""
 
-    def __init__(self, model: Model, point: OperatingPoint, sizes: FloatArray) -> None:
+    def __init__(self, model: Model, point: OperatingPoint, sizes: FloatArray, combinations: int) -> None:
         self._model, self._point, self.sizes = model, point, sizes
         self._random = np.random.default_rng(1916)
         n = len(sizes)
-        x, f = self._samples(2 * n + 10, FAR)
+        count = min(2 * n, max(MIN_SAMPLES, 4 * combinations)) + 10
+        x, f = self._samples(count, FAR)
         self._f = f
         self.reached = np.zeros(n, dtype=bool)
         if len(point.inputs) and len(x):
@@ -129,16 +159,21 @@ class _Samples:
         fine = np.isfinite(f).all(axis=1)
         return x[fine], f[fine]
 
-    def idle(self, candidates: FloatArray) -> list[int]:
-        """Return states that never change, and those that no rate depends on, among those in the candidates."""
+    def idle(self, candidates: FloatArray, influential: NDArray[np.bool_] | None = None) -> list[int]:
+        """Return states that never change, and those that no rate depends on, among those in the candidates.
+
+        Of ``influential`` states (N,) it is certain that rates depend on them.
+        """
         if not len(self._f):
             return []
         origin = FAR * self._random.uniform(-1.0, 1.0, len(self.sizes))
         states = np.flatnonzero(np.abs(candidates).max(axis=1) > RANK).tolist()
         changing = [i for i in states if self._f[:, i].any()]
-        moved = [origin + FAR * (np.arange(len(origin)) == i) for i in changing]
+        moving = {i for i in changing if influential is not None and influential[i]}
+        doubtful = [i for i in changing if i not in moving]
+        moved = [origin + FAR * (np.arange(len(origin)) == i) for i in doubtful]
         here, *displaced = self._rates([(x, self._point.inputs) for x in (origin, *moved)])
-        moving = {i for i, rates in zip(changing, displaced, strict=True) if not np.array_equal(rates, here)}
+        moving |= {i for i, rates in zip(doubtful, displaced, strict=True) if not np.array_equal(rates, here)}
         return [i for i in states if i not in moving]
 
     def always_conserved(self, candidates: FloatArray) -> FloatArray:
@@ -212,7 +247,7 @@ def find_dependence(
 
     ``free_speeds`` are those that no loop contains, as another point has shown.
     """
-    combinations = dependent_combinations(linear, model, point)
+    combinations = find_combinations(linear, model, point)
     if combinations.shape[1] or model.freedoms_known:
         return StateDependence(combinations, free_speeds)
     speeds = find_speeds(linear)
@@ -261,9 +296,14 @@ MOST_FUNCTIONS = 300  # one visit for each is too many for a remark beyond these
 
 def find_speeds(linear: LinearModel) -> Speeds:
     """Return (position, speed) of the states whose rate is another state."""
-    A, n = linear.A, len(linear.A)
+    n = len(linear.states)
     if not n:
         return ()
+    if isinstance(linear, SparseLinearModel) and linear.is_sparse:
+        from fmilin.linearization.sparse_dependence import find_sparse_speeds
+
+        return find_sparse_speeds(linear)
+    A = linear.A
     rows, other = np.arange(n), A.argmax(axis=1)
     is_alone = (A[rows, other] == 1) & (np.count_nonzero(A, axis=1) == 1) & (rows != other)
     is_speed = is_alone & ~linear.B.any(axis=1) & (linear.f0 == linear.y0[other])

@@ -59,12 +59,14 @@ SHORTEST = 2.0**-50
 ALIKE = 0.3  # relative: how far the bends over these steps are apart at most; those of noise are not alike
 
 
-def require_no_joint_kink(nearby: Neighbourhood, J: FloatArray) -> None:
-    """Raise KinkError where slopes along some variables together jump, as those of ``max(0, min(x, u))`` do at zero."""
+def require_no_joint_kink(nearby: Neighbourhood, sizes: FloatArray) -> None:
+    """Raise KinkError where slopes along some variables together jump, as those of ``max(0, min(x, u))`` do at zero.
+
+    ``sizes`` (r,) are the largest slopes of each row, in sizes of the variables.
+    """
     count = len(nearby.scales)
     if count < 2:
         return
-    sizes = (np.abs(J) * nearby.scales).max(axis=1, initial=0.0)
     rounding = 8 * np.spacing(np.abs(nearby.base))
     for signs in _sign_patterns(count):
         direction = signs * _weights(SEEDS[0], count) * nearby.scales

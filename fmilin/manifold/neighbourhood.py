@@ -331,7 +331,7 @@ class Neighbourhood:
         pattern = self._find_pattern() if columns is None else None
         groups = [] if pattern is None else pattern.column_groups
         if pattern is not None and len(groups) < len(chosen):
-            together = self._along(groups, options)
+            together = self.along_groups(groups, options)
             sizes = np.ones(self.p + self.k)
             for group in groups:
                 if len(group) > 1:
@@ -339,7 +339,7 @@ class Neighbourhood:
             separate = pattern.separate(together, sizes)
             if self._agrees(separate, pattern, options):
                 return separate
-        jacobian = self._along([[j] for j in chosen], options)
+        jacobian = self.along_groups([[j] for j in chosen], options)
         return replace(jacobian, narrow={(i, chosen[c]): ends for (i, c), ends in jacobian.narrow.items()})
 
     def _agrees(self, jacobian: Slopes, pattern: TangentPattern, options: Differences) -> bool:
@@ -375,8 +375,8 @@ class Neighbourhood:
         # At an event or at the border of the domain there is nothing to compare.
         return not has_value and options.side is not None
 
-    def _along(self, groups: list[list[int]], options: Differences) -> Slopes:
-        """Measure one column per group; a group of several moves each in its own scale."""
+    def along_groups(self, groups: list[list[int]], options: Differences) -> Slopes:
+        """Measure one column per group, (r, groups); a group of several moves each in its own scale."""
         directions = np.zeros((len(groups), self.p + self.k))
         sizes = np.ones(len(groups))
         for g, group in enumerate(groups):

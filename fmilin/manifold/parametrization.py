@@ -204,6 +204,8 @@ class LocalParametrization:
     @cached_property
     def _dependent(self) -> FloatArray:
         """The size of the rows of T that are not those of kept states, which are rows of the unit matrix."""
+        if self.coordinates.moving == []:  # without the unit matrix that T is, which is large for many states
+            return np.zeros((len(self.sizes), 0, len(self.kept)))
         return np.abs(self.T[:, self.coordinates.moving])
 
     @cached_property

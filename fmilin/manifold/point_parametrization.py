@@ -44,8 +44,15 @@ class PointParametrization:
         )
         self.y0: FloatArray = self.batch.y0[0]
         self.y_scales: FloatArray = self.batch.y_sizes[0]
-        self.derivative: FloatArray = self.batch.T[0]  # DPsi at x0, shape (N, P)
         self._is_identity = not rows and coordinates.kept == list(range(len(x0)))
+
+        # A large unit matrix is made only where it is read; others raise an error where coordinates are singular.
+        self._derivative: FloatArray | None = None if self._is_identity else self.batch.T[0]
+
+    @property
+    def derivative(self) -> FloatArray:
+        """DPsi at x0, shape (N, P)."""
+        return self.batch.T[0] if self._derivative is None else self._derivative
 
     @cached_property
     def condition_number(self) -> float:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fmilin.diagnostics import Remark
     from fmilin.model.equations import DescriptorForm, SecondOrderForm, SparseEquations
     from fmilin.model.interface import Evaluation, ExactSlopes, Model, OperatingPoint, TangentBatch
+    from fmilin.model.sparse_derivatives import SparseDerivatives
     from fmilin.signals import FloatArray
 
 
@@ -63,6 +64,18 @@ class HasDirectionalDerivatives(Protocol, metaclass=_CapabilityType):
         Evaluation or None
             Each member with k columns; NaN rows or columns stand where the source has no exact answer. None if an FMU
             or an engine of this kind offers none at all.
+        """
+
+
+@runtime_checkable
+class HasSparseDerivatives(Protocol, metaclass=_CapabilityType):
+    """A model that may know which rates depend on which states, and has exact derivatives."""
+
+    @abstractmethod
+    def sparse_derivatives(self, t: float, x: FloatArray, u: FloatArray) -> SparseDerivatives | None:
+        """Return the derivatives of rates and outputs along all states and inputs at a point.
+
+        Returns None where the structure is not declared or not sparse, or an entry has no exact derivative.
         """
 
 
@@ -357,6 +370,11 @@ def read_products(
 ) -> Evaluation | None:
     """Return exact directional derivatives of a model along the columns of (dx, du); None without."""
     return model.products(t, x, u, dx, du) if isinstance(model, HasDirectionalDerivatives) else None
+
+
+def read_sparse_derivatives(model: Model, t: float, x: FloatArray, u: FloatArray) -> SparseDerivatives | None:
+    """Return the derivatives of a model in sparse matrices; None where it has none."""
+    return model.sparse_derivatives(t, x, u) if isinstance(model, HasSparseDerivatives) else None
 
 
 def read_exact_slopes(model: Model, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:

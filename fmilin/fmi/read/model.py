@@ -1,10 +1,12 @@
 """An FMU as a :class:`~fmilin.Model`, all of whose questions one class answers."""
 
+from __future__ import annotations
+
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, wraps
 from pathlib import Path
-from typing import ClassVar, NamedTuple, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +33,16 @@ from fmilin.model.capabilities import (
     HasDiscreteStates,
     HasEvents,
     HasRemarksAtPoints,
+    HasSparseDerivatives,
 )
 from fmilin.model.interface import UNCHANGED, Changes, Copy, Evaluation, Model, ModelInfo, OperatingPoint, TangentBatch
 from fmilin.model.ranges import find_extrapolated
+from fmilin.model.sparse_derivatives import SparseDerivatives
 from fmilin.model.stepping import Hybrid, Passage
 from fmilin.signals import FloatArray, Signals
+
+if TYPE_CHECKING:
+    from fmilin.fmi.read.sparse_sensitivities import SparseSensitivities
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -69,6 +76,7 @@ class FmuModel(
     HasDiscreteStates,
     HasEvents,
     HasRemarksAtPoints,
+    HasSparseDerivatives,
 ):
     """A view of a running FMU: its states, chosen inputs and outputs, and constraints.
 
@@ -155,6 +163,8 @@ class FmuModel(
         self._reads_alone: bool | None = False if rates else None if observed else True
         """Whether what constraints contain can be read without the derivatives; None: not known yet."""
         self._sensitivities: Sensitivities | None = None
+        self._sparse_sensitivities: SparseSensitivities | None = None
+        self._seeks_sparse = True  # until it turns out that this FMU has no sparse derivatives
         self._discrete: DiscreteValues | None = None
         self.copies = self._find_copies()
         self._tables = find_tables(layout)
@@ -291,6 +301,25 @@ class FmuModel(
         residuals = self._residuals.along(values, changes)
         slopes = changes[first : first + n], self._outputs(changes), residuals
         return Evaluation(*(np.where(unknown, np.nan, s) for s in slopes)) if self._tuned else Evaluation(*slopes)
+
+    @_in_turn
+    @np.errstate(invalid="ignore", over="ignore")
+    def sparse_derivatives(self, t: float, x: FloatArray, u: FloatArray) -> SparseDerivatives | None:
+        """Return the FMU's own derivatives in sparse matrices, where it declares which there are."""
+        if self._closed or self._tuned or not self._seeks_sparse or not self._session.directional:
+            return None
+        buffers = self._aim(t, x, u)
+        if self._sparse_sensitivities is None:
+            from fmilin.fmi.read.sparse_sensitivities import find_sparse_sensitivities
+
+            signs = self._output_signs
+            found = find_sparse_sensitivities(
+                self._session, buffers, self._output_positions, signs, self._input_positions
+            )
+            self._sparse_sensitivities, self._seeks_sparse = found, found is not None
+        derivatives = None if self._sparse_sensitivities is None else self._sparse_sensitivities.read()
+        self._seeks_sparse = derivatives is not None
+        return derivatives
 
     @_in_turn
     def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:

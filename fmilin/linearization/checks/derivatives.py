@@ -61,7 +61,8 @@ class DerivativesAgree(ResultCheck):
         comparison = at.differentiated.comparison
         if comparison is not None and comparison.is_complete:
             # Columns alone do not show every kink: along each axis min(|x|, |u|) is zero.
-            require_no_joint_kink(at.nearby.observing(at.observations), at.jacobians.J[0])
+            sizes = (np.abs(at.jacobians.J[0]) * at.nearby.scales).max(axis=1, initial=0.0)
+            require_no_joint_kink(at.nearby.observing(at.observations), sizes)
         return at.jacobians.remarks
 
     def learn(self, at: AssembledPoint, facts: VerifiedFacts) -> VerifiedFacts:

@@ -1,0 +1,134 @@
+"""Linear models of large systems: matrices and errors in sparse form, and as arrays from when these are asked for.
+
+``lin.sparse.A`` is a SciPy array of the entries that are not zero by the structure of the model. ``lin.A`` is the same
+as a NumPy array for every linear model; of a large one it is made when it is first read, and remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fmilin.linear_model.model import EntryErrors, LinearModel
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+MATRICES = ("A", "B", "C", "D", "T", "T_u")
+
+
+@dataclass(frozen=True, eq=False)
+class SparseErrors:
+    """Estimated absolute errors of the entries of A, B, C, D and T. Entries that are not stored have none."""
+
+    A: sparse.csr_array[Any]
+    B: sparse.csr_array[Any]
+    C: sparse.csr_array[Any]
+    D: sparse.csr_array[Any]
+    T: sparse.csr_array[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class SparseMatrices:
+    """The matrices of a linear model, each a ``scipy.sparse.csr_array``; entries that are not stored are zero.
+
+    >>> import fmilin as fl
+    >>> from fmilin.systems import cartesian_pendulum
+    >>> fl.linearize(cartesian_pendulum()).sparse.A.nnz
+    2
+    """
+
+    A: sparse.csr_array[Any]  # (P, P)
+    B: sparse.csr_array[Any]  # (P, nu)
+    C: sparse.csr_array[Any]  # (ny, P)
+    D: sparse.csr_array[Any]  # (ny, nu)
+    T: sparse.csr_array[Any]  # (N, P)
+    T_u: sparse.csr_array[Any]  # (N, nu)
+    errors: SparseErrors
+
+    @classmethod
+    def of_arrays(cls, linear: LinearModel) -> SparseMatrices:
+        """Return those of a linear model that consists of arrays."""
+        from scipy import sparse
+
+        matrices = {name: sparse.csr_array(getattr(linear, name)) for name in MATRICES}
+        errors = {f.name: sparse.csr_array(getattr(linear.errors, f.name)) for f in fields(SparseErrors)}
+        return cls(**matrices, errors=SparseErrors(**errors))
+
+    def select_inputs(self, columns: list[int]) -> SparseMatrices:
+        """Return those of some of the inputs."""
+        errors = replace(self.errors, B=self.errors.B[:, columns], D=self.errors.D[:, columns])
+        return replace(self, B=self.B[:, columns], D=self.D[:, columns], T_u=self.T_u[:, columns], errors=errors)
+
+
+class _LazyErrors(EntryErrors):
+    """Errors of which each array is made when it is first read."""
+
+    @classmethod
+    def of_stored(cls, stored: SparseErrors) -> _LazyErrors:
+        """Return the errors in arrays that are made of stored entries."""
+        errors = object.__new__(cls)
+        errors.__dict__["stored"] = stored
+        return errors
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in _ERRORS or "stored" not in self.__dict__:
+                raise AttributeError(name)
+            value = self.__dict__[name] = getattr(self.__dict__["stored"], name).toarray()
+            return value
+
+
+_ERRORS = frozenset(f.name for f in fields(SparseErrors))
+
+
+class SparseLinearModel(LinearModel):
+    """A linear model of sparse matrices: its arrays are made when they are first read.
+
+    ``dataclasses.replace`` reads them, and returns a model of arrays; :meth:`with_fields` does not.
+    """
+
+    @classmethod
+    def of_matrices(cls, matrices: SparseMatrices, values: Mapping[str, Any]) -> SparseLinearModel:
+        """Return the linear model with these matrices and ``values`` for the other fields."""
+        linear = object.__new__(cls)
+        state = linear.__dict__
+        state.update(warnings=(), sample_time=0.0, descriptor=None, derivatives={}, discrete=None)
+        state.update(values)
+        state["stored"] = matrices
+        state["errors"] = _LazyErrors.of_stored(matrices.errors)
+        return linear
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the matrices are stored in sparse form."""
+        return "stored" in self.__dict__
+
+    @property
+    def sparse(self) -> SparseMatrices:
+        """The matrices in sparse form."""
+        stored = self.__dict__.get("stored")
+        return SparseMatrices.of_arrays(self) if stored is None else stored
+
+    def with_fields(self, **changes: Any) -> LinearModel:
+        """Return the same with other values of fields that are not matrices, in sparse form."""
+        if "stored" not in self.__dict__ or changes.keys() & {*MATRICES, "errors"}:
+            return replace(self, **changes)
+        matrices = changes.pop("stored", self.__dict__["stored"])
+        values = {name: value for name, value in self.__dict__.items() if name not in _COMPUTED}
+        return SparseLinearModel.of_matrices(matrices, values | changes)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in MATRICES or "stored" not in self.__dict__:
+                raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+            value = self.__dict__[name] = getattr(self.__dict__["stored"], name).toarray()
+            return value
+
+
+_COMPUTED = frozenset({*MATRICES, "stored", "errors"})

@@ -1,0 +1,117 @@
+"""Sparse exact derivatives compared with differences: what :mod:`fmilin.manifold.comparison` does for arrays.
+
+At the first point of a model every group of columns is moved together (no row but a full one depends on two of them),
+so that each entry is compared as it is column by column; what a row shows that depends on no column of a group betrays
+a dependence that was not declared. At later points one direction through all columns is compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fmilin.errors import ModelError, NumericalError
+from fmilin.manifold.branches import require_no_joint_kink
+from fmilin.manifold.comparison import LEFT_OUT, SMALL_STEP, random_direction
+from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.manifold.verification import VerifiedFacts
+from fmilin.model.sparse_derivatives import SparseDerivatives, reduce_rows
+from fmilin.numerics.differences.differences import Differences
+from fmilin.signals import FloatArray
+from fmilin.tolerances import AGREEMENT, COMPARED, EPS, KINK, PRECISE, ROUNDING
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+AGREEMENT_STEP = 1e-4  # of the difference along all columns at once, in sizes of the variables
+
+
+def compare_sparsely(
+    nearby: Neighbourhood, derivatives: SparseDerivatives, errors: FloatArray, facts: VerifiedFacts
+) -> tuple[FloatArray, VerifiedFacts] | None:
+    """Return the errors of the stored entries as a comparison shows them, and what it says of the model as a whole.
+
+    None where a difference contradicts the derivatives, or bends: each column is to be looked at with care then.
+    """
+    if facts.precision is not None:
+        seen = _compare_along_one_direction(nearby, derivatives.J, errors, facts.precision, facts.solving)
+        if seen is not None:
+            return seen, facts
+    return _compare_groups(nearby, derivatives, errors, facts)
+
+
+def _compare_groups(
+    nearby: Neighbourhood, derivatives: SparseDerivatives, errors: FloatArray, facts: VerifiedFacts
+) -> tuple[FloatArray, VerifiedFacts] | None:
+    from scipy import sparse
+
+    J, groups, scales = derivatives.J, derivatives.groups, nearby.scales
+    quick = nearby.along_groups(groups, Differences(order=2, retries=2))
+    units = np.array([scales[group[0]] if len(group) == 1 else 1.0 for group in groups])  # of one column: its scale
+    measured, measured_errors = quick.J * units, quick.error * units
+    group_of = np.zeros(J.shape[1], dtype=np.intp)
+    for number, group in enumerate(groups):
+        group_of[group] = number
+    moved = sparse.csr_array((scales, (np.arange(len(scales)), group_of)), shape=(len(scales), len(groups)))
+    exact = (J @ moved).toarray()
+    sizes = reduce_rows(np.maximum, np.abs(J.data) * scales[J.indices], J.indptr)
+    terms = nearby.terms(np.abs(measured).max(axis=1, initial=0.0))
+    agreement = np.where(np.abs(measured) <= measured_errors, 0.0, AGREEMENT * sizes[:, None])
+    deviation = np.abs(exact - measured)
+    is_suspicious = deviation > 10 * measured_errors + agreement + ROUNDING * terms[:, None]
+    is_bent = quick.bend * units > KINK * float(sizes.max(initial=0.0))
+    if is_suspicious.any() or is_bent.any() or not _agrees_along_all(nearby, J, measured_errors):
+        return None
+    visible = np.where(deviation > 10 * measured_errors, deviation, 0.0)
+    rows = np.repeat(np.arange(J.shape[0]), np.diff(J.indptr))
+    errors = np.maximum(errors, visible[rows, group_of[J.indices]] / scales[J.indices])
+    largest = measured_errors.max(axis=1, initial=0.0)
+    whole = sizes + np.abs(nearby.base)
+    precision = np.where(whole > 0, largest / np.where(whole > 0, whole, 1.0), 0.0)
+    is_precise = bool((precision <= PRECISE).all())
+    facts = replace(facts, precision=np.maximum(precision, EPS / SMALL_STEP) if is_precise else None)
+    require_no_joint_kink(nearby, sizes)
+    return errors, facts
+
+
+def _agrees_along_all(nearby: Neighbourhood, J: sparse.csr_array[Any], group_errors: FloatArray) -> bool:
+    """Whether the derivatives agree with a difference along all columns at once: the structure is a claim."""
+    direction = np.random.default_rng(1974).uniform(0.5, 1.0, len(nearby.scales)) * nearby.scales
+    try:
+        ahead, behind = nearby.at(AGREEMENT_STEP * direction), nearby.at(-AGREEMENT_STEP * direction)
+    except (ModelError, NumericalError):
+        return False
+    gap = np.abs((ahead - behind) / (2 * AGREEMENT_STEP) - J @ direction)
+    size = abs(J) @ direction
+    size += 1e-3 * size.max(initial=0.0)
+    return bool((gap <= 10 * COMPARED * size + 10 * group_errors.sum(axis=1)).all())
+
+
+def _compare_along_one_direction(
+    nearby: Neighbourhood,
+    J: sparse.csr_array[Any],
+    errors: FloatArray,
+    precision: FloatArray,
+    floor: FloatArray | float,
+) -> FloatArray | None:
+    """Return the errors raised where a comparison along one direction shows one; None where it contradicts."""
+    scales, base = nearby.scales, nearby.base
+    direction = random_direction(len(scales)) * scales
+    nearby.evaluate_ahead([SMALL_STEP * direction, -SMALL_STEP * direction])
+    try:
+        ahead, behind = nearby.at(SMALL_STEP * direction), nearby.at(-SMALL_STEP * direction)
+    except (ModelError, NumericalError):
+        return None
+    gap = np.abs((ahead - behind) / (2 * SMALL_STEP) - J @ direction)
+    bend = np.abs(ahead + behind - 2 * base) / SMALL_STEP
+    sizes = reduce_rows(np.maximum, np.abs(J.data) * scales[J.indices], J.indptr)
+    # The error of a sum grows with its terms: a row of a large model has few, however many columns there are.
+    visible = 10 * np.diff(J.indptr) * precision * (sizes + np.abs(base))
+    allowed = np.maximum(np.maximum(visible, floor), np.maximum(LEFT_OUT * SMALL_STEP * bend, AGREEMENT * sizes))
+    is_straight = bend <= KINK / 4 * sizes.max(initial=0.0)
+    if not ((gap <= allowed) & is_straight).all():
+        return None
+    shown = np.where(gap > visible, gap, 0.0)
+    return np.maximum(errors, np.repeat(shown, np.diff(J.indptr)) / scales[J.indices])

@@ -1,0 +1,247 @@
+"""How a large point moves, from sparse derivatives: what :mod:`fmilin.manifold.motion` finds out from arrays.
+
+Models without constraints have no choice of coordinates: what is searched is whether the point is an equilibrium, and
+by how much A changes along its motion. A further on is the model's own there, not a difference of its rates. The
+eigenvalues of two A are not compared: that is done of up to 40 coordinates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.errors import FmilinError
+from fmilin.manifold.continued_motion import PARTS, STEP
+from fmilin.manifold.motion import MotionBatch
+from fmilin.manifold.rank import fixed_direction
+from fmilin.manifold.uniform import (
+    COMPARISON_TIME,
+    EQUALLY_FAST,
+    LATEST,
+    LATEST_CURVED,
+    SLOW_ROW,
+    SLOWEST_RATE,
+    Change,
+)
+from fmilin.model.capabilities import read_event_indicators, read_sparse_derivatives
+from fmilin.model.evaluator import PointEvaluator
+from fmilin.model.interface import OperatingPoint
+from fmilin.model.sparse_derivatives import reduce_rows
+from fmilin.numerics.balanced import UNTOLD
+from fmilin.numerics.sparse_equilibrium import is_sparse_equilibrium
+from fmilin.numerics.sparse_rank import factorize
+from fmilin.signals import FloatArray
+from fmilin.tolerances import BALANCED_EXACTLY, EQUILIBRIUM, ROUNDING, SAME_ALONG, STEADY, UNIFORM
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+Mask = NDArray[np.bool_]
+
+GROWTH_STEPS = 32  # of the power method, over the second half of which the growth is averaged
+TINY = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class SparseMotion:
+    """A point with rates (N,) and their derivatives along states and inputs (N, N + nu), and what follows of both."""
+
+    evaluator: PointEvaluator
+    point: OperatingPoint
+    rates: FloatArray
+    J: sparse.csr_array[Any]
+    errors: sparse.csr_array[Any]  # of the same entries
+    scales: FloatArray  # sizes of states and inputs
+
+    @property
+    def count(self) -> int:
+        """N, the number of states."""
+        return len(self.rates)
+
+    @property
+    def sizes(self) -> FloatArray:
+        """Those of the states."""
+        return self.scales[: self.count]
+
+    @cached_property
+    def A(self) -> sparse.csr_array[Any]:
+        """The derivatives along the states."""
+        return self.J[:, : self.count]
+
+    @cached_property
+    def relative_rates(self) -> FloatArray:
+        """Speeds in nominal sizes per second."""
+        return np.abs(self.rates) / self.evaluator.model.states.scales()
+
+    @cached_property
+    def fastest_rate(self) -> float:
+        """The largest of them."""
+        return float(self.relative_rates.max(initial=0.0))
+
+    def describe(self) -> MotionBatch:
+        """Return how the point moves."""
+        fastest = np.array([self.find_fastest_state()], dtype=np.intp)
+        motion = MotionBatch.not_searched(fastest, self.count, has_choice=False)
+        if fastest[0] < 0:
+            return motion if self.evaluator.model.autonomous else replace(motion, change=self.compare_with_time())
+        leading, is_comparable = self.find_leading()
+        if not is_comparable:
+            return motion
+        soon, later = self.compute_comparison_times()
+        if ((self.accelerations != 0) & leading).any():
+            times = [LATEST_CURVED * soon]
+        else:
+            times = [soon, later, LATEST * later]
+        return replace(motion, change=self.compare(self.rates, times, leading))
+
+    def find_fastest_state(self) -> int:
+        """Return the state that moves fastest in its size, the first of equally fast ones; -1 at rest."""
+        J, scales, sizes, speeds = self.J, self.scales, self.sizes, np.abs(self.rates)
+        in_sizes = J.data * scales[J.indices]
+        terms = reduce_rows(np.add, np.abs(in_sizes), J.indptr)
+        is_moving = speeds > np.maximum(UNTOLD * sizes, ROUNDING * terms)
+        is_small = (speeds <= np.maximum(EQUILIBRIUM * sizes, BALANCED_EXACTLY * terms)).all()
+        if is_moving.any() and is_small:
+            slopes, errors = J.copy(), self.errors.copy()
+            slopes.data, errors.data = in_sizes, errors.data * scales[errors.indices]
+            is_moving &= not is_sparse_equilibrium(self.rates, sizes, slopes, errors)
+        if not is_moving.any():
+            return -1
+        relative = np.where(is_moving, speeds / sizes, -1.0)
+        return int(np.argmax(relative >= EQUALLY_FAST * relative.max()))
+
+    @cached_property
+    def accelerations(self) -> FloatArray:
+        """The second derivatives x'' beyond their rounding and errors, else 0."""
+        is_moving = np.abs(self.rates) > STEADY * self.fastest_rate * self.sizes
+        moving = np.where(is_moving, self.rates, 0.0)
+        second, speeds = self.A @ moving, np.abs(moving)
+        noise = 10 * (self.errors[:, : self.count] @ speeds) + ROUNDING * self.fastest_rate**2 * self.sizes
+        return np.where(np.abs(second) > UNIFORM * (abs(self.A) @ speeds) + noise, second, 0.0)
+
+    def compute_comparison_times(self) -> tuple[float, float]:
+        """Return when the motion is compared, in s: soon, and when its slowest part has moved far enough."""
+        rates = np.concatenate((self.relative_rates, np.sqrt(np.abs(self.accelerations) / self.sizes)))
+        slowest = float(np.min(rates[rates > SLOWEST_RATE * self.fastest_rate], initial=np.inf))
+        return COMPARISON_TIME / self.fastest_rate, 3 * COMPARISON_TIME / min(slowest, self.fastest_rate)
+
+    def find_leading(self) -> tuple[Mask, bool]:
+        """Return the states on which others depend, and whether A is compared along the motion.
+
+        It is on straight motions and those with speeds: one that begins from rest does not move yet, and a curved one
+        without a speed is on its way to a rest.
+        """
+        from scipy import sparse
+
+        A, E, sizes, count = self.A, self.errors[:, : self.count], self.sizes, self.count
+        entries = np.abs(A.data) * sizes[A.indices]
+        largest = reduce_rows(np.maximum, entries, A.indptr)
+        rows = np.repeat(np.arange(count), np.diff(A.indptr))
+        depends = entries > 10 * E.data * sizes[A.indices] + ROUNDING * largest[rows]
+        pattern = sparse.csr_array((depends.astype(np.float64), A.indices, A.indptr), shape=A.shape).T.tocsr()
+        leading = pattern @ np.ones(count) > 0
+        while not leading.all():
+            fewer = pattern @ leading.astype(np.float64) > 0
+            if (fewer == leading).all():
+                break
+            leading = fewer
+        counts = np.bincount(rows[depends], minlength=count)
+        moves = np.abs(self.rates) > STEADY * self.fastest_rate * sizes
+        is_copy = depends & (np.abs(A.data - 1.0) <= UNIFORM) & (A.indices != rows)
+        has_speed = moves & (counts == 1) & (np.bincount(rows[is_copy], minlength=count) == 1)
+        return leading, bool(has_speed.any()) or not ((self.accelerations != 0) & leading).any()
+
+    def compare(self, path: FloatArray, times: Sequence[float], leading: Mask) -> Change:
+        """Compare leading rows of A along a motion x' = path, x'' = accelerations, after each of the times."""
+        direction = fixed_direction(1851, 0.5, self.count) * self.sizes
+        first, terms = self.A @ direction, abs(self.A) @ direction
+        rate = float((leading * np.abs(path) / self.sizes).max(initial=0.0))
+        rate = rate if rate > SLOWEST_RATE * self.fastest_rate else self.fastest_rate
+        part, when = np.nan, np.nan
+        for time in times:
+            ahead = self._differentiate_ahead(path, time)
+            if ahead is None:
+                continue
+            later, A = ahead
+            derivatives = A @ direction
+            sizes = np.maximum(np.maximum(terms, np.abs(derivatives)), SLOW_ROW * rate * self.sizes)
+            gaps = np.abs(derivatives - first)
+            is_different = leading & (gaps > 0)
+            change = float(np.max(gaps[is_different] / sizes[is_different], initial=0.0))
+            # The last time at which A is the same, else the first at which it changes most.
+            still_same = change <= SAME_ALONG and not part > SAME_ALONG
+            if still_same or (change > SAME_ALONG and not change <= part):
+                part, when = change, later
+        return Change(np.array([part]), np.array([when]), np.zeros(1, dtype=bool))
+
+    def compare_with_time(self) -> Change:
+        """Return how A changes at a point at rest as time goes on, over the times of its own eigenvalues."""
+        nothing = Change.not_compared(1)
+        fastest = estimate_growth(lambda v: self.A @ v, self.count)
+        if not self._depends_on_time(COMPARISON_TIME / (fastest or 1.0)):
+            return nothing
+        factors = factorize(self.A.tocsc())
+        slowest = 0.0 if factors is None else 1.0 / max(estimate_growth(factors.solve, self.count), TINY)
+        slowest = max(slowest, SLOWEST_RATE * fastest) if fastest else 1.0
+        still = replace(self, rates=np.zeros(self.count))
+        vars(still).update(fastest_rate=fastest or 1.0, A=self.A, accelerations=np.zeros(self.count))
+        later = 3 * COMPARISON_TIME / slowest
+        times = [COMPARISON_TIME / (fastest or 1.0), later, LATEST * later]
+        change = still.compare(still.rates, times, np.ones(self.count, dtype=bool))
+        return change if change.part[0] > SAME_ALONG else nothing
+
+    def _differentiate_ahead(self, path: FloatArray, time: float) -> tuple[float, sparse.csr_array[Any]] | None:
+        """Return A at the first point on the motion that can be reached, and how much later; None without one."""
+        t, x, u, model = self.point.time, self.point.states, self.point.inputs, self.evaluator.model
+        before = read_event_indicators(model, t, x, u) > 0
+        for part in PARTS:
+            later = part * time
+            ahead = x + later * path + later**2 / 2 * self.accelerations
+            try:
+                derivatives = read_sparse_derivatives(model, t + later, ahead, u)
+                after = read_event_indicators(model, t + later, ahead, u) > 0
+            except FmilinError:
+                continue
+            if derivatives is None:
+                return None
+            self.evaluator.directions += derivatives.directions
+            A = derivatives.J[: self.count, : self.count]
+            if np.isfinite(A.data).all() and (after == before).all():
+                return later, A
+        return None
+
+    def _depends_on_time(self, later: float) -> bool:
+        """Whether any bit of rates or event indicators is another so much later; True where these have no value."""
+        t, u, model = self.point.time, self.point.inputs, self.evaluator.model
+        nearby = self.point.states + STEP * self.sizes
+        answers = []
+        try:
+            for time in (t, t + later):
+                derivatives = self.evaluator.evaluate(time, nearby, u).derivatives
+                answers.append((derivatives, read_event_indicators(model, time, nearby, u)))
+        except FmilinError:
+            return True
+        return not all(np.array_equal(*parts) for parts in zip(*answers, strict=True))
+
+
+def estimate_growth(apply: Any, count: int) -> float:
+    """Return the modulus of the largest eigenvalue of a linear map, about: by how much a vector grows at each step.
+
+    >>> round(estimate_growth(lambda v: np.array([3.0, 1.0]) * v, 2), 6)
+    3.0
+    """
+    vector = np.random.default_rng(1907).uniform(-1.0, 1.0, count)
+    growth = []
+    for _ in range(GROWTH_STEPS):
+        size = float(np.linalg.norm(vector))
+        if not 0.0 < size < np.inf:
+            return 0.0
+        vector = apply(vector / size)
+        growth.append(float(np.linalg.norm(vector)))
+    late = np.array(growth[GROWTH_STEPS // 2 :])
+    return float(np.exp(np.log(late).mean())) if (late > 0).all() else 0.0

@@ -1,0 +1,40 @@
+"""Derivatives of a large model at a point, of which only the entries are stored that are not zero by its structure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.signals import FloatArray
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+
+@dataclass(frozen=True, eq=False)
+class SparseDerivatives:
+    """Exact derivatives of rates, then outputs, along all states, then all inputs.
+
+    Entries that are stored may be zero at a point; those that are not are zero everywhere.
+    """
+
+    J: sparse.csr_array[Any]  # shape (N + ny, N + nu)
+    directions: int  # along which the model was differentiated
+    groups: list[list[int]]  # of columns, no two of which stand in one row, but for the full rows
+    full_rows: NDArray[np.intp]  # rows that depend on so many columns that these would share no group
+
+
+def reduce_rows(operation: np.ufunc, entries: FloatArray, indptr: NDArray[np.integer[Any]]) -> FloatArray:
+    """Return ``operation`` over the stored entries of each row, as ``np.maximum``; 0 for rows without any.
+
+    >>> reduce_rows(np.maximum, np.array([3.0, 1.0]), np.array([0, 2, 2]))
+    array([3., 0.])
+    """
+    result = np.zeros(len(indptr) - 1)
+    filled = np.flatnonzero(np.diff(indptr) > 0)
+    if len(filled):
+        result[filled] = operation.reduceat(entries, indptr[filled])
+    return result
