@@ -18,6 +18,7 @@ from fmilin.linear_model.model import (
     LinearModel,
     relative_error,
 )
+from fmilin.linear_model.sparse import is_sparse
 from fmilin.model.interface import Model, ModelInfo, OperatingPoint
 from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import EPS
@@ -198,8 +199,13 @@ def chosen_inputs(inputs: Signals, names: Sequence[str]) -> list[int]:
 
 def with_inputs(linear: LinearModel, chosen: Sequence[int]) -> LinearModel:
     """Return the linear model with some inputs, in the given order; the others stay at their values of the point."""
-    columns, E, descriptor = list(chosen), linear.errors, linear.descriptor
+    columns = list(chosen)
     selected = linear.inputs.select(columns)
+    if is_sparse(linear):
+        return linear.with_matrices(
+            linear.sparse.select_inputs(columns), inputs=selected, derivatives={}, discrete=None
+        )
+    E, descriptor = linear.errors, linear.descriptor
     B, D = linear.B[:, columns], linear.D[:, columns]
     errors = replace(E, B=E.B[:, columns], D=E.D[:, columns])
     return replace(

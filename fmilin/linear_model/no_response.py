@@ -1,7 +1,9 @@
 """A linear model in which no input reaches any output: it reads like a success, and answers nothing."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +11,14 @@ from numpy.typing import NDArray
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError
 from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.sparse import SparseLinearModel, SparseMatrices, is_sparse
 from fmilin.linear_model.stability import Stability
 from fmilin.numerics.balanced import NewtonStep, is_equilibrium, newton_step
+from fmilin.numerics.sparse_equilibrium import is_sparse_equilibrium
 from fmilin.signals import FloatArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 PUSHES = (1.0, 30.0)  # pushes, in sizes of an input, that tell what is stuck from what is not connected
 
@@ -22,6 +29,8 @@ def has_no_response(linear: LinearModel) -> bool:
     """Whether there are inputs and outputs but no path between any, entries no larger than their errors being zero."""
     if not len(linear.inputs) or not len(linear.outputs):
         return False
+    if is_sparse(linear):
+        return not is_sparsely_connected(linear.sparse)
     return not is_connected(*(np.abs(getattr(linear, m)) > np.abs(getattr(linear.errors, m)) for m in "ABCD"))
 
 
@@ -36,6 +45,35 @@ def is_connected(A: Pattern, B: Pattern, C: Pattern, D: Pattern) -> bool:
         front = A[:, front].any(axis=1) & ~reached
         reached = reached | front
     return False
+
+
+def is_sparsely_connected(matrices: SparseMatrices) -> bool:
+    """Whether a path leads from some input to some output, through entries larger than their errors."""
+    from scipy import sparse
+    from scipy.sparse.csgraph import breadth_first_order
+
+    A, B, C, D = (
+        _find_visible(getattr(matrices, name), getattr(matrices.errors, name)) for name in ("A", "B", "C", "D")
+    )
+    if D.nnz:
+        return True
+    # Edges lead from what moves to what it moves, from one node more to all that inputs move.
+    count = A.shape[0]
+    inputs = sparse.csr_array(B.sum(axis=1).reshape(1, count))
+    graph: Any = sparse.block_array([[A.T, None], [inputs, sparse.csr_array((1, 1))]], format="csr")
+    reached = breadth_first_order(graph, count, return_predecessors=False)
+    seen = np.append(C.sum(axis=0) > 0, False)
+    return bool(seen[reached].any())
+
+
+def _find_visible(matrix: csr_array[Any], errors: csr_array[Any]) -> csr_array[Any]:
+    """Return a matrix of ones where entries are larger than their errors, which have the same places."""
+    from scipy import sparse
+
+    visible = np.abs(matrix.data) > errors.data
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    places = rows[visible], matrix.indices[visible]
+    return sparse.csr_array((np.ones(len(places[0])), places), shape=matrix.shape)
 
 
 def path_to_an_output(A: Pattern, B: Pattern, C: Pattern, D: Pattern) -> list[tuple[str, int, int]] | None:
@@ -86,7 +124,7 @@ def with_remark_on_response(linear: LinearModel) -> LinearModel:
         "events or samples (fl.Stepping(lifted=True)), inputs that are read once at the start, a part that is switched "
         "off; or other outputs are needed (outputs=). fl.explain_zeros(model) looks for the reason of each.",
     )
-    return replace(linear, warnings=(remark, *linear.warnings))
+    return linear.with_fields(warnings=(remark, *linear.warnings))
 
 
 def step_to_rest(linear: LinearModel) -> NewtonStep:
@@ -98,7 +136,19 @@ def step_to_rest(linear: LinearModel) -> NewtonStep:
 
 def is_at_rest(linear: LinearModel) -> bool:
     """Whether an equilibrium is so near to the point that it is one."""
+    if is_sparse(linear) and not linear.sample_time:
+        return _is_sparsely_at_rest(linear)
     return not len(linear.f0) or is_equilibrium(*_parts(linear), len(linear.f0))
+
+
+def _is_sparsely_at_rest(linear: SparseLinearModel) -> bool:
+    from scipy import sparse
+
+    y, u = linear.states.scales(linear.y0), linear.inputs.scales(linear.u0)
+    matrices, columns = linear.sparse, sparse.diags_array(np.concatenate((y, u)))
+    slopes = sparse.hstack((matrices.A, matrices.B), format="csr") @ columns
+    errors = sparse.hstack((matrices.errors.A, matrices.errors.B), format="csr") @ columns
+    return is_sparse_equilibrium(linear.f0, y, slopes, errors)
 
 
 MOVING_KINDS = frozenset({"off-equilibrium", "steady"})  # kinds of remarks that say that the point moves

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-import numpy as np
-
-from fmilin.linear_model.model import EntryErrors, LinearModel
+from fmilin.linear_model.model import EntryErrors, LinearModel, relative_error
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -57,6 +55,14 @@ class SparseMatrices:
         matrices = {name: sparse.csr_array(getattr(linear, name)) for name in MATRICES}
         errors = {f.name: sparse.csr_array(getattr(linear.errors, f.name)) for f in fields(SparseErrors)}
         return cls(**matrices, errors=SparseErrors(**errors))
+
+    @property
+    def relative_errors(self) -> dict[str, float]:
+        """The largest error over the largest entry of A, B, C, D and T."""
+        return {
+            f.name: relative_error(getattr(self.errors, f.name).data, getattr(self, f.name).data)
+            for f in fields(SparseErrors)
+        }
 
     def select_inputs(self, columns: list[int]) -> SparseMatrices:
         """Return those of some of the inputs."""
@@ -116,11 +122,18 @@ class SparseLinearModel(LinearModel):
 
     def with_fields(self, **changes: Any) -> LinearModel:
         """Return the same with other values of fields that are not matrices, in sparse form."""
-        if "stored" not in self.__dict__ or changes.keys() & {*MATRICES, "errors"}:
+        if not self.is_sparse or changes.keys() & {*MATRICES, "errors"}:
             return replace(self, **changes)
-        matrices = changes.pop("stored", self.__dict__["stored"])
+        return self._changed(self.sparse, changes)
+
+    def with_matrices(self, matrices: SparseMatrices, **changes: Any) -> SparseLinearModel:
+        """Return the same with other matrices and errors, the accuracy that follows, and other values of fields."""
+        accuracy = replace(self.accuracy, **matrices.relative_errors)
+        return self._changed(matrices, {"accuracy": accuracy, **changes})
+
+    def _changed(self, matrices: SparseMatrices, changes: Mapping[str, Any]) -> SparseLinearModel:
         values = {name: value for name, value in self.__dict__.items() if name not in _COMPUTED}
-        return SparseLinearModel.of_matrices(matrices, values | changes)
+        return SparseLinearModel.of_matrices(matrices, {**values, **changes})
 
     if not TYPE_CHECKING:
 
@@ -129,6 +142,11 @@ class SparseLinearModel(LinearModel):
                 raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
             value = self.__dict__[name] = getattr(self.__dict__["stored"], name).toarray()
             return value
+
+
+def is_sparse(linear: LinearModel) -> TypeGuard[SparseLinearModel]:
+    """Return whether the matrices of a linear model are stored in sparse form."""
+    return isinstance(linear, SparseLinearModel) and linear.is_sparse
 
 
 _COMPUTED = frozenset({*MATRICES, "stored", "errors"})

@@ -267,4 +267,4 @@ def attach_descriptor(linear: LinearModel, model: Model, nearby: Neighbourhood, 
 def state_accuracy(at: AssembledPoint, diagnostics: Sequence[Remark]) -> LinearModel:
     """Return the linear model of a point with diagnostics, and with the evaluations that checks took, too."""
     method = replace(at.linear.method, evaluations=at.evaluator.evaluations, products=at.evaluator.directions)
-    return replace(at.stated, method=method, warnings=tuple(diagnostics))
+    return at.stated.with_fields(method=method, warnings=tuple(diagnostics))

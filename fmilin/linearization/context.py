@@ -30,6 +30,7 @@ from fmilin.manifold.neighbourhood import Neighbourhood, Observations
 from fmilin.manifold.rank import explanation, is_rank_deficient
 from fmilin.model.equations import SecondOrderForm, SparseEquations
 from fmilin.model.interface import Evaluation
+from fmilin.model.sparse_derivatives import SparseDerivatives
 from fmilin.numerics.differences.differences import Differences
 from fmilin.signals import FloatArray
 
@@ -43,6 +44,7 @@ __all__ = [
     "LinearizedPoint",
     "Mask",
     "SparseLinearizedPoint",
+    "SparseStatesPoint",
 ]
 
 
@@ -103,6 +105,16 @@ class SparseLinearizedPoint(ConstrainedPoint, AssembledPoint):
     equations: SparseEquations
     derivatives: TangentDerivatives
     unknowns: FloatArray  # (n + m,), accelerations and multipliers
+
+
+@dataclass(frozen=True, eq=False)
+class SparseStatesPoint(PointInCoordinates, AssembledPoint):
+    """A large model without constraints, with its linear model in sparse matrices."""
+
+    base: Evaluation  # rates, outputs and residuals at the point
+    nearby: Neighbourhood  # the model near the point
+    derivatives: SparseDerivatives
+    motion: MotionBatch  # how the point moves, and by how much A changes along its motion
 
 
 @dataclass(frozen=True, eq=False)

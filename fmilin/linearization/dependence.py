@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import join_first
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.sparse import SparseLinearModel
+from fmilin.linear_model.sparse import is_sparse
 from fmilin.manifold.rank import TINY, is_regular, singular_values
 from fmilin.model.evaluator import evaluate_each
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
@@ -88,7 +89,7 @@ def find_unmovable(
 
 def find_combinations(linear: LinearModel, model: Model, point: OperatingPoint) -> FloatArray:
     """Return the gradients of what seems to be kept of a model's states, from sparse matrices if there are such."""
-    if isinstance(linear, SparseLinearModel) and linear.is_sparse:
+    if is_sparse(linear):
         from fmilin.linearization.sparse_dependence import find_sparse_combinations
 
         combinations = find_sparse_combinations(linear, model, point)
@@ -299,7 +300,7 @@ def find_speeds(linear: LinearModel) -> Speeds:
     n = len(linear.states)
     if not n:
         return ()
-    if isinstance(linear, SparseLinearModel) and linear.is_sparse:
+    if is_sparse(linear):
         from fmilin.linearization.sparse_dependence import find_sparse_speeds
 
         return find_sparse_speeds(linear)

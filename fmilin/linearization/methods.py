@@ -6,6 +6,7 @@
 | a model with its own solver, or ``stepping.lifted`` | derivatives or identification: :mod:`fmilin.identification` |
 | ``at_singularity=True`` | the enlarged set of velocities: :mod:`fmilin.linearization.singular_configuration` |
 | a large model of sparse equations | elimination along their graph: :mod:`fmilin.linearization.sparse_equations` |
+| a large model with sparse derivatives | sparse matrices: :mod:`fmilin.linearization.sparse_states` |
 | everything else | :mod:`fmilin.linearization.algorithm` |
 
 The others take the place of what the general algorithm does between the evaluation of the point and the checks. The
@@ -55,7 +56,9 @@ def compute_by_other_method(model: Model, point: OperatingPoint, request: Reques
         return compute_at_singularity(model, point, request)
     equations = read_sparse_equations(model)
     if equations is None:
-        return None
+        from fmilin.linearization.sparse_states import compute_with_sparse_states
+
+        return compute_with_sparse_states(model, point, request)
     from fmilin.linearization.sparse_equations import compute_sparsely
 
     return compute_sparsely(model, equations, point, request)

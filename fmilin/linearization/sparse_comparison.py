@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.errors import ModelError, NumericalError
 from fmilin.manifold.branches import require_no_joint_kink
@@ -36,7 +37,7 @@ def compare_sparsely(
     None where a difference contradicts the derivatives, or bends: each column is to be looked at with care then.
     """
     if facts.precision is not None:
-        seen = _compare_along_one_direction(nearby, derivatives.J, errors, facts.precision, facts.solving)
+        seen = _compare_along_one_direction(nearby, derivatives, errors, facts.precision, facts.solving)
         if seen is not None:
             return seen, facts
     return _compare_groups(nearby, derivatives, errors, facts)
@@ -61,7 +62,10 @@ def _compare_groups(
     agreement = np.where(np.abs(measured) <= measured_errors, 0.0, AGREEMENT * sizes[:, None])
     deviation = np.abs(exact - measured)
     is_suspicious = deviation > 10 * measured_errors + agreement + ROUNDING * terms[:, None]
-    is_bent = quick.bend * units > KINK * float(sizes.max(initial=0.0))
+    # A sum over many columns is curved as many times as one of them is.
+    members = np.ones(exact.shape)
+    members[derivatives.full_rows] = np.maximum(_count_entries(J[derivatives.full_rows], group_of, len(groups)), 1)
+    is_bent = quick.bend * units > KINK * float(sizes.max(initial=0.0)) * members
     if is_suspicious.any() or is_bent.any() or not _agrees_along_all(nearby, J, measured_errors):
         return None
     visible = np.where(deviation > 10 * measured_errors, deviation, 0.0)
@@ -74,6 +78,16 @@ def _compare_groups(
     facts = replace(facts, precision=np.maximum(precision, EPS / SMALL_STEP) if is_precise else None)
     require_no_joint_kink(nearby, sizes)
     return errors, facts
+
+
+def _count_entries(rows: sparse.csr_array[Any], group_of: NDArray[np.intp], count: int) -> FloatArray:
+    """Return how many entries of each row stand in each group of columns, (r, count)."""
+    return np.array(
+        [
+            np.bincount(group_of[rows.indices[begin:end]], minlength=count)
+            for begin, end in zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
+        ]
+    ).reshape(rows.shape[0], count)
 
 
 def _agrees_along_all(nearby: Neighbourhood, J: sparse.csr_array[Any], group_errors: FloatArray) -> bool:
@@ -91,13 +105,13 @@ def _agrees_along_all(nearby: Neighbourhood, J: sparse.csr_array[Any], group_err
 
 def _compare_along_one_direction(
     nearby: Neighbourhood,
-    J: sparse.csr_array[Any],
+    derivatives: SparseDerivatives,
     errors: FloatArray,
     precision: FloatArray,
     floor: FloatArray | float,
 ) -> FloatArray | None:
     """Return the errors raised where a comparison along one direction shows one; None where it contradicts."""
-    scales, base = nearby.scales, nearby.base
+    J, scales, base = derivatives.J, nearby.scales, nearby.base
     direction = random_direction(len(scales)) * scales
     nearby.evaluate_ahead([SMALL_STEP * direction, -SMALL_STEP * direction])
     try:
@@ -110,7 +124,9 @@ def _compare_along_one_direction(
     # The error of a sum grows with its terms: a row of a large model has few, however many columns there are.
     visible = 10 * np.diff(J.indptr) * precision * (sizes + np.abs(base))
     allowed = np.maximum(np.maximum(visible, floor), np.maximum(LEFT_OUT * SMALL_STEP * bend, AGREEMENT * sizes))
-    is_straight = bend <= KINK / 4 * sizes.max(initial=0.0)
+    members = np.ones(len(base))  # a sum over many columns is curved as many times as one of them is
+    members[derivatives.full_rows] = np.diff(J.indptr)[derivatives.full_rows]
+    is_straight = bend <= KINK / 4 * sizes.max(initial=0.0) * members
     if not ((gap <= allowed) & is_straight).all():
         return None
     shown = np.where(gap > visible, gap, 0.0)

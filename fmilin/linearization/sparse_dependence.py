@@ -16,12 +16,14 @@ from fmilin.linearization.dependence import Speeds, examine_combinations
 from fmilin.manifold.rank import TINY
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.sparse_derivatives import reduce_rows
-from fmilin.numerics.sparse_rank import MOST_COMBINATIONS, equilibrate, find_left_null_space
+from fmilin.numerics.sparse_rank import equilibrate, find_left_null_space
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EQUILIBRIUM, RANK, ROUNDING
 
 if TYPE_CHECKING:
     from scipy import sparse
+
+MOST_STILL_STATES = 512  # states without a rate, each of which is a column of an array of combinations
 
 
 def find_sparse_combinations(linear: SparseLinearModel, model: Model, point: OperatingPoint) -> FloatArray | None:
@@ -41,15 +43,14 @@ def find_visible_entries(linear: SparseLinearModel, sizes: FloatArray) -> sparse
 
     matrices = linear.sparse
     units = np.concatenate((sizes, linear.inputs.scales()))
-    both = sparse.hstack((matrices.A, matrices.B), format="csr")
+    both: sparse.csr_array[Any] = sparse.hstack((matrices.A, matrices.B), format="csr")
     errors = sparse.hstack((matrices.errors.A, matrices.errors.B), format="csr")
     rows = np.repeat(np.arange(len(sizes)), np.diff(both.indptr))
-    entries = np.abs(both.data)
-    largest = reduce_rows(np.maximum, entries * units[both.indices] / sizes[rows], both.indptr)
-    visible = entries * units[both.indices] / sizes[rows] > np.maximum(
-        errors.data * units[both.indices] / sizes[rows], ROUNDING * largest[rows]
-    )
-    both.data = np.where(visible, both.data * units[both.indices] / sizes[rows], 0.0)
+    factors = units[both.indices] / sizes[rows]
+    entries = np.abs(both.data) * factors
+    rounding = ROUNDING * reduce_rows(np.maximum, entries, both.indptr)
+    is_visible = entries > np.maximum(errors.data * factors, rounding[rows])
+    both.data = np.where(is_visible, both.data * factors, 0.0)
     rates = linear.f0 / sizes
     fastest = float(np.abs(rates).max(initial=0.0))
     if fastest > EQUILIBRIUM:
@@ -64,7 +65,7 @@ def find_sparse_unmovable(both: sparse.csr_array[Any]) -> FloatArray | None:
     count = both.shape[0]
     is_moving = np.diff(both.indptr) > 0
     still = np.flatnonzero(~is_moving)
-    if len(still) > MOST_COMBINATIONS:
+    if len(still) > MOST_STILL_STATES:
         return None
     alone = np.zeros((count, len(still)))
     alone[still, np.arange(len(still))] = 1.0
@@ -91,7 +92,8 @@ def find_sparse_speeds(linear: SparseLinearModel) -> Speeds:
     is_alone = np.bincount(rows[present], minlength=A.shape[0]) == 1
     has_input = np.bincount(np.repeat(np.arange(B.shape[0]), np.diff(B.indptr))[B.data != 0], minlength=B.shape[0]) > 0
     pairs = []
-    for i, other, value in zip(rows[present].tolist(), A.indices[present].tolist(), A.data[present].tolist(), strict=True):
+    entries = rows[present].tolist(), A.indices[present].tolist(), A.data[present].tolist()
+    for i, other, value in zip(*entries, strict=True):
         is_speed = is_alone[i] and not has_input[i] and value == 1.0 and i != other
         if is_speed and linear.f0[i] == linear.y0[other]:
             pairs.append((i, other))

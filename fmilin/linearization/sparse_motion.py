@@ -93,10 +93,8 @@ class SparseMotion:
         if not is_comparable:
             return motion
         soon, later = self.compute_comparison_times()
-        if ((self.accelerations != 0) & leading).any():
-            times = [LATEST_CURVED * soon]
-        else:
-            times = [soon, later, LATEST * later]
+        is_curved = ((self.accelerations != 0) & leading).any()
+        times = [LATEST_CURVED * soon] if is_curved else [soon, later, LATEST * later]
         return replace(motion, change=self.compare(self.rates, times, leading))
 
     def find_fastest_state(self) -> int:

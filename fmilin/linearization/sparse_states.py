@@ -1,10 +1,19 @@
-"""Large models without constraints that have sparse derivatives: sparse matrices, sparse checks.
+"""Large models without constraints that have sparse derivatives: sparse matrices, and checks of these.
 
-All N states are coordinates, so that A = f_x, and the work and the memory follow the number of declared dependencies
-instead of N^2. What is verified at a point, and how, is what the general algorithm verifies: see
-:mod:`fmilin.linearization.checks.sparse_states`. Where that leaves a doubt (a derivative that a difference contradicts,
-an event or a kink nearby, memory between evaluations, an angle that wraps) the general algorithm decides, which looks
-at each column with care.
+All N states are coordinates, so that A = f_x, and work and memory follow the number of declared dependencies instead of
+N^2. What is verified is what the general algorithm verifies:
+
+- derivatives agree with differences: groups of columns or one direction, :mod:`fmilin.linearization.sparse_comparison`;
+- the model repeats itself: one evaluation, as ever;
+- no event and no turn of an angle is near: at the points of those differences;
+- entries are accurate: those that are stored, as others have no error;
+- the point rests, or A stays along its motion: :mod:`fmilin.linearization.sparse_motion`;
+- inputs reach outputs: a search in the graph of the entries;
+- states are independent: the structural rank, then a sparse factorization,
+  :mod:`fmilin.linearization.sparse_dependence`.
+
+Where the first four leave a doubt (a derivative that a difference contradicts, an event or a kink nearby, memory
+between evaluations, an angle that wraps) the general algorithm decides, which looks at each column with care.
 """
 
 from __future__ import annotations
@@ -13,123 +22,158 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fmilin.errors import FmilinError
+from fmilin.linear_model.accuracy import comparable_sizes
 from fmilin.linear_model.builder import point_of
 from fmilin.linear_model.model import Accuracy, LinearizationMethod
 from fmilin.linear_model.sparse import SparseErrors, SparseLinearModel, SparseMatrices
 from fmilin.linearization.context import SparseStatesPoint
 from fmilin.linearization.evaluation import evaluate
 from fmilin.linearization.request import Request
-from fmilin.manifold.frame import CoordinateChoice, choose_coordinates, constraint_manifold
+from fmilin.linearization.sparse_comparison import compare_sparsely
+from fmilin.linearization.sparse_motion import SparseMotion
+from fmilin.manifold.frame import CoordinateChoice, Frame, choose_coordinates, constraint_manifold
+from fmilin.manifold.motion import MotionBatch
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.verification import recall_facts
 from fmilin.model.capabilities import HasSparseDerivatives, read_sparse_derivatives
 from fmilin.model.evaluator import PointEvaluator
-from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.model.sparse_derivatives import SparseDerivatives, reduce_rows
 from fmilin.signals import FloatArray
-from fmilin.tolerances import EPS
+from fmilin.tolerances import EPS, INACCURATE
 
 if TYPE_CHECKING:
     from scipy import sparse
 
 MIN_STATES = 500
-"""From here on models are linearized in sparse form. Below, arrays take less time, and the memory is no matter."""
+"""From here on models are linearized in sparse form. Below, arrays take less time, and their memory is no matter."""
 
 
-def compute_with_sparse_states(model: Model, point: OperatingPoint, request: Request) -> SparseStatesPoint | None:
-    """Return the linear model at a point in sparse matrices, not checked; None where that is not the way for it."""
+def is_sparse_form_meant(model: Model, point: OperatingPoint, request: Request) -> bool:
+    """Return whether a model is large, and a request asks for nothing that needs arrays."""
     is_plain = request.coordinates == "partition" and request.derivatives in ("auto", "exact")
     is_whole = request.independent is None and not model.independent and not len(model.constraints)
     asks_more = request.descriptor or request.hold_modes or point.slope_changes is not None
-    if len(model.states) < MIN_STATES or not is_plain or not is_whole or asks_more:
-        return None
-    if not isinstance(model, HasSparseDerivatives):
-        return None
-    derivatives = read_sparse_derivatives(model, point.time, point.states, point.inputs)
-    if derivatives is None or not np.isfinite(derivatives.J.data).all():
+    is_large = len(model.states) >= MIN_STATES and isinstance(model, HasSparseDerivatives)
+    return is_large and is_plain and is_whole and not asks_more
+
+
+def compute_with_sparse_states(model: Model, point: OperatingPoint, request: Request) -> SparseStatesPoint | None:
+    """Return the linear model at a point in sparse matrices; None where the general algorithm is to compute it."""
+    if not is_sparse_form_meant(model, point, request):
         return None
     evaluator = PointEvaluator(model)
-    evaluator.directions += derivatives.directions
+    try:
+        derivatives = read_sparse_derivatives(model, point.time, point.states, point.inputs)
+        if derivatives is None or not np.isfinite(derivatives.J.data).all():
+            return None
+        evaluator.directions += derivatives.directions
+        return _compute(evaluator, point, request, derivatives)
+    except FmilinError:
+        return None  # the general algorithm raises it again, or knows better
+
+
+def _compute(
+    evaluator: PointEvaluator, point: OperatingPoint, request: Request, derivatives: SparseDerivatives
+) -> SparseStatesPoint | None:
+    model, is_checked = evaluator.model, request.checks != "none"
     base = evaluate(evaluator, point)
     facts = recall_facts(model, point, base, trusted=request.checks != "all")
     manifold = constraint_manifold(evaluator, point, facts)
     frame = choose_coordinates(manifold, CoordinateChoice())
+    facts = manifold.facts
     nearby = Neighbourhood(evaluator, frame, point, base)
-    errors = estimate_errors(derivatives.J, nearby.scales, frame.parametrization.batch.relative_error_of_derivatives[0])
-    at = SparseStatesPoint(
+    errors = estimate_errors(derivatives.J, nearby.scales, frame)
+    if is_checked and request.derivatives != "exact":
+        compared = compare_sparsely(nearby, derivatives, errors, facts)
+        if compared is None:
+            return None
+        errors, facts = compared
+    if is_checked and is_doubtful(nearby, derivatives.J, errors):
+        return None
+    E = attach_errors(derivatives.J, errors)
+    n = len(model.states)
+    motion = MotionBatch.not_searched(np.array([-1]), n, has_choice=False)
+    if is_checked and request.seek_steady:
+        motion = SparseMotion(evaluator, point, base.derivatives, derivatives.J[:n], E[:n], nearby.scales).describe()
+    return SparseStatesPoint(
         evaluator=evaluator,
         point=point,
-        facts=manifold.facts,
+        facts=facts,
         manifold=manifold,
         frame=frame,
         request=request,
+        linear=assemble_sparsely(evaluator, point, frame, base, derivatives.J, E),
         base=base,
         nearby=nearby,
         derivatives=derivatives,
-        errors=errors,
+        motion=motion,
     )
-    return at
 
 
-def estimate_errors(J: sparse.csr_array[Any], scales: FloatArray, relative: float) -> FloatArray:
+def estimate_errors(J: sparse.csr_array[Any], scales: FloatArray, frame: Frame) -> FloatArray:
     """Return the errors of the stored entries of exact derivatives: part of the largest of their row, in sizes."""
-    largest = find_row_sizes(J, scales)
-    rows = np.repeat(largest, np.diff(J.indptr))
-    return relative * rows / scales[J.indices]
+    relative = float(frame.parametrization.batch.relative_error_of_derivatives[0])
+    largest = reduce_rows(np.maximum, np.abs(J.data) * scales[J.indices], J.indptr)
+    return relative * np.repeat(largest, np.diff(J.indptr)) / scales[J.indices]
 
 
-def find_row_sizes(J: sparse.csr_array[Any], scales: FloatArray) -> FloatArray:
-    """Return the largest entry of each row of J (r, c), columns in their sizes (c,); 0 of empty rows, shape (r,)."""
-    entries = np.abs(J.data) * scales[J.indices]
-    return reduce_rows(np.maximum, entries, J.indptr)
-
-
-def reduce_rows(operation: np.ufunc, entries: FloatArray, indptr: Any) -> FloatArray:
-    """Return ``operation`` over the entries of each row; 0 for rows without any."""
-    result = np.zeros(len(indptr) - 1)
-    filled = np.flatnonzero(np.diff(indptr) > 0)
-    if len(filled):
-        result[filled] = operation.reduceat(entries, indptr[filled])
-    return result
-
-
-def assemble_sparsely(at: SparseStatesPoint) -> SparseLinearModel:
-    """Return the linear model of a point: parts of the matrix of all derivatives."""
+def attach_errors(J: sparse.csr_array[Any], errors: FloatArray) -> sparse.csr_array[Any]:
+    """Return errors as a matrix with the entries of J."""
     from scipy import sparse
 
-    model, point, n = at.model, at.point, len(at.model.states)
-    J = at.derivatives.J
-    E = sparse.csr_array((at.errors, J.indices, J.indptr), shape=J.shape)
-    sizes = at.frame.y_scales
+    return sparse.csr_array((errors, J.indices, J.indptr), shape=J.shape)
+
+
+def is_doubtful(nearby: Neighbourhood, J: sparse.csr_array[Any], errors: FloatArray) -> bool:
+    """Return whether anything was observed near the point that the general algorithm is to look at."""
+    observations = nearby.observations
+    if observations.crossed or observations.turns or nearby.change_at_point().any():
+        return True
+    scaled = errors * nearby.scales[J.indices]
+    largest = reduce_rows(np.maximum, np.abs(J.data) * nearby.scales[J.indices], J.indptr)
+    worst = reduce_rows(np.maximum, scaled, J.indptr)
+    n = nearby.n
+    sizes, rates = nearby.scales[:n], np.abs(nearby.base[:n])
+    fastest = max(1.0, float(np.max(np.maximum(largest[:n], rates) / sizes, initial=0.0)))
+    terms = np.concatenate((sizes * fastest, nearby.model.outputs.scales(nearby.base[n:])))
+    return bool((worst > INACCURATE * comparable_sizes(largest, worst, terms)).any())
+
+
+def assemble_sparsely(
+    evaluator: PointEvaluator,
+    point: OperatingPoint,
+    frame: Frame,
+    base: Evaluation,
+    J: sparse.csr_array[Any],
+    E: sparse.csr_array[Any],
+) -> SparseLinearModel:
+    """Return the linear model of a point: parts of the matrix of all derivatives J, with errors E."""
+    from scipy import sparse
+
+    model, n = evaluator.model, len(point.states)
+    for row, copy in model.copies.items():  # outputs that are states or inputs are exact
+        column = copy.index if copy.kind == "state" else n + copy.index
+        entries = slice(J.indptr[n + row], J.indptr[n + row + 1])
+        E.data[entries] = np.where((J.indices[entries] == column) & (copy.kind == "state"), EPS, 0.0)
     unit = sparse.eye_array(n, format="csr")
-    # One stored error for each entry of T that is not zero: the others are zeros of the unit matrix.
-    T_errors = sparse.diags_array(EPS * sizes / at.frame.y_scales, format="csr")
-    errors = SparseErrors(A=E[:n, :n], B=E[:n, n:], C=E[n:, :n], D=E[n:, n:], T=T_errors)
+    errors = SparseErrors(A=E[:n, :n], B=E[:n, n:], C=E[n:, :n], D=E[n:, n:], T=EPS * unit)
     T_u = sparse.csr_array((n, J.shape[1] - n))
     matrices = SparseMatrices(A=J[:n, :n], B=J[:n, n:], C=J[n:, :n], D=J[n:, n:], T=unit, T_u=T_u, errors=errors)
-    f0 = at.base.derivatives + 0.0
-    accuracy = Accuracy(
-        **{name: _relative_error(getattr(errors, name), getattr(matrices, name)) for name in "ABCDT"},
-        f0=EPS if f0.any() else 0.0,
-        constraint_residual=at.frame.residual,
-        conditioning=1.0,
-    )
-    evaluator = at.evaluator
+    f0 = base.derivatives + 0.0  # a zero is printed without a sign
+    certainty = EPS if f0.any() else 0.0
+    accuracy = Accuracy(**matrices.relative_errors, f0=certainty, constraint_residual=frame.residual, conditioning=1.0)
     values = {
         "f0": f0,
-        "states": at.frame.selection.signals,
+        "states": frame.selection.signals,
         "full_states": model.states,
         "inputs": model.inputs,
         "outputs": model.wrapped_outputs,
-        "y0": at.frame.y0.copy(),
-        "point": point_of(model, point, at.base.outputs),
+        "y0": frame.y0.copy(),
+        "point": point_of(model, point, base.outputs),
         "accuracy": accuracy,
         "method": LinearizationMethod("exact", "partition", evaluator.evaluations, evaluator.directions),
         "model": model.info,
     }
     return SparseLinearModel.of_matrices(matrices, values)
-
-
-def _relative_error(error: sparse.csr_array[Any], matrix: sparse.csr_array[Any]) -> float:
-    worst = float(error.data.max(initial=0.0))
-    largest = float(np.abs(matrix.data).max(initial=0.0))
-    return 0.0 if worst == 0.0 else worst / largest if largest > 0 else worst

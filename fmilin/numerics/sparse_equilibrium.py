@@ -40,9 +40,9 @@ def is_sparse_equilibrium(
         if (np.abs(rates) <= noise).all():
             return True
         step = _solve(slopes[:, :count], -rates)
-        if step is not None and (np.abs(step) <= DETERMINED / 2).all():
-            if (np.abs(rates + slopes[:, :count] @ step) <= noise).all():
-                return True
+        is_short = step is not None and (np.abs(step) <= DETERMINED / 2).all()
+        if is_short and (np.abs(rates + slopes[:, :count] @ step) <= noise).all():
+            return True
     weights = 1.0 / np.maximum(terms, noise)
     scaled = sparse.diags_array(weights) @ slopes
     tolerance = LEAST_SQUARES_TOLERANCE

@@ -36,9 +36,7 @@ def factorize(matrix: sparse.csc_array[Any]) -> SuperLU | None:
         return None
 
 
-def equilibrate(
-    matrix: sparse.csr_array[Any], rounds: int = 3
-) -> tuple[sparse.csr_array[Any], FloatArray, FloatArray]:
+def equilibrate(matrix: sparse.csr_array[Any], rounds: int = 3) -> tuple[sparse.csr_array[Any], FloatArray, FloatArray]:
     """Return W M C with rows and columns of lengths near one, and the weights W (m,) and C (n,)."""
     from scipy import sparse
 
@@ -107,20 +105,19 @@ def find_left_null_space(matrix: sparse.csr_array[Any], relative: float) -> Floa
         return span
     basis, _ = np.linalg.qr(span)
     along = np.asarray((matrix.T @ basis).T)  # (k, columns)
-    U, sigma, _ = np.linalg.svd(along, full_matrices=True) if along.shape[0] > along.shape[1] else np.linalg.svd(
-        along, full_matrices=False
-    )
+    U, sigma, _ = np.linalg.svd(along, full_matrices=along.shape[0] > along.shape[1])
     is_small = np.ones(len(U), dtype=bool)
     is_small[: len(sigma)] = sigma <= relative * largest
     return np.asarray(basis @ U[:, is_small])
 
 
 def _find_small(factors: SuperLU, m: int, limit: float) -> FloatArray | None:
-    """Return the left singular vectors (m, r) of S, by its factors, with singular values up to a limit; None if many."""
+    """Return the left singular vectors (m, r) of S with singular values up to a limit; None if they are many."""
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
     def apply(b: NDArray[Any]) -> FloatArray:
-        return factors.solve(factors.solve(np.asarray(b, dtype=np.float64).ravel()), trans="T")
+        right = np.asarray(b, dtype=np.float64).ravel()
+        return np.asarray(factors.solve(factors.solve(right), trans="T"))
 
     if m <= 2 * FIRST_COMBINATIONS:
         inverse = factors.solve(np.eye(m))

@@ -13,6 +13,7 @@ from fmilin.errors import cut_list
 from fmilin.linear_model.model import LinearizationPoint, LinearModel
 from fmilin.linear_model.modes import cluster_modes, slowness
 from fmilin.linear_model.no_response import assess_stability, step_to_rest
+from fmilin.linear_model.sparse import is_sparse
 from fmilin.report.facts import Fact, print_fact, print_facts, print_remarks
 from fmilin.report.numbers import (
     SIGNIFICANT,
@@ -54,6 +55,7 @@ def print_table(linear: LinearModel, stream: TextIO, *, adjusted: float = 0.0) -
 def show_linear(linear: LinearModel, page: Sheet, *, adjusted: float | None, modes: bool = True) -> None:
     """Print the same on a console or page, ``adjusted`` None if nobody knows; without ``modes`` none are computed."""
     print_facts(page, facts_of(linear, adjusted))
+    modes = modes and not is_sparse(linear)
     if len(linear.states):
         page.print()
         hint = f"{len(linear.states)} eigenvalues: .eigenvalues() calculates them."

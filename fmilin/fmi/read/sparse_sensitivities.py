@@ -113,7 +113,10 @@ class _Calls:
         is_full = np.zeros(pattern.shape[0], dtype=bool)
         is_full[full] = True
         columns = pattern.tocsc()
-        for group in sparse_column_groups(pattern[~is_full].tocsc()):
+        thin = pattern[~is_full].tocsc()
+        in_thin_rows = np.diff(thin.indptr) > 0
+        for some in sparse_column_groups(thin):
+            group = [j for j in some if in_thin_rows[j]]
             members = np.array(group, dtype=np.intp)
             part = columns[:, group].tocoo()
             chosen = ~is_full[part.row]
@@ -170,7 +173,13 @@ class SparseSensitivities:
     """
 
     def __init__(
-        self, session: Session, buffers: Buffers, declared: DeclaredRows, outputs: Numbers, signs: FloatArray, inputs: Numbers
+        self,
+        session: Session,
+        buffers: Buffers,
+        declared: DeclaredRows,
+        outputs: Numbers,
+        signs: FloatArray,
+        inputs: Numbers,
     ) -> None:
         self._session, self._buffers = session, buffers
         self._calls = calls = _Calls(session, declared)
@@ -262,11 +271,6 @@ class SparseSensitivities:
         is_thin = np.ones(layout.shape[0], dtype=bool)
         is_thin[self._full_rows] = False
         self._groups = sparse_column_groups(layout[is_thin].tocsc())
-        # Columns that stand in full rows alone, or in none, may be moved together with others.
-        grouped = {j for group in self._groups for j in group}
-        others = [j for j in range(layout.shape[1]) if j not in grouped]
-        if others:
-            self._groups = [[*self._groups[0], *others], *self._groups[1:]] if self._groups else [others]
 
 
 def find_sparse_sensitivities(

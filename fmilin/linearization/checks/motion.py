@@ -9,7 +9,14 @@ import numpy as np
 
 from fmilin.diagnostics import Remark, off_equilibrium, rate_of_change
 from fmilin.linearization.checks.check import ResultCheck
-from fmilin.linearization.context import AssembledPoint, LinearizedBatch, LinearizedPoint, Mask, SparseLinearizedPoint
+from fmilin.linearization.context import (
+    AssembledPoint,
+    LinearizedBatch,
+    LinearizedPoint,
+    Mask,
+    SparseLinearizedPoint,
+    SparseStatesPoint,
+)
 from fmilin.manifold.checks.batch_remarks import PointRemarks
 from fmilin.manifold.checks.context import ExaminedPoint
 from fmilin.manifold.frame import Frame
@@ -44,12 +51,12 @@ class PointRests(ResultCheck):
 
     def has_meaning(self, at: ExaminedPoint) -> bool:
         """Whether rates and their derivatives were computed."""
-        return isinstance(at, (LinearizedPoint, SparseLinearizedPoint))
+        return isinstance(at, (LinearizedPoint, SparseLinearizedPoint, SparseStatesPoint))
 
     def examine(self, at: AssembledPoint) -> Sequence[Remark]:
         if isinstance(at, SparseLinearizedPoint):
             return describe_fastest(at)
-        if not isinstance(at, LinearizedPoint):
+        if not isinstance(at, (LinearizedPoint, SparseStatesPoint)):
             return ()
         frame = at.nearby.frame
         if at.motion.fastest[0] < 0:

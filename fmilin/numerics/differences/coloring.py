@@ -81,13 +81,14 @@ def column_groups(pattern: Pattern) -> list[list[int]]:
     if fewest == count:
         return [[j] for j in order]
     rows_of_columns = [part.tolist() for part in np.split(rows, np.cumsum(sizes)[:-1])]
-    groups = _group_greedily(rows_of_columns, order, len(pattern))
+    groups = group_greedily(rows_of_columns, order, len(pattern))
     if len(groups) > fewest:
-        groups = min(groups, _group_greedily(rows_of_columns, list(range(count)), len(pattern)), key=len)
+        groups = min(groups, group_greedily(rows_of_columns, list(range(count)), len(pattern)), key=len)
     return groups
 
 
-def _group_greedily(rows_of_columns: list[list[int]], order: list[int], row_count: int) -> list[list[int]]:
+def group_greedily(rows_of_columns: list[list[int]], order: list[int], row_count: int) -> list[list[int]]:
+    """Return groups of columns with disjoint rows: each goes to the first in which there is room, in this order."""
     groups: list[list[int]] = []
     taken = [0] * row_count  # the groups that contain a column of each row, as bits
     for j in order:

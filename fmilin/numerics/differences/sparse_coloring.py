@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.numerics.differences.coloring import group_greedily
+
 if TYPE_CHECKING:
     from scipy import sparse
 
@@ -21,25 +23,13 @@ def find_full_rows(pattern: sparse.csr_array[Any]) -> NDArray[np.intp]:
 
 
 def sparse_column_groups(pattern: sparse.csc_array[Any]) -> list[list[int]]:
-    """Return groups of columns with disjoint rows, greedily, fullest column first; columns without entries are left.
+    """Return groups of columns with disjoint rows, greedily, fullest column first.
 
     >>> from scipy import sparse
     >>> sparse_column_groups(sparse.csc_array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]))
     [[1], [0, 2]]
     """
-    columns = pattern.indptr.tolist()
-    rows = pattern.indices.tolist()
-    groups: list[list[int]] = []
-    groups_of_row: list[set[int]] = [set() for _ in range(pattern.shape[0])]
-    for j in np.argsort(-np.diff(pattern.indptr), kind="stable").tolist():
-        members = rows[columns[j] : columns[j + 1]]
-        if not members:
-            break
-        taken: set[int] = set().union(*(groups_of_row[i] for i in members))
-        group = next(g for g in range(len(groups) + 1) if g not in taken)
-        if group == len(groups):
-            groups.append([])
-        groups[group].append(j)
-        for i in members:
-            groups_of_row[i].add(group)
-    return groups
+    sizes = np.diff(pattern.indptr)
+    order = np.argsort(-sizes, kind="stable").tolist()
+    rows = [part.tolist() for part in np.split(pattern.indices, pattern.indptr[1:-1])]
+    return group_greedily(rows, order, pattern.shape[0])

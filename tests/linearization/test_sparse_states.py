@@ -1,0 +1,197 @@
+"""Large models in sparse form: the numbers and remarks of the general algorithm, for work that follows the entries."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import fmilin as fl
+from benchmarks.fmu_mass_chain import build_chain, chain_eigenvalues
+from fmilin.fmi.read import FmuModel
+from fmilin.linear_model.no_response import has_no_response
+from fmilin.linear_model.sparse import SparseErrors, SparseLinearModel, is_sparse
+from fmilin.linearization import sparse_states
+from fmilin.linearization.request import Request
+from fmilin.model.sparse_derivatives import SparseDerivatives
+
+N = 500
+MATRICES = ("A", "B", "C", "D")
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A chain of 250 masses with springs that harden."""
+    return build_chain(N, tmp_path_factory.mktemp("chain"), hardening=0.3, start=0.2)
+
+
+@pytest.fixture
+def in_arrays(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Called, it leaves all models to the general algorithm."""
+    return lambda: monkeypatch.setattr(sparse_states, "MIN_STATES", 10**9)
+
+
+def test_matrices_errors_and_remarks_are_those_of_the_general_algorithm(
+    chain: Path, in_arrays: Callable[[], None]
+) -> None:
+    options = {"outputs": ["squares", "x[3]", "y", "der(v[2])"]}
+    random = np.random.default_rng(5)
+    with fl.load(chain) as large, fl.load(chain) as general:
+        moving = replace(large.start, states=random.uniform(-0.3, 0.3, N))
+        points = [large.start, moving, replace(large.start, states=np.zeros(N))]
+        found = [fl.linearize(large, point, **options) for point in points]
+        in_arrays()
+        expected = [fl.linearize(general, point, **options) for point in points]
+    for linear, other in zip(found, expected, strict=True):
+        assert is_sparse(linear)
+        assert not is_sparse(other)
+        for name in MATRICES:
+            assert np.array_equal(getattr(linear, name), getattr(other, name)), name
+            assert np.allclose(getattr(linear.errors, name), getattr(other.errors, name), rtol=1e-6, atol=3e-16), name
+        assert np.array_equal(linear.T, other.T)
+        assert np.array_equal(linear.f0, other.f0)
+        kinds = [remark.kind for remark in linear.warnings]
+        assert kinds == [remark.kind for remark in other.warnings]
+        assert linear.is_equilibrium == other.is_equilibrium
+    assert [w.kind for w in found[0].warnings] == ["off-equilibrium"]
+    assert not found[2].warnings
+
+
+def test_eigenvalues_of_springs_that_do_not_harden_are_those_of_the_closed_form(tmp_path: Path) -> None:
+    with fl.load(build_chain(N, tmp_path)) as model:
+        linear = fl.linearize(model)
+    eigenvalues, expected = linear.eigenvalues(), chain_eigenvalues(N)
+    assert np.sort(eigenvalues.imag) == pytest.approx(np.sort(expected.imag), abs=1e-9)
+    assert np.sort(eigenvalues.real) == pytest.approx(np.sort(expected.real), abs=1e-9)
+
+
+def test_memory_follows_the_entries_and_no_array_of_all_states_is_made(chain: Path) -> None:
+    with fl.load(chain) as model:
+        fl.linearize(model)
+        tracemalloc.start()
+        try:
+            linear = fl.linearize(model)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert isinstance(linear, SparseLinearModel)
+    entries = linear.sparse.A.nnz + linear.sparse.C.nnz
+    assert entries < 4 * N
+    assert peak < 1000 * entries  # bytes; one array of N^2 numbers has 2 MB
+    assert not {"A", "C", "T"} & vars(linear).keys()
+    assert linear.errors.A.shape == (N, N)  # it can be read all the same
+    assert linear.A is linear.A
+
+
+def test_a_warm_point_costs_four_evaluations_and_a_call_for_each_group_of_columns(chain: Path) -> None:
+    with fl.load(chain) as model:
+        first = fl.linearize(model)
+        warm = fl.linearize(model)
+    assert warm.method.evaluations == 4
+    # No row depends on two columns of a group, but for one, which is asked for alone.
+    assert warm.method.products == 4 + N // 2
+    assert first.method.evaluations < 60
+
+
+def test_a_row_that_depends_on_all_states_leaves_the_groups_of_the_others(chain: Path) -> None:
+    with fl.load(chain) as model:
+        derivatives = read(model.with_interface(None, ["squares"]))
+    assert len(derivatives.groups) == 4
+    assert derivatives.directions <= N // 2 + 4  # and the row is asked for alone
+    row = derivatives.J[[N]].toarray()[0]
+    assert row[: N // 2] == pytest.approx(2 * model.start.states[: N // 2], rel=1e-15)
+    assert not row[N // 2 :].any()
+
+
+def test_inputs_and_outputs_can_be_chosen_and_the_form_stays(chain: Path) -> None:
+    with fl.load(chain) as model:
+        linear = fl.linearize(model, inputs=["u"], outputs=["squares", "y"])
+        none = fl.linearize(model, inputs=[], outputs=["y"])
+    assert is_sparse(linear)
+    assert is_sparse(none)
+    assert none.B.shape == (N, 0)
+    assert linear.C[1, N // 2 - 1] == 1.0
+    assert linear.B[N // 2, 0] == 1.0
+    assert linear.B.sum() == 1.0
+
+
+def test_models_are_copied_pickled_and_replaced(chain: Path) -> None:
+    with fl.load(chain) as model:
+        linear = fl.linearize(model)
+    for other in (copy.copy(linear), pickle.loads(pickle.dumps(linear)), linear.with_fields(warnings=())):
+        assert is_sparse(other)
+        assert (other.sparse.A != linear.sparse.A).nnz == 0
+        assert np.array_equal(other.errors.B, linear.errors.B)
+    dense = replace(linear, warnings=())
+    assert not is_sparse(dense)
+    assert np.array_equal(dense.A, linear.A)
+    assert (dense.sparse.A != linear.sparse.A).nnz == 0
+
+
+def test_the_table_of_a_large_model_computes_no_eigenvalues(chain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with fl.load(chain) as model:
+        linear = fl.linearize(model)
+    monkeypatch.setattr(np.linalg, "eig", None)
+    monkeypatch.setattr(np.linalg, "eigvals", None)
+    assert f"{N} eigenvalues" in repr(linear)
+    assert "A" not in vars(linear)
+
+
+def read(model: fl.Model) -> SparseDerivatives:
+    """Return the sparse derivatives of an FMU at its start."""
+    assert isinstance(model, FmuModel)
+    derivatives = model.sparse_derivatives(0.0, model.start.states, model.start.inputs)
+    assert derivatives is not None
+    return derivatives
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_wrong_derivative_is_in_doubt(chain: Path, monkeypatch: pytest.MonkeyPatch, is_first: bool) -> None:
+    with fl.load(chain) as model:
+        if not is_first:
+            fl.linearize(model)
+        derivatives = read(model)
+        J = derivatives.J.copy()
+        J.data[int(np.argmax(np.abs(J.data)))] *= 1 + 1e-4
+        wrong = replace(derivatives, J=J)
+        right = fl.linearize(model)
+        monkeypatch.setattr(sparse_states, "read_sparse_derivatives", lambda *_: wrong)
+        at = sparse_states.compute_with_sparse_states(model, model.start, Request())
+        assert at is None
+        assert np.array_equal(fl.linearize(model).A, right.A)  # by the general algorithm
+
+
+def test_a_dependence_that_is_not_declared_is_in_doubt(chain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with fl.load(chain) as model:
+        derivatives = read(model)
+        J = derivatives.J.tolil()
+        J[N // 2 + 7, 6] = 0.0  # v[8] depends on x[7]
+        undeclared = replace(derivatives, J=sparse.csr_array(J))
+        monkeypatch.setattr(sparse_states, "read_sparse_derivatives", lambda *_: undeclared)
+        assert sparse_states.compute_with_sparse_states(model, model.start, Request()) is None
+
+
+def test_inputs_that_reach_no_output_are_noticed(chain: Path) -> None:
+    with fl.load(chain) as model:
+        linear = fl.linearize(model, outputs=["y"])
+    assert isinstance(linear, SparseLinearModel)
+    assert not has_no_response(linear)
+    cut = linear.sparse.A.tolil()
+    cut[N // 2 + 100, 99] = 0.0  # no spring between two masses
+    apart = linear.with_matrices(replace(linear.sparse, A=sparse.csr_array(cut), errors=without_errors(linear)))
+    assert has_no_response(apart)
+
+
+def without_errors(linear: SparseLinearModel) -> SparseErrors:
+    """Return errors of zero for all entries of a linear model, one of which in A is left out."""
+    errors = linear.sparse.errors
+    kept = errors.A.tolil()
+    kept[N // 2 + 100, 99] = 0.0
+    return replace(errors, A=sparse.csr_array(kept))
