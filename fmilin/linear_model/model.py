@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from fmilin.linear_model.descriptor import Derivative, Descriptor
     from fmilin.linear_model.modes import Modes
-    from fmilin.linear_model.sparse import SparseMatrices
+    from fmilin.linear_model.sparse_matrices import SparseMatrices
     from fmilin.linear_model.stability import Stability
     from fmilin.linear_model.verification import Verification
     from fmilin.linear_model.zeros import ZeroStructure
@@ -155,15 +155,14 @@ class LinearModel(TableRepr):
             object.__setattr__(self, "errors", EntryErrors(*zeros))
 
     @property
+    @implemented_in("fmilin.linear_model.sparse:extract_sparse_matrices")
     def sparse(self) -> SparseMatrices:
         """The matrices as SciPy's sparse arrays: ``sparse.A`` to ``sparse.T``, and ``sparse.errors``.
 
         Large models (from 500 states, with few entries in A) are linearized in this form. Their ``A`` is a NumPy array
         as that of any other, which is made when it is first read.
         """
-        from fmilin.linear_model.sparse import SparseMatrices
-
-        return SparseMatrices.of_arrays(self)
+        ...
 
     def with_fields(self, **changes: Any) -> LinearModel:
         """Return the same with other values of some fields, as ``dataclasses.replace`` does; in sparse form if it is.

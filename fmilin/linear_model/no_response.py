@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.sparse import SparseLinearModel, SparseMatrices, is_sparse
+from fmilin.linear_model.sparse import SparseLinearModel, is_sparse
+from fmilin.linear_model.sparse_matrices import SparseMatrices
 from fmilin.linear_model.stability import Stability
 from fmilin.numerics.balanced import NewtonStep, is_equilibrium, newton_step
 from fmilin.numerics.sparse_equilibrium import is_sparse_equilibrium

@@ -7,67 +7,11 @@ as a NumPy array for every linear model; of a large one it is made when it is fi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from fmilin.linear_model.model import EntryErrors, LinearModel, relative_error
-
-if TYPE_CHECKING:
-    from scipy import sparse
-
-MATRICES = ("A", "B", "C", "D", "T", "T_u")
-
-
-@dataclass(frozen=True, eq=False)
-class SparseErrors:
-    """Estimated absolute errors of the entries of A, B, C, D and T. Entries that are not stored have none."""
-
-    A: sparse.csr_array[Any]
-    B: sparse.csr_array[Any]
-    C: sparse.csr_array[Any]
-    D: sparse.csr_array[Any]
-    T: sparse.csr_array[Any]
-
-
-@dataclass(frozen=True, eq=False)
-class SparseMatrices:
-    """The matrices of a linear model, each a ``scipy.sparse.csr_array``; entries that are not stored are zero.
-
-    >>> import fmilin as fl
-    >>> from fmilin.systems import cartesian_pendulum
-    >>> fl.linearize(cartesian_pendulum()).sparse.A.nnz
-    2
-    """
-
-    A: sparse.csr_array[Any]  # (P, P)
-    B: sparse.csr_array[Any]  # (P, nu)
-    C: sparse.csr_array[Any]  # (ny, P)
-    D: sparse.csr_array[Any]  # (ny, nu)
-    T: sparse.csr_array[Any]  # (N, P)
-    T_u: sparse.csr_array[Any]  # (N, nu)
-    errors: SparseErrors
-
-    @classmethod
-    def of_arrays(cls, linear: LinearModel) -> SparseMatrices:
-        """Return those of a linear model that consists of arrays."""
-        from scipy import sparse
-
-        matrices = {name: sparse.csr_array(getattr(linear, name)) for name in MATRICES}
-        errors = {f.name: sparse.csr_array(getattr(linear.errors, f.name)) for f in fields(SparseErrors)}
-        return cls(**matrices, errors=SparseErrors(**errors))
-
-    @property
-    def relative_errors(self) -> dict[str, float]:
-        """The largest error over the largest entry of A, B, C, D and T."""
-        return {
-            f.name: relative_error(getattr(self.errors, f.name).data, getattr(self, f.name).data)
-            for f in fields(SparseErrors)
-        }
-
-    def select_inputs(self, columns: list[int]) -> SparseMatrices:
-        """Return those of some of the inputs."""
-        errors = replace(self.errors, B=self.errors.B[:, columns], D=self.errors.D[:, columns])
-        return replace(self, B=self.B[:, columns], D=self.D[:, columns], T_u=self.T_u[:, columns], errors=errors)
+from fmilin.linear_model.sparse_matrices import MATRICES, SparseErrors, SparseMatrices
 
 
 class _LazyErrors(EntryErrors):
@@ -83,13 +27,13 @@ class _LazyErrors(EntryErrors):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            if name not in _ERRORS or "stored" not in self.__dict__:
+            if name not in ERRORS or "stored" not in self.__dict__:
                 raise AttributeError(name)
             value = self.__dict__[name] = getattr(self.__dict__["stored"], name).toarray()
             return value
 
 
-_ERRORS = frozenset(f.name for f in fields(SparseErrors))
+ERRORS = tuple(f.name for f in fields(SparseErrors))
 
 
 class SparseLinearModel(LinearModel):
@@ -114,12 +58,6 @@ class SparseLinearModel(LinearModel):
         """Whether the matrices are stored in sparse form."""
         return "stored" in self.__dict__
 
-    @property
-    def sparse(self) -> SparseMatrices:
-        """The matrices in sparse form."""
-        stored = self.__dict__.get("stored")
-        return SparseMatrices.of_arrays(self) if stored is None else stored
-
     def with_fields(self, **changes: Any) -> LinearModel:
         """Return the same with other values of fields that are not matrices, in sparse form."""
         if not self.is_sparse or changes.keys() & {*MATRICES, "errors"}:
@@ -128,7 +66,7 @@ class SparseLinearModel(LinearModel):
 
     def with_matrices(self, matrices: SparseMatrices, **changes: Any) -> SparseLinearModel:
         """Return the same with other matrices and errors, the accuracy that follows, and other values of fields."""
-        accuracy = replace(self.accuracy, **matrices.relative_errors)
+        accuracy = replace(self.accuracy, **find_relative_errors(matrices))
         return self._changed(matrices, {"accuracy": accuracy, **changes})
 
     def _changed(self, matrices: SparseMatrices, changes: Mapping[str, Any]) -> SparseLinearModel:
@@ -142,6 +80,23 @@ class SparseLinearModel(LinearModel):
                 raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
             value = self.__dict__[name] = getattr(self.__dict__["stored"], name).toarray()
             return value
+
+
+def extract_sparse_matrices(linear: LinearModel) -> SparseMatrices:
+    """Return the matrices of a linear model in sparse form."""
+    from scipy import sparse
+
+    stored: SparseMatrices | None = vars(linear).get("stored")
+    if stored is not None:
+        return stored
+    matrices = {name: sparse.csr_array(getattr(linear, name)) for name in MATRICES}
+    errors = {name: sparse.csr_array(getattr(linear.errors, name)) for name in ERRORS}
+    return SparseMatrices(**matrices, errors=SparseErrors(**errors))
+
+
+def find_relative_errors(matrices: SparseMatrices) -> dict[str, float]:
+    """Return the largest error over the largest entry of A, B, C, D and T."""
+    return {name: relative_error(getattr(matrices.errors, name).data, getattr(matrices, name).data) for name in ERRORS}
 
 
 def is_sparse(linear: LinearModel) -> TypeGuard[SparseLinearModel]:

@@ -18,8 +18,9 @@ from fmilin.manifold.branches import require_no_joint_kink
 from fmilin.manifold.comparison import LEFT_OUT, SMALL_STEP, random_direction
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.verification import VerifiedFacts
-from fmilin.model.sparse_derivatives import SparseDerivatives, reduce_rows
+from fmilin.model.sparse_derivatives import SparseDerivatives
 from fmilin.numerics.differences.differences import Differences
+from fmilin.numerics.sparse_rows import reduce_rows
 from fmilin.signals import FloatArray
 from fmilin.tolerances import AGREEMENT, COMPARED, EPS, KINK, PRECISE, ROUNDING
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fmilin.linear_model.sparse import SparseLinearModel
-from fmilin.linearization.dependence import Speeds, examine_combinations
+from fmilin.linearization.combinations import Speeds, examine_combinations
 from fmilin.manifold.rank import TINY
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.sparse_derivatives import reduce_rows
 from fmilin.numerics.sparse_rank import equilibrate, find_left_null_space
+from fmilin.numerics.sparse_rows import reduce_rows
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EQUILIBRIUM, RANK, ROUNDING
 

@@ -31,10 +31,10 @@ from fmilin.manifold.uniform import (
 from fmilin.model.capabilities import read_event_indicators, read_sparse_derivatives
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import OperatingPoint
-from fmilin.model.sparse_derivatives import reduce_rows
 from fmilin.numerics.balanced import UNTOLD
 from fmilin.numerics.sparse_equilibrium import is_sparse_equilibrium
 from fmilin.numerics.sparse_rank import factorize
+from fmilin.numerics.sparse_rows import reduce_rows
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, EQUILIBRIUM, ROUNDING, SAME_ALONG, STEADY, UNIFORM
 

@@ -26,7 +26,8 @@ from fmilin.errors import FmilinError
 from fmilin.linear_model.accuracy import comparable_sizes
 from fmilin.linear_model.builder import point_of
 from fmilin.linear_model.model import Accuracy, LinearizationMethod
-from fmilin.linear_model.sparse import SparseErrors, SparseLinearModel, SparseMatrices
+from fmilin.linear_model.sparse import SparseLinearModel, find_relative_errors
+from fmilin.linear_model.sparse_matrices import SparseErrors, SparseMatrices
 from fmilin.linearization.context import SparseStatesPoint
 from fmilin.linearization.evaluation import evaluate
 from fmilin.linearization.request import Request
@@ -39,7 +40,8 @@ from fmilin.manifold.verification import recall_facts
 from fmilin.model.capabilities import HasSparseDerivatives, read_sparse_derivatives
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.model.sparse_derivatives import SparseDerivatives, reduce_rows
+from fmilin.model.sparse_derivatives import SparseDerivatives
+from fmilin.numerics.sparse_rows import reduce_rows
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, INACCURATE
 
@@ -163,7 +165,9 @@ def assemble_sparsely(
     matrices = SparseMatrices(A=J[:n, :n], B=J[:n, n:], C=J[n:, :n], D=J[n:, n:], T=unit, T_u=T_u, errors=errors)
     f0 = base.derivatives + 0.0  # a zero is printed without a sign
     certainty = EPS if f0.any() else 0.0
-    accuracy = Accuracy(**matrices.relative_errors, f0=certainty, constraint_residual=frame.residual, conditioning=1.0)
+    accuracy = Accuracy(
+        **find_relative_errors(matrices), f0=certainty, constraint_residual=frame.residual, conditioning=1.0
+    )
     values = {
         "f0": f0,
         "states": frame.selection.signals,

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.signals import FloatArray
-
 if TYPE_CHECKING:
     from scipy import sparse
 
@@ -25,16 +23,3 @@ class SparseDerivatives:
     directions: int  # along which the model was differentiated
     groups: list[list[int]]  # of columns, no two of which stand in one row, but for the full rows
     full_rows: NDArray[np.intp]  # rows that depend on so many columns that these would share no group
-
-
-def reduce_rows(operation: np.ufunc, entries: FloatArray, indptr: NDArray[np.integer[Any]]) -> FloatArray:
-    """Return ``operation`` over the stored entries of each row, as ``np.maximum``; 0 for rows without any.
-
-    >>> reduce_rows(np.maximum, np.array([3.0, 1.0]), np.array([0, 2, 2]))
-    array([3., 0.])
-    """
-    result = np.zeros(len(indptr) - 1)
-    filled = np.flatnonzero(np.diff(indptr) > 0)
-    if len(filled):
-        result[filled] = operation.reduceat(entries, indptr[filled])
-    return result

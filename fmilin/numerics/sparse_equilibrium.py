@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fmilin.model.sparse_derivatives import reduce_rows
 from fmilin.numerics.balanced import MEASURED, UNTOLD
 from fmilin.numerics.sparse_rank import equilibrate, factorize
+from fmilin.numerics.sparse_rows import reduce_rows
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, DETERMINED, EQUILIBRIUM, ROUNDING
 

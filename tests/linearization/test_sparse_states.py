@@ -17,7 +17,8 @@ import fmilin as fl
 from benchmarks.fmu_mass_chain import build_chain, chain_eigenvalues
 from fmilin.fmi.read import FmuModel
 from fmilin.linear_model.no_response import has_no_response
-from fmilin.linear_model.sparse import SparseErrors, SparseLinearModel, is_sparse
+from fmilin.linear_model.sparse import SparseLinearModel, is_sparse
+from fmilin.linear_model.sparse_matrices import SparseErrors
 from fmilin.linearization import sparse_states
 from fmilin.linearization.request import Request
 from fmilin.model.sparse_derivatives import SparseDerivatives
