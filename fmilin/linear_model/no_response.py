@@ -73,8 +73,8 @@ def _find_visible(matrix: csr_array[Any], errors: csr_array[Any]) -> csr_array[A
 
     visible = np.abs(matrix.data) > errors.data
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    places = rows[visible], matrix.indices[visible]
-    return sparse.csr_array((np.ones(len(places[0])), places), shape=matrix.shape)
+    entries = rows[visible], matrix.indices[visible]
+    return sparse.csr_array((np.ones(len(entries[0])), entries), shape=matrix.shape)
 
 
 def path_to_an_output(A: Pattern, B: Pattern, C: Pattern, D: Pattern) -> list[tuple[str, int, int]] | None:

@@ -313,10 +313,9 @@ class FmuModel(
             from fmilin.fmi.read.sparse_sensitivities import find_sparse_sensitivities
 
             signs = self._output_signs
-            found = find_sparse_sensitivities(
+            self._sparse_sensitivities = find_sparse_sensitivities(
                 self._session, buffers, self._output_positions, signs, self._input_positions
             )
-            self._sparse_sensitivities, self._seeks_sparse = found, found is not None
         derivatives = None if self._sparse_sensitivities is None else self._sparse_sensitivities.read()
         self._seeks_sparse = derivatives is not None
         return derivatives

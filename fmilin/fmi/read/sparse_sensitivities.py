@@ -250,13 +250,13 @@ class SparseSensitivities:
             (np.full(len(written), one), (written, declared.known_of_row[written])), shape=shape
         )
         unknown = np.flatnonzero(~is_known)
-        places = sparse.csr_array(
+        selection = sparse.csr_array(
             (np.ones(len(unknown), dtype=np.int64), (unknown, declared.unknown_of_row[unknown])),
             shape=(shape[0], declared.pattern.shape[0]),
         )
         identity = sparse.eye_array(width, format="csr", dtype=np.int64) * one
         time = sparse.csr_array((1, width), dtype=np.int64)
-        everything = sparse.vstack((time, identity, places @ entries + constants), format="csr")
+        everything = sparse.vstack((time, identity, selection @ entries + constants), format="csr")
         rows = np.concatenate((1 + width + np.arange(n), outputs))
         chosen = np.concatenate((np.arange(n), n + inputs))
         layout = everything[rows]
