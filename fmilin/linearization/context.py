@@ -30,7 +30,7 @@ from fmilin.manifold.neighbourhood import Neighbourhood, Observations
 from fmilin.manifold.rank import explanation, is_rank_deficient
 from fmilin.model.equations import SecondOrderForm, SparseEquations
 from fmilin.model.interface import Evaluation
-from fmilin.model.sparse_derivatives import SparseDerivatives
+from fmilin.model.sparse_derivatives import SparseJacobian
 from fmilin.numerics.differences.differences import Differences
 from fmilin.signals import FloatArray
 
@@ -113,7 +113,7 @@ class SparseStatesPoint(PointInCoordinates, AssembledPoint):
 
     base: Evaluation  # rates, outputs and residuals at the point
     nearby: Neighbourhood  # the model near the point
-    derivatives: SparseDerivatives
+    derivatives: SparseJacobian
     motion: MotionBatch  # how the point moves, and by how much A changes along its motion
 
 

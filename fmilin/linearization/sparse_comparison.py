@@ -18,7 +18,7 @@ from fmilin.manifold.branches import require_no_joint_kink
 from fmilin.manifold.comparison import LEFT_OUT, SMALL_STEP, random_direction
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.verification import VerifiedFacts
-from fmilin.model.sparse_derivatives import SparseDerivatives
+from fmilin.model.sparse_derivatives import SparseJacobian
 from fmilin.numerics.differences.differences import Differences
 from fmilin.numerics.sparse_rows import reduce_rows
 from fmilin.signals import FloatArray
@@ -31,7 +31,7 @@ AGREEMENT_STEP = 1e-4  # of the difference along all columns at once, in sizes o
 
 
 def compare_sparsely(
-    nearby: Neighbourhood, derivatives: SparseDerivatives, errors: FloatArray, facts: VerifiedFacts
+    nearby: Neighbourhood, derivatives: SparseJacobian, errors: FloatArray, facts: VerifiedFacts
 ) -> tuple[FloatArray, VerifiedFacts] | None:
     """Return the errors of the stored entries as a comparison shows them, and what it says of the model as a whole.
 
@@ -45,7 +45,7 @@ def compare_sparsely(
 
 
 def _compare_groups(
-    nearby: Neighbourhood, derivatives: SparseDerivatives, errors: FloatArray, facts: VerifiedFacts
+    nearby: Neighbourhood, derivatives: SparseJacobian, errors: FloatArray, facts: VerifiedFacts
 ) -> tuple[FloatArray, VerifiedFacts] | None:
     from scipy import sparse
 
@@ -106,7 +106,7 @@ def _agrees_along_all(nearby: Neighbourhood, J: sparse.csr_array[Any], group_err
 
 def _compare_along_one_direction(
     nearby: Neighbourhood,
-    derivatives: SparseDerivatives,
+    derivatives: SparseJacobian,
     errors: FloatArray,
     precision: FloatArray,
     floor: FloatArray | float,

@@ -40,7 +40,7 @@ from fmilin.manifold.verification import recall_facts
 from fmilin.model.capabilities import HasSparseDerivatives, read_sparse_derivatives
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.model.sparse_derivatives import SparseDerivatives
+from fmilin.model.sparse_derivatives import SparseJacobian
 from fmilin.numerics.sparse_rows import reduce_rows
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, INACCURATE
@@ -77,7 +77,7 @@ def compute_with_sparse_states(model: Model, point: OperatingPoint, request: Req
 
 
 def _compute(
-    evaluator: PointEvaluator, point: OperatingPoint, request: Request, derivatives: SparseDerivatives
+    evaluator: PointEvaluator, point: OperatingPoint, request: Request, derivatives: SparseJacobian
 ) -> SparseStatesPoint | None:
     model, is_checked = evaluator.model, request.checks != "none"
     base = evaluate(evaluator, point)

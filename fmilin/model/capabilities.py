@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fmilin.diagnostics import Remark
     from fmilin.model.equations import DescriptorForm, SecondOrderForm, SparseEquations
     from fmilin.model.interface import Evaluation, ExactSlopes, Model, OperatingPoint, TangentBatch
-    from fmilin.model.sparse_derivatives import SparseDerivatives
+    from fmilin.model.sparse_derivatives import SparseJacobian
     from fmilin.signals import FloatArray
 
 
@@ -72,7 +72,7 @@ class HasSparseDerivatives(Protocol, metaclass=_CapabilityType):
     """A model that may know which rates depend on which states, and has exact derivatives."""
 
     @abstractmethod
-    def sparse_derivatives(self, t: float, x: FloatArray, u: FloatArray) -> SparseDerivatives | None:
+    def sparse_derivatives(self, t: float, x: FloatArray, u: FloatArray) -> SparseJacobian | None:
         """Return the derivatives of rates and outputs along all states and inputs at a point.
 
         Returns None where the structure is not declared or not sparse, or an entry has no exact derivative.
@@ -372,7 +372,7 @@ def read_products(
     return model.products(t, x, u, dx, du) if isinstance(model, HasDirectionalDerivatives) else None
 
 
-def read_sparse_derivatives(model: Model, t: float, x: FloatArray, u: FloatArray) -> SparseDerivatives | None:
+def read_sparse_derivatives(model: Model, t: float, x: FloatArray, u: FloatArray) -> SparseJacobian | None:
     """Return the derivatives of a model in sparse matrices; None where it has none."""
     return model.sparse_derivatives(t, x, u) if isinstance(model, HasSparseDerivatives) else None
 

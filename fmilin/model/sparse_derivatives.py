@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class SparseDerivatives:
+class SparseJacobian:
     """Exact derivatives of rates, then outputs, along all states, then all inputs.
 
     Entries that are stored may be zero at a point; those that are not are zero everywhere.

@@ -21,7 +21,7 @@ from fmilin.linear_model.sparse import SparseLinearModel, is_sparse
 from fmilin.linear_model.sparse_matrices import SparseErrors
 from fmilin.linearization import sparse_states
 from fmilin.linearization.request import Request
-from fmilin.model.sparse_derivatives import SparseDerivatives
+from fmilin.model.sparse_derivatives import SparseJacobian
 
 N = 500
 MATRICES = ("A", "B", "C", "D")
@@ -145,7 +145,7 @@ def test_the_table_of_a_large_model_computes_no_eigenvalues(chain: Path, monkeyp
     assert "A" not in vars(linear)
 
 
-def read(model: fl.Model) -> SparseDerivatives:
+def read(model: fl.Model) -> SparseJacobian:
     """Return the sparse derivatives of an FMU at its start."""
     assert isinstance(model, FmuModel)
     derivatives = model.sparse_derivatives(0.0, model.start.states, model.start.inputs)

@@ -37,7 +37,7 @@ from fmilin.model.capabilities import (
 )
 from fmilin.model.interface import UNCHANGED, Changes, Copy, Evaluation, Model, ModelInfo, OperatingPoint, TangentBatch
 from fmilin.model.ranges import find_extrapolated
-from fmilin.model.sparse_derivatives import SparseDerivatives
+from fmilin.model.sparse_derivatives import SparseJacobian
 from fmilin.model.stepping import Hybrid, Passage
 from fmilin.signals import FloatArray, Signals
 
@@ -304,7 +304,7 @@ class FmuModel(
 
     @_in_turn
     @np.errstate(invalid="ignore", over="ignore")
-    def sparse_derivatives(self, t: float, x: FloatArray, u: FloatArray) -> SparseDerivatives | None:
+    def sparse_derivatives(self, t: float, x: FloatArray, u: FloatArray) -> SparseJacobian | None:
         """Return the FMU's own derivatives in sparse matrices, where it declares which there are."""
         if self._closed or self._tuned or not self._seeks_sparse or not self._session.directional:
             return None

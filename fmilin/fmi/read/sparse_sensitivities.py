@@ -23,7 +23,7 @@ from fmilin.fmi.read.buffers import Buffers, Group
 from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.layout import ScalarVariable
 from fmilin.fmi.read.session import Session
-from fmilin.model.sparse_derivatives import SparseDerivatives
+from fmilin.model.sparse_derivatives import SparseJacobian
 from fmilin.numerics.differences.sparse_coloring import find_full_rows, sparse_column_groups
 from fmilin.signals import FloatArray
 from fmilin.tolerances import COLUMNS_AGREE
@@ -192,7 +192,7 @@ class SparseSensitivities:
         self._is_usable, self._is_confirmed = True, False
         self._lay_out(declared, outputs, signs, inputs)
 
-    def read(self) -> SparseDerivatives | None:
+    def read(self) -> SparseJacobian | None:
         """Return the derivatives at the buffers' point; None, from then on, where this FMU does not allow that."""
         from scipy import sparse
 
@@ -201,7 +201,7 @@ class SparseSensitivities:
             return None
         data = np.append(self._calls.values, 1.0)[self._order] * self._signs
         J = sparse.csr_array((data, self._layout.indices, self._layout.indptr), shape=self._layout.shape)
-        return SparseDerivatives(J, len(self._calls.instructions), self._groups, self._full_rows)
+        return SparseJacobian(J, len(self._calls.instructions), self._groups, self._full_rows)
 
     def _ask(self) -> bool:
         """Make the calls at the buffers' point; False where the FMU refuses them, or does not stay there."""
