@@ -6,7 +6,7 @@ import numpy as np
 
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError
-from fmilin.models.sparse.equations import NumericEquations, Output, Pattern, SparseJacobian
+from fmilin.models.sparse.equations import NumericEquations, Output, Pattern, SparseDerivatives
 from fmilin.models.sparse.model import NumericModel
 from fmilin.signals import FloatArray, Signal
 from fmilin.systems.flexible_link import FlexibleLink, J, LinkMotion, Rod, rotation
@@ -142,7 +142,7 @@ class FlexibleDoublePendulum(NumericEquations):
         parts = zip(self.links, np.split(q, 2), halves, strict=True)
         return np.concatenate([link.forces(part, half) for link, part, half in parts])
 
-    def slopes(self, q: FloatArray, v: FloatArray, a: FloatArray, multipliers: FloatArray) -> SparseJacobian:
+    def slopes(self, q: FloatArray, v: FloatArray, a: FloatArray, multipliers: FloatArray) -> SparseDerivatives:
         """Return the slopes of f - M a - G' lambda."""
         parts = list(zip(self.links, np.split(q, 2), np.split(v, 2), np.split(a, 2), strict=True))
         by_q = [link.slopes_by_q(*rest) for link, *rest in parts]
@@ -152,7 +152,7 @@ class FlexibleDoublePendulum(NumericEquations):
         pull = multipliers[8:] @ A
         across = pull @ J
         bent = np.concatenate(([pull @ tip], -across, -across))
-        return SparseJacobian(np.concatenate((*by_q, bent)), np.concatenate(by_v))
+        return SparseDerivatives(np.concatenate((*by_q, bent)), np.concatenate(by_v))
 
     def residuals(self, q: FloatArray) -> FloatArray:
         """Return g, shape (10,)."""

@@ -1,6 +1,6 @@
 """Lagrange's equations given as numbers instead of symbols: for systems too large to be written out."""
 
-from fmilin.models.sparse.equations import NumericEquations, Pattern, SparseJacobian
+from fmilin.models.sparse.equations import NumericEquations, Pattern, SparseDerivatives
 from fmilin.models.sparse.model import NumericModel
 
-__all__ = ["NumericEquations", "NumericModel", "Pattern", "SparseJacobian"]
+__all__ = ["NumericEquations", "NumericModel", "Pattern", "SparseDerivatives"]
