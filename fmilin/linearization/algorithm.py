@@ -48,6 +48,7 @@ from fmilin.linearization.failure import explain_failure, find_failed_check
 from fmilin.linearization.plan import accept_point, find_plan
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
+from fmilin.linearization.suitability import require_dense_size
 from fmilin.manifold.checks.batch_remarks import BatchRemarks, SharedRemarks
 from fmilin.manifold.checks.check import run_checks
 from fmilin.manifold.checks.context import ExaminedPoint
@@ -71,6 +72,7 @@ def linearize_point(
     model: Model, point: OperatingPoint, request: Request, previous: Selection | None = None
 ) -> tuple[LinearModel, Selection]:
     """Return the linear model at a point, checked, and its coordinates, which the next point of a path continues."""
+    require_dense_size(model)
     plan = find_plan(model, request) if previous is None else None
     reference = None if plan is None else plan.find_reference()
     if plan is not None and reference is not None:

@@ -56,6 +56,7 @@ def take_one_branch(nearby: Neighbourhood, measured: Slopes, options: Difference
 PATTERNS = 2  # of signs with which variables are moved together, to find kinks that no variable shows alone
 STEPS = (2.0**-17, 2.0**-21)  # in sizes of the variables: second differences of a kink shrink like them
 SHORTEST = 2.0**-50
+CANCELLED = 1e-10  # of the terms of a row that cancel, below which a change of slopes is what their rounding leaves
 ALIKE = 0.3  # relative: how far the bends over these steps are apart at most; those of noise are not alike
 
 
@@ -68,12 +69,16 @@ def require_no_joint_kink(nearby: Neighbourhood, sizes: FloatArray) -> None:
     if count < 2:
         return
     rounding = 8 * np.spacing(np.abs(nearby.base))
+    # Where terms cancel, as in the turning of a free box, their rounding grows with the step as a kink does.
+    terms = nearby.terms(sizes)
+    least = np.where(sizes < CANCELLED * terms, CANCELLED * terms, 0.0)
     for signs in _sign_patterns(count):
         direction = signs * _weights(SEEDS[0], count) * nearby.scales
         far = _bend(nearby, direction, STEPS[0])
         if far is None:
             continue
         bent = (np.abs(far) > KINK * np.maximum(sizes, np.abs(far))) & (np.abs(far) > SURE * rounding / STEPS[-1])
+        bent &= np.abs(far) > least
         near = far
         # what is smooth over the shortest way on which a bend is larger than rounding is no kink, however sharp it is
         shortest = float(np.min(SURE * rounding[bent] / np.abs(far[bent]), initial=STEPS[-1]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
@@ -192,6 +193,7 @@ def norms(W: FloatArray) -> FloatArray:
 
 
 LARGEST_DENSE = 250  # rows up to which a dense factorization is the quicker one
+DENSITY = 0.05  # part of the entries up to which the factors of a matrix are sparse
 PIVOT = 0.1  # A pivot on the diagonal is kept when it is at least this fraction of the largest of its column
 
 
@@ -207,6 +209,20 @@ def regular_factors(W: Any, subject: str, *, estimate: bool = True) -> DenseFact
     if estimate:
         require_regular(factors, subject)
     return factors
+
+
+def mass_factors(M: FloatArray) -> DenseFactors | SparseFactors:
+    """Return the factors of M (..., n, n): sparse ones of a single large matrix of free bodies, mostly zeros."""
+    is_sparse = M.ndim == 2 and len(M) > LARGEST_DENSE and np.count_nonzero(M) < DENSITY * M.size
+    if not is_sparse or not np.isfinite(M).all():
+        return DenseFactors(M)
+    from scipy.sparse import csc_array
+
+    with suppress(NumericalError):
+        factors = SparseFactors(csc_array(M))
+        if not factors.is_singular:
+            return factors
+    return DenseFactors(M)  # which tells what a singular matrix leaves undetermined
 
 
 class SparseFactors:

@@ -6,7 +6,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.numerics.factors import DenseFactors
+from fmilin.numerics.factors import DenseFactors, mass_factors
 from fmilin.numerics.lapack import lapack
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RANK
@@ -29,7 +29,7 @@ class NullSpaceFactors:
         self._lost: NDArray[np.bool_] | None = None
         self.rank: NDArray[np.intp] = np.full(stack, min(m, n))
         if m == 0:
-            self._scaled, self._K, self.N, self._reduced = G, None, np.zeros((*stack, n, 0)), DenseFactors(M)
+            self._scaled, self._K, self.N, self._reduced = G, None, np.zeros((*stack, n, 0)), mass_factors(M)
             return
         if not (_is_finite(M) and _is_finite(G)):
             finite = [np.isfinite(part).all(axis=(-1, -2), keepdims=True) for part in (M, G)]

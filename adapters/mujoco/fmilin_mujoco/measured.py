@@ -26,6 +26,8 @@ __all__ = ["MeasuredEngine", "MeasuredMechanism"]
 
 WORTH = 1.3
 """How many times as long the mechanism takes before the engine is asked instead: noise does not decide."""
+MOST_MEASURED = 500
+"""States of a model up to which both ways are tried: MuJoCo's loop in C over many bodies is the quicker one."""
 VISITS = 6
 """Evaluations beside one of all slopes, as in a checked linear model."""
 NOTHING = np.empty(0)
@@ -46,7 +48,7 @@ class MeasuredEngine(MechanismEngine):
 
     def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
         """Return the mechanism as it is seen at a point, by whichever way is quicker."""
-        if self.through is None or self.seconds[0] < WORTH * self.seconds[1]:
+        if self.through is None or not self._is_slower:
             return super().seen_at(t, x, u)
         engine_here = self.through.seen_at(t, x, u)
         if id(engine_here) not in self._views:
@@ -60,6 +62,11 @@ class MeasuredEngine(MechanismEngine):
             view.info = replace(self.info, tool=f"{self.info.tool}, slopes by its engine, which took less time")
             view.notes = (*self.notes, *engine_here.notes[len(self.through.notes) :])
         return self._views[id(engine_here)]
+
+    @property
+    def _is_slower(self) -> bool:
+        """Whether the mechanism takes longer than the engine: of a large model it does, and to try it is dear."""
+        return len(self.states) > MOST_MEASURED or self.seconds[0] >= WORTH * self.seconds[1]
 
     @cached_property
     def _views(self) -> dict[int, Self]:

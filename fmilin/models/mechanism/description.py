@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -124,8 +125,8 @@ def _repeated(d: MechanismDescription) -> list[str]:
         ("states or inputs", [*_states(d), *_names(d.inputs)]),
     ]
     for what, names in groups:
-        twice = dict.fromkeys(n for n in names if names.count(n) > 1)
-        problems += [f"The name '{n}' is used for {names.count(n)} {what}." for n in twice]
+        counts = Counter(names)
+        problems += [f"The name '{n}' is used for {count} {what}." for n, count in counts.items() if count > 1]
     return problems
 
 

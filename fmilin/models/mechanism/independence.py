@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from scipy.sparse import csgraph, csr_array
 
 from fmilin.errors import ModelError, NumericalError
 from fmilin.models.mechanism.description import MechanismDescription
@@ -164,16 +165,15 @@ def require_mass(system: System, independence: Independence, q: Floats) -> None:
     nearby = close_loops(system, q + np.random.default_rng(1893).uniform(-0.1, 0.1, q.shape))
     state = system.state(nearby, np.zeros(tree.n), np.zeros(system.nu))
     G = state.G[independence.all]
-    K = np.linalg.svd(G)[2][len(G) :].T if len(G) else np.eye(tree.n)
-    masses, shapes = np.linalg.eigh(K.T @ state.M @ K)
+    masses, shapes = _decompose_inertia(state.M, G)
     if not len(masses) or masses[0] > 1e-14 * masses[-1]:
         return
-    idle = K @ shapes[:, masses <= 1e-14 * masses[-1]]
+    idle = shapes[:, masses <= 1e-14 * masses[-1]]
     # Without these speeds no motion is left that moves nothing.
     pivots = set(linalg.qr(idle.T, mode="r", pivoting=True)[1][: idle.shape[1]].tolist())
     joints = [name for name, speeds in tree.speeds_of.items() if pivots & set(speeds)]
     if set(np.flatnonzero(np.abs(idle).max(axis=1) > 1e-9).tolist()) <= set(tree.ball_speeds.flat):
-        raise _spins(system, joints[0], K @ shapes[:, 0])
+        raise _spins(system, joints[0], shapes[:, 0])
     listed, several = ", ".join(f"'{name}'" for name in joints), len(joints) > 1
     raise ModelError(
         f"In the mechanism '{system.description.name}' the {'joints' if several else 'joint'} {listed} "
@@ -181,6 +181,31 @@ def require_mass(system: System, independence: Independence, q: Floats) -> None:
         "moved a mass and an inertia, or fix what should not move (in a URDF file, which stays as it is, with "
         f"options={{'fix_joint': {list(joints)!r}}})."
     )
+
+
+def _decompose_inertia(M: Floats, G: Floats) -> tuple[Floats, Floats]:
+    """Return the masses (p,) of motions (n, p) that G (m, n) allows, in rising order, by M (n, n).
+
+    Freedoms that neither inertia nor a constraint joins are decomposed apart: a scene of 500 free bodies has 3300.
+    """
+    shares = csr_array(G != 0).astype(np.int32)
+    parts, labels = csgraph.connected_components(csr_array(M != 0) + shares.T @ shares, directed=False)
+    order = np.argsort(labels, kind="stable")
+    groups = np.split(order, np.cumsum(np.bincount(labels, minlength=parts))[:-1])
+    masses: list[Floats] = []
+    shapes: list[Floats] = []
+    for freedoms in groups:
+        of_part = G[:, freedoms]
+        of_part = of_part[of_part.any(axis=1)]
+        K = np.linalg.svd(of_part)[2][len(of_part) :].T if len(of_part) else np.eye(len(freedoms))
+        values, vectors = np.linalg.eigh(K.T @ M[np.ix_(freedoms, freedoms)] @ K)
+        motion = np.zeros((len(M), len(values)))
+        motion[freedoms] = K @ vectors
+        masses.append(values)
+        shapes.append(motion)
+    together = np.concatenate([np.empty(0), *masses])
+    rising = np.argsort(together, kind="stable")
+    return together[rising], np.hstack([np.empty((len(M), 0)), *shapes])[:, rising]
 
 
 def _spins(system: System, name: str, shape: Floats) -> ModelError:
