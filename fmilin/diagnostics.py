@@ -5,10 +5,11 @@ longer than others because it is one table, of every kind that a result may carr
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar
 from typing import Literal
 
 from fmilin.errors import join_first
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EQUILIBRIUM
 
 

@@ -9,11 +9,11 @@ neither this module nor a file of codecs imports a heavy library at its top.
 from __future__ import annotations
 
 from bisect import insort
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar, get_args
 
 from fmilin.errors import ModelError, UsageError
+from fmilin.support.dataclass import dataclass
 
 Holds = Literal[
     "linear model",

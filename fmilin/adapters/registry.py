@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fmilin.errors import FmilinError, ModelError, UsageError, missing_file
 from fmilin.model.interface import Model
+from fmilin.support.dataclass import dataclass
 from fmilin.support.files import open_file, path_exists
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 # ruff: noqa: A002 - help is the word of every command line
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import reduce, wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast, dataclass_transform
@@ -21,6 +21,7 @@ from fmilin.cli import options
 from fmilin.errors import UsageError
 from fmilin.formats import Holds, listed, suffixes
 from fmilin.options import OptionDescription, describe
+from fmilin.support.dataclass import dataclass
 from fmilin.support.files import check_writable
 from fmilin.support.option import METAVARS, Kind, Option
 

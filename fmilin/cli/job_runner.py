@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
@@ -22,6 +22,7 @@ from fmilin.cli.duration import DeadlinePassed, elapsed_time
 from fmilin.cli.streams import ResultStream, collect_printed_lines, columns, silence, stdout_for_results
 from fmilin.errors import FmilinError, ModelCrashError
 from fmilin.fmi.client.restrictions import Limits, restricted_to
+from fmilin.support.dataclass import dataclass
 from fmilin.support.encodings import replace_unencodable
 from fmilin.support.files import remove_leftovers, temporary_place, write_all
 from fmilin.support.interrupts import requested, requests_raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,6 +29,7 @@ from fmilin.formats import Writing, suffixes
 from fmilin.options import Linearization, OptionDescription, Stepping, describe
 from fmilin.options.functions import WITHOUT_MEANING, WITHOUT_MEANING_IN_COMMANDS
 from fmilin.options.groups import COSIMULATION, FORMULATIONS, LOOPS
+from fmilin.support.dataclass import dataclass
 
 if TYPE_CHECKING:
     from fmilin.formulations import Formulation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import TYPE_CHECKING
 
 import fmilin as fl
@@ -26,6 +26,7 @@ from fmilin.errors import UsageError
 from fmilin.linearization.request import Request as LinearizationRequest
 from fmilin.loading.request import is_fmu
 from fmilin.options import FmuOptions, Linearization, Loading, SourceOptions
+from fmilin.support.dataclass import dataclass
 from fmilin.support.interrupts import stoppable
 from fmilin.trimming.request import PointRequest, TrimRequest
 

@@ -12,10 +12,11 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 
 import click
+
+from fmilin.support.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fmilin.codegen.compilers import SYSTEM_COMPILERS, zig_target
 from fmilin.errors import ModelError, UsageError
+from fmilin.support.dataclass import dataclass
 from fmilin.support.files import (
     keep_owner_rights,
     replaced_when_complete,

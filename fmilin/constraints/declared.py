@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -14,6 +13,7 @@ from fmilin.constraints.expressions import Expression, ExpressionError, parse
 from fmilin.constraints.functions import ExpressionFunctions
 from fmilin.errors import ConstraintError, UnknownNameError
 from fmilin.signals import FloatArray, Signals
+from fmilin.support.dataclass import dataclass
 
 if TYPE_CHECKING:
     from casadi import SX

@@ -13,12 +13,13 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import repeat
 from typing import Any, NamedTuple, Protocol
 
 from fmilin.errors import UsageError
+from fmilin.support.dataclass import dataclass
 
 FUNCTIONS: Mapping[str, int] = {
     "sin": 1, "cos": 1, "tan": 1, "asin": 1, "acos": 1, "atan": 1, "atan2": 2, "sinh": 1, "cosh": 1, "tanh": 1,

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from fmilin.formats import Codec, Holds, Writing, register_codec
+from fmilin.support.dataclass import dataclass
 
 if TYPE_CHECKING:
     from fmilin.export.record import Record, Stored

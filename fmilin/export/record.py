@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from fmilin.errors import FmilinError, ModelError
 from fmilin.export.archives import real_array
 from fmilin.export.checksum import Integrity
 from fmilin.signals import FloatArray, Signal, Signals
+from fmilin.support.dataclass import dataclass
 from fmilin.version import __version__
 
 Convert = Callable[[Any, str], FloatArray]

@@ -4,11 +4,11 @@ import importlib.util
 import platform
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from fmilin.codegen.compiler import library_suffix
 from fmilin.errors import ModelError, UnknownNameError
+from fmilin.support.dataclass import dataclass
 
 _SYSTEMS = {"linux": ("linux", ".so"), "windows": ("win", ".dll"), "darwin": ("darwin", ".dylib")}
 _BITS = {"x86_64": "64", "aarch64": "64", "x86": "32"}

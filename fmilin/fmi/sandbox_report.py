@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import Literal
+
+from fmilin.support.dataclass import dataclass
 
 State = Literal["active", "off", "missing"]
 _STATES: dict[str, State] = {"active": "active", "off": "off", "missing": "missing"}

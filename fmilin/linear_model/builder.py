@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from fmilin.linear_model.model import (
 from fmilin.linear_model.sparse import is_sparse
 from fmilin.model.interface import Model, ModelInfo, OperatingPoint
 from fmilin.signals import FloatArray, Signals
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EPS
 
 

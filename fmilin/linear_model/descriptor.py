@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +20,7 @@ from fmilin.formats import Holds
 from fmilin.linear_model.modes import Complex, eigenvectors, groups_of, on_subspace
 from fmilin.model.equations import DescriptorForm
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 from fmilin.support.implemented_in import implemented_in
 
 

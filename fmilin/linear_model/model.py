@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from fmilin.errors import UnknownNameError
 from fmilin.formats import Holds
 from fmilin.model.interface import Model, ModelInfo
 from fmilin.signals import FloatArray, Signals
+from fmilin.support.dataclass import dataclass
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
 from fmilin.support.table_repr import Sheet, TableRepr

@@ -1,7 +1,6 @@
 """What the eigenvalues say: frequencies, damping, and how the whole mechanism moves."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 
 from fmilin.numerics.eigenvalue_errors import compute_eigenvalue_errors, compute_eigenvalues, group_eigenvalues
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
 

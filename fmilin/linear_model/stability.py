@@ -7,7 +7,7 @@ block moves little, and its nilpotent part N decides whether deviations grow lik
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from fmilin.numerics.eigenvalue_errors import (
     group_eigenvalues,
 )
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import GROWS_BEFORE_ERRORS, KNOWN_NEUTRAL, KNOWN_NEUTRAL_MULTIPLIER
 
 ComplexArray = NDArray[np.complex128]

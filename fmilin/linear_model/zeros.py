@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +18,7 @@ from fmilin.numerics.system_pencil import (
     count_differentiations,
 )
 from fmilin.signals import FloatArray, Signals
+from fmilin.support.dataclass import dataclass
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
 

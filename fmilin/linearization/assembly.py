@@ -11,7 +11,7 @@ that prescribe a motion move the manifold: x = Psi(y, u), and Psi_u adds f_x Psi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Protocol
 
 import numpy as np
@@ -33,6 +33,7 @@ from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.numerics.differences.differences import Differences
 from fmilin.signals import FloatArray, Signals
+from fmilin.support.dataclass import dataclass
 
 NUMBERS_OF_ACCURACY = len(fields(Accuracy))
 RESIDUAL, CONDITIONING = NUMBERS_OF_ACCURACY - 2, NUMBERS_OF_ACCURACY - 1  # where these stand among them

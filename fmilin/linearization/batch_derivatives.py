@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from fmilin.model.evaluator import POINTS_AT_ONCE, PointEvaluator
 from fmilin.model.interface import TangentBatch
 from fmilin.numerics.rounding import estimate_rounding, move_some_bits
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EPS
 
 DERIVATIVES_AT_ONCE = 2**18  # that are computed together: what fits into the processor's cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -33,6 +33,7 @@ from fmilin.model.interface import Evaluation
 from fmilin.model.sparse_derivatives import SparseJacobian
 from fmilin.numerics.differences.differences import Differences
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 
 __all__ = [
     "AssembledPoint",

@@ -6,7 +6,6 @@ Rates that happen to be zero, are always zero, or on which none depends are told
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from fmilin.manifold.rank import TINY, is_regular, singular_values
 from fmilin.model.evaluator import evaluate_each
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EQUILIBRIUM, RANK, ROUNDING
 
 MOST_NAMED = 8

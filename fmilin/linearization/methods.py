@@ -16,7 +16,7 @@ responses that it has not seen, and chooses its way by them: its linear model is
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.algorithm import check, linearize_point
@@ -30,6 +30,7 @@ from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.options import Stepping
+from fmilin.support.dataclass import dataclass
 
 Linearized = tuple[LinearModel, Selection | None]
 """A linear model, and the coordinates that the next point of a path continues; None where a method has none."""

@@ -8,7 +8,7 @@ or when the model allows no batch. Where that happens call after call, batches a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from fmilin.manifold.selection import Manifold, Selection, select_partition
 from fmilin.model.capabilities import can_be_described, is_quick_in_batches
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.memory import memory_of
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import DOUBTFUL
 
 MAX_PLANS = 8  # requests of one model

@@ -7,7 +7,7 @@ what was verified of the model, and whether the model's answers for many points 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from functools import cached_property
 from typing import NamedTuple
 
@@ -39,6 +39,7 @@ from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint, TangentBatch
 from fmilin.model.memory import memory_of
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 
 Mask = NDArray[np.bool_]
 

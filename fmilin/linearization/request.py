@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 
 from fmilin.options import Linearization
 from fmilin.options.functions import merge_options
+from fmilin.support.dataclass import dataclass
 
 SEQUENCES = ("independent", "inputs", "outputs", "parameters")
 """Options that are several names."""

@@ -7,7 +7,7 @@ decides then, and its difference is used (:func:`fmilin.manifold.differentiation
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -22,6 +22,7 @@ from fmilin.manifold.rank import fixed_direction
 from fmilin.manifold.verification import VerifiedFacts
 from fmilin.numerics.differences.differences import Differences, Slopes
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import AGREEMENT, EPS, KINK, PRECISE, ROUNDING
 
 random_direction = partial(fixed_direction, 1848, 0.5)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain, repeat, starmap
 from typing import NamedTuple
@@ -28,6 +28,7 @@ from fmilin.model.capabilities import has_graph, read_event_indicators
 from fmilin.model.evaluator import POINTS_AT_ONCE, PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 
 STEP = 2.0**-13  # of the difference that shows the second A, in sizes of the coordinates
 SHORT_STEP = 2.0**-17  # of a one-sided difference, whose curvature error is small

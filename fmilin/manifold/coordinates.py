@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from fmilin.constraints.functions import ExpressionFunctions
 from fmilin.errors import NumericalError
 from fmilin.manifold.rank import singular_values
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 
 NOT_FINITE = "The gradient of the constraints or coordinates is not finite at the point."
 SINGULAR_COORDINATES = "These coordinates do not determine the others at this point: choose another set."

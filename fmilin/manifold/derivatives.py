@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
@@ -15,6 +15,7 @@ from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.model.interface import TangentBatch
 from fmilin.numerics.differences.differences import Slopes
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 
 Source = Literal["procedure", "products", "differences"]
 Mask = NDArray[np.bool_]

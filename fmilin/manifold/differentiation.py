@@ -1,7 +1,7 @@
 """Derivatives of rates and outputs along the manifold: exact ones where the model has them, differences elsewhere."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from fmilin.model.interface import ExactSlopes
 from fmilin.numerics.differences.differences import Differences, Slopes
 from fmilin.numerics.rounding import move_some_bits
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EPS, INACCURATE, ROUNDING
 
 

@@ -7,7 +7,6 @@ number loses the next iteration brings back.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from fmilin.manifold.rank import decide_rank, independent_rows
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray, RealArray
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import REACHED
 
 CORRECTIONS = 8

@@ -8,7 +8,7 @@ over the points, in the coordinates in use. A motion may be steady in other coor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -40,6 +40,7 @@ from fmilin.manifold.uniform import (
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import SAME_ALONG
 
 DEPENDENT = 1e-13  # square of a singular value, over the largest: below it states are not coordinates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -27,6 +27,7 @@ from fmilin.numerics.differences.richardson import (
 )  # fmt: skip
 from fmilin.numerics.differences.sweep import finite_values
 from fmilin.signals import FloatArray, Signals
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import GROUPS_AGREE
 
 FAR = 2.0**-3  # in sizes of the variables: from there the point is visited again

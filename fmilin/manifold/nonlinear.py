@@ -7,7 +7,7 @@ it, and rates in axes of the body; where both are, in Euler's angles and what bo
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from os.path import commonprefix
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.manifold.coordinates import NonlinearCoordinates, conditioning
 from fmilin.manifold.selection import Manifold, Selection, select_partition
 from fmilin.signals import FloatArray, Signal, Signals
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import REFUSED
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

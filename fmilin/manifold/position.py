@@ -7,14 +7,13 @@ rounding. Those that are above rounding, beside a residual that is above roundin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.numerics.lapack import lapack
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import DETERMINED, EPS, POSITION_KNOWN, REACHED
 
 ROUNDED_VALUES = 16 * EPS  # of the terms of a residual

@@ -6,7 +6,6 @@ and s . D^2 g [a, a] = 0, the frequency is intrinsic, w^2 = - a' (de/dq) a / (a'
 al., section 5.1).
 """
 
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -20,6 +19,7 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.numerics.decompositions import column_space, decompose_by_singular_values
 from fmilin.numerics.lapack import lapack
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import CLEAR_GAP, RANK, RANK_MEASURED, RANK_UNKNOWN
 
 ROW_ROUNDING = 1e-12  # part of its terms up to which a row of a gradient is rounding

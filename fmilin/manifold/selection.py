@@ -6,7 +6,7 @@ state (Spencer eq. 2.40). Velocity constraints that remain take dependent states
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.numerics.decompositions import decompose_by_singular_values
 from fmilin.signals import FloatArray, Signals
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import DOUBTFUL, EPS, REFUSED
 
 PERTURBATION = 1e-6  # of sizes: tells equal from equal by chance, and stays in the model's domain

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -25,6 +25,7 @@ from fmilin.manifold.uniform import MovingBatch, UniformMotion, confirm_steady, 
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray, Signals
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, UNIFORM
 
 MOVING_WEIGHT = 1e-2  # of states that move beside states at rest, which are preferred

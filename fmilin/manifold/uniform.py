@@ -8,7 +8,7 @@ along one direction through all columns, confirms it. Every array has a leading 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache, cached_property
 from itertools import islice
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from fmilin.manifold.derivatives import NUMBERS_IN_CACHE, TangentDerivatives
 from fmilin.manifold.rank import fixed_direction
 from fmilin.numerics.balanced import UNTOLD, is_equilibrium
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import BALANCED_EXACTLY, EQUILIBRIUM, ROUNDING, SAME_ALONG, STEADY, UNIFORM
 
 COMPARISON_TIME = 0.3

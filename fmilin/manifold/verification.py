@@ -1,7 +1,7 @@
 """Is the declared manifold really where the model moves? H f = 0 at the point and near it, and no input leaves it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from fmilin.model.memory import memory_of
 from fmilin.numerics.differences.differences import jacobian_by_differences
 from fmilin.numerics.differences.sweep import noise_level
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import INVARIANT, INVARIANT_MEASURED
 
 DISPLACEMENT = 1e-3  # how far from the point the motion is checked, in sizes of the states

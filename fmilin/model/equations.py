@@ -7,7 +7,7 @@ included. Lagrange's have W = [[M, G'], [G, 0]], r = (F, -Gdot v), w = (v', lamb
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fmilin.constraints.declared import Constraint, Level
 from fmilin.signals import FloatArray, Signals
+from fmilin.support.dataclass import dataclass
 
 if TYPE_CHECKING:
     from fmilin.codegen.graph import Graph

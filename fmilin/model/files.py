@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,6 +14,7 @@ from fmilin.constraints.declared import Constraint, Level
 from fmilin.constraints.expressions import Expression, ExpressionError, parse
 from fmilin.errors import ConstraintError, ModelError, UsageError
 from fmilin.model.interface import Model, ModelInfo, OperatingPoint
+from fmilin.support.dataclass import dataclass
 from fmilin.support.files import DocumentError, read_file, read_json, read_toml
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal, Self
 
@@ -20,6 +20,7 @@ from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.diagnostics import Remark
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.signals import FloatArray, Signals
+from fmilin.support.dataclass import dataclass
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import join_first
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import END_OF_TABLE
 
 MOST_NAMED = 3

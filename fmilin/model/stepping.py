@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from fmilin.errors import NumericalError, UsageError
 from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 
 WHOLE = 1e-6  # of a step, by which a multiple of the solver's own steps may differ from it
 

@@ -1,11 +1,10 @@
 """Matrices divided by the lengths of their rows and columns, their Newton steps, and what is an equilibrium."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from fmilin.numerics.decompositions import decompose_by_singular_values
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import BALANCED_EXACTLY, CLEAR_GAP, DETERMINED, EPS, EQUILIBRIUM, RANK, ROUNDING
 
 TERMS_ROUNDED = 64 * EPS

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +24,7 @@ from fmilin.numerics.components import connected_components, strong_components
 from fmilin.numerics.decompositions import balancing_scales, eigenvectors, schur_complex
 from fmilin.numerics.lapack import lapack
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EPS
 
 Complex = NDArray[np.complex128]

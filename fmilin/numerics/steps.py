@@ -1,12 +1,12 @@
 """One step of the classical Runge-Kutta method, and where event indicators change sign over a step."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EPS
 
 Rates = Callable[[float, FloatArray], FloatArray]

@@ -20,7 +20,7 @@ The module is long because reduction, eigenvalues and their certificates work on
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from fmilin.numerics.decompositions import column_space, generalized_eigenvectors, schur_complex
 from fmilin.numerics.eigenvalue_errors import BACKWARD_ERROR, estimate_eigenvalues, sort_eigenvalues
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EPS, PENCIL_NOTHING, PENCIL_SOMETHING, UNCERTIFIED_ZERO
 
 Complex = NDArray[np.complex128]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar
 from typing import TYPE_CHECKING, Literal
 
 from fmilin.errors import UsageError
 from fmilin.options.groups import COSIMULATION, FORMULATIONS, LINEARIZATION
+from fmilin.support.dataclass import dataclass
 from fmilin.support.kinds import require_field_kinds
 from fmilin.support.option import (
     Exclusion,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fmilin.options.groups import MOTION, POINT
+from fmilin.support.dataclass import dataclass
 from fmilin.support.option import describe_in_docstring, option, required
 
 INTEGRATION_METHODS = ("DOP853", "RK45", "RK23", "Radau", "BDF", "RK4")

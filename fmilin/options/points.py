@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fmilin.options.groups import LOOPS, POINT, PROCESSES
+from fmilin.support.dataclass import dataclass
 from fmilin.support.option import describe_in_docstring, option, required
 
 if TYPE_CHECKING:

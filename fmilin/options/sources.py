@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fmilin.options.groups import COSIMULATION, FMU_PROCESS, MODEL, POINT
+from fmilin.support.dataclass import dataclass
 from fmilin.support.option import describe_in_docstring, option
 from fmilin.tolerances import SOLVER_TOLERANCE
 

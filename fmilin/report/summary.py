@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from fmilin.numerics.certificate import Certificate, CertifiesStart
 from fmilin.report.facts import certificate_facts, print_fact, print_facts
 from fmilin.report.numbers import shortened, value_with_unit
 from fmilin.signals import Signal, Signals
+from fmilin.support.dataclass import dataclass
 from fmilin.support.tables import ResultTable, table_of
 
 if TYPE_CHECKING:

@@ -12,10 +12,11 @@ import operator
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, cached_property
 from types import NoneType, UnionType
 from typing import Any, SupportsFloat, get_args, get_origin
+
+from fmilin.support.dataclass import dataclass
 
 PACKAGE = __name__.partition(".")[0]
 

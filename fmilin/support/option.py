@@ -6,12 +6,13 @@ The command line, the documentation, the checks of values and the text of messag
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, field, fields
 from functools import cache
 from inspect import cleandoc
 from typing import Any, Literal, TypeVar, cast
 
 from fmilin.errors import UsageError
+from fmilin.support.dataclass import dataclass
 
 T = TypeVar("T")
 

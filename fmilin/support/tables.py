@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 from fmilin.errors import count_omitted
+from fmilin.support.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.options import Point, Trim
+from fmilin.support.dataclass import dataclass
 from fmilin.support.kinds import require_field_kinds
 
 if TYPE_CHECKING:

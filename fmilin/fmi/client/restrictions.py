@@ -8,10 +8,11 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar
 from pathlib import Path
 
 from fmilin.errors import UsageError
+from fmilin.support.dataclass import dataclass
 from fmilin.support.kinds import require_field_kinds
 
 DEFAULT_SECONDS = 120.0

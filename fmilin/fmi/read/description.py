@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from fmilin.errors import UsageError
+from fmilin.support.dataclass import dataclass
 
 
 def is_true(attributes: Mapping[str, str], name: str) -> bool:

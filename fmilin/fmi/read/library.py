@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -22,6 +22,7 @@ from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.description import ModelDescription
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.xml import safe_root
+from fmilin.support.dataclass import dataclass
 from fmilin.support.files import temporary_folder
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Generic, Literal, TypeVar, cast
 
 from fmilin.diagnostics import Remark
@@ -16,6 +15,7 @@ from fmilin.errors import FmilinError
 from fmilin.manifold.checks.batch_remarks import PointRemarks
 from fmilin.manifold.checks.context import BatchInCoordinates, ExaminedPoint, Mask, PointInCoordinates, PointOnManifold
 from fmilin.manifold.verification import VerifiedFacts
+from fmilin.support.dataclass import dataclass
 
 P_contra = TypeVar("P_contra", bound=ExaminedPoint, contravariant=True)
 B_contra = TypeVar("B_contra", bound=BatchInCoordinates, contravariant=True)

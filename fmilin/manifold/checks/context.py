@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -23,6 +23,7 @@ from fmilin.manifold.verification import (
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint, TangentBatch
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 
 Mask = NDArray[np.bool_]
 

@@ -1,7 +1,7 @@
 """Directional differences, along all columns at once: whether the slope of one step size holds at the others."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise
 
@@ -12,6 +12,7 @@ from fmilin.numerics.differences.plateau_rows import plateau_slopes
 from fmilin.numerics.differences.richardson import Column, DifferenceSetting, Line, Slopes, Terms, is_rough, is_rounding
 from fmilin.numerics.differences.sweep import finite_values, power_of_two, step_sweep
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EPS, INACCURATE, INDISTINCT, KINK
 
 FINE = 2.0**-13  # A step, in sizes of the variables, at which the truncation error follows from two wide ones

@@ -6,7 +6,6 @@ height.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from fmilin.numerics.differences.sweep import (
     stairs_beyond,
 )  # fmt: skip
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EPS, TOO_INACCURATE
 
 CONTRADICTS = 10.0  # A slope nearer to the point is another one when they differ by this many of their errors

@@ -8,7 +8,6 @@ the row is looked at alone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +26,7 @@ from fmilin.numerics.differences.plateau import (
 )  # fmt: skip
 from fmilin.numerics.differences.sweep import DRAG, EVEN, RATIO, RUN, STILL, StepSweep
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EPS
 
 Mask = NDArray[np.bool_]

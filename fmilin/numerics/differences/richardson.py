@@ -6,7 +6,7 @@ Of S(h) = F(h) - 2 F(0) + F(-h) a smooth function has S(2h) = 4 S(h), a jump in 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ from fmilin.errors import ModelError, NumericalError, UsageError
 from fmilin.numerics.differences.plateau import CONTRADICTS
 from fmilin.numerics.differences.sweep import SMALLEST, are_numbers, list_sweep_steps, power_of_two
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 from fmilin.support.kinds import require_field_kinds
 from fmilin.tolerances import EPS, ROUNDING
 

@@ -1,7 +1,6 @@
 """A function along a line: its noise, and its values at steps of eighteen decades, with jumps, stairs and kinks."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import factorial
 from typing import TypeVar
 
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from fmilin.errors import ModelError, NumericalError
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 
 S = TypeVar("S")
 LARGEST = 1e300  # of a value beside the point
