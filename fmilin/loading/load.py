@@ -13,7 +13,6 @@ from fmilin.constraints.expressions import Expression
 from fmilin.errors import ConstraintError, UnknownNameError, UsageError, nearest_names
 from fmilin.fmi.client.restrictions import Limits, restricted_to
 from fmilin.fmi.read.archive import FmuFile
-from fmilin.fmi.read.model import FmuModel
 from fmilin.loading.python_objects import model_in_python, names_python
 from fmilin.loading.request import is_fmu, is_system
 from fmilin.model.capabilities import HasContacts
@@ -25,7 +24,7 @@ from fmilin.support.kinds import kinds_checked
 from fmilin.trimming.request import PointRequest, require_variable
 
 if TYPE_CHECKING:
-    from fmilin.fmi.read.archive import FmuFile
+    from fmilin.fmi.read.model import FmuModel
     from fmilin.model.files import ConstraintsFile
 
 logger = logging.getLogger("fmilin.loading")
@@ -177,6 +176,8 @@ def _from_file(text: str, request: Loading, at: PointRequest) -> Model:
 
 
 def _from_fmu(path: Path, request: Loading, at: PointRequest) -> Model:
+    from fmilin.fmi.read.model import FmuModel
+
     fmu = FmuFile(path, request.fmu)
     description = fmu.description
     if request.interface is not None:

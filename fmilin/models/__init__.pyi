@@ -1,11 +1,11 @@
 from .dae.graph import DaeGraph as DaeGraph
 from .dae.model import DaeModel as DaeModel
-from .declaration import Labels as Labels
 from .declaration import SymbolicConstraint as SymbolicConstraint
 from .declaration import der as der
 from .function import FunctionModel as FunctionModel
 from .kane import KaneEquations as KaneEquations
 from .kane import KaneModel as KaneModel
+from .labels import Labels as Labels
 from .lagrange import LagrangeModel as LagrangeModel
 from .null_space import MultiplierModel as MultiplierModel
 from .null_space import NullSpaceModel as NullSpaceModel

@@ -13,12 +13,10 @@ from fmilin.constraints.declared import Constraint, Level
 from fmilin.constraints.expressions import Expression, ExpressionError, parse
 from fmilin.errors import UsageError, nearest_names
 from fmilin.model.equations import Laws, SymbolicSystem
+from fmilin.models.labels import Expr, Labels, Name
 from fmilin.signals import Signal, Signals
-from fmilin.support.kinds import require_field_containers
 
 Symbol = Any  # sympy.Symbol: sympy ships no types
-Expr = Any  # sympy.Expr, a number, or text in the grammar of fmilin.constraints.expressions
-Name = Any  # sympy.Symbol or str
 Entries = dict[tuple[int, int], Any]  # of a matrix, by row and column; those that are left out are zero
 TIME = "time"  # the name of time in every native model, as it is in constraints
 LONGEST_TO_EXPAND = 500  # operations
@@ -36,20 +34,6 @@ def der(state: Name) -> Symbol:
     der(vx)
     """
     return sympy.Symbol(f"der({state})", real=True)
-
-
-@dataclass(frozen=True)
-class Labels:
-    """What a model says about its numbers beside the equations. Keys are symbols or names."""
-
-    units: Mapping[Name, str] = field(default_factory=dict)  #: of any signals, as text, ``{x: "m", F: "N"}``
-    nominals: Mapping[Name, float] = field(default_factory=dict)  #: typical sizes, positive
-    descriptions: Mapping[Name, str] = field(default_factory=dict)  #: a few words each
-    independent: Sequence[Name] = ()  #: states that are recommended as independent coordinates
-    description: str = ""  #: of the whole model
-
-    def __post_init__(self) -> None:
-        require_field_containers(self)
 
 
 @dataclass(frozen=True)

@@ -24,16 +24,14 @@ from fmilin.models.declaration import (
     Declaration,
     Entries,
     ExplicitEquations,
-    Expr,
     Given,
-    Labels,
-    Name,
     Symbol,
     SymbolicConstraint,
     assembled,
     der,
     named_constraint,
 )
+from fmilin.models.labels import Expr, Labels, Name
 from fmilin.models.symbolic import SymbolicModel, SystemEngine
 from fmilin.signals import rate_unit
 from fmilin.support.kinds import containers_checked

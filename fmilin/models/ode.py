@@ -22,10 +22,7 @@ from fmilin.models.declaration import (
     Declaration,
     Entries,
     ExplicitEquations,
-    Expr,
     Given,
-    Labels,
-    Name,
     Symbol,
     SymbolicConstraint,
     assembled,
@@ -34,6 +31,7 @@ from fmilin.models.declaration import (
     rate_along,
     vanishes,
 )
+from fmilin.models.labels import Expr, Labels, Name
 from fmilin.models.symbolic import SymbolicModel
 from fmilin.support.kinds import containers_checked, require_containers
 from fmilin.tolerances import EPS, RANK, ROUNDED_COEFFICIENT

@@ -457,9 +457,8 @@ def _complete(pencil: SystemPencil, R: FloatArray, free: FloatArray, Az: FloatAr
     if not basis.shape[1] or not len(Az):
         return np.zeros_like(R)
     S, E = basis.T @ pencil.S[:n] @ free, basis.T @ free[:n]
-    missing = basis.T @ (R[:n] @ Az - pencil.S[:n] @ R)
     T, Z = schur_complex(Az.astype(np.complex128))
-    missing = missing @ Z
+    missing = basis.T @ (R[:n] @ Az - pencil.S[:n] @ R) @ Z
     C = np.zeros((free.shape[1], len(Az)), dtype=np.complex128)
     for j in range(len(Az)):
         right_side = missing[:, j] + E @ (C[:, :j] @ T[:j, j])

@@ -17,6 +17,7 @@ from scipy.sparse.linalg import splu
 from fmilin.errors import UsageError, cut_list
 from fmilin.formulations.formulation import ComplexArray, Spectrum
 from fmilin.formulations.sparse.elimination import sparse_null_space
+from fmilin.report import facts
 from fmilin.report import table as tables
 from fmilin.report.figures import COLORS, QUIET, headed_figure
 from fmilin.report.numbers import eigenvalue_text, rough
@@ -38,7 +39,7 @@ _NAMES = {"mcs": "MCS", "rcs": "RCS", "ucs": "UCS"}
 def show_spectrum(spectrum: Spectrum, page: Sheet) -> None:
     """Print what a formulation found beside the linear model: sizes, and the spurious eigenvalues."""
     page.print()
-    tables.print_facts(page, _facts(spectrum))
+    facts.print_facts(page, _facts(spectrum))
     if len(_finite_spurious(spectrum)):
         page.print()
         at = np.flatnonzero(~spectrum.is_true & np.isfinite(spectrum.eigenvalues))
@@ -57,13 +58,13 @@ def show_comparison(spectra: Sequence[Spectrum], page: Sheet) -> None:
     if first.linear is not None:
         linear = first.linear
         point = [f"{s.name} = {v:.8g}" for s, v in zip(linear.states, linear.y0, strict=True)]
-        tables.print_fact(page, "Model", [linear.model.name, tables.order_text(linear)])
-        tables.print_fact(page, "Point", [f"t = {linear.point.time:.8g} s", *cut_list(point, MOST_NAMES)])
+        facts.print_fact(page, "Model", [linear.model.name, tables.order_text(linear)])
+        facts.print_fact(page, "Point", [f"t = {linear.point.time:.8g} s", *cut_list(point, MOST_NAMES)])
     sizes = first.sizes
     independent = "" if sizes["rank"] == sizes["m"] else f", {sizes['rank']} of them independent"
-    tables.print_fact(page, "Size", [f"n = {sizes['n']} coordinates", f"m = {sizes['m']} constraints{independent}"])
+    facts.print_fact(page, "Size", [f"n = {sizes['n']} coordinates", f"m = {sizes['m']} constraints{independent}"])
     for spectrum in spectra:
-        tables.print_fact(page, _NAMES[spectrum.formulation], [spectrum.method])
+        facts.print_fact(page, _NAMES[spectrum.formulation], [spectrum.method])
     page.print()
     page.print(_sizes_table(spectra))
     page.print()
@@ -74,7 +75,7 @@ def show_comparison(spectra: Sequence[Spectrum], page: Sheet) -> None:
         for remark in spectrum.remarks:
             distinct.setdefault(str(remark), (spectrum, remark))
     for text, (spectrum, remark) in distinct.items():
-        tables.print_fact(page, remark.heading if remark.kind in _COMMON else _NAMES[spectrum.formulation], text)
+        facts.print_fact(page, remark.heading if remark.kind in _COMMON else _NAMES[spectrum.formulation], text)
     if not distinct:
         page.print("No warnings.")
 
@@ -161,13 +162,13 @@ def show_nearest(name: str, spectrum: Spectrum, page: Sheet) -> None:
         damping = f"{0.0 - s.real / size:.3g}" if size > 0 else ""
         rounding = rough(float(spectrum.errors[i])) if np.isfinite(spectrum.errors[i]) else ""
         rows.append((eigenvalue_text(s, pair=s.imag > 0), f"{size:.8g}", damping, rounding, spectrum.labels[i]))
-    tables.print_fact(page, "Model", [name])
-    tables.print_fact(page, "Size", [f"n = {sizes['n']:,} coordinates", f"m = {sizes['m']:,} constraints"])
-    tables.print_fact(page, "Formulation", [spectrum.formulation.upper(), spectrum.method, f"order {sizes['order']:,}"])
+    facts.print_fact(page, "Model", [name])
+    facts.print_fact(page, "Size", [f"n = {sizes['n']:,} coordinates", f"m = {sizes['m']:,} constraints"])
+    facts.print_fact(page, "Formulation", [spectrum.formulation.upper(), spectrum.method, f"order {sizes['order']:,}"])
     page.print()
     page.print(table_of(("Eigenvalue [1/s]", "[rad/s]", "Damping ratio", "Rounding", ""), rows))
     page.print()
-    tables.print_remarks(page, spectrum.remarks)
+    facts.print_remarks(page, spectrum.remarks)
     if not spectrum.remarks:
         page.print("No warnings.")
 

@@ -38,7 +38,7 @@ def _decorate(kind: type, options: dict[str, bool]) -> type:
     if is_derived or not options.keys() <= _HANDLED or vars(kind).keys() & _WRITTEN or kind.__doc__ is None:
         return dataclasses.dataclass(**options)(kind)
     structure = {name: options[name] for name in ("slots", "kw_only") if name in options}
-    decorated = dataclasses.dataclass(init=False, repr=False, eq=False, **structure)(kind)
+    decorated: type = dataclasses.dataclass(init=False, repr=False, eq=False, **structure)(kind)
     described = vars(decorated)["__dataclass_params__"]
     described.init, described.frozen = True, options.get("frozen", False)
     described.eq, described.repr = options.get("eq", True), options.get("repr", True)
@@ -53,7 +53,7 @@ def _decorate(kind: type, options: dict[str, bool]) -> type:
             decorated.__hash__ = None  # type: ignore[assignment]  # as for every class that compares and can change
     for name in names:
         setattr(decorated, name, _complete_on_call(decorated, name))
-    decorated.__signature__ = _Signature()  # type: ignore[attr-defined]
+    setattr(decorated, "__signature__", _Signature())  # noqa: B010 - no attribute that a class declares
     if described.frozen:
         _freeze(decorated)
     return decorated
@@ -90,7 +90,7 @@ def _make_init(kind: type) -> Mapping[str, Any]:
         return _make(kind, init=True, repr=False, eq=False)
     names: dict[str, Any] = {"_set": object.__setattr__, "_absent": _ABSENT}
     parameters, statements = ["self"], []
-    for field in sorted(fields, key=lambda field: field.kw_only):
+    for field in sorted(fields, key=lambda field: field.kw_only is True):
         if field.kw_only and "*" not in parameters:
             parameters.append("*")
         names[f"_default_{field.name}"], names[f"_make_{field.name}"] = field.default, field.default_factory
@@ -171,16 +171,18 @@ def _freeze(kind: type) -> None:
     def set_attribute(instance: object, name: str, value: object) -> None:
         if type(instance) is kind or name in names:
             raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
-        super(kind, instance).__setattr__(name, value)
+        super(kind, instance).__setattr__(name, value)  # type: ignore[arg-type]
 
     def delete_attribute(instance: object, name: str) -> None:
         if type(instance) is kind or name in names:
             raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
-        super(kind, instance).__delattr__(name)
+        super(kind, instance).__delattr__(name)  # type: ignore[arg-type]
 
-    kind.__setattr__, kind.__delattr__ = set_attribute, delete_attribute  # type: ignore[assignment,method-assign]
+    methods: dict[str, Callable[..., object]] = {"__setattr__": set_attribute, "__delattr__": delete_attribute}
     if "__slots__" in vars(kind):
-        kind.__getstate__, kind.__setstate__ = _read_state, _write_state  # type: ignore[attr-defined]
+        methods |= {"__getstate__": _read_state, "__setstate__": _write_state}
+    for name, method in methods.items():
+        setattr(kind, name, method)
 
 
 def _read_state(instance: Any) -> list[object]:

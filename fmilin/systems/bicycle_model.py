@@ -11,8 +11,8 @@ import sympy
 from sympy.physics.mechanics import KanesMethod, Point, ReferenceFrame, RigidBody, dynamicsymbols, inertia
 
 from fmilin.errors import UnknownNameError
-from fmilin.models.declaration import Labels
 from fmilin.models.kane import KaneModel
+from fmilin.models.labels import Labels
 
 BENCHMARK: Mapping[str, float] = MappingProxyType(
     {

@@ -6,8 +6,9 @@ from typing import Any
 import sympy
 
 from fmilin.errors import UsageError
-from fmilin.models.declaration import Labels, der
+from fmilin.models.declaration import der
 from fmilin.models.kane import KaneEquations, KaneModel
+from fmilin.models.labels import Labels
 
 
 def rolling_disk(

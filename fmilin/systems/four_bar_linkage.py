@@ -17,7 +17,8 @@ from scipy.optimize import brentq
 
 from fmilin.errors import UsageError
 from fmilin.formulations.form import ConstrainedForm, ConstraintMotion
-from fmilin.models.declaration import Labels, SymbolicConstraint
+from fmilin.models.declaration import SymbolicConstraint
+from fmilin.models.labels import Labels
 from fmilin.models.lagrange import LagrangeModel
 from fmilin.models.large import sparse_function
 from fmilin.numerics.factors import SparseFactors

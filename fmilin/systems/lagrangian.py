@@ -5,7 +5,8 @@ from typing import Any
 
 import sympy
 
-from fmilin.models.declaration import Labels, SymbolicConstraint, der
+from fmilin.models.declaration import SymbolicConstraint, der
+from fmilin.models.labels import Labels
 from fmilin.models.lagrange import LagrangeModel
 
 

@@ -115,7 +115,7 @@ def test_units_are_checked_and_converted() -> None:
 
 
 def _units(**units: str):  # type: ignore[no-untyped-def]
-    from fmilin.models.declaration import Labels
+    from fmilin.models.labels import Labels
 
     return Labels(units=units)
 

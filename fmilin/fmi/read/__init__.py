@@ -1,6 +1,6 @@
 """An FMU as a Model."""
 
-from fmilin.fmi.read.archive import FmuFile, read_description
-from fmilin.fmi.read.model import FmuModel, open_fmu
+import lazy_loader
 
-__all__ = ["FmuFile", "FmuModel", "open_fmu", "read_description"]
+# To read what is in an FMU imports nothing of what runs one.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

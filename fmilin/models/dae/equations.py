@@ -14,7 +14,8 @@ from fmilin.constraints.expressions import Expression
 from fmilin.constraints.in_graph import InGraph
 from fmilin.errors import ConstraintError, UnknownNameError, UsageError
 from fmilin.models.dae.graph import DaeGraph
-from fmilin.models.declaration import TIME, Declaration, Labels
+from fmilin.models.declaration import TIME, Declaration
+from fmilin.models.labels import Labels
 from fmilin.signals import Signals
 
 SX = Any  # casadi.SX: casadi ships no types

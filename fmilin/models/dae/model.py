@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import casadi as ca
 import numpy as np
@@ -23,14 +23,12 @@ from fmilin.models.dae.graph import DaeGraph
 from fmilin.models.dae.rows import EXACT
 from fmilin.models.dae.start import certify_start
 from fmilin.models.engine import Quantity
+from fmilin.models.labels import Expr, Labels, Name
 from fmilin.models.native_model import NativeModel
 from fmilin.numerics.certificate import Certificate
 from fmilin.numerics.staircase import deflate
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.support.kinds import containers_checked
-
-if TYPE_CHECKING:
-    from fmilin.models.declaration import Expr, Labels, Name
 
 MOST_DEFLATED = 400  # equations of a pencil from which the index is read: a second or so
 
@@ -97,7 +95,6 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates):
         labels: Labels | None = None,
     ) -> None:
         from fmilin.models.dae.equations import graph_of  # imports sympy, which a graph does without
-        from fmilin.models.declaration import Labels
 
         with explain_library_errors(f"the equations of '{name}'"):
             graph = graph_of(

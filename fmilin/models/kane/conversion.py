@@ -14,8 +14,9 @@ from sympy.core.function import AppliedUndef
 from sympy.physics.mechanics import KanesMethod, LagrangesMethod, dynamicsymbols
 
 from fmilin.errors import UsageError
-from fmilin.models.declaration import TIME, Expr, Symbol, der
+from fmilin.models.declaration import TIME, Symbol, der
 from fmilin.models.kane.form import LinearRow, SymbolsIn, linear_row, plain_name
+from fmilin.models.labels import Expr
 
 
 class Translation:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from fmilin.models.declaration import Declaration, Expr, Given, Name, Symbol, der
+from fmilin.models.declaration import Declaration, Given, Symbol, der
 from fmilin.models.kane.form import KaneForm, LinearRow, in_order_of, linear_row, plain_name
+from fmilin.models.labels import Expr, Name
 from fmilin.support.kinds import require_field_containers
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ from sympy.core.function import AppliedUndef
 from fmilin.constraints.declared import Constraint
 from fmilin.models.declaration import (
     ExplicitEquations,
-    Expr,
     Symbol,
     SymbolicConstraint,
     der,
@@ -29,6 +28,7 @@ from fmilin.models.declaration import (
     rate_along,
     vanishes,
 )
+from fmilin.models.labels import Expr
 
 
 @dataclass(frozen=True)

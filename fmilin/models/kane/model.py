@@ -16,7 +16,7 @@ from fmilin.manifold.frame import kept_states
 from fmilin.manifold.operating_points import require_sizes
 from fmilin.model.equations import SymbolicSystem
 from fmilin.model.interface import OperatingPoint
-from fmilin.models.declaration import Declaration, Expr, Given, Labels, Name, assembled
+from fmilin.models.declaration import Declaration, Given, assembled
 from fmilin.models.engine import InterfaceChoice
 from fmilin.models.kane.equations import KaneEquations, form_of, kane_form
 from fmilin.models.kane.form import KaneForm, constraints_of, solved_form
@@ -29,6 +29,7 @@ from fmilin.models.kane.procedure import (
     eliminate,
     linearize_symbolic,
 )
+from fmilin.models.labels import Expr, Labels, Name
 from fmilin.models.native_model import NativeModel
 from fmilin.models.symbolic import SymbolicModel, SystemEngine
 from fmilin.numerics.factors import DenseFactors, Factors, require_regular

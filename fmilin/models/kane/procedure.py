@@ -24,9 +24,9 @@ import numpy as np
 import sympy
 
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.models.declaration import Expr, Name
 from fmilin.models.kane.form import KaneForm
 from fmilin.models.kane.functions import Expansion
+from fmilin.models.labels import Expr, Name
 from fmilin.numerics.factors import inverses, norms
 from fmilin.signals import FloatArray, Signals
 
