@@ -5,11 +5,10 @@ longer than others because it is one table, of every kind that a result may carr
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import InitVar
+from dataclasses import InitVar, dataclass
 from typing import Literal
 
 from fmilin.errors import join_first
-from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EQUILIBRIUM
 
 
