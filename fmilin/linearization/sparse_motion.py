@@ -8,7 +8,7 @@ eigenvalues of two A are not compared: that is done of up to 40 coordinates.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ from fmilin.numerics.sparse_equilibrium import is_sparse_equilibrium
 from fmilin.numerics.sparse_rank import factorize
 from fmilin.numerics.sparse_rows import reduce_rows
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import BALANCED_EXACTLY, EQUILIBRIUM, ROUNDING, SAME_ALONG, STEADY, UNIFORM
 
 if TYPE_CHECKING:

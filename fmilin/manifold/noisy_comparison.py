@@ -12,7 +12,6 @@ differences over longer steps have less noise; the next step shows how much of t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -25,6 +24,7 @@ from fmilin.model.capabilities import read_second_order_form
 from fmilin.numerics.differences.differences import Slopes
 from fmilin.numerics.differences.sweep import noise_from_table
 from fmilin.signals import FloatArray
+from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import AGREEMENT, HIDDEN_BY_NOISE
 
 STEPS = (2.0**-17, 2.0**-14, 2.0**-11)  # in sizes of the variables; the next one bounds what each leaves out

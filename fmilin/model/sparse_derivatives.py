@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fmilin.support.dataclass import dataclass
 
 if TYPE_CHECKING:
     from scipy import sparse
