@@ -72,8 +72,10 @@ def require_no_joint_kink(nearby: Neighbourhood, sizes: FloatArray) -> None:
     # Where terms cancel, as in the turning of a free box, their rounding grows with the step as a kink does.
     terms = nearby.terms(sizes)
     least = np.where(sizes < CANCELLED * terms, CANCELLED * terms, 0.0)
-    for signs in _sign_patterns(count):
-        direction = signs * _weights(SEEDS[0], count) * nearby.scales
+    patterns = _sign_patterns(count)
+    directions = patterns * _weights(SEEDS[0], count) * nearby.scales
+    nearby.evaluate_ahead([side * STEPS[0] * direction for direction in directions for side in (1.0, -1.0)])
+    for signs, direction in zip(patterns, directions, strict=True):
         far = _bend(nearby, direction, STEPS[0])
         if far is None:
             continue
@@ -102,6 +104,7 @@ def require_no_joint_kink(nearby: Neighbourhood, sizes: FloatArray) -> None:
 
 def _bend(nearby: Neighbourhood, direction: FloatArray, step: float) -> FloatArray | None:
     """Return by how much slopes along a direction differ to both sides, (r,); None where the model cannot be asked."""
+    nearby.evaluate_ahead([step * direction, -step * direction])
     try:
         ahead, behind = nearby.at(step * direction), nearby.at(-step * direction)
     except (ModelError, NumericalError):

@@ -271,12 +271,13 @@ class Neighbourhood:
             moved = displacement if self._moves else displacement[: self.p]
             x = self.point.states
             if np.count_nonzero(moved):
+                key = displacement.tobytes()
                 try:
-                    x = self._displace(displacement, u)
+                    x = self._solved[key] if key in self._solved else self._displace(displacement, u)
                 except (ModelError, NumericalError):
                     return
                 if self.frame.parametrization.rows:
-                    self._solved[displacement.tobytes()] = x
+                    self._solved[key] = x
             points.append((self.point.time, x, u))
         self.evaluator.evaluate_ahead(points)
 
@@ -399,8 +400,8 @@ class Neighbourhood:
                     variable=self.columns[moved[0]],
                 ) from None
 
-        def announce(steps: Sequence[tuple[int, float]]) -> None:
-            self.evaluate_ahead([s * directions[g] for g, s in steps])
+        def announce(steps: Sequence[tuple[int, float]] = (), points: Sequence[FloatArray] = ()) -> None:
+            self.evaluate_ahead([*(s * directions[g] for g, s in steps), *(point @ directions for point in points)])
 
         around = None
         if options.order == 4:

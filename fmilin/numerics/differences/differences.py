@@ -11,6 +11,7 @@ from fmilin.numerics.differences.directional import (
     Surroundings,
     corrected_by_sweeps,
     direction_of,
+    list_compared_points,
     with_rounding,
 )  # fmt: skip
 from fmilin.numerics.differences.richardson import (
@@ -57,21 +58,25 @@ def slopes(  # noqa: PLR0917 - functions of one measurement
 ) -> Slopes:
     """Measure dF/ds of F = ``line(j, s)`` for all columns j; ``terms`` that all cancel and scales ``around`` count.
 
-    ``announce`` is told at which (j, s) F is certainly evaluated next.
+    ``announce`` takes the displacements at which F is almost certainly evaluated next.
     """
     options = options or Differences()
     k, ulp = len(scales), np.spacing(np.abs(base))
     if k == 0 or len(base) == 0:
         nothing = np.zeros((len(base), k))
         return Slopes(nothing, nothing, nothing, nothing)
+    if announce is not None and around is not None:
+        announce(points=[s * direction_of(scales) for s in _list_nearby_steps(options)])
     nearby = _nearby(line, scales, options, around)
     noise = np.maximum(noise_from_table(np.array(nearby)), 0.5 * ulp) if nearby else 4 * ulp
     if around is not None:
         noise = np.maximum(noise, around.repeat_error)
     start = options.relative_step or _first_step(noise, base, options)
     setting = DifferenceSetting(line, base, scales, noise, np.ones_like(base), options, announce)
+    is_compared = around is not None and options.order == 4 and not options.side and options.relative_step is None
     if announce is not None:
-        announce([(j, s) for j in range(k) for s in list_first_steps(start * scales[j], options)])
+        steps = [(j, s) for j in range(k) for s in list_first_steps(start * scales[j], options)]
+        announce(steps, list_compared_points(around, scales) if around is not None and is_compared else ())
     columns = [first_difference(setting, j, start * scales[j]) for j in range(k)]
     if around is not None and (lengths := natural_lengths(setting, columns, around)) is not None:
         return slopes(line, base, lengths, options, terms, within(around, lengths), announce)
@@ -87,7 +92,7 @@ def slopes(  # noqa: PLR0917 - functions of one measurement
     small = np.abs(jump) < KINK * row_size / scales
     error = _errors(columns, base, J, scales, options) + np.where(small, np.abs(jump) / 2, 0.0)
     result = Slopes(J, error, np.where(small, 0.0, jump), bend)
-    if around is not None and options.order == 4 and not options.side and options.relative_step is None:
+    if around is not None and is_compared:
         with np.errstate(all="ignore"):  # some steps are long: what is no number there is left out
             around, close = with_rounding(around, J, scales, terms, noise), None
             lengths = np.minimum(scales, [c.h / start for c in columns])
@@ -123,12 +128,17 @@ def _first_step(noise: FloatArray, base: FloatArray, options: Differences) -> fl
 
 def _nearby(line: Line, scales: FloatArray, options: Differences, around: Surroundings | None) -> list[FloatArray]:
     """Return F on a tiny line near the point, along all columns where possible; nothing where it has no value."""
-    spacing = -SPACING if options.side == "left" else SPACING
 
     def at(s: float) -> FloatArray:
         return line(0, s * scales[0]) if around is None else around.function(s * direction_of(scales))
 
-    return finite_values(at, *(s * spacing for s in range(1, POINTS))) or []
+    return finite_values(at, *_list_nearby_steps(options)) or []
+
+
+def _list_nearby_steps(options: Differences) -> list[float]:
+    """Return the displacements, in sizes of the variables, at which the noise is measured beside the point."""
+    spacing = -SPACING if options.side == "left" else SPACING
+    return [s * spacing for s in range(1, POINTS)]
 
 
 def _errors(

@@ -133,6 +133,13 @@ def directional_check(  # noqa: PLR0917 - all of them arrays of one measurement
     return Contradiction(worst if excess[worst] > 1.0 else None, noise, gap, kink, stairs, ripple)
 
 
+def list_compared_points(around: Surroundings, scales: FloatArray) -> list[FloatArray]:
+    """Return the displacements (k,) at which :func:`directional_check` evaluates the function, in that order."""
+    d = direction_of(scales)
+    less = [] if around.far_pair is None else [around.far_pair[0] * WIDE]
+    return [side * step * d for step in (*less, *STEPS) for side in (1.0, -1.0)]
+
+
 def _pairs(around: Surroundings, d: FloatArray, base: FloatArray) -> dict[float, tuple[FloatArray, FloatArray]]:
     """Return F(s d) - F(0) and F(-s d) - F(0) by step s, where they have values."""
     values = {step: finite_values(around.function, step * d, -step * d) for step in STEPS}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,15 @@ from fmilin.support.kinds import require_field_kinds
 from fmilin.tolerances import EPS, ROUNDING
 
 Line = Callable[[int, float], FloatArray]  # (column j, displacement s along it) -> value, shape (r,)
-Announce = Callable[[Sequence[tuple[int, float]]], None]
-"""(column j, displacement s) in the order in which the line is evaluated next -> nothing."""
+
+
+class Announce(Protocol):
+    """Takes displacements in the order in which the function is evaluated at them next."""
+
+    def __call__(self, steps: Sequence[tuple[int, float]] = (), points: Sequence[FloatArray] = ()) -> None:
+        """Take displacements s along columns j, (j, s), then ``points`` (k,) of all columns together."""
+
+
 Terms = Callable[[FloatArray], FloatArray]
 """The largest scaled slope of each row (r,) -> the size of the terms that each row sums, shape (r,)."""
 
@@ -186,6 +193,8 @@ def with_best_step(setting: DifferenceSetting, j: int, column: Column) -> Column
         gain = max(truncation, rounding) / max(predicted, 1e-300)
         if gain < 20 or truncation + rounding < 1e-12 or better == column.h:
             break
+        if setting.announce is not None:
+            setting.announce([(j, s) for s in list_first_steps(better, options)])
         try:
             column = difference_at_step(setting, j, better)
         except (ModelError, NumericalError):  # an event or the border of the domain: stay where it could be evaluated

@@ -69,6 +69,21 @@ def test_neighbours_are_asked_for_in_turn(chain: Path, counted: list[str], monke
         np.testing.assert_array_equal(getattr(linear, name), getattr(expected, name))
 
 
+def test_differences_along_groups_are_few_messages(chain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those beside the point, those of the groups and far away, and those that confirm the structure: one each.
+
+    Whether the model repeats itself is seen in messages of one point each.
+    """
+    with fl.load(chain) as model:
+        exact, first = fl.linearize(model), fl.linearize(model, derivatives="differences")
+        recorded = Recorded(monkeypatch)
+        again = fl.linearize(model, derivatives="differences")
+    assert recorded.messages <= 24 < again.method.evaluations <= 75
+    for name in "ABCD":
+        np.testing.assert_array_equal(getattr(again, name), getattr(first, name))
+        np.testing.assert_allclose(getattr(again, name), getattr(exact, name), atol=1e-9)
+
+
 def test_many_points_are_differentiated_in_one_message(chain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     count = 40
     x = np.random.default_rng(3).uniform(-1.0, 1.0, (count, N))
