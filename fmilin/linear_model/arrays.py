@@ -150,6 +150,27 @@ class LinearArrays:
         rows, columns = self._read_factors(matrix, number)
         return np.asarray(rows[:, None] / columns)
 
+    def read_first_errors(self) -> dict[str, FloatArray]:
+        """Return the errors of the matrices of the first point, by name."""
+        if self.pattern[0] < 0:
+            return {name: self.stored[f"error_{name}"][0] for name in MATRICES}
+        zeros, errors = self.zeros[self.pattern[0]], {}
+        for name in MATRICES:
+            errors[name] = self.read_row_errors(name, 0)
+            if name in zeros:
+                errors[name][zeros[name] & (self.stored[name][0] == 0)] = 0.0
+        return errors
+
+    def summarize_first(self, errors: Mapping[str, FloatArray]) -> list[float]:
+        """Return the accuracy of the first point with these errors of its matrices, 8 numbers."""
+        accuracy: list[float] = self.stored["accuracy"][0].tolist()
+        for k, name in enumerate(MATRICES):
+            largest = float(np.maximum.reduce(np.abs(self.stored[name][0]), axis=None, initial=0.0))
+            worst = float(np.maximum.reduce(errors[name], axis=None, initial=0.0))
+            accuracy[k] = worst / largest if largest > 0 else worst
+        accuracy[len(MATRICES)] = EPS if self.stored["f0"][0].any() else 0.0
+        return accuracy
+
     def _compute_accuracy(self) -> FloatArray:
         """Return the accuracy of all points, shape (count, 8)."""
         accuracy = self.stored["accuracy"].copy()

@@ -50,7 +50,7 @@ from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.linearization.suitability import require_dense_size
 from fmilin.manifold.checks.batch_remarks import BatchRemarks, SharedRemarks
-from fmilin.manifold.checks.check import run_checks
+from fmilin.manifold.checks.check import Check, run_checks
 from fmilin.manifold.checks.context import ExaminedPoint
 from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.differentiation import change_coordinates, differentiate, differentiate_carefully
@@ -66,6 +66,9 @@ from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBat
 from fmilin.numerics.differences.differences import Differences
 
 RESULT_CHECKS = tuple(one for one in CHECKS if isinstance(one, ResultCheck))
+CARING_CHECKS = tuple(one for one in RESULT_CHECKS if type(one).request_care is not ResultCheck.request_care)
+DESCRIBING_CHECKS = tuple(one for one in sort_checks(CHECKS) if type(one).describe_batch is not Check.describe_batch)
+"""Checks that ask for more careful derivatives, and those that describe the points of a batch: others do neither."""
 
 
 def linearize_point(
@@ -149,8 +152,11 @@ def compute(model: Model, point: OperatingPoint, request: Request, choice: Coord
 def compute_batch(reference: Reference, points: PointBatch, tangents: TangentBatch | None = None) -> LinearizedBatch:
     """Return the linear models at points near a reference, not checked, with what they were computed from."""
     evaluator = PointEvaluator(reference.model)
-    tangents, geometry, derivatives = differentiate_batch(evaluator, reference, points, tangents)
+    tangents, geometry, derivatives, difference = differentiate_batch(evaluator, reference, points, tangents)
     motion = follow_motions(reference, derivatives, geometry)
+    if difference is not None and (gaps := difference.measure_gaps()).any():
+        derivatives = derivatives.with_row_errors(np.maximum(derivatives.errors[..., 0], gaps))
+        motion = follow_motions(reference, derivatives, geometry)  # some of it may be noise
     row_errors = find_row_errors(reference, derivatives, geometry)
     models = assemble(derivatives, geometry, row_errors)
     return LinearizedBatch(
@@ -170,7 +176,7 @@ def compute_batch(reference: Reference, points: PointBatch, tangents: TangentBat
 def answer_doubts(at: DifferentiatedPoint) -> TangentDerivatives:
     """Return the derivatives at a point, computed more carefully where a check asks for that."""
     jacobians = at.jacobians
-    for one in RESULT_CHECKS:
+    for one in CARING_CHECKS:
         care = one.request_care(at)
         if care is not None:
             jacobians = differentiate_carefully(at.nearby, jacobians, care)
@@ -202,7 +208,7 @@ def check_batch(at: LinearizedBatch, checks: LinearizationChecks = CHECKS) -> Ba
     is said, and points of singular coordinates are in doubt: coordinates of a reference are continued as long as they
     are regular.
     """
-    in_order = sort_checks(checks)
+    in_order = DESCRIBING_CHECKS if checks is CHECKS else sort_checks(checks)
     if not at.reference.is_checked:
         is_doubtful = find_singular_points(at)
         descriptions = [one.describe_batch(at, is_doubtful) for one in in_order if one.describes_computation]

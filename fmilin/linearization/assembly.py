@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from fmilin.diagnostics import Remark
-from fmilin.linear_model.arrays import MATRICES, LinearArrays, Mask
+from fmilin.linear_model.arrays import LinearArrays, Mask
 from fmilin.linear_model.builder import built_of_arrays, point_of
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearizationMethod, LinearModel
 from fmilin.linearization.context import AssembledPoint
@@ -215,10 +215,9 @@ def extract_model(
     remarks: Sequence[Remark] = (),
 ) -> LinearModel:
     """Return the first of some linear models, which is that of a point in the coordinates ``states``."""
-    values = {name: models.read(name)[0] for name in ("A", "B", "C", "D", "T", "T_u", "f0", "y0", "out0")}
-    errors = {name: models.read(f"error_{name}") for name in MATRICES}
-    entries = EntryErrors(**{name: each[0] for name, each in errors.items()})
-    accuracy = Accuracy(*models.summarize_errors(errors)[0].tolist())
+    values = {name: models.stored[name][0] for name in ("A", "B", "C", "D", "T", "T_u", "f0", "y0", "out0")}
+    errors = models.read_first_errors()
+    entries, accuracy = EntryErrors(**errors), Accuracy(*models.summarize_first(errors))
     signals, at_point = (states, model.states), point_of(model, point, values["out0"])
     values = {name: value if value.flags.writeable else value.copy() for name, value in values.items()}
     return built_of_arrays(model, values, (entries, accuracy), signals, at_point, method, remarks=remarks)

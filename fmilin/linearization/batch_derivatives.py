@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +31,63 @@ def limit_batch(reference: Reference) -> int:
     return max(POINTS_AT_ONCE, DERIVATIVES_AT_ONCE // max(1, derivatives))
 
 
+class DirectionalDifference:
+    """A difference along one direction at some points of a batch, which is evaluated when it is read, or before."""
+
+    def __init__(
+        self,
+        reference: Reference,
+        points: PointBatch,
+        tangents: TangentBatch,
+        geometry: LocalParametrization,
+        samples: NDArray[np.intp],
+    ) -> None:
+        """Take ``points``, those with the numbers ``samples`` of the batch of ``tangents`` and ``geometry``."""
+        kept = reference.kept
+        p, T = len(kept), tangents.T[samples]
+        self._reference, self._tangents, self._samples, self._scales = (
+            reference,
+            tangents,
+            samples,
+            geometry.scales[samples],
+        )
+        direction = random_direction(self._scales.shape[1]) * self._scales
+        # Both sides are computed together: compiled code takes hardly longer for some more points.
+        displacement = np.concatenate((SMALL_STEP * direction, -SMALL_STEP * direction))
+        both = np.concatenate((np.arange(len(points)),) * 2)
+        guess = points.states[both] + (T[both] @ displacement[:, :p, None])[..., 0]
+        guess[:, kept] = points.states[both][:, kept] + displacement[:, :p]
+        moved, self._is_reached = geometry.reach(guess, samples[both], points.inputs[both] + displacement[:, p:])
+        self._evaluation = geometry.equations.expect(moved)
+
+    def measure_gaps(self) -> FloatArray:
+        """Return gaps to the derivatives that are not noise, (k, N + ny), infinite where they count."""
+        tangents, samples, reference = self._tangents, self._samples, self._reference
+        J = np.concatenate((tangents.derivatives[samples], tangents.outputs[samples]), axis=1)
+        base = np.concatenate((tangents.rates[samples], tangents.values[samples]), axis=1)
+        values, count = np.concatenate(self._evaluation.read(), axis=1), len(samples)
+        ahead, behind, is_reached = values[:count], values[count:], self._is_reached[:count] & self._is_reached[count:]
+        precision = EPS / SMALL_STEP if reference.facts.precision is None else reference.facts.precision
+        agrees, gaps = compare_slopes(J, self._scales, (ahead, base, behind), precision)
+        return np.where((is_reached & agrees)[:, None], 0.0 if reference.has_exact_procedure else gaps, np.inf)
+
+
+class DifferentiatedBatch(NamedTuple):
+    """What a model says at points."""
+
+    tangents: TangentBatch
+    geometry: LocalParametrization  # the manifold near the points
+    derivatives: TangentDerivatives  # with errors of their rows
+    difference: DirectionalDifference | None  # that they are still to be compared with
+
+
 def differentiate_batch(
     evaluator: PointEvaluator, reference: Reference, points: PointBatch, tangents: TangentBatch | None = None
-) -> tuple[TangentBatch, LocalParametrization, TangentDerivatives]:
-    """Return what the model answers at points, the manifold near them, and the derivatives with errors of their rows.
+) -> DifferentiatedBatch:
+    """Return what the model answers at points, with derivatives and their errors.
 
-    ``tangents`` is what it answers, where that was computed before.
+    ``tangents`` is what it answers, where that was computed before. The difference at one point is evaluated with the
+    next points, those along its motion, say.
     """
     tangents, rounding = differentiate_with_rounding(reference, points, tangents)
     evaluator.evaluations += len(points) + (0 if rounding is None else len(rounding.again.rates))
@@ -43,8 +95,17 @@ def differentiate_batch(
         evaluator.directions += points.states.size + points.inputs.size
     geometry = LocalParametrization.of_batch(evaluator, points, tangents, reference.rows)
     derivatives = TangentDerivatives.of_batch(tangents, geometry)
-    errors = estimate_row_errors(reference, points, tangents, geometry, derivatives, rounding)
-    return tangents, geometry, derivatives.with_row_errors(errors)
+    errors = estimate_row_errors(tangents, geometry, derivatives, rounding)
+    difference = None
+    is_trusted = reference.request.derivatives != "auto" or (tangents.smooth and reference.facts.procedure)
+    if reference.is_checked and not is_trusted:
+        # A kink may lie at any point.
+        samples = choose_samples(len(points)) if tangents.smooth else np.arange(len(points))
+        difference = DirectionalDifference(reference, points[samples], tangents, geometry, samples)
+        if len(points) > 1:
+            gaps, difference = difference.measure_gaps(), None
+            errors = np.maximum(errors, _spread_samples(gaps, len(points)) if tangents.smooth else gaps)
+    return DifferentiatedBatch(tangents, geometry, derivatives.with_row_errors(errors), difference)
 
 
 def choose_samples(count: int) -> NDArray[np.intp]:
@@ -98,8 +159,6 @@ def differentiate_with_rounding(
 
 
 def estimate_row_errors(
-    reference: Reference,
-    points: PointBatch,
     tangents: TangentBatch,
     geometry: LocalParametrization,
     derivatives: TangentDerivatives,
@@ -107,48 +166,14 @@ def estimate_row_errors(
 ) -> FloatArray:
     """Return estimated errors of the rows of derivatives, in sizes of y and u, shape (k, N + ny).
 
-    They are infinite where derivatives contradict a difference along one direction.
+    A difference along one direction may show larger ones.
     """
-    count, facts = len(points), reference.facts
     sizes = np.concatenate((derivatives.rate_sizes.largest, derivatives.output_sizes.largest), axis=1)
     relative = geometry.relative_error_of_derivatives
     errors = sizes * relative[:, None]
     if rounding is not None:
-        errors = np.fmax(errors, _spread_samples(rounding.measure(tangents, geometry.scales), count))
-    if not reference.is_checked:
-        return errors
-    if reference.request.derivatives == "auto" and not (tangents.smooth and facts.procedure):
-        compared_points = choose_samples(count) if tangents.smooth else np.arange(count)  # a kink may lie at any point
-        gaps = measure_gaps(reference, points, tangents, geometry, compared_points)
-        errors = np.maximum(errors, _spread_samples(gaps, count) if tangents.smooth else gaps)
+        errors = np.fmax(errors, _spread_samples(rounding.measure(tangents, geometry.scales), len(errors)))
     return errors
-
-
-def measure_gaps(
-    reference: Reference,
-    points: PointBatch,
-    tangents: TangentBatch,
-    geometry: LocalParametrization,
-    samples: NDArray[np.intp],
-) -> FloatArray:
-    """Return gaps to a difference along one direction that are not noise, (k, N + ny), infinite where they count."""
-    kept = reference.kept
-    p, scales, points, T = len(kept), geometry.scales[samples], points[samples], tangents.T[samples]
-    direction = random_direction(scales.shape[1]) * scales
-    J = np.concatenate((tangents.derivatives[samples], tangents.outputs[samples]), axis=1)
-    base = np.concatenate((tangents.rates[samples], tangents.values[samples]), axis=1)
-    # Both sides are computed together: compiled code takes hardly longer for some more points.
-    displacement = np.concatenate((SMALL_STEP * direction, -SMALL_STEP * direction))
-    both = np.concatenate((np.arange(len(points)),) * 2)
-    guess = points.states[both] + (T[both] @ displacement[:, :p, None])[..., 0]
-    guess[:, kept] = points.states[both][:, kept] + displacement[:, :p]
-    moved, is_reached = geometry.reach(guess, samples[both], points.inputs[both] + displacement[:, p:])
-    values = np.concatenate(geometry.equations.evaluate(moved), axis=1)
-    count = len(points)
-    ahead, behind, is_reached = values[:count], values[count:], is_reached[:count] & is_reached[count:]
-    precision = EPS / SMALL_STEP if reference.facts.precision is None else reference.facts.precision
-    agrees, gaps = compare_slopes(J, scales, (ahead, base, behind), precision)
-    return np.where((is_reached & agrees)[:, None], 0.0 if reference.has_exact_procedure else gaps, np.inf)
 
 
 def _spread_samples(rows: FloatArray, count: int) -> FloatArray:

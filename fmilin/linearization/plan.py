@@ -76,7 +76,7 @@ def find_plan(model: Model, request: Request) -> LinearizationPlan | None:
         return None
     plans: list[LinearizationPlan] = memory_of(model).setdefault(LinearizationPlan, [])
     for plan in plans:
-        if plan.request == request:
+        if plan.request is request or plan.request == request:
             return plan
     plan = LinearizationPlan(model, request)
     plans.append(plan)

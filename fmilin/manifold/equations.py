@@ -47,6 +47,10 @@ class ConstraintEquations(ABC):
     def evaluate(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
         """Return rates (j, N) and outputs (j, ny) at points."""
 
+    def expect(self, points: PointBatch) -> ExpectedEvaluation:
+        """Return the evaluation of points that goes along with the next one, where both cost what one does."""
+        return ExpectedEvaluation(self, points)
+
     def compute_A(self, points: PointBatch) -> FloatArray | None:
         """Return the model's own A (j, P, P) at points; None where it has none."""
         return None
@@ -90,11 +94,31 @@ def _list_points(points: PointBatch) -> list[tuple[float, FloatArray, FloatArray
     return list(zip(points.time.tolist(), points.states, points.inputs, strict=True))
 
 
+class ExpectedEvaluation:
+    """Rates (j, N) and outputs (j, ny) at points, which are evaluated with others, or else when they are read."""
+
+    def __init__(self, equations: ConstraintEquations, points: PointBatch) -> None:
+        self._equations, self.points = equations, points
+        self.answer: tuple[FloatArray, FloatArray] | None = None
+
+    def read(self) -> tuple[FloatArray, FloatArray]:
+        """Return both; NaN where the model cannot be evaluated."""
+        if self.answer is None:
+            self.answer = self._equations.evaluate(self.points)
+        return self.answer
+
+
 class VectorizedEquations(ConstraintEquations):
     """A model at many points at once, with derivatives along P kept states."""
 
     def __init__(self, evaluator: PointEvaluator, kept: Sequence[int]) -> None:
         self.evaluator, self.kept = evaluator, list(kept)
+        self._expected: ExpectedEvaluation | None = None  # goes along with the next evaluation
+
+    def expect(self, points: PointBatch) -> ExpectedEvaluation:
+        """Return the evaluation of points that goes along with the next one: few points cost what one does."""
+        self._expected = ExpectedEvaluation(self, points)
+        return self._expected
 
     def compute_residuals(self, points: PointBatch) -> FloatArray | None:
         """Return the residuals; None where the model gives them with the rates only."""
@@ -117,6 +141,17 @@ class VectorizedEquations(ConstraintEquations):
 
     def evaluate(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
         """Return rates (j, N) and outputs (j, ny) at points; NaN where the model cannot be evaluated."""
+        expected, self._expected = self._expected, None
+        if expected is not None and expected.points is not points:
+            rates, outputs = self._evaluate(points.joined(expected.points))
+            # NaN may be due to the other points.
+            if np.isfinite(rates).all():
+                count = len(points)
+                expected.answer = rates[count:], outputs[count:]
+                return rates[:count], outputs[:count]
+        return self._evaluate(points)
+
+    def _evaluate(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
         model = self.model
         is_evaluated_together = model.batches or has_compiled_derivatives(model)  # else slopes take as long as values
         try:

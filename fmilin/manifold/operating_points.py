@@ -332,7 +332,8 @@ def require_sizes(model: Model, point: OperatingPoint) -> None:
             f"A point is made by fl.operating_point(model, {{name: value}}), not of the type '{type(point).__name__}'."
         )
     for values, what in ((point.states, "The states"), (point.inputs, "The inputs"), ([point.time], "The time")):
-        numbers = as_numbers(values, f"{what} of the point")
+        is_array = isinstance(values, np.ndarray) and values.dtype == np.float64
+        numbers = values if is_array else as_numbers(values, f"{what} of the point")
         if numbers.ndim != 1 or np.isnan(numbers).any():
             raise UsageError(f"{what} of the point: one number each is needed, and {values!r} was given.")
     for values, what in ((point.states, "The states"), (point.inputs, "The inputs")):

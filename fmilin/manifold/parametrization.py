@@ -232,6 +232,8 @@ class LocalParametrization:
     @property
     def relative_error_of_T(self) -> FloatArray:
         """The largest estimated error of an entry of T over its largest entry, both in sizes of x and y, shape (k,)."""
+        if not self.others and self._H_error is None:
+            return np.asarray(EPS * self.condition_number)  # T is a permutation
         moving = self.coordinates.moving
         errors = (self.T_errors / self.sizes[..., None]).max(axis=(1, 2), initial=0.0)
         turned = self._dependent * self.y_sizes[:, None] / self.sizes[:, moving, None]
