@@ -333,7 +333,7 @@ def require_sizes(model: Model, point: OperatingPoint) -> None:
         )
     for values, what in ((point.states, "The states"), (point.inputs, "The inputs"), ([point.time], "The time")):
         is_array = isinstance(values, np.ndarray) and values.dtype == np.float64
-        numbers = values if is_array else as_numbers(values, f"{what} of the point")
+        numbers = np.asarray(values) if is_array else as_numbers(values, f"{what} of the point")
         if numbers.ndim != 1 or np.isnan(numbers).any():
             raise UsageError(f"{what} of the point: one number each is needed, and {values!r} was given.")
     for values, what in ((point.states, "The states"), (point.inputs, "The inputs")):
