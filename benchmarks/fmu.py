@@ -301,11 +301,12 @@ def products_of(model: FmuModel) -> Callable[[], Any]:
 
 
 @contextmanager
-def by_fmpy(case: Case, task: Task = "derivatives") -> Iterator[Callable[[], Any]]:
+def by_fmpy(case: Case, task: Task = "derivatives") -> Iterator[Callable[..., Any]]:
     """A plain script over FMPy's methods, in the same process.
 
     Its tasks: one directional derivative per state and input, wherever the FMU stands or "at a point" that is set; one
-    central difference each, at one step, without a look at anything else; one evaluation.
+    central difference each, at one step, without a look at anything else; one evaluation. "At a point" takes another
+    value of the first state.
     """
     import ctypes
 
@@ -329,7 +330,9 @@ def by_fmpy(case: Case, task: Task = "derivatives") -> Iterator[Callable[[], Any
     def ask() -> Any:
         return np.array([fmu.getDirectionalDerivative(unknowns, [known], [1.0]) for known in knowns]).T
 
-    def ask_at_a_point() -> Any:
+    def ask_at_a_point(first: float | None = None) -> Any:
+        if first is not None:
+            x[0] = first
         fmu.setContinuousStates(x, n)
         fmu.setReal(case.inputs, u)
         return ask()
@@ -353,6 +356,7 @@ def by_fmpy(case: Case, task: Task = "derivatives") -> Iterator[Callable[[], Any
         return np.array(columns).T
 
     try:
+        tasks: dict[Task, Callable[..., Any]]
         tasks = {"derivatives": ask, "at a point": ask_at_a_point, "differences": by_differences, "evaluation": visit}
         yield tasks[task]
     finally:
@@ -369,6 +373,8 @@ class PyFmiScript:
 
     evaluate: Callable[[], Any]
     linearize: Callable[[], Any]
+    move: Callable[[float], None]
+    """Gives the first state another value."""
 
 
 @contextmanager
@@ -394,7 +400,11 @@ def by_pyfmi(case: Case, *, structured: bool = True) -> Iterator[PyFmiScript | N
         model.continuous_states = x
         return model.get_derivatives(), model.get(outputs)
 
-    yield PyFmiScript(evaluate, partial(model.get_state_space_representation, use_structure_info=structured))
+    def move(first: float) -> None:
+        x[0] = first
+        model.continuous_states = x
+
+    yield PyFmiScript(evaluate, partial(model.get_state_space_representation, use_structure_info=structured), move)
     model.terminate()
 
 

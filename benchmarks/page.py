@@ -15,10 +15,10 @@ from benchmarks.tables import Shown, recorded
 QUICK = ("linearize", "constraints", "discover", "startup")
 """What the page shows: less than two minutes on an idle machine, and no other program needed."""
 
+MADE = "Made by `{command}` on {day}:\nPython {python}, numpy {numpy}, {machine}, {cores} cores."
 INTRODUCTION = """# Measured numbers
 
-Made by `python -m benchmarks --page` on {day}:
-Python {python}, numpy {numpy}, {machine}, {cores} cores.
+{made}
 Ratios are measured side by side in one run. Absolute times are those of this machine, with whatever else it had to do
 at that time. A target that was missed is shown as missed.
 
@@ -32,11 +32,21 @@ def write_page(path: Path, names: Sequence[str]) -> None:
         for name in QUICK:
             import_module(f"benchmarks.{name}").main()
     others = [name for name in names if name not in QUICK]
+    listed = ", ".join(f"`{name}`" for name in others)
+    made = describe_making("python -m benchmarks --page")
+    write_tables(path, INTRODUCTION.format(made=made, others=len(others), names=listed), shown)
+
+
+def describe_making(command: str) -> str:
+    """Return the sentence that says by what, when and where a page was made."""
     here = {"day": datetime.datetime.now(tz=datetime.UTC).date(), "python": platform.python_version()}
     here |= {"numpy": version("numpy"), "machine": platform.machine(), "cores": os.cpu_count()}
-    listed = ", ".join(f"`{name}`" for name in others)
-    parts = [INTRODUCTION.format(**here, others=len(others), names=listed), *map(_section, shown)]
-    path.write_text("\n".join(parts), encoding="utf-8")
+    return MADE.format(command=command, **here)
+
+
+def write_tables(path: Path, introduction: str, shown: Sequence[Shown]) -> None:
+    """Write a page of an introduction and a section for each table."""
+    path.write_text("\n".join([introduction, *map(_section, shown)]), encoding="utf-8")
     print(f"{path}: {len(shown)} tables")
 
 
@@ -46,4 +56,5 @@ def _section(table: Shown) -> str:
 
     rule = row(["---", *["---:"] * (len(table.columns) - 1)])
     remark = " ".join(table.remark.split())
-    return f"## {table.title}\n\n{row(table.columns)}{rule}{''.join(map(row, table.rows))}\n{remark}\n"
+    end = f"\n{remark}\n" if remark else ""
+    return f"## {table.title}\n\n{row(table.columns)}{rule}{''.join(map(row, table.rows))}{end}"

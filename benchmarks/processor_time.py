@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 
-__all__ = ["ProcessorClock", "describe_machine", "measure_in_turns", "median_ratio", "peak_megabytes"]
+__all__ = ["ProcessorClock", "describe_load", "measure_in_turns", "median_ratio", "peak_megabytes"]
 
 KIBIBYTES_PER_UNIT = 1 / 1024 if sys.platform == "darwin" else 1.0
 """``ru_maxrss`` is in bytes on macOS."""
@@ -89,7 +89,8 @@ def _seconds_of(process: psutil.Process) -> float:
     return float(times.user + times.system)
 
 
-def describe_machine() -> str:
-    """Return what the machine is and how busy it was."""
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg()) if hasattr(os, "getloadavg") else "unknown"
-    return f"{os.cpu_count()} cores, load average {load}"
+def describe_load() -> str:
+    """Return how busy the machine is."""
+    if not hasattr(os, "getloadavg"):
+        return "Load unknown"
+    return "Load average " + ", ".join(f"{value:.1f}" for value in os.getloadavg())

@@ -77,7 +77,7 @@ def counts_of(work: Call) -> Counts:
     counted: Counter[str] = Counter()
     tracemalloc.start()
     try:
-        with _counted(counted), patch.object(CompilationBudget, "is_spent_by", return_value=False):
+        with count_native_calls(counted), patch.object(CompilationBudget, "is_spent_by", return_value=False):
             work()
         most = tracemalloc.get_traced_memory()[1]
     finally:
@@ -89,8 +89,8 @@ def counts_of(work: Call) -> Counts:
 
 
 @contextmanager
-def _counted(counted: Counter[str]) -> Iterator[None]:
-    """Count what is asked of native models: visits, points with their tangents, directions."""
+def count_native_calls(counted: Counter[str]) -> Iterator[None]:
+    """Count evaluations of native models (visits), points with tangents, and directions of derivatives meanwhile."""
     kinds = (
         (NativeModel, "evaluate", "visits", lambda *_: 1),
         (FunctionModel, "evaluate", "visits", lambda *_: 1),

@@ -11,9 +11,10 @@ from pathlib import Path
 from benchmarks.growth.fit import fit_power_law, largest_size
 from benchmarks.growth.paths import PATHS, GrowingPath
 from benchmarks.growth.point import Point, measure_point
+from benchmarks.page import describe_making, write_tables
 from benchmarks.peers.ways import Way
-from benchmarks.processor_time import describe_machine
-from benchmarks.tables import show
+from benchmarks.processor_time import describe_load
+from benchmarks.tables import Shown, recorded, show
 
 __all__ = ["main", "measure_growth"]
 
@@ -26,8 +27,18 @@ COLUMNS = ("tool", "sizes", "first", "exponent", "again", "exponent", "memory", 
 EXPLANATION = """\
 First: processor time of opening a model and its first linear model together, at the largest of the sizes; again: of a
 further one. Memory: the peak of the process, and the exponent of what it takes beyond the smallest size. Exponents by
-least squares over the three largest sizes. 60 s, 4 GB: the largest size within these limits; "~": extrapolated by the
-fit; "below": a point that took too long or failed lies within the extrapolation.
+least squares over the three largest sizes; the size is doubled until a point takes more than {seconds:g} s. 60 s, 4 GB:
+the largest size within these limits; "~": extrapolated by the fit; "below": a point within the extrapolation failed or
+took too long. Each point is measured once, in a process of its own.
+"""
+PAGE = """# Growth with size
+
+{made}
+{load}. Exponents of a busy machine are good to about 0.2.
+
+{explanation}
+`tests/growth` asserts the exponents of counts on the same paths: evaluations, derivatives, messages and memory, which
+the load of a machine does not change.
 """
 
 
@@ -49,22 +60,24 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser.add_argument("paths", nargs="*", metavar="PATH", help=", ".join(PATHS))
     parser.add_argument("--seconds", type=float, default=3.0, help="the last point takes longer than this (3)")
     parser.add_argument("--alone", action="store_true", help="without the peers")
+    parser.add_argument("--page", type=Path, nargs="?", const=Path("docs/growth.md"), help="write docs/growth.md too")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.paths if name not in PATHS]
     if unknown:
         parser.error(f"there is no path '{unknown[0]}'. There are: {', '.join(PATHS)}.")
-    with tempfile.TemporaryDirectory(prefix="fmilin-bench-") as folder:
+    shown: list[Shown] = []
+    with tempfile.TemporaryDirectory(prefix="fmilin-bench-") as folder, recorded(shown):
         for name in options.paths or PATHS:
             path = PATHS[name]
             ways = path.ways[:1] if options.alone else path.ways
             rows = [_measure_row(path, way, options.seconds, Path(folder)) for way in ways]
-            show(
-                f"Growth: {path.title}",
-                COLUMNS,
-                rows,
-                f"Until a point took more than {options.seconds:g} s. {describe_machine()}.",
-            )
-    print(EXPLANATION)
+            show(path.title[:1].upper() + path.title[1:], COLUMNS, rows)
+    explanation = EXPLANATION.format(seconds=options.seconds)
+    print(explanation)
+    if options.page:
+        command = f"python -m benchmarks growth --seconds {options.seconds:g} --page"
+        text = PAGE.format(made=describe_making(command), load=describe_load(), explanation=explanation)
+        write_tables(options.page, text, shown)
     return 0
 
 

@@ -28,9 +28,13 @@ def open_chain(links: int, _folder: Path) -> Iterator[Callable[[], Any]]:
     yield lambda: fl.linearize(model)
 
 
+def make_closed_chain(links: int) -> Mechanism:
+    return chain(links, (("ground", f"link{links - 1}"),))
+
+
 @contextmanager
 def closed_chain(links: int, _folder: Path) -> Iterator[Callable[[], Any]]:
-    model = chain(links, (("ground", f"link{links - 1}"),))
+    model = make_closed_chain(links)
     yield lambda: fl.linearize(model)
 
 
@@ -48,10 +52,24 @@ def open_chain_by_pinocchio(links: int, _folder: Path) -> Iterator[Callable[[], 
 
 @contextmanager
 def closed_chain_by_pinocchio(links: int, _folder: Path) -> Iterator[Callable[[], Any]]:
-    model = chain(links, (("ground", f"link{links - 1}"),))
+    model = make_closed_chain(links)
     peer = Pinocchio(model.description)
     x, zero = model.start.states, np.zeros(links)
-    yield lambda: peer.visit(x[:links], x[links:], zero)
+
+    def derivatives() -> Any:
+        by_position, by_velocity, *_ = peer.visit(x[:links], x[links:], zero)
+        return by_position, by_velocity
+
+    yield derivatives
+
+
+def _reduce_by_pinocchio(derivatives: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """Return the rows of A of fmilin's independent velocities; in Pinocchio, users project by themselves."""
+    links = len(derivatives[0])
+    model = make_closed_chain(links)
+    linear = fl.linearize(model)
+    rows = [model.states.positions[name] - links for name in linear.states.names[len(linear.states) // 2 :]]
+    return np.asarray((np.hstack(derivatives) @ linear.T)[rows])
 
 
 @contextmanager
@@ -136,6 +154,6 @@ WAYS_OF_OPEN_CHAIN = [
 ]
 
 WAYS_OF_CLOSED_CHAIN = [
-    Way(TOOLS["fmilin"], closed_chain),
-    Way(TOOLS["Pinocchio"], closed_chain_by_pinocchio, remark="constraint dynamics"),
+    Way(TOOLS["fmilin"], closed_chain, _accelerations),
+    Way(TOOLS["Pinocchio"], closed_chain_by_pinocchio, _reduce_by_pinocchio, "constraint dynamics"),
 ]

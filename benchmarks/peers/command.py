@@ -13,45 +13,59 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.page import describe_making, write_tables
 from benchmarks.peers.tasks import TASKS, Task
 from benchmarks.peers.ways import TOOLS, Way
-from benchmarks.processor_time import describe_machine, measure_in_turns, median_ratio
-from benchmarks.tables import show
+from benchmarks.processor_time import describe_load, measure_in_turns, median_ratio
+from benchmarks.tables import Shown, recorded, show
 from fmilin.signals import FloatArray
 
 __all__ = ["main"]
 
-COLUMNS = ("task", "size", "peer", "fmilin", "peer's", "ratio", "from the start", "peer's", "ratio", "difference")
 ROUNDS = 5
 SECONDS_TO_WARM_UP, MOST_CALLS = 2.0, 300
 """Calls that let compiled code take the place of slower code, as it does after many of a user's."""
+COLUMNS = ("task", "peer", "warm", "peer's", "ratio", "start", "peer's", "ratio", "difference")
+EXPLANATION = f"""\
+Processor time per call, in turns in one process with one BLAS thread: medians of {ROUNDS} turns, and the median of the
+ratios; above 1 fmilin takes longer. Warm: a model that is open and has been linearized before, up to {MOST_CALLS}
+times, so that what compiles itself has done so. Start: the model is opened, linearized once and closed. Peers call an
+FMU in their own process, fmilin in a sandbox, whose time is included. Difference: of the matrices that both give,
+relative to the largest entry.
+"""
+PAGE = """# Speed beside other tools
+
+{made}
+{load}.
+
+{explanation}
+fmilin estimates the error of every entry, looks for events nearby, and checks that the model has not moved; a peer is
+called as its documentation says and does none of these. {versions}.
+"""
 
 
 def main(arguments: Sequence[str] = ()) -> int:
     parser = ArgumentParser("python -m benchmarks peers", description="The work of other tools beside fmilin.")
     parser.add_argument("tasks", nargs="*", metavar="TASK", help=", ".join(TASKS))
+    parser.add_argument("--page", type=Path, nargs="?", const=Path("docs/peers.md"), help="write docs/peers.md too")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.tasks if name not in TASKS]
     if unknown:
         parser.error(f"there is no task '{unknown[0]}'. There are: {', '.join(TASKS)}.")
-    rows = []
-    with tempfile.TemporaryDirectory(prefix="fmilin-bench-") as folder:
+    shown: list[Shown] = []
+    with tempfile.TemporaryDirectory(prefix="fmilin-bench-") as folder, recorded(shown):
+        rows = []
         for name in options.tasks or TASKS:
             for size in TASKS[name].sizes:
-                for row in _compare_task(TASKS[name], size, Path(folder)):
-                    rows.append(row)
-                    print("  ".join(row), file=sys.stderr, flush=True)
-    missing = [f"{tool.name} is not installed: {tool.install}." for tool in TOOLS.values() if not tool.is_installed]
-    show(
-        "Beside other tools",
-        COLUMNS,
-        rows,
-        "Processor time per call, in turns in one process, one BLAS thread: medians, and the median of the ratios; "
-        f"above 1 fmilin takes longer. Warm: of a model that is open and was linearized before, up to {MOST_CALLS} "
-        "times, so that what compiles itself is compiled. From the start: the model is opened, linearized once and "
-        "closed. Peers call an FMU in their own process, fmilin in a sandbox. Difference: of the matrices that both "
-        f"give, relative to the largest entry. {describe_machine()}. {' '.join(missing)}",
-    )
+                rows += _compare_task(TASKS[name], size, Path(folder))
+                print(f"{name}, {size}", file=sys.stderr, flush=True)
+        show("Beside other tools", COLUMNS, rows)
+    versions = ", ".join(tool.describe() for tool in TOOLS.values())
+    print(f"{EXPLANATION}\n{versions}. {describe_load()}.")
+    if options.page:
+        made = describe_making("python -m benchmarks peers --page")
+        text = PAGE.format(made=made, load=describe_load(), explanation=EXPLANATION, versions=versions)
+        write_tables(options.page, text, shown)
     return 0
 
 
@@ -60,7 +74,7 @@ def _compare_task(task: Task, size: int, folder: Path) -> list[list[str]]:
     ours, *peers = task.ways
     rows = []
     for peer in peers:
-        start = [task.title, f"{size:,} {task.unit}", f"{peer.tool.name} {peer.remark}".strip()]
+        start = [f"{task.title}, {size:,} {task.unit}", f"{peer.tool.name} {peer.remark}".strip()]
         if peer.tool.is_installed:
             try:
                 rows.append([*start, *_compare(ours, peer, size, folder)])

@@ -16,9 +16,11 @@ from benchmarks.fmu_masses import Case
 from benchmarks.fmu_springs import springs_fmu
 from benchmarks.mechanism import chain_of
 from benchmarks.mechanism_peers import Pinocchio
+from benchmarks.peers.fmus import dense_blocks
 from benchmarks.peers.ways import TOOLS, Way
 from benchmarks.periodic import chain as driven_chain
 from fmilin.models.mechanism import Mechanism
+from fmilin.signals import FloatArray
 from fmilin.systems import four_bar
 
 __all__ = [
@@ -39,13 +41,13 @@ PERIOD = 2 * pi / 1.3
 @contextmanager
 def sweep_of_fmu(points: int, folder: Path) -> Iterator[Callable[[], Any]]:
     with fl.load(_swept(folder).path) as model:
-        yield lambda: fl.sweep(model, {"x[1]": np.linspace(0.0, 0.5, points)})
+        yield lambda: fl.sweep(model, {"x[1]": _displacements(points)})
 
 
 @contextmanager
 def sweep_by_fmpy(points: int, folder: Path) -> Iterator[Callable[[], Any]]:
     with by_fmpy(_swept(folder), "at a point") as ask:
-        yield lambda: [ask() for _ in range(points)]
+        yield lambda: [ask(value) for value in _displacements(points)]
 
 
 @contextmanager
@@ -53,13 +55,21 @@ def sweep_by_pyfmi(points: int, folder: Path) -> Iterator[Callable[[], Any]]:
     with by_pyfmi(_swept(folder)) as script:
         if script is None:
             raise ModuleNotFoundError("PyFMI is not installed.")
-        yield lambda: [script.linearize() for _ in range(points)]
+
+        def sweep() -> Any:
+            models = []
+            for value in _displacements(points):
+                script.move(value)
+                models.append(script.linearize())
+            return models
+
+        yield sweep
 
 
 @contextmanager
 def sweep_of_mechanism(points: int, _folder: Path) -> Iterator[Callable[[], Any]]:
     model = Mechanism(chain_of(LINKS))
-    yield lambda: fl.sweep(model, {"pin0.q": np.linspace(0.1, 0.6, points)})
+    yield lambda: fl.sweep(model, {"pin0.q": _angles(points)})
 
 
 @contextmanager
@@ -69,7 +79,7 @@ def sweep_by_pinocchio(points: int, _folder: Path) -> Iterator[Callable[[], Any]
 
     def sweep() -> Any:
         slopes = []
-        for angle in np.linspace(0.1, 0.6, points):
+        for angle in _angles(points):
             q = np.full(LINKS, 0.1)
             q[0] = angle
             peer.pin.computeABADerivatives(peer.model, peer.data, q, zero, zero)
@@ -100,14 +110,31 @@ def _swept(folder: Path) -> Case:
     return springs_fmu(STATES, folder, directional=True, declared=True)
 
 
+def _displacements(points: int) -> FloatArray:
+    return np.linspace(0.0, 0.5, points)
+
+
+def _angles(points: int) -> FloatArray:
+    return np.linspace(0.1, 0.6, points)
+
+
+def _join_family(family: fl.LinearFamily) -> FloatArray:
+    return np.block([[family.A, family.B], [family.C, family.D]])
+
+
 WAYS_OF_SWEEP_OF_FMU = [
-    Way(TOOLS["fmilin"], sweep_of_fmu),
+    Way(TOOLS["fmilin"], sweep_of_fmu, _join_family),
     Way(TOOLS["FMPy"], sweep_by_fmpy),
-    Way(TOOLS["PyFMI"], sweep_by_pyfmi),
+    Way(TOOLS["PyFMI"], sweep_by_pyfmi, lambda models: np.array([dense_blocks(blocks) for blocks in models])),
 ]
 WAYS_OF_SWEEP_OF_MECHANISM = [
-    Way(TOOLS["fmilin"], sweep_of_mechanism),
-    Way(TOOLS["Pinocchio"], sweep_by_pinocchio, remark="computeABADerivatives"),
+    Way(TOOLS["fmilin"], sweep_of_mechanism, lambda family: family.A[:, LINKS:]),
+    Way(
+        TOOLS["Pinocchio"],
+        sweep_by_pinocchio,
+        lambda slopes: np.array([np.hstack(pair) for pair in slopes]),
+        "computeABADerivatives",
+    ),
 ]
 WAYS_OF_DISCOVERY = [Way(TOOLS["fmilin"], discovery)]
 WAYS_OF_ORBIT = [Way(TOOLS["fmilin"], orbit)]

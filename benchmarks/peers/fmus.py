@@ -5,8 +5,9 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,7 +21,11 @@ from benchmarks.fmu_springs import springs_fmu
 from benchmarks.peers.ways import TOOLS, Way
 from fmilin.signals import FloatArray
 
-__all__ = ["FmuKind", "join_blocks", "ways_of_fmu"]
+__all__ = ["FmuKind", "dense_blocks", "join_blocks", "ways_of_fmu"]
+
+
+NEARBY = 1e-9
+"""From one call to the next and back: nothing that was computed for the same point is remembered."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class FmuKind:
     @property
     def title(self) -> str:
         derivatives = "directional derivatives" if self.directional else "no derivatives"
-        return f"FMU, {derivatives}, {'dependencies declared' if self.declared else 'nothing declared'}"
+        return f"FMU, {derivatives}, {'declared dependencies' if self.declared else 'no dependencies'}"
 
     def case(self, size: int, folder: Path) -> Case:
         return springs_fmu(size, folder, directional=self.directional, declared=self.declared)
@@ -44,8 +49,8 @@ def ways_of_fmu(kind: FmuKind) -> list[Way]:
     return [
         Way(TOOLS["fmilin"], partial(_by_fmilin, kind), join_blocks),
         Way(TOOLS["FMPy"], partial(_by_fmpy, kind)),
-        Way(TOOLS["PyFMI"], partial(_by_pyfmi, kind), _dense_blocks),
-        Way(TOOLS["CasADi"], partial(_by_casadi, kind), _dense_blocks),
+        Way(TOOLS["PyFMI"], partial(_by_pyfmi, kind), dense_blocks),
+        Way(TOOLS["CasADi"], partial(_by_casadi, kind), dense_blocks),
     ]
 
 
@@ -56,7 +61,9 @@ def join_blocks(linear: fl.LinearModel) -> FloatArray:
 @contextmanager
 def _by_fmilin(kind: FmuKind, size: int, folder: Path) -> Iterator[Callable[[], Any]]:
     with fl.load(kind.case(size, folder).path) as model:
-        yield lambda: fl.linearize(model)
+        start = fl.operating_point(model)
+        points = cycle([start, replace(start, states=start.states + NEARBY)])
+        yield lambda: fl.linearize(model, next(points))
 
 
 @contextmanager
@@ -66,7 +73,8 @@ def _by_fmpy(kind: FmuKind, size: int, folder: Path) -> Iterator[Callable[[], An
     case = kind.case(size, folder)
     fmpy.read_model_description(str(case.path))  # the references are at hand below; a user gets them here
     with by_fmpy(case, "at a point" if kind.directional else "differences") as ask:
-        yield ask
+        firsts = cycle([0.0, NEARBY])
+        yield (lambda: ask(next(firsts))) if kind.directional else ask
 
 
 @contextmanager
@@ -74,7 +82,13 @@ def _by_pyfmi(kind: FmuKind, size: int, folder: Path) -> Iterator[Callable[[], A
     with by_pyfmi(kind.case(size, folder), structured=kind.declared) as script:
         if script is None:
             raise ModuleNotFoundError("PyFMI is not installed.")
-        yield script.linearize
+        firsts = cycle([0.0, NEARBY])
+
+        def linearize() -> Any:
+            script.move(next(firsts))
+            return script.linearize()
+
+        yield linearize
 
 
 @contextmanager
@@ -93,7 +107,7 @@ def _by_casadi(kind: FmuKind, size: int, folder: Path) -> Iterator[Callable[[], 
         yield lambda: function(x, u)
 
 
-def _dense_blocks(blocks: Any) -> FloatArray:
+def dense_blocks(blocks: Any) -> FloatArray:
     A, B, C, D = (np.asarray(block.full() if hasattr(block, "full") else _dense(block)) for block in blocks)
     return np.block([[A, B], [C, D]])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -25,25 +26,36 @@ class Tool:
 
     name: str
     module: str
+    package: str
+    """As it is registered where it is installed."""
     install: str
 
     @property
     def is_installed(self) -> bool:
         return find_spec(self.module) is not None
 
+    def describe(self) -> str:
+        """Return the name with the version, or how the tool is installed."""
+        if not self.is_installed:
+            return f"{self.name} is not installed ({self.install})"
+        try:
+            return f"{self.name} {version(self.package)}"
+        except PackageNotFoundError:
+            return f"{self.name}, version unknown"
+
 
 TOOLS = {
     tool.name: tool
     for tool in (
-        Tool("fmilin", "fmilin", "pip install fmilin"),
-        Tool("FMPy", "fmpy", "pip install fmpy"),
-        Tool("PyFMI", "pyfmi", "conda install -c conda-forge pyfmi"),
-        Tool("CasADi", "casadi", "pip install casadi"),
-        Tool("Pinocchio", "pinocchio", "pip install pin"),
-        Tool("MuJoCo", "mujoco", "pip install mujoco"),
-        Tool("Drake", "pydrake", "pip install drake"),
-        Tool("python-control", "control", "pip install control"),
-        Tool("SciPy", "scipy", "pip install scipy"),
+        Tool("fmilin", "fmilin", "fmilin", "pip install fmilin"),
+        Tool("FMPy", "fmpy", "FMPy", "pip install fmpy"),
+        Tool("PyFMI", "pyfmi", "PyFMI", "conda install -c conda-forge pyfmi"),
+        Tool("CasADi", "casadi", "casadi", "pip install casadi"),
+        Tool("Pinocchio", "pinocchio", "pin", "pip install pin"),
+        Tool("MuJoCo", "mujoco", "mujoco", "pip install mujoco"),
+        Tool("Drake", "pydrake", "drake", "pip install drake"),
+        Tool("python-control", "control", "control", "pip install control"),
+        Tool("SciPy", "scipy", "scipy", "pip install scipy"),
     )
 }
 

@@ -1,0 +1,85 @@
+"""How the work of each path grows with the size of a model: exponents of counts, which no machine's noise touches.
+
+``python -m benchmarks growth`` measures the exponents of time on the same paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.fmu_springs import exact_A
+from benchmarks.growth.counts import count_work
+from benchmarks.growth.fit import fit_power_law
+from benchmarks.growth.paths import PATHS
+
+CONSTANT, LINEAR, QUADRATIC = 0.1, 1.1, 2.1
+
+
+@dataclass(frozen=True)
+class Growing:
+    """Sizes of a path, and the largest exponent of each count; a count that is not named must be zero."""
+
+    sizes: Sequence[int]
+    exponents: Mapping[str, float]
+    traced: bool = True
+
+
+GROWTH = {
+    "fmu_plain": Growing((80, 240), {"messages": CONSTANT, "repetitions": LINEAR, "megabytes": QUADRATIC}),
+    "fmu_declared": Growing((80, 240), {"messages": CONSTANT, "repetitions": CONSTANT, "megabytes": QUADRATIC}),
+    "fmu_directional": Growing((80, 240), {"messages": CONSTANT, "repetitions": LINEAR, "megabytes": QUADRATIC}),
+    "fmu_both": Growing((80, 240), {"messages": CONSTANT, "repetitions": CONSTANT, "megabytes": QUADRATIC}),
+    "open_chain": Growing(
+        (4, 8, 16), {"evaluations": CONSTANT, "tangents": CONSTANT, "directions": LINEAR, "megabytes": LINEAR}
+    ),
+    # a chain of n links whose end is welded to the ground has n - 6 degrees of freedom
+    "closed_chain": Growing(
+        (16, 32), {"evaluations": CONSTANT, "tangents": CONSTANT, "directions": 1.3, "megabytes": 1.6}
+    ),
+    "dae": Growing((64, 144), {"evaluations": CONSTANT, "directions": CONSTANT, "megabytes": 1.6}),
+    "connected": Growing((5, 15), {"evaluations": LINEAR, "directions": LINEAR, "megabytes": QUADRATIC}),
+    "connected_fmus": Growing((2, 6), {"messages": 1.2, "repetitions": 1.2, "megabytes": QUADRATIC}),
+    "sweep_fmu": Growing((8, 24), {"messages": LINEAR, "repetitions": LINEAR, "megabytes": LINEAR}),
+    "sweep_mechanism": Growing(
+        (32, 64, 128), {"evaluations": CONSTANT, "tangents": LINEAR, "directions": CONSTANT, "megabytes": LINEAR}
+    ),
+    "discovery": Growing((1, 2), {"evaluations": LINEAR, "directions": LINEAR}, traced=False),
+    "orbit": Growing((2, 8), {"evaluations": LINEAR, "tangents": LINEAR, "directions": 1.3}, traced=False),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("growth")
+
+
+def test_every_path_of_the_benchmark_is_counted() -> None:
+    assert GROWTH.keys() == PATHS.keys()
+
+
+@pytest.mark.parametrize("name", GROWTH)
+def test_work_grows_no_faster_than_it_must(name: str, folder: Path) -> None:
+    growing, way = GROWTH[name], PATHS[name].ways[0]
+    with way.open(growing.sizes[0], folder) as call:
+        call()  # what is imported and compiled once is not counted
+    counts = [count_work(way, size, folder, traced=growing.traced) for size in growing.sizes]
+    for kind in counts[0]:
+        values = [count[kind] for count in counts]
+        if kind not in growing.exponents:
+            assert values == [0.0] * len(values), kind
+            continue
+        law = fit_power_law(growing.sizes, values)
+        assert law is not None
+        assert law.exponent <= growing.exponents[kind], (kind, values)
+
+
+@pytest.mark.parametrize("name", ["fmu_plain", "fmu_declared", "fmu_directional", "fmu_both"])
+def test_the_fmus_that_are_counted_have_the_right_linear_model(name: str, folder: Path) -> None:
+    way = PATHS[name].ways[0]
+    with way.open(80, folder) as call:
+        assert np.abs(call().A - exact_A(80)).max() < 1e-9
