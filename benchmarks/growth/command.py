@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.growth.fit import fit_power_law, largest_size
-from benchmarks.growth.paths import PATHS, GrowingPath
+from benchmarks.growth.paths import PATHS
 from benchmarks.growth.point import Point, measure_point
 from benchmarks.page import describe_making, write_tables
 from benchmarks.peers.ways import Way
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         for name in options.paths or PATHS:
             path = PATHS[name]
             ways = path.ways[:1] if options.alone else path.ways
-            rows = [_measure_row(path, way, options.seconds, Path(folder)) for way in ways]
+            rows = [_measure_row(name, way, options.seconds, Path(folder)) for way in ways]
             show(path.title[:1].upper() + path.title[1:], COLUMNS, rows)
     explanation = EXPLANATION.format(seconds=options.seconds)
     print(explanation)
@@ -81,14 +81,14 @@ def main(arguments: Sequence[str] = ()) -> int:
     return 0
 
 
-def measure_growth(path: GrowingPath, way: Way, seconds: float, folder: Path) -> Growth:
+def measure_growth(name: str, way: Way, seconds: float, folder: Path) -> Growth:
     """Double the size until a point takes longer than ``seconds``."""
-    growth = Growth()
+    growth, path = Growth(), PATHS[name]
     size = path.first
     while size <= LARGEST_SIZE:
         if path.prepare is not None:
             path.prepare(size, folder)
-        point = measure_point(way, size, path.first, folder, PATIENCE * seconds + 10.0)
+        point = measure_point(name, way.tool.name, size, folder, PATIENCE * seconds + 10.0)
         if isinstance(point, str):
             growth.failed_at, growth.ended_by = size, f"{size:,} {path.unit}: {point[:70]}"
             break
@@ -99,12 +99,12 @@ def measure_growth(path: GrowingPath, way: Way, seconds: float, folder: Path) ->
     return growth
 
 
-def _measure_row(path: GrowingPath, way: Way, seconds: float, folder: Path) -> list[str]:
+def _measure_row(name: str, way: Way, seconds: float, folder: Path) -> list[str]:
     tool = f"{way.tool.name}, {way.remark}" if way.remark else way.tool.name
     no_figures = [""] * (len(COLUMNS) - 2)
     if not way.tool.is_installed:
         return [tool, f"not installed: {way.tool.install}", *no_figures]
-    growth = measure_growth(path, way, seconds, folder)
+    growth = measure_growth(name, way, seconds, folder)
     if not growth.points:
         return [tool, growth.ended_by, *no_figures]
     sizes, last = growth.sizes, growth.points[-1]
@@ -121,7 +121,8 @@ def _measure_row(path: GrowingPath, way: Way, seconds: float, folder: Path) -> l
         _write_limit(growth, added, MOST_MEGABYTES),
     ]
     end = f"; {growth.ended_by}" if growth.ended_by else ""
-    return [tool, f"{sizes[0]:,} to {sizes[-1]:,} {path.unit}{end}", *figures]
+    measured = f"{sizes[0]:,} to {sizes[-1]:,}" if len(sizes) > 1 else f"{sizes[0]:,}"
+    return [tool, f"{measured} {PATHS[name].unit}{end}", *figures]
 
 
 def _write_exponent(sizes: Sequence[int], values: Sequence[float]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks.growth.paths import PATHS
 from benchmarks.peers.ways import Way
 from benchmarks.processor_time import ProcessorClock, peak_megabytes
 
@@ -40,11 +41,14 @@ class Point:
     added: float
 
 
-def measure_point(way: Way, size: int, smallest: int, folder: Path, seconds: float) -> Point | str:
-    """Measure in a process that is ended after ``seconds``; return why there is no point instead of it."""
+def measure_point(name: str, tool: str, size: int, folder: Path, seconds: float) -> Point | str:
+    """Measure a path as ``tool`` goes it, in a process that is ended after ``seconds``.
+
+    Return why there is no point instead of it.
+    """
     end = time.monotonic() + seconds
     receiver, sender = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.Process(target=_measure, args=(sender, way, size, smallest, folder))
+    process = multiprocessing.Process(target=_measure, args=(sender, name, tool, size, folder))
     process.start()
     sender.close()
     try:
@@ -70,9 +74,11 @@ def _resident_megabytes(process_id: int | None) -> float:
         return 0.0
 
 
-def _measure(sender: Connection, way: Way, size: int, smallest: int, folder: Path) -> None:
+def _measure(sender: Connection, name: str, tool: str, size: int, folder: Path) -> None:
+    path = PATHS[name]
+    (way,) = (way for way in path.ways if way.tool.name == tool)
     try:
-        sender.send(_measure_here(way, size, smallest, folder))
+        sender.send(_measure_here(way, size, path.first, folder))
     except Exception as error:  # noqa: BLE001 - what a peer cannot do is a line of the table
         sender.send(f"{type(error).__name__}: {error}".splitlines()[0])
 
