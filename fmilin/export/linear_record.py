@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,15 +31,21 @@ from fmilin.export.record import (
     write_details,
     write_remarks,
 )
+from fmilin.export.sparse_entries import SparseEntries
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.descriptor import Derivative, Descriptor, LazyDescriptor, MatrixErrors
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearizationMethod, LinearizationPoint, LinearModel
 from fmilin.linear_model.no_response import assess_stability
+from fmilin.linear_model.sparse import SparseLinearModel, is_sparse
+from fmilin.linear_model.sparse_matrices import SparseErrors, SparseMatrices
 from fmilin.model.interface import ModelInfo
 from fmilin.numerics.eigenvalue_errors import estimate_eigenvalues
 from fmilin.report.zero_texts import has_zeros
 from fmilin.signals import FloatArray
 from fmilin.version import __version__
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 logger = logging.getLogger("fmilin.files")
 
@@ -87,7 +93,7 @@ def require_writable(linear: LinearModel) -> None:
     >>> fl.export.require_writable(fl.linearize(fl.systems.cartesian_pendulum()))
     """
     for name in ARRAYS:
-        if not np.isfinite(getattr(linear, name)).all():
+        if not np.isfinite(_read_numbers(linear, name)).all():
             raise UsageError(
                 f"The matrix {name} contains NaN or infinite entries, which no file should carry. "
                 f"Linearize again at a point where the model is defined."
@@ -95,6 +101,11 @@ def require_writable(linear: LinearModel) -> None:
     if nul := [s.name for group in GROUPS for s in getattr(linear, group) if "\0" in s.name]:
         raise UsageError(f"The name {nul[0]!r} contains the character NUL, which no file format here can carry.")
     _require_texts(linear)
+
+
+def _read_numbers(linear: LinearModel, name: str) -> FloatArray:
+    """Return the numbers of a matrix or vector that are not zero by the structure of the model, in any shape."""
+    return getattr(linear.sparse, name).data if name in MATRICES and is_sparse(linear) else getattr(linear, name)
 
 
 def _require_texts(linear: LinearModel) -> None:
@@ -113,6 +124,8 @@ def _require_texts(linear: LinearModel) -> None:
 def to_arrays(linear: LinearModel) -> Record:
     """Return everything in a linear model, and its eigenvalues. Raises UsageError as :func:`require_writable`."""
     require_writable(linear)
+    if is_sparse(linear):
+        return _to_sparse_record(linear)
     estimates = estimate_eigenvalues(linear.A, linear.errors.A, sampled=linear.sample_time > 0)
     arrays = {name: Labelled(getattr(linear, name), axes) for name, axes in ARRAYS.items()}
     arrays["eigenvalues"] = Labelled(estimates.values, ("mode",))
@@ -124,6 +137,16 @@ def to_arrays(linear: LinearModel) -> Record:
         top_level=(*MATRICES, "f0", *GROUPS, "descriptor", "discrete"),
         additions={".json": lambda: {**_list_eigenvalue_derivatives(linear), **_list_zeros(linear)}},
     )
+
+
+def _to_sparse_record(linear: SparseLinearModel) -> Record:
+    """Return everything in a large linear model but its eigenvalues, whose number is that of the states."""
+    matrices = linear.sparse
+    facts = dict(_list_facts(linear))
+    facts |= {name: SparseEntries.of_matrix(getattr(matrices, name)) for name in MATRICES}
+    facts |= {"eigenvalues": None, "eigenvalue_errors": None}  # not computed
+    arrays = {name: Labelled(getattr(linear, name), ARRAYS[name]) for name in ("f0", "y0")}
+    return Record(FORMAT, arrays, facts, top_level=(*MATRICES, "f0", *GROUPS))
 
 
 def _list_zeros(linear: LinearModel) -> dict[str, Any]:
@@ -139,7 +162,11 @@ def _list_eigenvalue_derivatives(linear: LinearModel) -> dict[str, Any]:
 
 
 def _list_facts(linear: LinearModel) -> Iterator[tuple[str, Any]]:
-    yield "errors", {name: getattr(linear.errors, name) for name in ERRORS}
+    if is_sparse(linear):
+        errors = linear.sparse.errors
+        yield "errors", {name: SparseEntries.of_matrix(getattr(errors, name)) for name in ERRORS}
+    else:
+        yield "errors", {name: getattr(linear.errors, name) for name in ERRORS}
     for group in GROUPS:
         yield group, list(getattr(linear, group).names)
     yield "units", ByName({s.name: s.unit for group in GROUPS for s in getattr(linear, group)})
@@ -153,7 +180,7 @@ def _list_facts(linear: LinearModel) -> Iterator[tuple[str, Any]]:
     yield "model", asdict(linear.model)
     yield "warnings", write_remarks(linear.warnings)
     yield "equilibrium", linear.is_equilibrium  # None: not tested
-    stability = assess_stability(linear)
+    stability = None if is_sparse(linear) else assess_stability(linear)
     yield "stable", None if stability is None else stability.stable  # None, too, where it cannot be told
     yield "sample_time", float(linear.sample_time)
     yield "signals", {group: write_details(getattr(linear, group)) for group in GROUPS}
@@ -180,37 +207,86 @@ def _linear_model(stored: Stored) -> LinearModel:
     facts = stored.facts
     groups: dict[str, Any] = {group: read_signals(facts[group], facts["signals"][group]) for group in GROUPS}
     sizes = {group: len(signals) for group, signals in groups.items()}
+    is_stored_sparse = isinstance(facts.get("A"), Mapping)
+    names = ("f0", "y0") if is_stored_sparse else tuple(ARRAYS)
     arrays: dict[str, Any] = {
-        name: stored.read_array(name, tuple(sizes[axis] for axis in axes), convert=finite_array)
-        for name, axes in ARRAYS.items()
+        name: stored.read_array(name, tuple(sizes[axis] for axis in ARRAYS[name]), convert=finite_array)
+        for name in names
     }
     if not 0 <= (sample_time := read_number(facts["sample_time"])) < float("inf"):
         raise ValueError(f"the sample time is {sample_time:g} s")
-    # Earlier versions wrote the errors into .npz files as arrays alone.
-    errors = facts["errors"] if "errors" in facts else {name: stored.arrays[f"error_{name}"] for name in ERRORS}
-    point, method = facts["point"], facts["method"]
-    linear = LinearModel(
+    values = {
         **arrays,
         **groups,
-        point=LinearizationPoint(
+        **_read_statements(stored),
+        "sample_time": sample_time,
+        "derivatives": read_derivatives(_derivatives_in(facts), sizes),
+    }
+    if is_stored_sparse:
+        return SparseLinearModel.of_matrices(_read_sparse_matrices(facts, sizes), values)
+    # Earlier versions wrote the errors into .npz files as arrays alone.
+    errors = facts["errors"] if "errors" in facts else {name: stored.arrays[f"error_{name}"] for name in ERRORS}
+    linear = LinearModel(
+        **values,
+        errors=EntryErrors(**{name: _read(errors, name, arrays[name].shape, real_array) for name in ERRORS}),
+        descriptor=_read_descriptor(facts["descriptor"]) if facts.get("descriptor") is not None else None,
+    )
+    discrete = facts.get("discrete")
+    return linear if discrete is None else replace(linear, discrete=_read_discrete(discrete, linear))
+
+
+def _read_statements(stored: Stored) -> dict[str, Any]:
+    """Return what a file says of the point, the accuracy, the method and the model."""
+    facts = stored.facts
+    point, method = facts["point"], facts["method"]
+    return {
+        "point": LinearizationPoint(
             read_number(point["time"]), **{part: read_by_name(point[part]) for part in POINT_PARTS}
         ),
-        accuracy=Accuracy(**{f.name: read_number(facts["accuracy"][f.name]) for f in fields(Accuracy)}),
-        method=LinearizationMethod(
+        "accuracy": Accuracy(**{f.name: read_number(facts["accuracy"][f.name]) for f in fields(Accuracy)}),
+        "method": LinearizationMethod(
             read_text(method["derivatives"]),
             read_text(method["coordinates"]),
             int(read_number(method["evaluations"])),
             int(read_number(method["products"])),
         ),
-        model=ModelInfo(**{f.name: read_text(facts["model"][f.name]) for f in fields(ModelInfo)}),
-        warnings=(*read_remarks(facts["warnings"]), *list_remarks(stored.integrity)),
-        sample_time=sample_time,
-        errors=EntryErrors(**{name: _read(errors, name, arrays[name].shape, real_array) for name in ERRORS}),
-        descriptor=_read_descriptor(facts["descriptor"]) if facts.get("descriptor") is not None else None,
-        derivatives=read_derivatives(_derivatives_in(facts), sizes),
-    )
-    discrete = facts.get("discrete")
-    return linear if discrete is None else replace(linear, discrete=_read_discrete(discrete, linear))
+        "model": ModelInfo(**{f.name: read_text(facts["model"][f.name]) for f in fields(ModelInfo)}),
+        "warnings": (*read_remarks(facts["warnings"]), *list_remarks(stored.integrity)),
+    }
+
+
+def _read_sparse_matrices(facts: Mapping[str, Any], sizes: Mapping[str, int]) -> SparseMatrices:
+    """Return the matrices of a large model; those of entries and of errors have the same positions."""
+    matrices: dict[str, Any] = {}
+    errors: dict[str, Any] = {}
+    for name, axes in MATRICES.items():
+        matrix = _read_sparse(facts[name], name, tuple(sizes[axis] for axis in axes))
+        if name in ERRORS:
+            error = _read_sparse(facts["errors"][name], f"the error of {name}", matrix.shape)
+            # Zeros are not stored in every format: each of both has zeros where the other one alone has an entry.
+            matrix, error = _align(matrix, error), _align(error, matrix)
+            errors[name] = error
+        matrices[name] = matrix
+    return SparseMatrices(**matrices, errors=SparseErrors(**errors))
+
+
+def _read_sparse(value: Any, name: str, shape: tuple[int, ...]) -> sparse.csr_array[Any]:
+    entries = SparseEntries.of_mapping(value)
+    finite_array(entries.parts[2], name)
+    if entries.shape != shape:
+        raise ValueError(f"{name} has the shape {entries.shape}, but the names say {shape}")
+    return entries.to_matrix()
+
+
+def _align(matrix: sparse.csr_array[Any], other: sparse.csr_array[Any]) -> sparse.csr_array[Any]:
+    """Return a matrix with further entries of zero where another one has entries."""
+    from scipy import sparse
+
+    rows, columns = (np.concatenate(parts) for parts in zip(matrix.tocoo().coords, other.tocoo().coords, strict=True))
+    values = np.concatenate((matrix.data, np.zeros(other.nnz)))
+    aligned = sparse.csr_array((values, (rows, columns)), shape=matrix.shape)  # entries at one position are added
+    aligned.sort_indices()
+    return aligned
 
 
 def _derivatives_in(facts: Mapping[str, Any]) -> Mapping[str, Any]:

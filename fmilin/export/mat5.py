@@ -2,7 +2,7 @@
 
 SciPy's writer stores texts as UTF-8, of which Octave loses the end when they are not ASCII. MATLAB, Octave and SciPy
 all read UTF-16; but SciPy refuses files that have characters beyond 16 bits in it, and takes those in UTF-8. A text is
-a str, a cell array a list, a struct a dict, a matrix an array of doubles.
+a str, a cell array a list, a struct a dict, a matrix an array of doubles, a sparse matrix :class:`SparseEntries`.
 """
 
 import struct
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fmilin.export.sparse_entries import SparseEntries
 from fmilin.version import __version__
 
 Value = Any  # A str, float, list, dict, or array of doubles or complex numbers with two dimensions
@@ -36,6 +37,8 @@ def as_read(value: Value) -> Value:
     match value:
         case str():
             return value
+        case SparseEntries():
+            return value.by_columns()
         case dict():
             return {name: as_read(item) for name, item in value.items()}
         case list():
@@ -59,6 +62,8 @@ def _matrix(value: Value, name: str = "") -> bytes:
     match value:
         case str():
             body = _text(value, name)
+        case SparseEntries():
+            body = _sparse(value.by_columns(), name)
         case dict():
             names = b"".join(key.encode("ascii").ljust(_FIELD, b"\0") for key in value)
             keys = _element(_INT32, struct.pack("<i", _FIELD)) + _element(_INT8, names)
@@ -70,8 +75,8 @@ def _matrix(value: Value, name: str = "") -> bytes:
     return struct.pack("<II", _MATRIX, len(body)) + body
 
 
-def _head(kind: int, shape: tuple[int, ...], name: str) -> bytes:
-    flags = _element(_UINT32, struct.pack("<II", kind, 0))
+def _head(kind: int, shape: tuple[int, ...], name: str, entries: int = 0) -> bytes:
+    flags = _element(_UINT32, struct.pack("<II", kind, entries))
     return flags + _element(_INT32, struct.pack(f"<{len(shape)}i", *shape)) + _element(_INT8, name.encode("ascii"))
 
 
@@ -87,8 +92,17 @@ def _doubles(array: np.ndarray, name: str) -> bytes:
     return head + b"".join(_element(_DOUBLE, p.astype("<f8").tobytes(order="F")) for p in parts)
 
 
+def _sparse(entries: SparseEntries, name: str) -> bytes:
+    """Return a sparse matrix: rows of the entries, column by column, and where each column begins among them."""
+    rows, columns, values = entries.parts
+    starts = np.concatenate(([0], np.cumsum(np.bincount(columns, minlength=entries.shape[1]))))
+    head = _head(_SPARSE, entries.shape, name, max(1, len(values)))
+    integers = (_element(_INT32, part.astype("<i4").tobytes()) for part in (rows, starts))
+    return head + b"".join(integers) + _element(_DOUBLE, values.astype("<f8").tobytes())
+
+
 def read(content: bytes) -> dict[str, Value]:
-    """Return the variables of a MAT-file; what is no text, cell array, struct or full matrix is left out."""
+    """Return the variables of a MAT-file; what is no text, cell array, struct or matrix is left out."""
     order = {b"IM": "<", b"MI": ">"}.get(content[126:128])
     if order is None:
         raise ValueError("it does not begin like one")
@@ -142,7 +156,9 @@ def _value(data: bytes, order: str) -> tuple[str, Value]:
         return name, [_value(payload, order)[1] for _, payload in rest]
     if kind == _STRUCT:
         return name, _struct(rest, order)
-    if kind == _SPARSE or not _DOUBLES <= kind <= _LAST:
+    if kind == _SPARSE:
+        return name, None if flags & _COMPLEX else _sparse_entries(rest, shape, order)
+    if not _DOUBLES <= kind <= _LAST:
         return name, None
     numbers = [np.frombuffer(payload, f"{order}{_NUMBERS[k]}").astype(np.float64) for k, payload in rest]
     if not flags & _COMPLEX:
@@ -150,6 +166,19 @@ def _value(data: bytes, order: str) -> tuple[str, Value]:
     both = np.empty(len(numbers[0]), dtype=np.complex128)
     both.real, both.imag = numbers[:2]
     return name, both.reshape(shape, order="F")
+
+
+def _sparse_entries(parts: list[tuple[int, bytes]], shape: tuple[int, ...], order: str) -> SparseEntries:
+    numbers = [np.frombuffer(payload, f"{order}{_NUMBERS[k]}") for k, payload in parts]
+    if len(shape) != 2 or len(numbers) < 2 or len(numbers[1]) != shape[1] + 1:
+        raise ValueError("a sparse matrix does not have the columns of its shape")
+    counts = np.diff(numbers[1].astype(np.int64))
+    if (counts < 0).any():
+        raise ValueError("a sparse matrix has columns that end before they begin")
+    count = int(counts.sum())
+    values = numbers[2] if len(numbers) > 2 else np.zeros(0)
+    columns = np.repeat(np.arange(shape[1]), counts)
+    return SparseEntries.of_parts(shape, numbers[0][:count], columns, values[:count].astype(np.float64)).by_columns()
 
 
 def _struct(parts: list[tuple[int, bytes]], order: str) -> dict[str, Value]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fmilin.export import mat5
 from fmilin.export.checksum import NAME, assess_checksum, compute_checksum
 from fmilin.export.record import ByName, Labelled, Objects, Record, Stored, facts_text
+from fmilin.export.sparse_entries import SparseEntries
 
 OTHER_WRITERS = re.compile(r"MATLAB 5\.0 MAT-file,? (Platform: |written by Octave )")
 """How the text in front of MAT-files begins that MATLAB, SciPy or Octave has written."""
@@ -76,6 +77,8 @@ def _value(value: Any) -> Any:
         items = list(value.values())
         are_texts = any(isinstance(item, str) for item in items)
         return {"names": list(value), "values": items if are_texts else np.array(items, dtype=float).reshape(-1, 1)}
+    if isinstance(value, SparseEntries):
+        return value
     if isinstance(value, dict):
         return {key: _value(item) for key, item in value.items()}
     if isinstance(value, Objects):

@@ -7,6 +7,7 @@ JSON text in ``fmilin``; texts, numbers and lists of texts are arrays as well. T
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -49,10 +50,18 @@ def decode(content: bytes) -> Stored:
     integrity = assess_checksum(stated, compute_checksum(arrays), is_rewritten=not read_comment(content))
     facts: dict[str, Any] = json.loads(str(arrays["fmilin"])) if "fmilin" in arrays else {}
     for name, array in arrays.items():
-        group, _, key = name.partition("_")
-        owner = next((facts[each] for each in (group, f"{group}s") if isinstance(facts.get(each), dict)), None)
-        if key and owner is not None:
+        owner, key = _find_owner(name, facts)
+        if owner is not None:
             owner[key] = array
         elif name not in facts and array.dtype.kind == "U":
             facts[name] = array.tolist()
     return Stored(arrays, facts, integrity)
+
+
+def _find_owner(name: str, facts: Mapping[str, Any]) -> tuple[dict[str, Any] | None, str]:
+    """Return the group of which an array of this name is a member, and its name there; None where there is none."""
+    for group, _, key in (name.rpartition("_"), name.partition("_")):
+        for each in (group, f"{group}s"):
+            if key and isinstance(facts.get(each), dict):
+                return facts[each], key
+    return None, ""
