@@ -32,7 +32,7 @@ class SparseEntries(dict[str, Any]):
         if not len(indices[0]) == len(indices[1]) == len(numbers):
             raise ValueError("the entries of a sparse matrix have different numbers of rows, columns and values")
         for part, length in zip(indices, (height, width), strict=True):
-            if len(part) and not (0 <= part.min() and part.max() < length):
+            if len(part) and not (part.min() >= 0 and part.max() < length):
                 raise ValueError("an entry of a sparse matrix stands outside of its shape")
         return cls(shape=[height, width], rows=indices[0], columns=indices[1], values=numbers)
 

@@ -231,11 +231,17 @@ class LinearModel(TableRepr):
 
         return eigenvalue_derivatives(self.A, [d.A for d in self.derivatives.values()])[0]
 
-    def modes(self) -> Modes:
-        """Return frequency, damping and the shape in all N states of each eigenvalue or complex pair, slowest first."""
-        from fmilin.linear_model.modes import modes_of
+    @kinds_checked
+    @implemented_in("fmilin.linear_model.nearest_modes:select_modes")
+    def modes(self, count: int | None = None, *, near: complex = 0.0) -> Modes:
+        """Return frequency, damping and the shape in all N states of each eigenvalue or complex pair, slowest first.
 
-        return modes_of(self.A, self.T, self.sample_time, self.errors.A)
+        With a ``count`` only those of so many eigenvalues that are nearest to the number ``near`` in 1/s (of a sampled
+        model in z), by sparse factorizations: ``lin.modes(10)`` are the slowest ones, ``lin.modes(10, near=100j)``
+        those about 100 rad/s. Of a model with thousands of states all modes take minutes, and a few milliseconds.
+        NumericalError where the iteration does not converge.
+        """
+        ...
 
     @kinds_checked
     @implemented_in("fmilin.linear_model.system_zeros:find_zero_structure")

@@ -73,6 +73,23 @@ def test_eigenvalues_of_springs_that_do_not_harden_are_those_of_the_closed_form(
     assert np.sort(eigenvalues.real) == pytest.approx(np.sort(expected.real), abs=1e-9)
 
 
+def test_some_modes_are_those_of_the_closed_form_and_no_array_is_made(tmp_path: Path) -> None:
+    with fl.load(build_chain(N, tmp_path)) as model:
+        linear = fl.linearize(model)
+    expected = chain_eigenvalues(N)
+    for near in (0.0, 1j, -0.05 + 1.5j):
+        modes = linear.modes(8, near=near)
+        nearest = expected[np.argsort(np.abs(expected - near))[:8]]
+        assert sum(1 + mode.is_oscillatory for mode in modes) >= 8
+        for mode in modes:
+            distance = np.abs(np.concatenate((nearest, nearest.conj())) - mode.eigenvalue).min()
+            assert distance <= mode.error < 1e-10
+        # A mode of a chain is a sine; its velocities are its positions times the eigenvalue.
+        shape = modes[0].shape
+        assert shape[N // 2 :] == pytest.approx(modes[0].eigenvalue * shape[: N // 2], abs=1e-9)
+    assert "A" not in vars(linear)
+
+
 def test_memory_follows_the_entries_and_no_array_of_all_states_is_made(chain: Path) -> None:
     with fl.load(chain) as model:
         fl.linearize(model)
