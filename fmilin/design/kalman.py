@@ -169,7 +169,7 @@ class KalmanFilter(TableRepr, Savable):
         s = self.sampled
         y = require_vector(y, s.states, "The estimate")
         u = require_vector(u, s.inputs, "The vector of inputs")
-        return np.asarray(s.y0 + s.f0 + s.A @ (y - s.y0) + s.B @ (u - self.linear.u0))
+        return self._ahead(y, u)
 
     @kinds_checked
     def correct(self, y: RealArrayLike, u: RealArrayLike, measured: RealArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -220,21 +220,57 @@ class KalmanFilter(TableRepr, Savable):
         start : array, shape (P,), optional
             What is predicted for the first sample; that of the operating point by default.
         """
-        inputs, measured = np.asarray(inputs, dtype=np.float64), np.asarray(measured, dtype=np.float64)
-        K, (m, nu) = len(measured), self.sampled.D.shape
-        if inputs.shape != (K, nu) or measured.shape != (K, m):
+        u: FloatArray = np.asarray(inputs, dtype=np.float64)
+        readings: FloatArray = np.asarray(measured, dtype=np.float64)
+        K, (m, nu) = len(readings), self.sampled.D.shape
+        if u.shape != (K, nu) or readings.shape != (K, m):
             raise UsageError(
-                f"Inputs are of the shape {inputs.shape} and measurements of {measured.shape}; the filter needs "
+                f"Inputs are of the shape {u.shape} and measurements of {readings.shape}; the filter needs "
                 f"(K, {nu}) and (K, {m})."
             )
         y = self.sampled.y0 if start is None else np.asarray(start, dtype=np.float64)
         states, innovations = np.empty((K, len(y))), np.empty((K, m))
-        before = np.vstack((self.linear.u0[None], inputs[:-1]))
+        before = np.vstack((self.linear.u0[None], u[:-1]))
         observer = self.observe_turns()
-        for k in range(K):
-            states[k], innovations[k] = self.correct_during(observer, y, before[k], measured[k])
-            y = self.predict(states[k], inputs[k])
+        k = 0
+        while k < K:
+            part = slice(k, min(K, k + observer.longest_record))
+            estimates, differences = self._filter_part(y, (before[part], u[part], readings[part]), observer.turns)
+            done = observer.count_without_jump(differences)
+            observer.pass_over(differences[:done])
+            states[k : k + done], innovations[k : k + done] = estimates[:done], differences[:done]
+            k += done
+            y = self._ahead(states[k - 1], u[k - 1]) if done else y
+            if done < len(differences):  # an output was seen to wrap
+                states[k], innovations[k] = self.correct_during(observer, y, before[k], readings[k])
+                y = self._ahead(states[k], u[k])
+                k += 1
         return Estimates(states, innovations, observer.remarks)
+
+    def _ahead(self, y: FloatArray, u: FloatArray) -> FloatArray:
+        """Return the estimate a sample after ``y``, shape (P,), with the inputs ``u`` (nu,) held."""
+        s = self.sampled
+        return np.asarray(s.y0 + s.f0 + s.A @ (y - s.y0) + s.B @ (u - self.linear.u0))
+
+    def _filter_part(
+        self, y: FloatArray, record: tuple[FloatArray, FloatArray, FloatArray], turns: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return estimates (K, P) and innovations (K, m) of a record (before, inputs, measured) from a prediction y.
+
+        What does not depend on the estimates is computed for all samples together.
+        """
+        s, u0, L = self.sampled, self.linear.u0, self.gain
+        before, inputs, measured = record
+        readings = measured - self.linear.g0 - (before - u0) @ s.D.T
+        driven = s.f0 + (inputs - u0) @ s.B.T
+        deviation, wraps = y - s.y0, bool(turns.any())
+        states, innovations = np.empty((len(inputs), len(y))), np.empty_like(readings)
+        for k in range(len(inputs)):
+            innovation = readings[k] - s.C @ deviation
+            innovations[k] = wrap_differences(innovation, turns) if wraps else innovation
+            states[k] = deviation + L @ innovations[k]
+            deviation = driven[k] + s.A @ states[k]
+        return states + s.y0, innovations
 
     @kinds_checked
     def nees(self, estimates: Estimates, true: RealArrayLike) -> FloatArray:

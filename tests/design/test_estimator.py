@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import control
 import numpy as np
@@ -19,6 +20,7 @@ from scipy import stats
 
 import fmilin as fl
 from fmilin import design
+from fmilin.fmi.client.process import HostProcess
 from fmilin.fmi.write import build_fmu
 from fmilin.models import LagrangeModel, OdeModel
 from fmilin.systems import bicycle, cartesian_pendulum, furuta_pendulum, slider_crank
@@ -449,3 +451,37 @@ def test_events_are_not_carried_out_which_is_told(zoo: Callable[[str], Path]) ->
             initial_covariance=states,
         )
     assert [r.kind for r in kf.remarks] == ["held"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "derivatives", "most"), [("ekf", True, 10), ("iekf", True, 15), ("ukf", True, 20), ("ekf", False, 40)]
+)
+def test_a_step_on_an_fmu_is_few_messages(kind: str, derivatives: bool, most: int, tmp_path: Path) -> None:
+    """Values and derivatives at a point are one message, or its values and all differences; so are sigma points."""
+    model = cartesian_pendulum(angle=0.5)
+    build_fmu(model, tmp_path / "pendulum.fmu", directional_derivatives=derivatives)
+    y = 0.48 + 1e-3 * np.sin(np.arange(12))
+    messages = []
+    send = HostProcess._send
+
+    def counted(self: HostProcess, message: bytes) -> None:
+        messages.append(message)
+        send(self, message)
+
+    with fl.load(str(tmp_path / "pendulum.fmu")) as fmu:
+        filters = [
+            fl.design.estimator(
+                source, outputs=["x"], process_noise={"F": 1e-3}, measurement_noise={"x": 1e-4}, sample_time=SAMPLE,
+                initial_covariance={"x": 1e-2, "vx": 1e-2}, kind=kind,
+            )
+            for source in (fmu, model)
+        ]  # fmt: skip
+        for kf in filters:
+            kf.step([0.0], y[:1])
+        with patch.object(HostProcess, "_send", counted):
+            filters[0].run(np.zeros((11, 1)), y[1:, None])
+        filters[1].run(np.zeros((11, 1)), y[1:, None])
+    assert len(messages) <= most * 11 + 11  # the standard deviations of each sample, too
+    exact = 1e-12 if derivatives else 1e-7  # errors of differences
+    np.testing.assert_allclose(filters[0].x, filters[1].x, rtol=exact, atol=exact)
+    np.testing.assert_allclose(filters[0].covariance, filters[1].covariance, rtol=10 * exact, atol=1e-14)

@@ -10,7 +10,7 @@ from scipy.linalg import expm
 
 import fmilin as fl
 from fmilin import design
-from fmilin.models import OdeModel
+from fmilin.models import Labels, OdeModel
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum
 from tests.composition.plants import oscillator
@@ -128,3 +128,33 @@ def test_what_no_filter_can_do() -> None:
     unseen = OdeModel("u", {"a": "0.5*a + w", "b": "-b + w"}, inputs=["w"], outputs={"y": "b"})
     with pytest.raises(fl.NumericalError, match=r"no (stable )?steady Kalman filter"):
         design.kalman_filter(fl.linearize(unseen), 0.1, process={"w": 1.0}, measured={"y": 1.0})
+
+
+@pytest.mark.parametrize("wrapped", [None, ["angle"], []])
+def test_a_record_is_filtered_as_its_samples_are(wrapped: list[str] | None) -> None:
+    """With a sensor in rad that starts again after each turn, which is seen, named, or not believed."""
+    model = OdeModel(
+        "rotor",
+        {"theta": "w", "w": "-0.1*w + u"},
+        inputs=["u"],
+        outputs={"angle": "theta", "rate": "w + 0.2*u"},
+        start={"w": 2.0},
+        labels=Labels(units={"angle": "rad", "u": "N"}),
+    )
+    kf = design.kalman_filter(
+        fl.linearize(model), 0.1, process={"u": 1e-2}, measured={"angle": 1e-4, "rate": 1e-2}, held=True,
+        wrapped_outputs=wrapped,
+    )  # fmt: skip
+    t, random = 0.1 * np.arange(90), np.random.default_rng(3)
+    u = random.standard_normal((90, 1))
+    angle = np.angle(np.exp(1j * (2.0 * t + 0.01 * random.standard_normal(90))))
+    y = np.column_stack((angle, 2.0 + 0.1 * random.standard_normal(90)))
+    answers = kf.run(u, y)
+    observer, before, x = kf.observe_turns(), kf.linear.u0, kf.sampled.y0
+    for k in range(90):
+        x, innovation = kf.correct_during(observer, x, before, y[k])
+        np.testing.assert_allclose(answers.states[k], x, rtol=1e-12, atol=1e-11)
+        np.testing.assert_allclose(answers.innovations[k], innovation, rtol=1e-9, atol=1e-11)
+        x, before = kf.predict(x, u[k]), u[k]
+    assert answers.remarks == observer.remarks
+    assert bool(answers.remarks) is (wrapped is None)

@@ -132,16 +132,15 @@ class Linearized(Filter):
 class SigmaPoints(Filter):
     """The unscented filter: 2 P + 1 points x = Psi(y +- s e_i), weights never negative (Julier and Uhlmann, 1997)."""
 
-    def _points(self, motion: ManifoldStepper, at: Belief, u: FloatArray) -> tuple[list[FloatArray], FloatArray]:
-        """Return the states of the points and their weights."""
+    def _points(self, motion: ManifoldStepper, at: Belief, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the states of the points, shape (2 P + 1, N), and their weights."""
         P, kept = len(at.S), motion.chart.kept
         kappa = max(0.0, 3.0 - P)
-        T, points = motion.tangent(at.time, at.x, u), [at.x]
-        for column in np.sqrt(P + kappa) * at.S.T:
-            for e in (column, -column):
-                x = at.x + T @ e
-                x[kept] = at.x[kept] + e
-                points.append(motion.on_manifold(at.time, x, u))
+        columns = np.sqrt(P + kappa) * at.S.T
+        e = np.stack((columns, -columns), axis=1).reshape(2 * P, P)
+        X = at.x + e @ motion.tangent(at.time, at.x, u).T
+        X[:, kept] = at.x[kept] + e
+        points = np.concatenate((at.x[None], motion.points_on_manifold(at.time, X, u)))
         weights = np.full(2 * P + 1, 0.5 / (P + kappa))
         weights[0] = kappa / (P + kappa)
         return points, weights
@@ -151,7 +150,7 @@ class SigmaPoints(Filter):
         at = Belief(at.time, *motion.renew(at.x, at.S))
         points, weights = self._points(motion, at, u)
         noise = motion.transition(at.time, at.x, u, sample_time)[1]
-        later = np.array([motion.later(at.time, x, u, sample_time) for x in points])
+        later = motion.points_later(at.time, points, u, sample_time)
         kept, t = motion.chart.kept, at.time + sample_time
         y = weights @ later[:, kept]
         x = later[0].copy()
@@ -164,12 +163,12 @@ class SigmaPoints(Filter):
         """Return the estimate with the measurement, its covariances with the outputs from points."""
         points, weights = self._points(motion, at, u)
         kept, t, m = motion.chart.kept, at.time, len(measured.rows)
-        outputs = np.array([motion.visits.values(t, x, u)[1][measured.rows] for x in points])
+        outputs = motion.visits.values_at(t, points, u)[1][:, measured.rows]
         # An angle of the points that wraps deviates from that of the estimate by less than half a turn.
         outputs = outputs[0] + wrap_differences(outputs - outputs[0], measured.turns)
         mean = weights @ outputs
         root = np.sqrt(weights)[:, None]
-        deviations = np.array(points)[:, kept] - at.x[kept]
+        deviations = points[:, kept] - at.x[kept]
         block = np.concatenate((root * (outputs - mean), root * deviations), axis=1)
         noise = np.concatenate((measured.factor.T, np.zeros((m, len(kept)))), axis=1)
         lower = triangular(np.concatenate((block, noise)))

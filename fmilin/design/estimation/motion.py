@@ -87,18 +87,27 @@ class ManifoldStepper:
 
     def on_manifold(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return the point with the coordinates of x that lies on the manifold."""
+        return self.points_on_manifold(t, x[None], u)[0] if self.chart.others else x
+
+    def points_on_manifold(self, t: float, X: FloatArray, u: FloatArray) -> FloatArray:
+        """Return the points with the coordinates of those in X (k, N) that lie on the manifold."""
         chart = self.chart
         if not chart.others:
-            return x
-        x, scales = x.copy(), self.scales[chart.others]
+            return X
+        X, scales, left = X.copy(), self.scales[chart.others], np.arange(len(X))
         for _ in range(ITERATIONS):
-            h, H = self.visits.surface(t, x, u, chart.others)
-            *_, step, singular = dgesv(H[chart.square], h[chart.rows])
-            if singular or not np.isfinite(step).all():
+            h, H = self.visits.surfaces_at(t, X[left], u, chart.others)
+            steps = np.empty((len(left), len(chart.others)))
+            for k, gradient in enumerate(H):
+                *_, steps[k], singular = dgesv(gradient[chart.square], h[k, chart.rows])
+                if singular:
+                    steps[k] = np.nan
+            if not np.isfinite(steps).all():
                 break
-            x[chart.others] -= step
-            if np.max(np.abs(step) / scales) <= QUADRATIC:
-                return x
+            X[left[:, None], chart.others] -= steps
+            left = left[np.max(np.abs(steps) / scales, axis=1) > QUADRATIC]
+            if not len(left):
+                return X
         raise NumericalError(
             f"No point of the manifold belongs to the estimate at t = {t:.6g} s: the sample time is too long, or the "
             "estimate is far off. Shorten the sample time, or begin again with reset()."
@@ -187,12 +196,19 @@ class ManifoldStepper:
 
     def later(self, t: float, x: FloatArray, u: FloatArray, sample_time: float) -> FloatArray:
         """Return the states alone a sample later."""
+        return np.asarray(self.points_later(t, x[None], u, sample_time)[0])
+
+    def points_later(self, t: float, X: FloatArray, u: FloatArray, sample_time: float) -> FloatArray:
+        """Return points a sample later than those in X (k, N)."""
+
+        def rates(t: float, X: FloatArray) -> FloatArray:
+            return self.visits.values_at(t, X, u)[0]
+
         s = sample_time / self.substeps
         for at in t + s * np.arange(self.substeps):
-            f1 = self.visits.values(at, x, u)[0]
-            x = runge_kutta_step(lambda t, x: self.visits.values(t, x, u)[0], at, x, s, f1)
-            x = self.on_manifold(at + s, x, u)
-        return x
+            X = runge_kutta_step(rates, at, X, s, rates(at, X))
+            X = self.points_on_manifold(at + s, X, u)
+        return X
 
 
 def noise_factor(A: FloatArray, G: FloatArray, s: float) -> FloatArray:

@@ -1,13 +1,13 @@
 """The values and slopes of a model that a filter needs at a point, by the quickest means that the model has."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from fmilin.errors import NumericalError
 from fmilin.manifold.invariants import Invariants
-from fmilin.model.capabilities import compile_for, read_products
-from fmilin.model.interface import Model
+from fmilin.model.capabilities import compile_for, is_quick_in_batches, read_products, read_tangents
+from fmilin.model.interface import Model, TangentBatch
 from fmilin.models.batch_graph import BatchGraph, batch_graph
 from fmilin.signals import FloatArray, wrap_differences
 from fmilin.tolerances import EPS
@@ -73,14 +73,52 @@ class GraphVisits:
         (z, J), m = self._at(t, x, u), self._ends[1]
         return z[m:], J[m:, : self._N]
 
+    def values_at(self, t: float, X: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return rates (k, N) and outputs (k, ny) at states X (k, N)."""
+        return join_points(self.values(t, x, u) for x in X)
+
+    def surfaces_at(
+        self, t: float, X: FloatArray, u: FloatArray, columns: Sequence[int]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return h (k, m) and H (k, m, N) at states X (k, N)."""
+        return join_points(self.surface(t, x, u, columns) for x in X)
+
 
 class SourceVisits:
-    """By the model itself: its exact products where it has them, central differences where not."""
+    """By the model itself: its exact products where it has them, central differences where not.
+
+    Of a model whose batches are quick, an FMU above all, a point or all points of a batch are one question, with the
+    derivatives along all states and inputs: a message to another process takes longer than a column of derivatives.
+    """
 
     def __init__(self, model: Model, invariants: Invariants, turns: FloatArray) -> None:
         self._model, self._invariants = compile_for(model, 10_000), invariants
         self._turns = np.concatenate((np.zeros(len(model.states)), turns))  # of rates, which do not wrap, and outputs
         self._last: tuple[tuple[float, bytes, bytes] | None, FloatArray] = None, np.zeros((0, 0))
+        self._batch: tuple[tuple[float, bytes, bytes], TangentBatch] | None = None  # the last point of a batch of one
+        self._asks_in_batches = is_quick_in_batches(self._model)
+
+    def _differentiate(self, t: float, X: FloatArray, u: FloatArray) -> TangentBatch | None:
+        """Return values and derivatives along all states and inputs at states X (k, N); None without batches."""
+        if not self._asks_in_batches:
+            return None
+        count, N = X.shape
+        inputs = np.broadcast_to(u, (count, len(u)))
+        batch = read_tangents(self._model, np.full(count, t), X, inputs, range(N))
+        if batch is None or not (np.isfinite(batch.derivatives).all() and np.isfinite(batch.outputs).all()):
+            self._asks_in_batches = False  # no derivatives, or none along parameters
+            return None
+        return batch
+
+    def _at(self, t: float, x: FloatArray, u: FloatArray) -> TangentBatch | None:
+        """Return the same at one point, the last one without a question."""
+        key = t, x.tobytes(), u.tobytes()
+        if self._batch is None or self._batch[0] != key:
+            batch = self._differentiate(t, x[None], u)
+            if batch is None:
+                return None
+            self._batch = key, batch
+        return self._batch[1]
 
     def set_turn(self, output: int, turn: float) -> None:
         """Take differences of an output modulo a turn from now on; 0 for one that does not wrap."""
@@ -88,56 +126,112 @@ class SourceVisits:
 
     def values(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return rates (N,) and outputs (ny,)."""
+        if self._batch is not None and self._batch[0] == (t, x.tobytes(), u.tobytes()):
+            return self._batch[1].rates[0], self._batch[1].values[0]
         at = self._model.evaluate(t, x, u)
         return at.derivatives, at.outputs
 
     def along(self, t: float, x: FloatArray, u: FloatArray, X: FloatArray, U: FloatArray | None = None) -> Slopes:
         """Return values and slopes along the columns of X (N, k) and U (nu, k), zero without."""
+        batch = self._at(t, x, u)
+        if batch is not None:
+            n = len(x)
+            parts = batch.derivatives[0], batch.outputs[0]
+            F, C = (part[:, :n] @ X + (0.0 if U is None else part[:, n:] @ U) for part in parts)
+            return batch.rates[0], batch.values[0], F, C
         f, c = self.values(t, x, u)
         U = np.zeros((len(u), X.shape[1])) if U is None else U
         exact = read_products(self._model, t, x, u, X, U)
-        given = None if exact is None else np.concatenate((exact.derivatives, exact.outputs))
-        slopes = self._filled(given, lambda x, u: np.concatenate(self.values(t, x, u)), (x, u), (X, U))
-        return f, c, *np.split(slopes, [len(f)])  # type: ignore[return-value]
+        given = np.full((len(f) + len(c), X.shape[1]), np.nan)
+        if exact is not None:
+            given = np.concatenate((exact.derivatives, exact.outputs))
+
+        def values(x: FloatArray, u: FloatArray) -> FloatArray:
+            at = self._model.evaluate_points(np.full(len(x), t), x, u)
+            return np.hstack((at.derivatives, at.outputs))
+
+        slopes = self._filled(given, values, (x, u), (X, U))
+        return f, c, slopes[: len(f)], slopes[len(f) :]
 
     def surface(
         self, t: float, x: FloatArray, u: FloatArray, columns: Sequence[int] | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """Return the invariants h (m,) and their gradient H (m, N), of which ``columns`` may be all that counts."""
-        h, invariants = self._invariants.values(t, x, u), self._invariants
-        if invariants.connections is not None or invariants.hidden:  # formulas, or rates that need more care
-            return h, invariants.gradient(t, x, u).H
+        invariants = self._invariants
+        if self._needs_care:
+            return invariants.values(t, x, u), invariants.gradient(t, x, u).H
+        batch = self._at(t, x, u)
+        if batch is not None:
+            return batch.residuals[0], batch.gradient[0]
+        h = invariants.values(t, x, u)
         key = t, x.tobytes(), u.tobytes()
         if self._last[0] != key:
             N = len(x)
             kept = list(range(N)) if columns is None else list(columns)
             X, U, H = np.eye(N)[:, kept], np.zeros((len(u), len(kept))), np.full((len(h), N), np.nan)
             exact = read_products(self._model, t, x, u, X, U)
-            given = None if exact is None else exact.residuals
-            H[:, kept] = self._filled(given, lambda x, u: invariants.values(t, x, u), (x, u), (X, U))
+            given = np.full((len(h), len(kept)), np.nan) if exact is None else exact.residuals
+
+            def values(x: FloatArray, u: FloatArray) -> FloatArray:
+                if self._model.batches:
+                    return self._model.evaluate_points(np.full(len(x), t), x, u).residuals
+                return np.array([invariants.values(t, *point) for point in zip(x, u, strict=True)])
+
+            H[:, kept] = self._filled(given, values, (x, u), (X, U))
             if columns is not None:
                 return h, H
             self._last = key, H
         return h, self._last[1]
 
+    @property
+    def _needs_care(self) -> bool:
+        """Whether constraints are formulas, or have rates that are not declared."""
+        return self._invariants.connections is not None or bool(self._invariants.hidden)
+
+    def values_at(self, t: float, X: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return rates (k, N) and outputs (k, ny) at states X (k, N)."""
+        if len(X) == 1 or not self._model.batches:
+            return join_points(self.values(t, x, u) for x in X)
+        at = self._model.evaluate_points(np.full(len(X), t), X, np.broadcast_to(u, (len(X), len(u))))
+        return at.derivatives, at.outputs
+
+    def surfaces_at(
+        self, t: float, X: FloatArray, u: FloatArray, columns: Sequence[int]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return h (k, m) and H (k, m, N) at states X (k, N), of which ``columns`` may be all that counts."""
+        batch = None if len(X) == 1 or self._needs_care else self._differentiate(t, X, u)
+        if batch is not None:
+            return batch.residuals, batch.gradient
+        return join_points(self.surface(t, x, u, columns) for x in X)
+
     def _filled(
         self,
-        given: FloatArray | None,
+        given: FloatArray,
         function: Callable[[FloatArray, FloatArray], FloatArray],
         at: tuple[FloatArray, FloatArray],
         along: tuple[FloatArray, FloatArray],
     ) -> FloatArray:
-        """Return slopes along columns, those that are not given by central differences."""
-        (x, u), (X, U), k = at, along, along[0].shape[1]
-        slopes = np.full((len(function(x, u)), k), np.nan) if given is None else given.copy()
+        """Return slopes along columns, those that are NaN by central differences of a ``function`` of many points."""
+        (x, u), (X, U) = at, along
+        slopes = given.copy()
+        columns = np.flatnonzero(~np.isfinite(slopes).all(axis=0))
+        if not len(columns):
+            return slopes
+        X, U = X.T[columns], U.T[columns]
         scales = np.concatenate((self._invariants.scales, self._model.inputs.scales(u)))
-        for j in np.flatnonzero(~np.isfinite(slopes).all(axis=0)):
-            size = float(np.max(np.abs(np.concatenate((X[:, j], U[:, j]))) / scales, initial=0.0))
-            h = STEP / max(size, 1e-300) if size else 1.0
-            ahead, behind = (function(x + s * X[:, j], u + s * U[:, j]) for s in (h, -h))
-            turns = self._turns if len(ahead) == len(self._turns) else np.zeros(len(ahead))
-            slopes[:, j] = wrap_differences(ahead - behind, turns) / (2 * h)
+        sizes = np.max(np.abs(np.hstack((X, U))) / scales, axis=1, initial=0.0)
+        h = np.where(sizes > 0, STEP / np.maximum(sizes, 1e-300), 1.0)[:, None]
+        points = np.vstack((x + h * X, x - h * X)), np.vstack((u + h * U, u - h * U))
+        ahead, behind = np.split(function(*points), 2)
+        turns = self._turns if ahead.shape[1] == len(self._turns) else np.zeros(ahead.shape[1])
+        slopes[:, columns] = (wrap_differences(ahead - behind, turns) / (2 * h)).T
         return slopes
+
+
+def join_points(points: Iterable[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
+    """Return two quantities at points, (k, ...) each."""
+    first, second = zip(*points, strict=True)
+    return np.array(first), np.array(second)
 
 
 Visits = GraphVisits | SourceVisits
