@@ -20,7 +20,10 @@ def escape_controls(text: str, allowed: str = "\t") -> str:
     >>> print(escape_controls("arm\x1b[2J"))
     arm\x1b[2J
     """
-    if text.isprintable():
+    visible = text
+    for character in allowed:
+        visible = visible.replace(character, "")
+    if visible.isprintable():
         return text
     return "".join(
         c.encode("unicode_escape").decode("ascii") if unicodedata.category(c) in _CONTROLS and c not in allowed else c

@@ -85,9 +85,13 @@ class Installed:
     """An adapter that is installed here; it is imported when it is first used."""
 
     name: str
-    distribution: str  # name and version of what brings it
     _entry: EntryPoint
     registered_suffixes: tuple[str, ...] = ()  # from the metadata; empty if the distribution does not register any
+
+    @property
+    def distribution(self) -> str:
+        """Name and version of what brings it, which are read from its metadata."""
+        return "" if self._entry.dist is None else f"{self._entry.dist.name} {self._entry.dist.version}"
 
     def reads_suffix(self, suffix: str) -> bool:
         """Whether the adapter reads files of a suffix; imports it only if its suffixes are not registered."""
@@ -116,20 +120,16 @@ def installed_adapters() -> list[Installed]:
     """Return the adapters that are installed, by name."""
     from importlib.metadata import entry_points  # slow to import, and an FMU does without
 
-    suffixes: dict[tuple[str, str], list[str]] = {}
-    for entry in entry_points(group=SUFFIX_GROUP):
+    entries = entry_points()  # of every distribution that is installed: it takes as long as to load a model
+    suffixes: dict[tuple[int, str], list[str]] = {}
+    for entry in entries.select(group=SUFFIX_GROUP):
         adapter_name, _, suffix = entry.name.partition(".")
-        suffixes.setdefault((_origin(entry), adapter_name), []).append(f".{suffix}")
-    installed = []
-    for entry in entry_points(group=GROUP):
-        registered = tuple(suffixes.get((_origin(entry), entry.name), ()))
-        installed.append(Installed(entry.name, _origin(entry), entry, registered))
+        suffixes.setdefault((id(entry.dist), adapter_name), []).append(f".{suffix}")
+    installed = [
+        Installed(entry.name, entry, tuple(suffixes.get((id(entry.dist), entry.name), ())))
+        for entry in entries.select(group=GROUP)
+    ]
     return sorted(installed, key=lambda adapter: adapter.name)
-
-
-def _origin(entry: EntryPoint) -> str:
-    """Return name and version of the distribution that brings an entry point."""
-    return "" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
 
 
 def chosen_adapter(text: str) -> tuple[Installed, Path] | None:

@@ -116,18 +116,19 @@ def load_as(source: str | Path, request: Loading, at: PointRequest | None = None
     text = str(source)
     if "\0" in text:
         raise UsageError("The path contains a character with the code 0, which no file name has.")
+    chosen = chosen_adapter(text)
+    if chosen is not None:  # it knows its options
+        return _as_requested(lambda: load_with(*chosen, _of_file(request), by_name=True), request, at)
     _require_options(text, request)
-    if _is_python(text) and chosen_adapter(text) is None:
+    if _is_python(text):
         return _as_requested(lambda: model_in_python(text), request, at)
-    if Path(text).suffix.lower() == ".fmu" and chosen_adapter(text) is None:
+    if Path(text).suffix.lower() == ".fmu":
         return _from_fmu(Path(text), request, at)
     return _from_file(text, request, at)
 
 
 def _require_options(text: str, request: Loading) -> None:
     """Refuse options that this kind of file does not have."""
-    if chosen_adapter(text) is not None:
-        return  # the adapter knows
     suffix = Path(text).suffix.lower()
     reader, is_fmu = _READERS.get(suffix), suffix == ".fmu"
     for name in request.options:
@@ -155,9 +156,6 @@ def _of_file(request: Loading) -> dict[str, Any]:
 def _from_file(text: str, request: Loading, at: PointRequest) -> Model:
     """Return the model in a file that is neither an FMU nor Python."""
     suffix = Path(text).suffix.lower()
-    chosen = chosen_adapter(text)
-    if chosen is not None:
-        return _as_requested(lambda: load_with(*chosen, _of_file(request), by_name=True), request, at)
     reader = _READERS.get(suffix)
     if reader is not None:
         return reader(Path(text), request, at)

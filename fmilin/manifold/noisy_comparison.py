@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
-from scipy import linalg
 
 from fmilin.errors import ModelError, NumericalError
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.rank import fixed_direction
 from fmilin.model.capabilities import read_second_order_form
+from fmilin.numerics.decompositions import null_space
 from fmilin.numerics.differences.differences import Slopes
 from fmilin.numerics.differences.sweep import noise_from_table
 from fmilin.signals import FloatArray
@@ -118,5 +118,5 @@ def _find_forces(nearby: Neighbourhood) -> tuple[FloatArray, list[int]] | None:
     form = read_second_order_form(nearby.model, point.time, point.states, point.inputs)
     if form is None:
         return None
-    W = form.M if not len(form.G) else linalg.null_space(form.G).T @ form.M
+    W = form.M if not len(form.G) else null_space(form.G).T @ form.M
     return W, form.velocities.tolist()

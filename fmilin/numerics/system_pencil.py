@@ -125,19 +125,21 @@ def equilibrate(pencil: SystemPencil) -> EquilibratedPencil:
     sizes = np.abs(pencil.S)
     limit = np.minimum(sizes.max(axis=1, initial=0.0)[:, None], sizes.max(axis=0, initial=0.0))
     sizes = np.where((sizes > pencil.error) & (sizes > POSSIBLY_ROUNDING * limit), sizes, 0.0)
+    with np.errstate(divide="ignore"):
+        logarithms = np.log2(sizes)
     # logarithms to base 2; the first ones bring all entries into the range in which squares do not overflow
     states, unit = np.zeros(n), float(_log2(sizes[:n, :n].max(initial=0.0)))
     outputs = -_log2(sizes[n:].max(axis=1, initial=0.0))
-    inputs = -_log2(_scale(sizes, states, np.zeros(pencil.m), outputs, unit)[:, n:].max(axis=0, initial=0.0))
+    inputs = -_log2(_scale(logarithms, states, np.zeros(pencil.m), outputs, unit)[:, n:].max(axis=0, initial=0.0))
     for _ in range(SWEEPS):
-        scaled = _scale(sizes, states, inputs, outputs, unit)
+        scaled = _scale(logarithms, states, inputs, outputs, unit)
         size = float(np.linalg.norm(scaled[:n, :n])) / np.sqrt(n) if n else 0.0
         unit += np.log2(size) if size > 0 else 0.0
-        scaled = _scale(sizes, states, inputs, outputs, unit)
+        scaled = _scale(logarithms, states, inputs, outputs, unit)
         inputs -= _log2(np.linalg.norm(scaled[:, n:], axis=0))
-        scaled = _scale(sizes, states, inputs, outputs, unit)
+        scaled = _scale(logarithms, states, inputs, outputs, unit)
         outputs -= _log2(np.linalg.norm(scaled[n:], axis=1))
-        scaled = _scale(sizes, states, inputs, outputs, unit)
+        scaled = _scale(logarithms, states, inputs, outputs, unit)
         np.fill_diagonal(scaled[:n, :n], 0.0)  # scales do not change it
         r, c = np.linalg.norm(scaled[:n], axis=1), np.linalg.norm(scaled[:, :n], axis=0)
         both = (r > 0) & (c > 0)
@@ -151,10 +153,11 @@ def equilibrate(pencil: SystemPencil) -> EquilibratedPencil:
     return EquilibratedPencil(replace(pencil, S=S, error=error), np.exp2(rows), np.exp2(columns), float(np.exp2(unit)))
 
 
-def _scale(sizes: FloatArray, states: FloatArray, inputs: FloatArray, outputs: FloatArray, unit: float) -> FloatArray:
+def _scale(
+    logarithms: FloatArray, states: FloatArray, inputs: FloatArray, outputs: FloatArray, unit: float
+) -> FloatArray:
     rows, columns = np.concatenate((-states - unit, outputs)), np.concatenate((states, inputs))
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.exp2(np.log2(sizes) + rows[:, None] + columns))
+    return np.asarray(np.exp2(logarithms + rows[:, None] + columns))
 
 
 def _log2(lengths: FloatArray | float) -> FloatArray:
