@@ -18,11 +18,14 @@ from fmilin.linearization.sparse_dependence import find_sparse_combinations, fin
 from fmilin.manifold.rank import TINY, is_regular, singular_values
 from fmilin.model.evaluator import evaluate_each
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.numerics.sparse_rank import find_left_null_space
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EQUILIBRIUM, RANK, ROUNDING
 
 MOST_NAMED = 8
+LARGE = 200  # states from which the rank of [A B f0] is decided without singular values, where that can be done
+SPARSE = 0.1  # part of its entries up to which it is factorized as a sparse matrix
 
 
 def find_unmovable(
@@ -64,14 +67,32 @@ def find_unmovable(
         norms = np.maximum(np.sqrt((moving * moving).sum(axis=axis, keepdims=True)), TINY)
         moving = moving / norms
         weights = weights / norms if axis == 1 else weights
-    s = singular_values(moving)
-    rank = int(np.count_nonzero(s > RANK * s[0]))
-    if rank == len(moving):
+    null = find_null_combinations(moving)
+    if not null.shape[1]:
         return still
-    null = np.linalg.svd(moving)[0][:, rank:] * weights
+    null = null * weights
     embedded = np.zeros((len(sizes), null.shape[1]))
     embedded[rows] = null / np.maximum(np.linalg.norm(null, axis=0), TINY)
     return np.hstack((still, embedded))
+
+
+def find_null_combinations(matrix: FloatArray) -> FloatArray:
+    """Return orthonormal combinations (m, r) of the rows of a matrix that are zero to working accuracy.
+
+    A large matrix with few entries is factorized as a sparse one; singular values take the cube of its size.
+    """
+    if len(matrix) >= LARGE and np.count_nonzero(matrix) <= SPARSE * matrix.size:
+        from scipy import sparse
+
+        combinations = find_left_null_space(sparse.csr_array(matrix), RANK)
+        if combinations is not None:
+            return combinations
+    m = len(matrix)
+    if m >= LARGE and matrix.shape[1] >= m and is_regular(matrix[:, :m]):
+        return np.zeros((m, 0))
+    s = singular_values(matrix)
+    rank = int(np.count_nonzero(s > RANK * s[0]))
+    return np.zeros((m, 0)) if rank == m else np.asarray(np.linalg.svd(matrix)[0][:, rank:])
 
 
 def find_combinations(linear: LinearModel, model: Model, point: OperatingPoint) -> FloatArray:

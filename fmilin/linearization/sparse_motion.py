@@ -28,9 +28,10 @@ from fmilin.manifold.uniform import (
     SLOWEST_RATE,
     Change,
 )
-from fmilin.model.capabilities import read_event_indicators, read_sparse_derivatives
+from fmilin.model.capabilities import read_event_indicators
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import OperatingPoint
+from fmilin.model.learned_structure import compute_sparse_derivatives
 from fmilin.numerics.balanced import UNTOLD
 from fmilin.numerics.sparse_equilibrium import is_sparse_equilibrium
 from fmilin.numerics.sparse_rank import factorize
@@ -202,7 +203,7 @@ class SparseMotion:
             later = part * time
             ahead = x + later * path + later**2 / 2 * self.accelerations
             try:
-                derivatives = read_sparse_derivatives(model, t + later, ahead, u)
+                derivatives = compute_sparse_derivatives(model, t + later, ahead, u)
                 after = read_event_indicators(model, t + later, ahead, u) > 0
             except FmilinError:
                 continue

@@ -37,9 +37,10 @@ from fmilin.manifold.frame import CoordinateChoice, Frame, choose_coordinates, c
 from fmilin.manifold.motion import MotionBatch
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.verification import recall_facts
-from fmilin.model.capabilities import HasSparseDerivatives, read_sparse_derivatives
+from fmilin.model.capabilities import HasDerivativeErrors, HasDirectionalDerivatives, can_be_described
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.model.learned_structure import compute_sparse_derivatives
 from fmilin.model.sparse_derivatives import SparseJacobian
 from fmilin.numerics.sparse_rows import reduce_rows
 from fmilin.signals import FloatArray
@@ -57,8 +58,17 @@ def is_sparse_form_meant(model: Model, point: OperatingPoint, request: Request) 
     is_plain = request.coordinates == "partition" and request.derivatives in ("auto", "exact")
     is_whole = request.independent is None and not model.independent and not len(model.constraints)
     asks_more = request.descriptor or request.hold_modes or point.slope_changes is not None
-    is_large = len(model.states) >= MIN_STATES and isinstance(model, HasSparseDerivatives)
-    return is_large and is_plain and is_whole and not asks_more
+    is_large = len(model.states) >= MIN_STATES and isinstance(model, HasDirectionalDerivatives)
+    # A descriptor system is compared with A in arrays.
+    return is_large and is_plain and is_whole and not asks_more and not can_be_described(model)
+
+
+def states_errors(model: Model, point: OperatingPoint) -> bool:
+    """Return whether a model states errors of its derivatives that are not those of rounding."""
+    if not isinstance(model, HasDerivativeErrors):
+        return False
+    nothing = np.zeros((len(point.states), 1)), np.zeros((len(point.inputs), 1))
+    return model.product_errors(point.time, point.states, point.inputs, *nothing) is not None
 
 
 def compute_with_sparse_states(model: Model, point: OperatingPoint, request: Request) -> SparseStatesPoint | None:
@@ -67,7 +77,9 @@ def compute_with_sparse_states(model: Model, point: OperatingPoint, request: Req
         return None
     evaluator = PointEvaluator(model)
     try:
-        derivatives = read_sparse_derivatives(model, point.time, point.states, point.inputs)
+        if states_errors(model, point):
+            return None
+        derivatives = compute_sparse_derivatives(model, point.time, point.states, point.inputs)
         if derivatives is None or not np.isfinite(derivatives.J.data).all():
             return None
         evaluator.directions += derivatives.directions

@@ -43,7 +43,10 @@ class FunctionsOfStates:
 
     def compute_A(self, f_y: FloatArray, T: FloatArray, rates: FloatArray) -> FloatArray:
         """Return the derivatives of y' along y, (P, P), from those of the rates (N,) along y and from T (N, P)."""
-        return self.coordinates.R @ f_y + self.coordinates.curvature(self.x, rates) @ T
+        projected = self.coordinates.project(
+            f_y
+        )  # of states it is a part of f_y, and takes no product of large matrices
+        return projected if self.coordinates.is_linear else projected + self.coordinates.curvature(self.x, rates) @ T
 
     def compute_second_derivatives(self, at: MovingBatch) -> tuple[FloatArray, FloatArray]:
         """Return y'' and the size of its terms, each (P,)."""

@@ -22,6 +22,7 @@ from fmilin.linear_model.sparse_matrices import SparseErrors
 from fmilin.linearization import sparse_states
 from fmilin.linearization.request import Request
 from fmilin.model.sparse_derivatives import SparseJacobian
+from tests.composition.plants import mass_chain
 
 N = 500
 MATRICES = ("A", "B", "C", "D")
@@ -180,7 +181,7 @@ def test_a_wrong_derivative_is_in_doubt(chain: Path, monkeypatch: pytest.MonkeyP
         J.data[int(np.argmax(np.abs(J.data)))] *= 1 + 1e-4
         wrong = replace(derivatives, J=J)
         right = fl.linearize(model)
-        monkeypatch.setattr(sparse_states, "read_sparse_derivatives", lambda *_: wrong)
+        monkeypatch.setattr(sparse_states, "compute_sparse_derivatives", lambda *_: wrong)
         at = sparse_states.compute_with_sparse_states(model, model.start, Request())
         assert at is None
         assert np.array_equal(fl.linearize(model).A, right.A)  # by the general algorithm
@@ -192,7 +193,7 @@ def test_a_dependence_that_is_not_declared_is_in_doubt(chain: Path, monkeypatch:
         J = derivatives.J.tolil()
         J[N // 2 + 7, 6] = 0.0  # v[8] depends on x[7]
         undeclared = replace(derivatives, J=sparse.csr_array(J))
-        monkeypatch.setattr(sparse_states, "read_sparse_derivatives", lambda *_: undeclared)
+        monkeypatch.setattr(sparse_states, "compute_sparse_derivatives", lambda *_: undeclared)
         assert sparse_states.compute_with_sparse_states(model, model.start, Request()) is None
 
 
@@ -213,3 +214,47 @@ def without_errors(linear: SparseLinearModel) -> SparseErrors:
     kept = errors.A.tolil()
     kept[N // 2 + 100, 99] = 0.0
     return replace(errors, A=sparse.csr_array(kept))
+
+
+@pytest.fixture(scope="module")
+def lags() -> fl.Model:
+    """A native model of N lags, each pulled by its neighbors; one pulls another as long as a third one is positive."""
+    rates = {f"x{i}": f"-x{i}^3 - x{i}" for i in range(N)}
+    for i in range(N - 1):
+        rates[f"x{i}"] += f" + sin(x{i + 1} - x{i})"
+        rates[f"x{i + 1}"] += f" + sin(x{i} - x{i + 1})"
+    rates["x0"] += " + u"
+    rates["x5"] += " + max(x9, 0)*x200"
+    start = {f"x{i}": 0.1 * (i % 7) - 1.0 for i in range(N)}
+    return fl.models.OdeModel("lags", rates, inputs=["u"], outputs={"y": f"x{N - 1}"}, start=start)
+
+
+def test_the_structure_of_a_native_model_is_learned_and_extended(lags: fl.Model, in_arrays: Callable[[], None]) -> None:
+    positive = replace(lags.start, states=np.where(np.arange(N) == 9, 1.0, lags.start.states))
+    points = [lags.start, lags.start, positive, lags.start]
+    linear = [fl.linearize(lags, point) for point in points]
+    assert all(is_sparse(each) for each in linear)
+    assert linear[1].method.products == 4  # three groups of columns, and one direction through all
+    assert linear[0].sparse.A.nnz == 3 * N - 2
+    assert linear[2].sparse.A.nnz == linear[3].sparse.A.nnz == 3 * N
+    assert linear[2].A[5, 200] == 1.0
+    in_arrays()
+    for each, point in zip(linear[1:3], points[1:3], strict=True):
+        expected = fl.linearize(lags, point)
+        assert np.array_equal(each.A, expected.A)
+        assert np.array_equal(each.B, expected.B)
+        assert np.allclose(each.errors.A, expected.errors.A, rtol=1e-3, atol=1e-15)
+
+
+def test_connected_systems_are_linearized_in_the_same_form(in_arrays: Callable[[], None]) -> None:
+    members = {f"part{i}": mass_chain(25) for i in range(10)}
+    wires = [(f"part{i}.last", f"part{i + 1}.left") for i in range(9)]
+    wires += [(f"part{i + 1}.first", f"part{i}.right") for i in range(9)]
+    system = fl.connect(members, wires)
+    linear = fl.linearize(system)
+    assert is_sparse(linear)
+    assert linear.sparse.A.nnz == N // 2 + 3 * (N // 2) - 2
+    in_arrays()
+    expected = fl.linearize(system)
+    assert np.array_equal(linear.A, expected.A)
+    assert [w.kind for w in linear.warnings] == [w.kind for w in expected.warnings]
