@@ -9,7 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.errors import FmilinError
 from fmilin.manifold.rank import TINY
+from fmilin.model.capabilities import read_exact_slopes
 from fmilin.model.evaluator import evaluate_each
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.numerics.decompositions import null_space
@@ -60,10 +62,16 @@ class _Samples:
         self._model, self._point, self.sizes = model, point, sizes
         self._random = np.random.default_rng(1916)
         n = len(sizes)
+        self.reached = np.zeros(n, dtype=bool)
+        slopes = self._find_slopes() if n > MOST_STATES else None
+        if slopes is not None:
+            # How rates change along each state says at one point what many samples of the rates would.
+            self._f = slopes[:, :n].T
+            self.reached = np.abs(slopes[:, n:]).max(axis=1, initial=0.0) > 0
+            return
         count = min(2 * n, max(MIN_SAMPLES, 4 * combinations)) + 10
         x, f = self._samples(count, FAR)
         self._f = f
-        self.reached = np.zeros(n, dtype=bool)
         if len(point.inputs) and len(x):
             held, excited = self._rates([(x[0], point.inputs), (x[0], self._inputs())])
             self.reached = np.abs(excited - held) > ROUNDING * np.abs(held)
@@ -71,6 +79,20 @@ class _Samples:
     def _inputs(self) -> FloatArray:
         u = self._point.inputs
         return u + self._model.inputs.scales(u) * self._random.uniform(-1.0, 1.0, len(u))
+
+    def _find_slopes(self) -> FloatArray | None:
+        """Return the exact slopes of the rates at one random point, along states and inputs (N, N + nu), or None."""
+        x = FAR * self._random.uniform(-1.0, 1.0, len(self.sizes))
+        point, sizes = self._point, self.sizes
+        try:
+            procedure = read_exact_slopes(self._model, point.time, point.states + x * sizes, self._inputs())
+            tangent = None if procedure is None else procedure.along(range(len(x)))
+        except FmilinError:
+            return None  # the model cannot be evaluated there
+        if tangent is None or not np.isfinite(tangent.derivatives).all():
+            return None
+        units = np.concatenate((sizes, self._model.inputs.scales(point.inputs)))
+        return np.asarray(tangent.derivatives * units / sizes[:, None])
 
     def _rates(self, points: Sequence[tuple[FloatArray, FloatArray]]) -> list[FloatArray]:
         """Return the rates at displacements and inputs (x, u); NaN where the model rejects them."""

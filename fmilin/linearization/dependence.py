@@ -108,7 +108,7 @@ def dependent_combinations(linear: LinearModel, model: Model, point: OperatingPo
     """Return the gradients of what seems to be kept of a model's states, shape (N, k), for states in their sizes."""
     sizes, errors = linear.states.scales(linear.y0), (linear.errors.A, linear.errors.B)
     candidates = find_unmovable((linear.A, linear.B), errors, linear.f0, sizes, linear.inputs.scales())
-    return examine_combinations(candidates, model, point, sizes)
+    return examine_combinations(candidates, model, point, sizes, (np.abs(linear.A) > errors[0]).any(axis=0))
 
 
 @dataclass(frozen=True, eq=False)

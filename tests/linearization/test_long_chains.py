@@ -17,6 +17,7 @@ from fmilin.models.mechanism import Body, Joint, Loop, Mechanism, MechanismDescr
 from fmilin.models.mechanism.linear import MechanismSlopes
 from fmilin.numerics.differences.differences import Slopes
 from fmilin.signals import FloatArray
+from tests.general_way import hide_procedure
 
 LINKS = 40
 ANGLES: dict[str, list[float]] = {
@@ -67,6 +68,20 @@ def test_a_long_chain_keeps_its_exact_derivatives(shape: str, ratio: float) -> N
     assert linear.method.evaluations < 100  # differences in each column would take more than 4 for each state
     np.testing.assert_array_equal(linear.A, fl.linearize(make_chain(ANGLES[shape], ratio), derivatives="exact").A)
     assert fl.linearize(chain).method.evaluations < 20  # what was verified is remembered
+
+
+def test_a_chain_of_a_hundred_links_keeps_its_exact_derivatives() -> None:
+    angles = np.random.default_rng(0).uniform(-0.5, 0.5, 100)
+    assert fl.linearize(make_chain(angles)).method.derivatives == "exact"
+
+
+@pytest.mark.parametrize("angles", [[0.0] * 30, ANGLES["bent"], [0.1] * 60], ids=["horizontal", "bent", "curled up"])
+def test_slopes_at_one_point_say_of_combinations_what_samples_say(angles: list[float]) -> None:
+    chain = make_chain(angles)
+    by_slopes = fl.linearize(chain, derivatives="exact")
+    by_samples = fl.linearize(hide_procedure(chain), derivatives="exact")
+    assert by_slopes.states.names == by_samples.states.names
+    assert [w.message for w in by_slopes.warnings] == [w.message for w in by_samples.warnings]
 
 
 def test_a_ring_of_links_keeps_its_exact_derivatives() -> None:
