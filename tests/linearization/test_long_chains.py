@@ -72,7 +72,7 @@ def test_a_long_chain_keeps_its_exact_derivatives(shape: str, ratio: float) -> N
 
 def test_a_chain_of_a_hundred_links_keeps_its_exact_derivatives() -> None:
     angles = np.random.default_rng(0).uniform(-0.5, 0.5, 100)
-    assert fl.linearize(make_chain(angles)).method.derivatives == "exact"
+    assert fl.linearize(make_chain(angles.tolist())).method.derivatives == "exact"
 
 
 @pytest.mark.parametrize("angles", [[0.0] * 30, ANGLES["bent"], [0.1] * 60], ids=["horizontal", "bent", "curled up"])
