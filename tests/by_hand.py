@@ -125,3 +125,21 @@ def pendulum(
             jacobians=jacobians if exact else None,
         )
     )
+
+
+def lags(n: int) -> FunctionModel:
+    """A row of lags, each pulled by its neighbours and all by one input."""
+
+    def rates(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
+        pull = np.sin(np.diff(s, prepend=s[0], append=s[-1]))
+        return np.asarray(u - s - 3 * s**3 + np.diff(pull))
+
+    start = [0.1 * (i % 7) for i in range(n)]
+    parts = Parts([f"x{i}" for i in range(n)], start, rates, inputs=["u"], outputs=["y"])
+    parts.output = lambda t, s, u: s[n // 2 : n // 2 + 1] ** 2
+    model = FunctionModel(parts)
+    i = np.arange(n)
+    model.structure = np.zeros((n + 1, n + 1), dtype=bool)
+    model.structure[:n, :n] = np.abs(i[:, None] - i) <= 1
+    model.structure[:n, n], model.structure[n, n // 2] = True, True
+    return model

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError
-from fmilin.manifold.continued_motion import PARTS, STEP
+from fmilin.manifold.continued_motion import PARTS, SHORT_STEP, STEP
 from fmilin.manifold.motion import MotionBatch
 from fmilin.manifold.rank import fixed_direction
 from fmilin.manifold.uniform import (
@@ -59,6 +59,7 @@ class SparseMotion:
     J: sparse.csr_array[Any]
     errors: sparse.csr_array[Any]  # of the same entries
     scales: FloatArray  # sizes of states and inputs
+    by_differences: bool = False  # whether the model has no derivatives of its own further on
 
     @property
     def count(self) -> int:
@@ -164,11 +165,10 @@ class SparseMotion:
         rate = rate if rate > SLOWEST_RATE * self.fastest_rate else self.fastest_rate
         part, when = np.nan, np.nan
         for time in times:
-            ahead = self._differentiate_ahead(path, time)
+            ahead = self._differentiate_ahead(path, time, direction)
             if ahead is None:
                 continue
-            later, A = ahead
-            derivatives = A @ direction
+            later, derivatives = ahead
             sizes = np.maximum(np.maximum(terms, np.abs(derivatives)), SLOW_ROW * rate * self.sizes)
             gaps = np.abs(derivatives - first)
             is_different = leading & (gaps > 0)
@@ -195,25 +195,41 @@ class SparseMotion:
         change = still.compare(still.rates, times, np.ones(self.count, dtype=bool))
         return change if change.part[0] > SAME_ALONG else nothing
 
-    def _differentiate_ahead(self, path: FloatArray, time: float) -> tuple[float, sparse.csr_array[Any]] | None:
-        """Return A at the first point on the motion that can be reached, and how much later; None without one."""
+    def _differentiate_ahead(
+        self, path: FloatArray, time: float, direction: FloatArray
+    ) -> tuple[float, FloatArray] | None:
+        """Return how much later the first point is that the motion can reach, and derivatives along a direction there.
+
+        None without such a point.
+        """
         t, x, u, model = self.point.time, self.point.states, self.point.inputs, self.evaluator.model
         before = read_event_indicators(model, t, x, u) > 0
         for part in PARTS:
             later = part * time
             ahead = x + later * path + later**2 / 2 * self.accelerations
             try:
-                derivatives = compute_sparse_derivatives(model, t + later, ahead, u)
+                derivatives = self._differentiate(t + later, ahead, direction)
                 after = read_event_indicators(model, t + later, ahead, u) > 0
             except FmilinError:
                 continue
             if derivatives is None:
                 return None
-            self.evaluator.directions += derivatives.directions
-            A = derivatives.J[: self.count, : self.count]
-            if np.isfinite(A.data).all() and (after == before).all():
-                return later, A
+            if np.isfinite(derivatives).all() and (after == before).all():
+                return later, derivatives
         return None
+
+    def _differentiate(self, t: float, x: FloatArray, direction: FloatArray) -> FloatArray | None:
+        """Return the derivatives of the rates along a direction of the states, (N,); None without."""
+        u = self.point.inputs
+        if self.by_differences:
+            step = SHORT_STEP * direction
+            sides = self.evaluator.evaluate_points(np.array([t, t]), np.array([x + step, x - step]), np.array([u, u]))
+            return np.asarray((sides.derivatives[0] - sides.derivatives[1]) / (2 * SHORT_STEP))
+        derivatives = compute_sparse_derivatives(self.evaluator.model, t, x, u)
+        if derivatives is None:
+            return None
+        self.evaluator.directions += derivatives.directions
+        return np.asarray(derivatives.J[: self.count, : self.count] @ direction)
 
     def _depends_on_time(self, later: float) -> bool:
         """Whether any bit of rates or event indicators is another so much later; True where these have no value."""

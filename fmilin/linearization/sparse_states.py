@@ -1,4 +1,4 @@
-"""Large models without constraints that have sparse derivatives: sparse matrices, and checks of these.
+"""Large models without constraints that declare sparse derivatives: sparse matrices, and checks of these.
 
 All N states are coordinates, so that A = f_x, and work and memory follow the number of declared dependencies instead of
 N^2. What is verified is what the general algorithm verifies:
@@ -32,14 +32,15 @@ from fmilin.linearization.context import SparseStatesPoint
 from fmilin.linearization.evaluation import evaluate
 from fmilin.linearization.request import Request
 from fmilin.linearization.sparse_comparison import compare_sparsely
+from fmilin.linearization.sparse_differences import difference_sparsely, find_grouped_pattern
 from fmilin.linearization.sparse_motion import SparseMotion
 from fmilin.manifold.frame import CoordinateChoice, Frame, choose_coordinates, constraint_manifold
 from fmilin.manifold.motion import MotionBatch
 from fmilin.manifold.neighbourhood import Neighbourhood
-from fmilin.manifold.verification import recall_facts
+from fmilin.manifold.verification import VerifiedFacts, recall_facts
 from fmilin.model.capabilities import HasDerivativeErrors, HasDirectionalDerivatives, can_be_described
 from fmilin.model.evaluator import PointEvaluator
-from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.learned_structure import compute_sparse_derivatives
 from fmilin.model.sparse_derivatives import SparseJacobian
 from fmilin.numerics.sparse_rows import reduce_rows
@@ -55,12 +56,13 @@ MIN_STATES = 500
 
 def is_sparse_form_meant(model: Model, point: OperatingPoint, request: Request) -> bool:
     """Return whether a model is large, and a request asks for nothing that needs arrays."""
-    is_plain = request.coordinates == "partition" and request.derivatives in ("auto", "exact")
+    is_plain = request.coordinates == "partition" and isinstance(request.derivatives, str)
     is_whole = request.independent is None and not model.independent and not len(model.constraints)
     asks_more = request.descriptor or request.hold_modes or point.slope_changes is not None
-    is_large = len(model.states) >= MIN_STATES and isinstance(model, HasDirectionalDerivatives)
+    is_large = len(model.states) >= MIN_STATES
+    may_be_sparse = isinstance(model, HasDirectionalDerivatives) or model.structure is not None
     # A descriptor system is compared with A in arrays.
-    return is_large and is_plain and is_whole and not asks_more and not can_be_described(model)
+    return is_large and may_be_sparse and is_plain and is_whole and not asks_more and not can_be_described(model)
 
 
 def states_errors(model: Model, point: OperatingPoint) -> bool:
@@ -77,10 +79,14 @@ def compute_with_sparse_states(model: Model, point: OperatingPoint, request: Req
         return None
     evaluator = PointEvaluator(model)
     try:
-        if states_errors(model, point):
-            return None
-        derivatives = compute_sparse_derivatives(model, point.time, point.states, point.inputs)
-        if derivatives is None or not np.isfinite(derivatives.J.data).all():
+        derivatives = None
+        if request.derivatives != "differences":
+            if states_errors(model, point):
+                return None
+            derivatives = compute_sparse_derivatives(model, point.time, point.states, point.inputs)
+        if derivatives is None:
+            return _compute_by_differences(evaluator, point, request)
+        if not np.isfinite(derivatives.J.data).all():
             return None
         evaluator.directions += derivatives.directions
         return _compute(evaluator, point, request, derivatives)
@@ -91,34 +97,75 @@ def compute_with_sparse_states(model: Model, point: OperatingPoint, request: Req
 def _compute(
     evaluator: PointEvaluator, point: OperatingPoint, request: Request, derivatives: SparseJacobian
 ) -> SparseStatesPoint | None:
-    model, is_checked = evaluator.model, request.checks != "none"
-    base = evaluate(evaluator, point)
-    facts = recall_facts(model, point, base, trusted=request.checks != "all")
-    manifold = constraint_manifold(evaluator, point, facts)
-    frame = choose_coordinates(manifold, CoordinateChoice())
-    facts = manifold.facts
-    nearby = Neighbourhood(evaluator, frame, point, base)
-    errors = estimate_errors(derivatives.J, nearby.scales, frame)
-    if is_checked and request.derivatives != "exact":
+    nearby = _prepare(evaluator, point, request)
+    facts = nearby.frame.constraint_manifold.facts
+    errors = estimate_errors(derivatives.J, nearby.scales, nearby.frame)
+    if request.checks != "none" and request.derivatives != "exact":
         compared = compare_sparsely(nearby, derivatives, errors, facts)
         if compared is None:
             return None
         errors, facts = compared
-    if is_checked and is_doubtful(nearby, derivatives.J, errors):
+    return _finish(nearby, facts, request, derivatives, errors)
+
+
+def _compute_by_differences(
+    evaluator: PointEvaluator, point: OperatingPoint, request: Request
+) -> SparseStatesPoint | None:
+    pattern = None if request.derivatives == "exact" else find_grouped_pattern(evaluator.model)
+    if pattern is None or (request.derivatives == "auto" and _has_exact_derivatives(evaluator, point)):
         return None
-    E = attach_errors(derivatives.J, errors)
-    n = len(model.states)
+    nearby = _prepare(evaluator, point, request)
+    slopes = difference_sparsely(nearby, pattern, is_checked=request.checks != "none")
+    if slopes is None:
+        return None
+    facts = nearby.frame.constraint_manifold.facts
+    return _finish(nearby, facts, request, slopes.derivatives, slopes.errors, by_differences=True)
+
+
+def _has_exact_derivatives(evaluator: PointEvaluator, point: OperatingPoint) -> bool:
+    t, x, u = point.time, point.states, point.inputs
+    if evaluator.exact_slopes(t, x, u) is not None:
+        return True
+    return evaluator.products(t, x, u, np.eye(len(x), 1), np.zeros((len(u), 1))) is not None
+
+
+def _prepare(evaluator: PointEvaluator, point: OperatingPoint, request: Request) -> Neighbourhood:
+    """Return the model near a point in coordinates that are its states."""
+    base = evaluate(evaluator, point)
+    facts = recall_facts(evaluator.model, point, base, trusted=request.checks != "all")
+    manifold = constraint_manifold(evaluator, point, facts)
+    frame = choose_coordinates(manifold, CoordinateChoice())
+    return Neighbourhood(evaluator, frame, point, base)
+
+
+def _finish(
+    nearby: Neighbourhood,
+    facts: VerifiedFacts,
+    request: Request,
+    derivatives: SparseJacobian,
+    errors: FloatArray,
+    *,
+    by_differences: bool = False,
+) -> SparseStatesPoint | None:
+    """Return the linear model of derivatives with errors; None where something is in doubt."""
+    is_checked, J, n = request.checks != "none", derivatives.J, nearby.n
+    if is_checked and is_doubtful(nearby, J, errors):
+        return None
+    E = attach_errors(J, errors)
+    evaluator, point, base = nearby.evaluator, nearby.point, nearby.base_evaluation
     motion = MotionBatch.not_searched(np.array([-1]), n, has_choice=False)
     if is_checked and request.seek_steady:
-        motion = SparseMotion(evaluator, point, base.derivatives, derivatives.J[:n], E[:n], nearby.scales).describe()
+        sparse_motion = SparseMotion(evaluator, point, base.derivatives, J[:n], E[:n], nearby.scales, by_differences)
+        motion = sparse_motion.describe()
+    source = "differences" if by_differences else "exact"
     return SparseStatesPoint(
         evaluator=evaluator,
         point=point,
         facts=facts,
-        manifold=manifold,
-        frame=frame,
+        manifold=nearby.frame.constraint_manifold,
+        frame=nearby.frame,
         request=request,
-        linear=assemble_sparsely(evaluator, point, frame, base, derivatives.J, E),
+        linear=assemble_sparsely(nearby, J, E, source),
         base=base,
         nearby=nearby,
         derivatives=derivatives,
@@ -143,7 +190,9 @@ def attach_errors(J: sparse.csr_array[Any], errors: FloatArray) -> sparse.csr_ar
 def is_doubtful(nearby: Neighbourhood, J: sparse.csr_array[Any], errors: FloatArray) -> bool:
     """Return whether anything was observed near the point that the general algorithm is to look at."""
     observations = nearby.observations
-    if observations.crossed or observations.turns or nearby.change_at_point().any():
+    change = observations.change_on_return
+    change = nearby.change_at_point() if change is None else change
+    if observations.crossed or observations.turns or change.any():
         return True
     scaled = errors * nearby.scales[J.indices]
     largest = reduce_rows(np.maximum, np.abs(J.data) * nearby.scales[J.indices], J.indptr)
@@ -156,17 +205,13 @@ def is_doubtful(nearby: Neighbourhood, J: sparse.csr_array[Any], errors: FloatAr
 
 
 def assemble_sparsely(
-    evaluator: PointEvaluator,
-    point: OperatingPoint,
-    frame: Frame,
-    base: Evaluation,
-    J: sparse.csr_array[Any],
-    E: sparse.csr_array[Any],
+    nearby: Neighbourhood, J: sparse.csr_array[Any], E: sparse.csr_array[Any], source: str
 ) -> SparseLinearModel:
     """Return the linear model of a point: parts of the matrix of all derivatives J, with errors E."""
     from scipy import sparse
 
-    model, n = evaluator.model, len(point.states)
+    evaluator, frame, base, n = nearby.evaluator, nearby.frame, nearby.base_evaluation, nearby.n
+    model = evaluator.model
     for row, copy in model.copies.items():  # outputs that are states or inputs are exact
         column = copy.index if copy.kind == "state" else n + copy.index
         entries = slice(J.indptr[n + row], J.indptr[n + row + 1])
@@ -187,9 +232,9 @@ def assemble_sparsely(
         "inputs": model.inputs,
         "outputs": model.wrapped_outputs,
         "y0": frame.y0.copy(),
-        "point": point_of(model, point, base.outputs),
+        "point": point_of(model, nearby.point, base.outputs),
         "accuracy": accuracy,
-        "method": LinearizationMethod("exact", "partition", evaluator.evaluations, evaluator.directions),
+        "method": LinearizationMethod(source, "partition", evaluator.evaluations, evaluator.directions),
         "model": model.info,
     }
     return SparseLinearModel.of_matrices(matrices, values)

@@ -333,26 +333,37 @@ class Neighbourhood:
         pattern = self._find_pattern() if columns is None else None
         groups = [] if pattern is None else pattern.column_groups
         if pattern is not None and len(groups) < len(chosen):
-            together = self.along_groups(groups, options)
-            sizes = np.ones(self.p + self.k)
-            for group in groups:
-                if len(group) > 1:
-                    sizes[group] = self.scales[group]
-            separate = pattern.separate(together, sizes)
-            if self._agrees(separate, pattern, options):
+            separate = pattern.separate(self.along_groups(groups, options), self.measure_groups(groups))
+            slope, size = pattern.add_terms(separate.J, self.mixed_direction)
+            error, _ = pattern.add_terms(separate.error, self.mixed_direction)
+            if self.confirms(slope, size, error, options):
                 return separate
         jacobian = self.along_groups([[j] for j in chosen], options)
         return replace(jacobian, narrow={(i, chosen[c]): ends for (i, c), ends in jacobian.narrow.items()})
 
-    def _agrees(self, jacobian: Slopes, pattern: TangentPattern, options: Differences) -> bool:
-        """Compare the slopes with differences along one random direction: the declared structure is a claim."""
-        direction = np.random.default_rng(1974).uniform(0.5, 1.0, len(self.scales)) * self.scales
-        slope, size = pattern.add_terms(jacobian.J, direction)
-        error, _ = pattern.add_terms(jacobian.error, direction)
+    def measure_groups(self, groups: Sequence[Sequence[int]]) -> FloatArray:
+        """Return by how much each column (P + nu,) moves in the direction of its group."""
+        sizes = np.ones(self.p + self.k)
+        for group in groups:
+            if len(group) > 1:
+                sizes[group] = self.scales[group]
+        return sizes
+
+    @cached_property
+    def mixed_direction(self) -> FloatArray:
+        """One random direction through all columns (P + nu,), along which a declared structure is confirmed."""
+        return np.asarray(np.random.default_rng(1974).uniform(0.5, 1.0, len(self.scales)) * self.scales)
+
+    def confirms(self, slope: FloatArray, size: FloatArray, error: FloatArray, options: Differences) -> bool:
+        """Compare with differences along :attr:`mixed_direction`: the declared structure is a claim.
+
+        ``slope`` (r,) is what derivatives by groups say of it, ``size`` that of their terms.
+        """
+        direction = self.mixed_direction
         # Where values are noisy, errors are that noise over steps of a few percent.
         noise = np.median(error[size > 0] / size[size > 0]) if size.any() else 0.0
         step = float(np.clip(noise**0.25, CONFIRMED_OVER, STEP_IN_NOISE))
-        size += SMALL_ROW * np.max(size, initial=0.0)
+        size = size + SMALL_ROW * np.max(size, initial=0.0)
         count, extrapolating = len(self.base), replace(options, order=4)
         unit, nothing = np.ones(count), np.zeros(count)
         line = DifferenceSetting(

@@ -18,7 +18,7 @@ from fmilin.numerics.differences.coloring import column_groups, tangent_pattern
 from fmilin.numerics.differences.differences import EventCrossingError, slopes
 from fmilin.signals import FloatArray, Signals
 from fmilin.systems import cartesian_pendulum, rolling_disk
-from tests.by_hand import FunctionModel, Parts, pendulum
+from tests.by_hand import FunctionModel, Parts, lags, pendulum
 
 
 def kinked(k_left: float, k_right: float, *, at: float = 0.0, exact: bool = False) -> FunctionModel:
@@ -252,24 +252,6 @@ def test_separate_mechanisms_share_their_perturbations() -> None:
     assert together.method.evaluations < apart.method.evaluations - 20
     turning = 2 * (len(together.states) - len(one.states))  # A further on, asked for twice, column by column
     assert together.method.evaluations <= one.method.evaluations + 10 + turning
-
-
-def lags(n: int) -> FunctionModel:
-    """A row of lags, each pulled by its neighbours and all by one input."""
-
-    def rates(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
-        pull = np.sin(np.diff(s, prepend=s[0], append=s[-1]))
-        return np.asarray(u - s - 3 * s**3 + np.diff(pull))
-
-    start = [0.1 * (i % 7) for i in range(n)]
-    parts = Parts([f"x{i}" for i in range(n)], start, rates, inputs=["u"], outputs=["y"])
-    parts.output = lambda t, s, u: s[n // 2 : n // 2 + 1] ** 2
-    model = FunctionModel(parts)
-    i = np.arange(n)
-    model.structure = np.zeros((n + 1, n + 1), dtype=bool)
-    model.structure[:n, :n] = np.abs(i[:, None] - i) <= 1
-    model.structure[:n, n], model.structure[n, n // 2] = True, True
-    return model
 
 
 def test_smooth_columns_that_move_together_are_as_smooth_as_each_alone() -> None:
