@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 GROUP = "fmilin.adapters"
 SUFFIX_GROUP = "fmilin.suffixes"
-_LOOKED_INTO = 4096  # bytes of a file that are read to tell what it is
+_MAX_HEADER_BYTES = 4096  # bytes of a file that are read to tell what it is
 
 
 class Adapter(ABC):
@@ -237,7 +237,7 @@ def suggestion_for(path: Path) -> str:
     suffix = path.suffix.lower()
     try:
         with open_file(path) as file:
-            beginning = file.read(_LOOKED_INTO)
+            beginning = file.read(_MAX_HEADER_BYTES)
     except OSError:
         return ""
     have = {adapter.name for adapter in installed_adapters()}

@@ -23,10 +23,14 @@ if TYPE_CHECKING:
     from fmilin.simulation.trajectory import Trajectory
 
 MOST_SAMPLES = 200
-COARSE = 0.1  # times the difference of two rules, one of which has an error smaller by two orders of the step
+COARSE_RULE_ERROR_RATIO = (
+    0.1  # times the difference of two rules, one of which has an error smaller by two orders of the step
+)
 # Largest difference of the two rules, relative to the change of the states. Larger: Simpson's rule itself is off.
-TOO_COARSE = 0.1
-CURVED = 0.1  # part of the difference of a line and a cubic through samples of an input, by which it may leave both
+MAX_QUADRATURE_ERROR_RATIO = 0.1
+INTERPOLATION_ERROR_FRACTION = (
+    0.1  # part of the difference of a line and a cubic through samples of an input, by which it may leave both
+)
 HELD = "inputs at single samples: they may jump there"
 
 
@@ -108,11 +112,13 @@ def _compare_steps(trajectory: Trajectory, model: Model) -> tuple[list[AuditRow]
             continue
         defect, coarse = min(candidates, key=lambda pair: float((np.abs(pair[0]) / sizes).max(initial=0.0)))
         changes = np.abs(trajectory.states[k] - trajectory.states[k - 1])
-        if (np.abs(coarse) > COARSE * TOO_COARSE * (changes + sizes * AUDITED_COURSE)).any():
+        if (
+            np.abs(coarse) > COARSE_RULE_ERROR_RATIO * MAX_QUADRATURE_ERROR_RATIO * (changes + sizes * AUDITED_COURSE)
+        ).any():
             are_coarse = True
             continue
         if len(candidates) > 1:  # between samples an input is a curve, of which a line and a cubic are known
-            coarse = np.abs(coarse) + CURVED * np.abs(candidates[0][0] - candidates[-1][0])
+            coarse = np.abs(coarse) + INTERPOLATION_ERROR_FRACTION * np.abs(candidates[0][0] - candidates[-1][0])
         i = int(np.argmax(np.abs(defect) / (sizes * AUDITED_COURSE + np.abs(coarse))))
         tolerance = AUDITED_COURSE * float(sizes[i]) + abs(float(coarse[i]))
         quantity = f"states, times, inputs: step of {model.states.names[i]} to {end:.6g} s"
@@ -143,7 +149,7 @@ def _measure_step(
     middle = (x + after) / 2 + h / 8 * (first - last)
     rate = model.evaluate((t + end) / 2, middle, course[1]).derivatives
     simpson = h / 6 * (first + 4 * rate + last)
-    return after - x - simpson, COARSE * (simpson - h / 2 * (first + last))
+    return after - x - simpson, COARSE_RULE_ERROR_RATIO * (simpson - h / 2 * (first + last))
 
 
 def audit_filtered(filtered: Filtered) -> Audit:

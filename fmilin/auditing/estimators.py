@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from fmilin.design.kalman import KalmanFilter
     from fmilin.linear_model.model import LinearModel
 
-SMALL_MOTION = 1e-5  # of the sizes of the states: a start that moves is compared over a part of a sample
-SMALL_DEVIATIONS = 1e-3  # times all deviations, of the comparison with Kalman's equations
-REPEATED = 1e-9  # relative to the deviations: the last step computed once more
+SMALL_MOTION_SIZE = 1e-5  # of the sizes of the states: a start that moves is compared over a part of a sample
+DEVIATION_FACTOR = 1e-3  # times all deviations, of the comparison with Kalman's equations
+REPEATED_STEP_TOLERANCE = 1e-9  # relative to the deviations: the last step computed once more
 WAY = "Kalman's equations on the linear model at the start"
 
 
@@ -78,10 +78,10 @@ def _compare_last_step(estimator: Estimator) -> Iterator[AuditRow]:
     stated = estimator.covariance
     second = (belief.S @ belief.S.T)[:count, :count]
     if stated.shape == second.shape:
-        yield from compare_covariances("covariance", (stated, second), way, REPEATED, names)
+        yield from compare_covariances("covariance", (stated, second), way, REPEATED_STEP_TOLERANCE, names)
     deviations = np.maximum(estimator.deviations, np.abs(estimator.x) * 1e-7)
     yield from keep_worst(
-        compare(f"estimate of {name}", float(value), float(again), way, REPEATED * float(deviation))
+        compare(f"estimate of {name}", float(value), float(again), way, REPEATED_STEP_TOLERANCE * float(deviation))
         for name, value, again, deviation in zip(
             estimator.model.states.names, estimator.x, belief.x, deviations, strict=False
         )
@@ -112,16 +112,16 @@ def _compare_sample(estimator: Estimator) -> Iterator[AuditRow]:
     if linear.states.names != names:
         return
     moved = float((np.abs(linear.f0) / linear.states.scales(linear.y0)).max(initial=0.0)) * settings.sample_time
-    part = min(1.0, SMALL_MOTION / moved) if moved > 0 else 1.0
+    part = min(1.0, SMALL_MOTION_SIZE / moved) if moved > 0 else 1.0
     step = settings.sample_time * part
-    factor = SMALL_DEVIATIONS * start.S
+    factor = DEVIATION_FACTOR * start.S
     begin = replace(start, S=factor)
     probe = _copy_filter(settings.filter)
     predicted = probe.predicted(motion, begin, settings.inputs, step)
     transition, Q = _propagate(linear, motion, step)
     before = start.S @ start.S.T
-    second = transition @ before @ transition.T + Q / SMALL_DEVIATIONS**2
-    stated = predicted.S @ predicted.S.T / SMALL_DEVIATIONS**2
+    second = transition @ before @ transition.T + Q / DEVIATION_FACTOR**2
+    stated = predicted.S @ predicted.S.T / DEVIATION_FACTOR**2
     if motion.chart.kept == estimator.chart.kept:  # a prediction may choose other coordinates
         yield from compare_covariances("covariance predicted", (stated, second), WAY, AUDITED_SAMPLE, names)
     motion.chart = estimator.chart
@@ -139,19 +139,19 @@ def _compare_correction(
     S = C @ before @ C.T + settings.R
     innovation = np.linalg.cholesky(S) @ np.ones(len(S))
     rows = list(range(len(C)))
-    values = linear.g0 + SMALL_DEVIATIONS * innovation
-    measured = _measure(rows, values, SMALL_DEVIATIONS**2 * settings.R, estimator.turns)
-    begin = replace(start, S=SMALL_DEVIATIONS * start.S)
+    values = linear.g0 + DEVIATION_FACTOR * innovation
+    measured = _measure(rows, values, DEVIATION_FACTOR**2 * settings.R, estimator.turns)
+    begin = replace(start, S=DEVIATION_FACTOR * start.S)
     after = probe.corrected(motion, begin, settings.inputs, measured).belief
     if motion.chart.kept != estimator.chart.kept:  # a correction may choose other coordinates
         return
     L = np.linalg.solve(S, C @ before).T
     left = np.eye(len(before)) - L @ C
     second = left @ before @ left.T + L @ settings.R @ L.T
-    stated = after.S @ after.S.T / SMALL_DEVIATIONS**2
+    stated = after.S @ after.S.T / DEVIATION_FACTOR**2
     yield from compare_covariances("covariance corrected", (stated, second), WAY, AUDITED_SAMPLE, names)
     kept = motion.chart.kept
-    moved = (after.x - start.x)[kept] / SMALL_DEVIATIONS
+    moved = (after.x - start.x)[kept] / DEVIATION_FACTOR
     deviations = np.sqrt(np.diag(before))
     yield from keep_worst(
         compare(f"correction of {name}", float(one), float(other), WAY, AUDITED_SAMPLE * float(deviation))
@@ -163,8 +163,8 @@ def _reduce_noise(estimator: Estimator) -> ManifoldStepper:
     """Return the motion with less noise, at the first choice of coordinates."""
     motion = copy(estimator.motion)
     motion.chart = estimator.chart
-    motion.noise = SMALL_DEVIATIONS * motion.noise[0], SMALL_DEVIATIONS * motion.noise[1]
-    motion.renewed = SMALL_DEVIATIONS * motion.renewed
+    motion.noise = DEVIATION_FACTOR * motion.noise[0], DEVIATION_FACTOR * motion.noise[1]
+    motion.renewed = DEVIATION_FACTOR * motion.renewed
     return motion
 
 

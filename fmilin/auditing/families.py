@@ -82,7 +82,7 @@ def _compare_tracked(tracked: np.ndarray, stated: np.ndarray) -> list[AuditRow]:
     return keep_worst(comparisons)
 
 
-MOST_CORNERS = 8
+MAX_CORNERS = 8
 UNCHECKED = "remainder and M.y0: a bound from samples of the box, and where the deviations begin"
 
 
@@ -108,7 +108,7 @@ def _compare_middle(uncertain: Uncertain) -> Iterator[AuditRow]:
 def _compare_blocks(uncertain: Uncertain) -> Iterator[AuditRow]:
     """Compare the upper linear fractional transformation with the affine model at corners of the box."""
     comparisons: dict[str, list[AuditRow]] = {part: [] for part in "ABCD"}
-    for corner in islice(product((-1.0, 1.0), repeat=len(uncertain.box)), MOST_CORNERS):
+    for corner in islice(product((-1.0, 1.0), repeat=len(uncertain.box)), MAX_CORNERS):
         limits = zip(uncertain.box.items(), corner, strict=True)
         values = {name: (high if side > 0 else low) for (name, (low, high)), side in limits}
         linear = uncertain.at(values)

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from fmilin.numerics.feedback import StateSpace
     from fmilin.signals import FloatArray
 
-GAINS = 400  # of the grid between 1 and an end, or 1e6
+GAIN_COUNT = 400  # of the grid between 1 and an end, or 1e6
 FARTHEST_GAIN = 1e6
-ANGLES = 400
-BISECTIONS = 80
+ANGLE_COUNT = 400
+MAX_BISECTIONS = 80
 FREQUENCIES = 4000
 LONGEST_DELAY = 40  # samples that are tested
 PADE_ORDER = 10
@@ -64,13 +64,13 @@ def _compare(margins: Margins, linear: LinearModel) -> Iterator[AuditRow]:
     def keep_angle(angle: float) -> bool:
         return _measure(loop, np.exp(1j * angle)) > 0
 
-    low = _find_end(keep_gain, np.geomspace(1.0, min(1 / FARTHEST_GAIN, margins.gain[0] or 1.0), GAINS))
-    high = _find_end(keep_gain, np.geomspace(1.0, max(FARTHEST_GAIN, _finite(margins.gain[1])), GAINS))
+    low = _find_end(keep_gain, np.geomspace(1.0, min(1 / FARTHEST_GAIN, margins.gain[0] or 1.0), GAIN_COUNT))
+    high = _find_end(keep_gain, np.geomspace(1.0, max(FARTHEST_GAIN, _finite(margins.gain[1])), GAIN_COUNT))
     lower = 0.0 if low is None else low
     yield compare("lower gain", margins.gain[0], lower, f"{way}, bisected", AUDITED_ENDS * lower)
     upper = math.inf if high is None else high
     yield compare("upper gain", margins.gain[1], upper, f"{way}, bisected", AUDITED_ENDS * _finite(upper))
-    angle = _find_end(keep_angle, np.linspace(0.0, math.pi * (1 - 1e-6), ANGLES))
+    angle = _find_end(keep_angle, np.linspace(0.0, math.pi * (1 - 1e-6), ANGLE_COUNT))
     if angle is not None:
         degrees = math.degrees(angle)
         yield compare("phase", margins.phase, degrees, f"{way} turned by the angle, bisected", AUDITED_ENDS * degrees)
@@ -107,7 +107,7 @@ def _find_end(keep: Callable[[float], bool], values: FloatArray) -> float | None
             stable = value
             continue
         unstable = value
-        for _ in range(BISECTIONS):
+        for _ in range(MAX_BISECTIONS):
             middle = (stable + unstable) / 2
             if keep(middle):
                 stable = middle
@@ -207,7 +207,9 @@ def _delay_by_pade(loop: StateSpace, delay: float) -> StateSpace:
     return StateSpace(A, B, np.hstack([P.D @ loop.C, P.C]), P.D @ loop.D, 0.0)
 
 
-FLAT = 1e-8  # of the distance to the critical disk: frequencies with so small a difference are equally near
+FLAT_DISTANCE_TOLERANCE = (
+    1e-8  # of the distance to the critical disk: frequencies with so small a difference are equally near
+)
 WAY = "L on the stability limit"
 
 
@@ -253,7 +255,7 @@ def compare_peak(margins: Margins, loop: StateSpace) -> Iterator[AuditRow]:
     except np.linalg.LinAlgError:  # an eigenvalue of the open loop lies there
         return
     # A minimum is known to where the distance differs from its least value by more than rounding: a flat one hardly.
-    flat = math.sqrt(2 * FLAT * least / bend) if bend > 0 else math.inf
+    flat = math.sqrt(2 * FLAT_DISTANCE_TOLERANCE * least / bend) if bend > 0 else math.inf
     tolerance = 10 * AUDITED_ENDS * stated + flat
     yield compare("frequency of the disk margin", stated, second, "minimum over frequencies near it", tolerance)
 

@@ -142,7 +142,7 @@ def _compare_courses(answered: FloatArray, second: FloatArray, names: tuple[str,
 
 
 MOST_POINTS = 20  # of the grid, and of the report, that are compared: designs may be slow
-DECAY = 1e-5  # relative to the fastest motion: multiple eigenvalues scatter by a root of rounding
+DECAY_RATE_TOLERANCE = 1e-5  # relative to the fastest motion: multiple eigenvalues scatter by a root of rounding
 UNCHECKED = "verdicts.uncertainty and verdicts.measured_decay: estimates from neighbouring points of the grid"
 
 
@@ -208,7 +208,7 @@ def _compare_decays(schedule: Schedule, report: ScheduleReport) -> Iterator[Audi
         second, fastest = _compute_decay(schedule, at)
         quantity = f"verdicts.decay at {location}"
         way = "regulator of the point around the plant"
-        comparisons.append(compare(quantity, verdict.decay, second, way, DECAY * fastest))
+        comparisons.append(compare(quantity, verdict.decay, second, way, DECAY_RATE_TOLERANCE * fastest))
     yield from keep_worst(comparisons)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fmilin.discovery.result import Discovery
     from fmilin.model.interface import Model, OperatingPoint
 
-MOST_LINES, LONGEST = 60, 300  # of what is told on the way
+MAX_LINES, MAX_LINE_CHARACTERS = 60, 300  # of what is told on the way
 
 
 @options_of_commands
@@ -92,12 +92,12 @@ def _discovered(model: Model, point: OperatingPoint, *, excite: float) -> Discov
     def tell(line: str) -> None:
         nonlocal lines
         lines += 1
-        if lines <= MOST_LINES:
-            sys.stderr.write(f"{line if len(line) <= LONGEST else line[:LONGEST] + ' ...'}\n")
+        if lines <= MAX_LINES:
+            sys.stderr.write(f"{line if len(line) <= MAX_LINE_CHARACTERS else line[:MAX_LINE_CHARACTERS] + ' ...'}\n")
             sys.stderr.flush()
 
     with stoppable() as stop:
         discovery = discover(model, point, excite=excite, progress=tell, stop=stop)
-    if lines > MOST_LINES:
-        sys.stderr.write(f"{lines - MOST_LINES} lines more of what was found and withdrawn: the result has the rest.\n")
+    if lines > MAX_LINES:
+        sys.stderr.write(f"{lines - MAX_LINES} lines more of what was found and withdrawn: the result has the rest.\n")
     return discovery

@@ -17,8 +17,8 @@ import click
 from fmilin.cli.streams import display_stream, escaped_standard_error
 from fmilin.errors import ModelCrashError, escape_controls
 
-LONGEST_DEADLINE = 1e8  # seconds; timers of the operating system end at the range of their numbers
-GRACE = 1.5  # seconds for cleaning up behind the deadline, before everything is ended by force
+MAX_DEADLINE_SECONDS = 1e8  # seconds; timers of the operating system end at the range of their numbers
+GRACE_SECONDS = 1.5  # seconds for cleaning up behind the deadline, before everything is ended by force
 _FORWARDED = (signal.SIGINT, signal.SIGTERM)
 _DOING = {
     "fmilin.loading": "reading the model",
@@ -72,7 +72,7 @@ def deadline_in(arguments: Sequence[str]) -> float | None:
         if name == "--deadline":
             with suppress(ValueError, IndexError):
                 seconds = float(value if equals else arguments[i + 1])
-                return min(seconds, LONGEST_DEADLINE) if math.isfinite(seconds) and seconds > 0 else None
+                return min(seconds, MAX_DEADLINE_SECONDS) if math.isfinite(seconds) and seconds > 0 else None
     return None
 
 
@@ -124,7 +124,7 @@ def _be_the_worker(seconds: float, run: Callable[[], int]) -> NoReturn:
 
 def _status(worker: int, seconds: float) -> int:
     """Return how the worker ended; its whole group is ended when it does not keep to the deadline."""
-    end, pause = time.monotonic() + seconds + GRACE, 1e-3
+    end, pause = time.monotonic() + seconds + GRACE_SECONDS, 1e-3
     while True:
         ended, status = os.waitpid(worker, os.WNOHANG)
         if ended:
@@ -171,12 +171,12 @@ def how_far(frame: FrameType | None) -> str:
     return ""
 
 
-PATIENCE = 2.0  # seconds after which it is said how long something has been running
+PATIENCE_SECONDS = 2.0  # seconds after which it is said how long something has been running
 _interrupted = Event()  # set while a bar is shown: the elapsed time stands in it
 
 
 @contextmanager
-def elapsed_time(what: str, patience: float = PATIENCE) -> Iterator[None]:
+def elapsed_time(what: str, patience: float = PATIENCE_SECONDS) -> Iterator[None]:
     """Say how long the block has been running, once it has for longer than ``patience`` seconds and shows no bar."""
     if not sys.stderr.isatty():
         yield

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from fmilin.periodic.orbit import OrbitRequest, PeriodicOrbit
 
 MOST_POINTS = 512  # phases that are taken without being asked for
-FINE = 1e-8  # error of the exponents, times the period, at which no more phases are taken
+FINE_EXPONENT_ERROR = 1e-8  # error of the exponents, times the period, at which no more phases are taken
 
 
 @options_of_commands
@@ -146,7 +146,7 @@ def _made(
     closed = orbit_as(model, search.request(point_of(model, request.point.completed()), request.point.time))
     count = points or 64
     periodic = linearize_periodic_as(model, closed, request.how, count)
-    while points is None and count < MOST_POINTS and _error(periodic) * closed.period > FINE:
+    while points is None and count < MOST_POINTS and _error(periodic) * closed.period > FINE_EXPONENT_ERROR:
         count *= 2
         finer = linearize_periodic_as(model, closed, request.how, count)
         if _error(finer) > 0.5 * _error(periodic):

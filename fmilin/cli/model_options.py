@@ -26,7 +26,7 @@ from fmilin.options import FmuOptions, Loading, SourceOptions
 from fmilin.options.groups import FMU_PROCESS, MODEL, POINT
 from fmilin.trimming.request import PointRequest, TrimRequest
 
-GIB = 2**30
+BYTES_PER_GIB = 2**30
 NO_CONSTRAINTS = "Treat all states as independent, as other tools do."
 
 
@@ -104,7 +104,7 @@ class Running(Debugging):
             raise UsageError(f"--allow-read '{missing[0]}': there is no such file or folder.")
         return Limits(
             seconds=self.timeout or None,
-            memory=None if self.memory is None else self.memory * GIB,
+            memory=None if self.memory is None else self.memory * BYTES_PER_GIB,
             processes=MOST_PROCESSES if self.allow_processes else 0,
             read=tuple(path.resolve() for path in self.allow_read),
             network=self.allow_network,
@@ -195,7 +195,7 @@ def source_options(opened: SourceOptions) -> dict[str, Any]:
 def _bytes(gib: float, option: str) -> float:
     if not (math.isfinite(gib) and gib > 0):
         raise UsageError(f"{option} {gib}: give GiB, more than 0.")
-    return gib * GIB
+    return gib * BYTES_PER_GIB
 
 
 def _tolerance(value: float, option: str) -> float | None:

@@ -10,7 +10,7 @@ from typing import IO, Any, TextIO, cast
 
 from fmilin.errors import UsageError, escape_controls
 
-MOST_PRINTED = 20_000  # characters of what FMUs print that are shown
+MAX_PRINTED_CHARACTERS = 20_000  # characters of what FMUs print that are shown
 TEXT_CONTROLS = "\n\t"  # control characters of plain text
 
 
@@ -117,13 +117,13 @@ class _LineCollector(logging.Handler):
         """Keep a line."""
         line = record.getMessage()
         self._size += len(line)
-        if self._size <= MOST_PRINTED:
+        if self._size <= MAX_PRINTED_CHARACTERS:
             self._lines.append(line)
 
     def show(self) -> None:
         """Write the lines to standard error."""
         if self._size:
-            more = [f"... and more: {self._size} characters in all"] if self._size > MOST_PRINTED else []
+            more = [f"... and more: {self._size} characters in all"] if self._size > MAX_PRINTED_CHARACTERS else []
             with suppress(OSError):
                 sys.stderr.write("".join(f"{line}\n" for line in [*self._lines, *more]))
                 sys.stderr.flush()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fmilin.families.plan import Plan
     from fmilin.families.store import Store
 
-MOST = 10_000_000  # points of one axis
+MAX_AXIS_POINTS = 10_000_000  # points of one axis
 
 
 def axes_of(texts: Sequence[str], option: str = "--vary") -> dict[str, list[float]]:
@@ -64,8 +64,8 @@ def _range(text: str, where: str) -> list[float]:
         raise UsageError(f"{where}: a range is FROM:TO:COUNT, as in 0:10:101; single values are a list, as in [1,2.5].")
     low, high = (_read_number(part, where) for part in parts[:2])
     count = _read_number(parts[2], where)
-    if count != int(count) or not 1 <= count <= MOST:
-        raise UsageError(f"{where}: COUNT is {parts[2]}, and a range has 1 to {MOST} points.")
+    if count != int(count) or not 1 <= count <= MAX_AXIS_POINTS:
+        raise UsageError(f"{where}: COUNT is {parts[2]}, and a range has 1 to {MAX_AXIS_POINTS} points.")
     if low > high:
         raise UsageError(f"{where}: the range runs backwards. Write {high:g}:{low:g}:{int(count)}, or list the values.")
     if (low == high) != (count == 1):

@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 
 from fmilin.codegen.compiler import Compiler, compiler_seconds, is_built, loaded_library
 from fmilin.codegen.elimination import Order, band_order
-from fmilin.codegen.implicit import CONTRACTION, CONVERGED, ITERATIONS, SHORTEST, STALLED, ImplicitSystem, jacobian
+from fmilin.codegen.implicit import (
+    CONTRACTION_RATIO,
+    ITERATIONS,
+    MIN_STEP_FRACTION,
+    NEWTON_STEP_TOLERANCE,
+    STALLED_STEP_TOLERANCE,
+    ImplicitSystem,
+    jacobian,
+)
 from fmilin.codegen.statements import Statements, c_string, wrapped
 from fmilin.errors import ModelError
 from fmilin.signals import FloatArray
@@ -190,8 +198,13 @@ def _data(system: ImplicitSystem, order: Order) -> Iterator[str]:
     yield _array("const double", "P_START", _numbers(system.parameter_values.tolist()))
     yield _array("const char *const", "UNKNOWN_NAMES", _texts_in(order.columns, system.unknown_names))
     if (guess := system.guess) is not None:
-        limits = {"ITERATIONS": ITERATIONS, "CONVERGED": CONVERGED, "STALLED": STALLED, "CONTRACTION": CONTRACTION}
-        yield "".join(f"#define {name} {value}\n" for name, value in (limits | {"SHORTEST": SHORTEST}).items())
+        limits = {
+            "ITERATIONS": ITERATIONS,
+            "CONVERGED": NEWTON_STEP_TOLERANCE,
+            "STALLED": STALLED_STEP_TOLERANCE,
+            "CONTRACTION": CONTRACTION_RATIO,
+        }
+        yield "".join(f"#define {name} {value}\n" for name, value in (limits | {"SHORTEST": MIN_STEP_FRACTION}).items())
         yield f"#define T_GUESS {guess.time!r}\n"
         for name, values in (("X_GUESS", guess.states), ("U_GUESS", guess.inputs), ("P_GUESS", guess.parameters)):
             yield _array("const double", name, _numbers(values.tolist()))

@@ -26,8 +26,8 @@ _KEYWORDS = re.compile(
     "register|restrict|return|short|signed|sizeof|static|struct|switch|typedef|union|unsigned|void|volatile|while|"
     "class|delete|namespace|new|operator|private|protected|public|template|this|try|using|virtual"
 )
-LONGEST = 2000  # characters of a comment
-CALLS = 256  # bytes of return addresses, saved registers and counters, for a call that calls one function
+MAX_COMMENT_CHARACTERS = 2000  # characters of a comment
+BYTES_PER_CALL = 256  # bytes of return addresses, saved registers and counters, for a call that calls one function
 
 
 def runtime(name: str) -> str:
@@ -71,7 +71,7 @@ class CComponent:
     sample_time: float
     functions: Sequence[str] = (ACCUMULATE,)  # what the statements call; written where their names occur
     locals: int = 0  # numbers on the stack at once, at most
-    calls: int = CALLS  # bytes of the stack beside them
+    calls: int = BYTES_PER_CALL  # bytes of the stack beside them
     code: int = 1024  # bytes of machine code, less than
     precision: Precision = "double"
     sizes: Mapping[str, int] = field(default_factory=dict)  # numbers that ``@NAME`` stands for
@@ -243,5 +243,9 @@ def _literal(value: float, precision: Precision) -> str:
 
 def _comment(text: str) -> str:
     """Return text that neither ends a comment nor begins another one; what ASCII lacks becomes a question mark."""
-    plain = "".join(c if c.isprintable() else " " for c in text).encode("ascii", "replace").decode()[:LONGEST]
+    plain = (
+        "".join(c if c.isprintable() else " " for c in text)
+        .encode("ascii", "replace")
+        .decode()[:MAX_COMMENT_CHARACTERS]
+    )
     return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").rstrip("\\")

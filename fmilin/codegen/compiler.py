@@ -316,10 +316,10 @@ def _is_mine(status: os.stat_result) -> bool:
 
 
 SECONDS_PER_INSTRUCTION = 3e-9  # what the virtual machine takes; compiled code takes about a fifth
-COMPILING = 1.3e-4  # seconds of a compiler for each instruction
-STARTING = 0.1  # seconds that a compiler takes for nothing
-PRINTING = 2e-5  # seconds in which an instruction becomes C text
-TRACING = 2e-4  # seconds in which equations are written down as a graph, for each pair of states
+COMPILE_SECONDS_PER_INSTRUCTION = 1.3e-4  # seconds of a compiler for each instruction
+COMPILER_START_SECONDS = 0.1  # seconds that a compiler takes for nothing
+PRINT_SECONDS_PER_INSTRUCTION = 2e-5  # seconds in which an instruction becomes C text
+TRACE_SECONDS_PER_PAIR = 2e-4  # seconds in which equations are written down as a graph, for each pair of states
 
 
 class CompilationBudget:
@@ -337,7 +337,7 @@ class CompilationBudget:
     @classmethod
     def of_equations(cls, evaluation: float, states: int) -> CompilationBudget:
         """Return the budget for a graph of equations of so many states; what the compiler takes is to be added."""
-        return cls(evaluation, TRACING * states**2)
+        return cls(evaluation, TRACE_SECONDS_PER_PAIR * states**2)
 
     def add(self, seconds: float) -> None:
         """Add to the price: more is known of what is to be made."""
@@ -351,4 +351,4 @@ class CompilationBudget:
 
 def compiler_seconds(instructions: int) -> float:
     """Return how long a compiler takes."""
-    return STARTING + max(instructions, 1) * COMPILING
+    return COMPILER_START_SECONDS + max(instructions, 1) * COMPILE_SECONDS_PER_INSTRUCTION

@@ -21,7 +21,9 @@ from fmilin.signals import FloatArray
 SX = Any  # casadi.SX: casadi ships no types
 Function = Any  # casadi.Function
 _KINDS = ("auto", "c", "casadi")
-SMALL = 400  # entries of a matrix up to which its zeros are computed, too: that is quicker than scattering the others
+MAX_DENSE_SIZE = (
+    400  # entries of a matrix up to which its zeros are computed, too: that is quicker than scattering the others
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ class Evaluator:
         self._backend = backend or Backend()
         self._compiler = self._backend.compiler
         self._slices = _slices([a.numel() for a in arguments])
-        results = [ca.densify(r) if r.numel() <= SMALL else r for r in results]
+        results = [ca.densify(r) if r.numel() <= MAX_DENSE_SIZE else r for r in results]
         self._results = [_result(*pair) for pair in zip(results, _slices([r.nnz() for r in results]), strict=True)]
         nonzeros = ca.vertcat(ca.SX(0, 1), *(node for r in results for node in r.nonzeros()))
         self.function = ca.Function("f", [ca.vertcat(ca.SX(0, 1), *arguments)], [nonzeros], cse_option(nonzeros))

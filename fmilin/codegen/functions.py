@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.codegen.compiler import PRINTING, CompilationBudget, compiler_seconds
+from fmilin.codegen.compiler import PRINT_SECONDS_PER_INSTRUCTION, CompilationBudget, compiler_seconds
 from fmilin.codegen.evaluator import Backend, Evaluator
 from fmilin.codegen.implicit import ImplicitSystem, Point, jacobian, solved
 from fmilin.codegen.rounding import compute_bounds, find_rounding
@@ -24,7 +24,7 @@ from fmilin.numerics.factors import DenseFactors, Factors, require_regular
 from fmilin.signals import FloatArray
 
 SX = Any  # casadi.SX: casadi ships no types
-MOST_JUDGED = 20_000  # instructions of W up to which its entries are judged: some hundredths of a second
+MAX_JUDGED_INSTRUCTIONS = 20_000  # instructions of W up to which its entries are judged: some hundredths of a second
 _NOTHING = DenseFactors(np.empty((0, 0))), np.empty(0)
 
 _KINKED = {
@@ -106,7 +106,7 @@ class SystemFunctions:
             return
         self._without_rounding.add(key)
         matrix = self._matrix
-        if matrix.n_instructions() > MOST_JUDGED:
+        if matrix.n_instructions() > MAX_JUDGED_INSTRUCTIONS:
             return
         arguments: list[FloatArray | float] = [*point]
         arguments += [] if self.system.guess is None else [w]
@@ -219,7 +219,7 @@ class StackFunctions:
     def prices(self) -> Iterator[float]:
         """Yield the seconds of what is to be done for compiled code, one part after the other, as far as is known."""
         instructions = self._parts.function.n_instructions()
-        yield PRINTING * instructions
+        yield PRINT_SECONDS_PER_INSTRUCTION * instructions
         with suppress(ModelError):  # no compiler, or a matrix that is not for it: to be found out at no price
             yield 0.0 if self._source.is_built else compiler_seconds(instructions)
 

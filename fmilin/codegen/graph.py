@@ -45,7 +45,7 @@ _CONDITIONS: Mapping[Any, Callable[..., SX]] = {
     Not: ca.logic_not, Xor: lambda *parts: reduce(lambda a, b: ca.if_else(a, ca.logic_not(b), b), parts),
 }  # fmt: skip
 
-HIGHEST_PRODUCT = 16  # whole powers up to this one are products: quicker than pow(), and exact for the small ones
+MAX_PRODUCT_EXPONENT = 16  # whole powers up to this one are products: quicker than pow(), and exact for the small ones
 
 
 class Graph:
@@ -149,7 +149,7 @@ def _power(base: SX, exponent: Expr, node: SX) -> SX:
         return ca.sqrt(base)
     if exponent == -sympy.S.Half:
         return 1 / ca.sqrt(base)
-    if exponent.is_Integer and abs(int(exponent)) <= HIGHEST_PRODUCT:
+    if exponent.is_Integer and abs(int(exponent)) <= MAX_PRODUCT_EXPONENT:
         power = _whole_power(base, abs(int(exponent)))
         return power if exponent > 0 else over(ca.SX(1), power)
     return base**node

@@ -23,10 +23,10 @@ from fmilin.signals import FloatArray, Signals
 Point = tuple[float, FloatArray, FloatArray, FloatArray]  # (t, x, u, p)
 Linearized = Callable[[Point, FloatArray], tuple[Factors, FloatArray]]  # (point, w) -> factors of W, and r
 ITERATIONS = 30
-CONVERGED = 1e-13  # the last step, in sizes of the unknowns: W is then right to as much
-STALLED = 1e-8  # a step that no longer shrinks below this is rounding
-CONTRACTION = 0.5
-SHORTEST = 2.0**-12  # of the way from the guess to the point
+NEWTON_STEP_TOLERANCE = 1e-13  # the last step, in sizes of the unknowns: W is then right to as much
+STALLED_STEP_TOLERANCE = 1e-8  # a step that no longer shrinks below this is rounding
+CONTRACTION_RATIO = 0.5
+MIN_STEP_FRACTION = 2.0**-12  # of the way from the guess to the point
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def solved(linearized: Linearized, guess: Guess, point: Point, name: str) -> tup
     if direct is not None:
         return direct
     w, gone, step = guess.unknowns, 0.0, 0.5
-    while step >= SHORTEST:
+    while step >= MIN_STEP_FRACTION:
         to = min(1.0, gone + step)
         nearer = _corrected(linearized, guess, _between(guess.point, point, to), w)
         if nearer is None:
@@ -89,9 +89,9 @@ def _corrected(linearized: Linearized, guess: Guess, point: Point, w: FloatArray
             return None
         w = w + dw
         step = float(np.max(np.abs(dw) / np.maximum(np.abs(w), guess.sizes), initial=0.0))
-        if step <= CONVERGED or (step <= STALLED and step > CONTRACTION * previous):
+        if step <= NEWTON_STEP_TOLERANCE or (step <= STALLED_STEP_TOLERANCE and step > CONTRACTION_RATIO * previous):
             return factors, w
-        if step > CONTRACTION * previous:
+        if step > CONTRACTION_RATIO * previous:
             return None
         previous = step
     return None
@@ -111,7 +111,7 @@ def _refusal(linearized: Linearized, guess: Guess, point: Point, w: FloatArray, 
 
 
 SX = Any  # casadi.SX: casadi ships no types
-LARGEST_SHARED = 5_000
+MAX_SHARED_ENTRIES = 5_000
 """Entries up to which common parts are searched: time and memory of CasADi's search grow with their square."""
 
 Operation = Callable[[SX, SX], SX]
@@ -211,4 +211,4 @@ def sparse(entries: Mapping[tuple[int, int], SX], shape: tuple[int, int]) -> SX:
 
 def cse_option(*results: SX) -> dict[str, bool]:
     """Return the option by which a function of these results computes once what they have in common."""
-    return {"cse": sum(result.nnz() for result in results) <= LARGEST_SHARED}
+    return {"cse": sum(result.nnz() for result in results) <= MAX_SHARED_ENTRIES}

@@ -22,7 +22,7 @@ from fmilin.tolerances import EPS, ROUNDED_COEFFICIENT
 SX = Any  # casadi.SX: casadi ships no types
 Function = Any  # casadi.Function
 
-MOST_INSTRUCTIONS = 300_000  # of a function whose bounds are computed: about half a second
+MAX_INSTRUCTIONS = 300_000  # of a function whose bounds are computed: about half a second
 
 
 def lift_constants(column: SX, symbols: SX) -> tuple[SX, SX, FloatArray]:
@@ -199,7 +199,7 @@ def matrix_without_rounding(function: Function, *arguments: Any) -> FloatArray:
     matrix = function(*arguments)
     matrix = matrix[0] if isinstance(matrix, Sequence | tuple) else matrix
     full: FloatArray = matrix.full()
-    if function.n_instructions() > MOST_INSTRUCTIONS:
+    if function.n_instructions() > MAX_INSTRUCTIONS:
         return full
     rounding = find_rounding(*compute_bounds(function, *arguments))
     rows, columns = matrix.sparsity().get_triplet()

@@ -37,8 +37,10 @@ def indented(line: str, first: str, others: str) -> str:
 
 
 Function = Any  # casadi.Function: casadi ships no types
-STATEMENTS_PER_FUNCTION = 200  # compilers take more than proportional time for long functions
-LONGEST_IN_PLACE = 60  # characters of an operand that is written where it is used instead of a statement of its own
+MAX_STATEMENTS_PER_FUNCTION = 200  # compilers take more than proportional time for long functions
+MAX_INLINE_CHARACTERS = (
+    60  # characters of an operand that is written where it is used instead of a statement of its own
+)
 
 _OPERATIONS: Mapping[int, str] = {
     ca.OP_ASSIGN: "{0}", ca.OP_LIFT: "{0}",
@@ -143,8 +145,8 @@ class Statements:
         number = 0
         for stage in range(len(self._stages)):
             members = [i for i in self._code if i.stage == stage]
-            for start in range(0, len(members), STATEMENTS_PER_FUNCTION):
-                piece = members[start : start + STATEMENTS_PER_FUNCTION]
+            for start in range(0, len(members), MAX_STATEMENTS_PER_FUNCTION):
+                piece = members[start : start + MAX_STATEMENTS_PER_FUNCTION]
                 for i in piece:
                     i.piece = number
                 number += 1
@@ -159,7 +161,7 @@ class Statements:
             if i.target:
                 whole = isinstance(i.operands[0], _Constant) and self._number != "double"
                 lines.append(f"{i.target} = {f'ALL({text})' if whole else _bare(text)};")
-            elif self._uses[k] == 1 and k not in self._stored_at and len(text) <= LONGEST_IN_PLACE:
+            elif self._uses[k] == 1 and k not in self._stored_at and len(text) <= MAX_INLINE_CHARACTERS:
                 texts[k] = text
             else:
                 texts[k] = f"c{k}"

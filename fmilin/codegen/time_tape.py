@@ -18,14 +18,16 @@ SX = Any  # casadi.SX: casadi ships no types
 
 SAMPLES = 8193  # times at first
 ROUNDS = 4  # in which times found so far lead to others: a kink inside a pulse shows its two ends
-BISECTIONS = 80
-MOST_BREAKS = 20_000
+BISECTION_COUNT = 80
+MAX_BREAKS = 20_000
 SAME_TIME = 1e-13  # relative: times that are one
-NARROW = 0.01  # of the duration: a change within so little of it may be a pulse
-SUDDEN = 1e-4  # of the duration: the same for a quantity that differs from its median for long
-CHANGES = 0.1  # of its range: by what a quantity changes there
-SELDOM = 0.25  # of the time that a pulsed quantity differs from its median
-AROUND = 10.0 ** np.arange(-9, -1)  # of the duration: distances from a candidate at which a pulse is looked at
+PULSE_WIDTH_FRACTION = 0.01  # of the duration: a change within so little of it may be a pulse
+JUMP_WIDTH_FRACTION = 1e-4  # of the duration: the same for a quantity that differs from its median for long
+CHANGE_SIZE_FRACTION = 0.1  # of its range: by what a quantity changes there
+RARE_TIME_FRACTION = 0.25  # of the time that a pulsed quantity differs from its median
+PULSE_DISTANCE_FRACTIONS = 10.0 ** np.arange(
+    -9, -1
+)  # of the duration: distances from a candidate at which a pulse is looked at
 
 _UNARY: dict[int, Callable[[FloatArray], Any]] = {
     ca.OP_ASSIGN: lambda a: a, ca.OP_LIFT: lambda a: a, ca.OP_NEG: np.negative, ca.OP_EXP: np.exp, ca.OP_LOG: np.log,
@@ -128,13 +130,15 @@ class TimeTape:
             pulses = np.union1d(pulses, np.concatenate((turns, self._roots(times, arguments, 1))))
             new = np.setdiff1d(roots, break_times)
             break_times = np.union1d(break_times, roots)
-            if not (new.size or grazing.size) or len(break_times) > MOST_BREAKS:
+            if not (new.size or grazing.size) or len(break_times) > MAX_BREAKS:
                 break
-            around = (new[:, None] + duration * np.concatenate((-AROUND, [0.0], AROUND))).ravel()
+            around = (
+                new[:, None] + duration * np.concatenate((-PULSE_DISTANCE_FRACTIONS, [0.0], PULSE_DISTANCE_FRACTIONS))
+            ).ravel()
             times = np.union1d(times, np.concatenate((around, np.nextafter(new, -np.inf), pulses, grazing)))
             times = times[(times >= start) & (times <= end)]
         break_times = merge_close_times(np.union1d(break_times, self._sharp(pulses, start, end)), start, end)
-        return break_times[:MOST_BREAKS]
+        return break_times[:MAX_BREAKS]
 
     def _roots(self, times: FloatArray, values: list[FloatArray], which: int) -> FloatArray:
         """Return where values change their signs: the first floats on the other side."""
@@ -142,7 +146,7 @@ class TimeTape:
         for row, value in enumerate(values):
             sign = np.sign(value)
             changes = np.flatnonzero((sign[1:] != sign[:-1]) & np.isfinite(value[1:]) & np.isfinite(value[:-1]))
-            if len(changes) <= MOST_BREAKS:
+            if len(changes) <= MAX_BREAKS:
                 rows += [row] * len(changes)
                 columns += changes.tolist()
         if not rows:
@@ -150,7 +154,7 @@ class TimeTape:
         low, high = times[columns].copy(), times[np.array(columns) + 1].copy()
         at_low = np.sign(np.array([values[r][c] for r, c in zip(rows, columns, strict=True)]))
         picked = np.array(rows)
-        for _ in range(BISECTIONS):
+        for _ in range(BISECTION_COUNT):
             middle = 0.5 * (low + high)
             if not ((middle > low) & (middle < high)).any():
                 break
@@ -165,11 +169,11 @@ class TimeTape:
         for row, value in enumerate(values):
             rises = np.sign(np.diff(value))
             turning = np.flatnonzero(rises[1:] * rises[:-1] < 0) + 1
-            if not 0 < len(turning) <= MOST_BREAKS:
+            if not 0 < len(turning) <= MAX_BREAKS:
                 continue
             low, high = times[turning - 1].copy(), times[turning + 1].copy()
             sense = rises[turning]  # +1 at a minimum
-            for _ in range(BISECTIONS):
+            for _ in range(BISECTION_COUNT):
                 a, b = low + (high - low) / 3, high - (high - low) / 3
                 left, right = self.at(a)[which][row], self.at(b)[which][row]
                 lower = (left - right) * sense < 0
@@ -179,24 +183,30 @@ class TimeTape:
 
     def _sharp(self, candidates: FloatArray, start: float, end: float) -> FloatArray:
         """Return those around which a quantity that rests most of the time changes within a moment."""
-        inside = candidates[(candidates > start) & (candidates < end)][:MOST_BREAKS]
+        inside = candidates[(candidates > start) & (candidates < end)][:MAX_BREAKS]
         if not inside.size:
             return inside
         duration = end - start
         even = self.at(np.linspace(start, end, SAMPLES))[2]
-        offsets = duration * np.concatenate((-AROUND[AROUND <= NARROW], [0.0], AROUND[AROUND <= NARROW]))
+        offsets = duration * np.concatenate(
+            (
+                -PULSE_DISTANCE_FRACTIONS[PULSE_DISTANCE_FRACTIONS <= PULSE_WIDTH_FRACTION],
+                [0.0],
+                PULSE_DISTANCE_FRACTIONS[PULSE_DISTANCE_FRACTIONS <= PULSE_WIDTH_FRACTION],
+            )
+        )
         near = self.at((inside[:, None] + offsets).ravel())[2]
         sharp = np.zeros(len(inside), dtype=bool)
         for everywhere, around in zip(even, near, strict=True):
             values = around.reshape(len(inside), -1)
             rest = float(np.median(everywhere))
             low, high = (pick(np.concatenate((everywhere, around))) for pick in (np.nanmin, np.nanmax))
-            size = CHANGES * float(high - low)
+            size = CHANGE_SIZE_FRACTION * float(high - low)
             if not size > 0:
                 continue
             # What changes most of the time is seen by any step, unless it is a step of its own.
-            is_rare = np.mean(np.abs(everywhere - rest) > size) <= SELDOM
-            near_enough = np.abs(offsets) <= duration * (NARROW if is_rare else SUDDEN)
+            is_rare = np.mean(np.abs(everywhere - rest) > size) <= RARE_TIME_FRACTION
+            near_enough = np.abs(offsets) <= duration * (PULSE_WIDTH_FRACTION if is_rare else JUMP_WIDTH_FRACTION)
             sharp |= np.ptp(values[:, near_enough], axis=1) > size
         return np.asarray(inside[sharp])
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SX = Any  # casadi.SX: casadi ships no types
 
 MOST_TERMS = 10_000  # of one output: longer sums are not searched
-MOST_NODES = 100  # of a factor, which consists of numbers and parameters
+MAX_NODES = 100  # of a factor, which consists of numbers and parameters
 MULTIPLE = 1e-9  # relative deviation of a jump from a multiple of the smallest one. Looser: other jumps count as turns
 ROUNDING_FUNCTIONS = (ca.OP_FLOOR, ca.OP_CEIL)
 LINEAR_OPERATIONS = (ca.OP_ADD, ca.OP_SUB, ca.OP_NEG, ca.OP_TWICE, ca.OP_MUL, ca.OP_DIV)
@@ -131,7 +131,7 @@ def _jump_of_angle(jump: float) -> Iterator[float]:
 def _is_nonnegative(node: SX, parameters: dict[int, float]) -> bool:
     """Whether an expression is never negative by its form: atan2(y, x) jumps where x is negative only."""
     pending = [node]
-    for _ in range(MOST_NODES):
+    for _ in range(MAX_NODES):
         if not pending:
             return True
         part = pending.pop()
@@ -154,7 +154,7 @@ def _compute_constant(node: SX, parameters: dict[int, float]) -> float | None:
         return float(node)
     symbols: dict[int, SX] = {}
     pending = [node]
-    for _ in range(MOST_NODES):
+    for _ in range(MAX_NODES):
         if not pending:
             break
         part = pending.pop()

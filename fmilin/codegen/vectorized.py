@@ -25,10 +25,10 @@ import numpy as np
 from fmilin.codegen.compiler import Compiler, is_built, loaded_library
 from fmilin.codegen.elimination import Elimination, elimination_of
 from fmilin.codegen.implicit import (
-    CONTRACTION,
-    CONVERGED,
+    CONTRACTION_RATIO,
     ITERATIONS,
-    STALLED,
+    NEWTON_STEP_TOLERANCE,
+    STALLED_STEP_TOLERANCE,
     ImplicitSystem,
     cse_option,
     jacobian,
@@ -41,16 +41,16 @@ from fmilin.signals import FloatArray
 
 SX = Any  # casadi.SX: casadi ships no types
 _UNIT = "vectorized.c"
-GOOD = 1e-13
+BACKWARD_ERROR_TOLERANCE = 1e-13
 """Backward error of w up to which an elimination without interchanges counts; a point beyond is left to others."""
 
-SMALL_PIVOT = 1e-11
+SMALL_PIVOT_TOLERANCE = 1e-11
 """Pivot of an elimination with interchanges, of rows and columns scaled to one, up to which W may be singular: such a
 point is left to others, which state which unknowns are not determined. A larger value only costs time."""
 
 MAX_DENSE_UNKNOWNS = 100  # of a W that is factorized with row interchanges, as a dense matrix
-NEARLY_SYMMETRIC = 1e-12  # how far W may be from its transpose, of its largest entry
-CHUNK = 16  # columns that are solved for together, as in vectorized.c
+SYMMETRY_TOLERANCE = 1e-12  # how far W may be from its transpose, of its largest entry
+CHUNK_SIZE = 16  # columns that are solved for together, as in vectorized.c
 _CHOICES = {ca.OP_SIGN, ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR, ca.OP_IF_ELSE_ZERO}
 """Operations that go different ways at different points."""
 
@@ -94,7 +94,7 @@ class _Nonzeros(NamedTuple):
 
     def chunks(self, columns: int) -> list[int]:
         """Return where each chunk of columns begins, and the end."""
-        edges = [*range(0, columns, CHUNK), columns]
+        edges = [*range(0, columns, CHUNK_SIZE), columns]
         return [int(i) for i in np.searchsorted(self.columns, edges)]
 
 
@@ -220,7 +220,7 @@ def _is_symmetric(system: ImplicitSystem) -> bool:
     random = np.random.default_rng(7)
     for _ in range(2):
         values = np.array(W(*(random.uniform(0.1, 0.9, a.numel()) for a in system.arguments)).full())
-        if not np.abs(values - values.T).max(initial=0.0) <= NEARLY_SYMMETRIC * np.abs(values).max(initial=0.0):
+        if not np.abs(values - values.T).max(initial=0.0) <= SYMMETRY_TOLERANCE * np.abs(values).max(initial=0.0):
             return False
     return True
 
@@ -255,7 +255,7 @@ def _printed(problem: _Problem) -> tuple[dict[str, str], tuple[str, ...]]:
         f"static const int {name}[] = {{{', '.join(map(str, table)) or '0'}}};\n"
         for name, table in problem.tables().items()
     )
-    tolerances = {"GOOD": GOOD, "SMALL_PIVOT": SMALL_PIVOT}
+    tolerances = {"GOOD": BACKWARD_ERROR_TOLERANCE, "SMALL_PIVOT": SMALL_PIVOT_TOLERANCE}
     defined += "".join(f"#define {name} {value}\n" for name, value in tolerances.items())
     sources = {
         _UNIT: (files("fmilin.codegen") / "runtime" / _UNIT).read_text(encoding="utf-8"),
@@ -291,7 +291,12 @@ def _print_guess(system: ImplicitSystem) -> str:
     """Return the C text of where Newton's iteration begins, and when it ends; empty for linear equations."""
     if system.guess is None:
         return ""
-    limits = {"ITERATIONS": ITERATIONS, "CONVERGED": CONVERGED, "STALLED": STALLED, "CONTRACTION": CONTRACTION}
+    limits = {
+        "ITERATIONS": ITERATIONS,
+        "CONVERGED": NEWTON_STEP_TOLERANCE,
+        "STALLED": STALLED_STEP_TOLERANCE,
+        "CONTRACTION": CONTRACTION_RATIO,
+    }
     lines = [f"#define {name} {value}" for name, value in limits.items()]
     for name, values in (("W_GUESS", system.guess.unknowns), ("W_SIZES", system.guess.sizes)):
         lines.append(f"static const double {name}[] = {{{', '.join(map(repr, values.tolist()))}}};")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fmilin.signals import FloatArray
 
-ALIGNED = 64  # bytes to whose multiples vectors are aligned
+ALIGNMENT_BYTES = 64  # bytes to whose multiples vectors are aligned
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class VectorizedCode:
         code.run_reach.restype = ctypes.c_long
         self._run_reach = code.run_reach
         self._run, self._run_along, self._width = code.run, code.run_along, int(code.width())
-        self._work_size = int(code.work_size()) + ALIGNED
+        self._work_size = int(code.work_size()) + ALIGNMENT_BYTES
         self._free: list[_WorkArea] = []  # work areas that no call uses
 
     def __call__(self, s: FloatArray, threads: int = 1) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
@@ -156,7 +156,7 @@ class VectorizedCode:
     def _make_work_area(self, states: int) -> _WorkArea:
         work = np.empty(self._work_size, dtype=np.uint8)
         slopes, elimination = np.tile(self._template, (self._width, 1, 1)), np.empty(states * (states + 1) + 1)
-        aligned = work.ctypes.data + -work.ctypes.data % ALIGNED
+        aligned = work.ctypes.data + -work.ctypes.data % ALIGNMENT_BYTES
         return _WorkArea(aligned, slopes.ctypes.data, elimination.ctypes.data, (work, slopes, elimination))
 
     def values(self, s: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
@@ -170,7 +170,7 @@ class VectorizedCode:
         if J is not None:
             J[...] = self._template
         work = np.empty(self._work_size, dtype=np.uint8)
-        aligned = work.ctypes.data + -work.ctypes.data % ALIGNED
+        aligned = work.ctypes.data + -work.ctypes.data % ALIGNMENT_BYTES
         slopes = None if J is None else J.ctypes.data
         self._run(s.ctypes.data, z.ctypes.data, slopes, good.ctypes.data, len(good), aligned)
 
@@ -183,7 +183,7 @@ class VectorizedCode:
             self._run,
             *(array.ctypes.data for array in (s, z, J, good)),
             1,
-            room.ctypes.data + -room.ctypes.data % ALIGNED,
+            room.ctypes.data + -room.ctypes.data % ALIGNMENT_BYTES,
         )
         kept = (good, room)  # as long as what runs in them
 

@@ -39,8 +39,8 @@ from fmilin.tolerances import GROWS_IN_STEPS
 
 __all__ = ["MASTERS", "Cosimulation", "CoupledMode", "LinearizedMember", "Master", "cosimulated"]
 STEPS_TRIED = 240  # steps that are looked at for the first unstable one, in equal ratios
-SHORTEST, LONGEST = 1e-3, 1e3  # of them, in parts of the fastest and of the slowest time of the plant
-BISECTIONS = 60
+MIN_STEP_RATIO, MAX_STEP_RATIO = 1e-3, 1e3  # of them, in parts of the fastest and of the slowest time of the plant
+BISECTION_COUNT = 60
 Complex = NDArray[np.complex128]
 
 
@@ -126,12 +126,12 @@ class Cosimulation(TableRepr):
         sizes = np.abs(own)[np.abs(own) > 1e-9 * np.max(np.abs(own), initial=1e-300)]
         if not len(sizes):
             sizes = np.ones(1)
-        steps = np.geomspace(SHORTEST / sizes.max(), LONGEST / sizes.min(), STEPS_TRIED)
+        steps = np.geomspace(MIN_STEP_RATIO / sizes.max(), MAX_STEP_RATIO / sizes.min(), STEPS_TRIED)
         first = next((k for k, h in enumerate(steps.tolist()) if not replace(self, step=h).is_stable), None)
         if not first:
             return None if first == 0 else float("inf")
         stable, unstable = float(steps[first - 1]), float(steps[first])
-        for _ in range(BISECTIONS):
+        for _ in range(BISECTION_COUNT):
             middle = 0.5 * (stable + unstable)
             stable, unstable = (middle, unstable) if replace(self, step=middle).is_stable else (stable, middle)
         return stable

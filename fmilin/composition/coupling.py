@@ -24,7 +24,7 @@ from fmilin.model.capabilities import compile_for, read_products
 from fmilin.signals import FloatArray
 from fmilin.tolerances import LOOP_CLOSED
 
-REMEMBERED = 256  # points whose loops are known, so that the same point has the same last digit again
+MAX_SOLVED_POINTS = 256  # points whose loops are known, so that the same point has the same last digit again
 
 
 class CoupledMembers(Members):
@@ -105,7 +105,7 @@ class CoupledMembers(Members):
                 return self._again(int(np.argmax(~(gaps <= LOOP_CLOSED))), t, x, w)
         if self._loops:
             self._warm = v.copy()
-            if len(self._solved) >= REMEMBERED:
+            if len(self._solved) >= MAX_SOLVED_POINTS:
                 self._solved.pop(next(iter(self._solved)))
             self._solved[key] = self._warm
         settled = Settled(v, visit.outputs, visit.rates)

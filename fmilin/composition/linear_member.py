@@ -189,9 +189,9 @@ def with_outputs(linear: LinearModel, rows: Sequence[int]) -> LinearModel:
     return replace(linear, C=linear.C[chosen], D=linear.D[chosen], outputs=linear.outputs.select(rows))
 
 
-SOON = 1e-9
+FIRST_SAMPLE_DELAY = 1e-9
 """The first sample, in sample times after the start: what is due at the start itself is not passed as an event."""
-TOGETHER = 1e-6  # times closer than this, in sample times, are the same
+SIMULTANEOUS_TIME_TOLERANCE = 1e-6  # times closer than this, in sample times, are the same
 
 
 class Law(Protocol):
@@ -291,11 +291,11 @@ class HeldMember(Model, Hybrid, HasDirectionalDerivatives, HasDiscreteStates):
         return min(self._next_sample(), coming[0][0]) if coming else self._next_sample()
 
     def _next_sample(self) -> float:
-        return self.schedule.start + self.schedule.step * (self._mode.samples or SOON)
+        return self.schedule.start + self.schedule.step * (self._mode.samples or FIRST_SAMPLE_DELAY)
 
     def pass_event(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
         """Take a sample if one is due, and let take effect what is."""
-        mode, near = self._mode, TOGETHER * self.schedule.step
+        mode, near = self._mode, SIMULTANEOUS_TIME_TOLERANCE * self.schedule.step
         if abs(t - self._next_sample()) <= near:
             answer = np.asarray(self.law.answer(t, u), dtype=np.float64).reshape(len(self._every))
             given = np.clip(answer, self.actuator.lower, self.actuator.upper)

@@ -21,8 +21,8 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import DETERMINED, EPS, LOOP_CLOSED, LOOP_SINGULAR
 
 MOST_ITERATIONS = 60
-SLOW = 0.05  # A step that leaves more than this part of the gap asks for new slopes
-SHORTEST = 2.0**-12
+SLOW_CONVERGENCE_RATIO = 0.05  # A step that leaves more than this part of the gap asks for new slopes
+MIN_STEP_FRACTION = 2.0**-12
 Function = Callable[[FloatArray], FloatArray]
 
 
@@ -48,7 +48,7 @@ class LoopSolver:
             assert self._J is not None  # noqa: S101 - set above
             step = _solved(self._J, gap)
             length, moved = 1.0, None
-            while length >= SHORTEST:
+            while length >= MIN_STEP_FRACTION:
                 trial = v + length * step
                 trial_returned = self._tried(answer, trial)
                 trial_gap = trial_returned - trial
@@ -63,7 +63,7 @@ class LoopSolver:
                     break
                 self._J, fresh = np.eye(len(v)) - slopes(v), True
                 continue
-            slow = _size(moved[2], moved[0]) > SLOW * _size(gap, v)
+            slow = _size(moved[2], moved[0]) > SLOW_CONVERGENCE_RATIO * _size(gap, v)
             v, returned, gap = moved
             fresh = False
             if slow:
@@ -244,7 +244,7 @@ def _pattern(matrix: Any) -> Any:
 
 
 POINTS = 3
-EXCURSION = 0.1  # how far from the start the second and third look are, in sizes of states and inputs
+EXCURSION_SIZE = 0.1  # how far from the start the second and third look are, in sizes of states and inputs
 STEP = 2.0**-20  # of differences along inputs, in their sizes: they steer Newton's method and nothing else
 
 
@@ -271,7 +271,7 @@ def _seen_in_slopes(model: Model) -> NDArray[np.bool_]:
     random, evaluated = np.random.default_rng(2027), 0
     for number in range(POINTS):
         x, u = (
-            values + (EXCURSION * random.uniform(-1, 1, len(values)) * signals.scales(values) if number else 0.0)
+            values + (EXCURSION_SIZE * random.uniform(-1, 1, len(values)) * signals.scales(values) if number else 0.0)
             for values, signals in ((start.states, model.states), (start.inputs, model.inputs))
         )
         try:

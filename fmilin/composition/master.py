@@ -132,7 +132,7 @@ def output_name(model: ConnectedModel, output: int) -> str:
 
 
 MOST_STEPS = 10_000  # base steps of a common period
-AGREE = 1e-9  # relative difference of a sample time and a multiple of the base step
+SAMPLE_TIME_TOLERANCE = 1e-9  # relative difference of a sample time and a multiple of the base step
 
 
 def base_step(times: Sequence[float]) -> tuple[float, dict[float, int]]:
@@ -141,7 +141,9 @@ def base_step(times: Sequence[float]) -> tuple[float, dict[float, int]]:
     ratios = {t: Fraction(t / shortest).limit_denominator(MOST_STEPS) for t in times}
     base = Fraction(gcd(*(r.numerator for r in ratios.values())), lcm(*(r.denominator for r in ratios.values())))
     periods = {t: int(r / base) for t, r in ratios.items()}
-    if lcm(*periods.values()) > MOST_STEPS or any(abs(r * shortest - t) > AGREE * t for t, r in ratios.items()):
+    if lcm(*periods.values()) > MOST_STEPS or any(
+        abs(r * shortest - t) > SAMPLE_TIME_TOLERANCE * t for t, r in ratios.items()
+    ):
         shown = ", ".join(f"{t:g} s" for t in sorted(times))
         raise UsageError(
             f"Sample times have no common period that is short enough: {shown}. Bring them to one of them."

@@ -32,7 +32,7 @@ from fmilin.reduction.modal import error_bound, in_sizes
 from fmilin.reduction.transformation import new_states, transformed
 from fmilin.signals import FloatArray
 
-SETTLES = 1e-9  # decay, beside the largest eigenvalue, below which the closed system has no Gramians
+MIN_DECAY_RATIO = 1e-9  # decay, beside the largest eigenvalue, below which the closed system has no Gramians
 
 
 @one_at_a_time
@@ -129,7 +129,7 @@ def _connected(system: ConnectedModel, members: Mapping[str, LinearModel]) -> Co
 
 def _is_stable(linear: LinearModel) -> bool:
     values = linear.eigenvalues()
-    return bool((values.real < -SETTLES * np.abs(values).max(initial=0.0)).all())
+    return bool((values.real < -MIN_DECAY_RATIO * np.abs(values).max(initial=0.0)).all())
 
 
 def _reduced(name: str, linear: LinearModel, P: FloatArray, Q: FloatArray, order: int) -> LinearModel:

@@ -39,10 +39,10 @@ _FOLDED: Mapping[str, Callable[..., float]] = {
 """Operators between numbers."""
 
 LONGEST_TEXT = 20_000
-DEEPEST_NESTING = 200
-DEEPEST_TREE = 500
+MAX_NESTING = 200
+MAX_TREE_DEPTH = 500
 MOST_STEPS = 5000  # of a computation: about three seconds until it and its two derivatives can be evaluated
-LARGEST_POWER = 1000
+MAX_EXPONENT = 1000
 """Factors that a power may have: in exact arithmetic ``(3*x)^999999999`` is a number of 477 million digits."""
 
 _NAME = r"[^\W\d]\w*(?:\[[\d,\s]*\])?"
@@ -280,8 +280,8 @@ def _with_placeholders(text: str) -> tuple[str, list[str]]:
         kind, token = match.lastgroup, match.group()
         if kind == "operator":
             depth += {"(": 1, ")": -1}.get(token, 0)
-            if depth > DEEPEST_NESTING:
-                raise _refusal(text, position, f"parentheses nest deeper than {DEEPEST_NESTING}")
+            if depth > MAX_NESTING:
+                raise _refusal(text, position, f"parentheses nest deeper than {MAX_NESTING}")
             source.append("**" if token == "^" else token)
         elif kind == "number":
             source.append((token.lstrip("0") or "0") if token.isdigit() else token)
@@ -323,7 +323,7 @@ class _Steps:
 
     def add(self, node: ast.expr, depth: int = 0) -> int:
         """Add the steps of ``node``; return the number of the last one."""
-        if depth > DEEPEST_TREE:
+        if depth > MAX_TREE_DEPTH:
             raise _refusal(self._text, 0, "it nests too deeply")
         value: Any = None
         children: list[ast.expr] = []
@@ -376,8 +376,8 @@ class _Steps:
             constant, power = math.nan, 0.0
             with suppress(ArithmeticError, ValueError):
                 constant = _FOLDED[step.operation](*constants)
-        if not power <= LARGEST_POWER:
-            raise _refusal(self._text, 0, f"its powers have more than {LARGEST_POWER} factors")
+        if not power <= MAX_EXPONENT:
+            raise _refusal(self._text, 0, f"its powers have more than {MAX_EXPONENT} factors")
         self._constants.append(constant)
         self._powers.append(power)
 

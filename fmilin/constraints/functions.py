@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fmilin.constraints.in_graph import GraphFunctions
 
 Node = Any  # casadi.SX or casadi.MX
-LARGEST_DENSE = 100_000  # entries of dg/ds up to which a product with the whole matrix is the quicker one
+MAX_DENSE_SIZE = 100_000  # entries of dg/ds up to which a product with the whole matrix is the quicker one
 
 
 class ExpressionFunctions:
@@ -56,7 +56,7 @@ class ExpressionFunctions:
 
     def along(self, s: FloatArray, directions: FloatArray) -> FloatArray:
         """Return dg/ds directions, shape (m, k), for directions (n, k); a large matrix dg/ds is never made."""
-        if self.shape[0] * self.shape[1] <= LARGEST_DENSE:
+        if self.shape[0] * self.shape[1] <= MAX_DENSE_SIZE:
             return np.asarray(self.jacobian(s) @ directions)
         rows, columns = self._made.slopes.sparsity().get_triplet()
         slopes = np.zeros((self.shape[0], directions.shape[1]))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 
 from fmilin.composition.connect import connect
-from fmilin.composition.linear_member import TOGETHER, ActuatorLimits, HeldMember, Law, SamplingTimes
+from fmilin.composition.linear_member import SIMULTANEOUS_TIME_TOLERANCE, ActuatorLimits, HeldMember, Law, SamplingTimes
 from fmilin.design.regulators import (
     EstimatorRegulator,
     KalmanRegulator,
@@ -238,7 +238,7 @@ class _ConvertedLaw:
         added = [self.real.disturbances.get(name, 0.0) for name in self.law.reads]
         moved = read + [float(d(t)) if callable(d) else d for d in added]
         moved = moved + self._deviations * self._random.standard_normal(len(read))
-        fresh = t >= self._due - TOGETHER * self.law.sample_time
+        fresh = t >= self._due - SIMULTANEOUS_TIME_TOLERANCE * self.law.sample_time
         begun = np.where(np.isfinite(self._due), self._due, t)
         self._due = np.where(fresh, begun + self._every, self._due)
         self._last = np.where(fresh, _in_steps(moved, self._steps[0]), self._last)

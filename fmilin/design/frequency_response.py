@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 Complex = NDArray[np.complex128]
 Run = Callable[[Callable[[float], float], float, float], Trajectory]
-HARMONICS = 5  # fitted with a sine
+HARMONIC_COUNT = 5  # fitted with a sine
 PERIODS, MOST_PERIODS = 8, 512  # of the slowest sine, in the first record and in the longest
-AGREED = 2e-4  # of the largest response: how far two stretches of a record may differ
+STRETCH_MISMATCH_TOLERANCE = 2e-4  # of the largest response: how far two stretches of a record may differ
 SAMPLES = 24  # in a period of the fastest sine
-IGNORED = 1e-9  # of an output's size: no response
+NEGLIGIBLE_RESPONSE_SIZE = 1e-9  # of an output's size: no response
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,8 +167,8 @@ def _by_sines(run: Run, w: FloatArray, a: float, names: Sequence[str]) -> tuple[
             for k in ((t >= length / 2) & (t <= 3 * length / 4), t >= 3 * length / 4)
         ]
         G, error = halves[1][0] / a, np.abs(halves[1][0] - halves[0][0]) / a
-        sizes = IGNORED * np.maximum(np.abs(values).max(axis=0), 1e-3) / a
-        if (error <= np.maximum(AGREED * np.abs(G).max(axis=1), sizes)[:, None]).all():
+        sizes = NEGLIGIBLE_RESPONSE_SIZE * np.maximum(np.abs(values).max(axis=0), 1e-3) / a
+        if (error <= np.maximum(STRETCH_MISMATCH_TOLERANCE * np.abs(G).max(axis=1), sizes)[:, None]).all():
             return G, error, halves[1][1]
         periods, growing, before = 2 * periods, error.max() > 2 * before, error.max()
         if periods > MOST_PERIODS or growing or not np.isfinite(values).all():
@@ -177,7 +177,7 @@ def _by_sines(run: Run, w: FloatArray, a: float, names: Sequence[str]) -> tuple[
 
 def _fitted(t: FloatArray, values: FloatArray, w: FloatArray, phases: FloatArray) -> tuple[Complex, FloatArray]:
     """Return amplitudes relative to sin(w t + phase), and the share of higher harmonics, each (outputs, n)."""
-    orders = range(1, HARMONICS + 1) if len(w) == 1 else range(1, 2)
+    orders = range(1, HARMONIC_COUNT + 1) if len(w) == 1 else range(1, 2)
     arguments = np.hstack([np.outer(t, k * w) + k * phases for k in orders])
     basis = np.hstack(
         [np.sin(arguments), np.cos(arguments), np.ones((len(t), 1)), (t - t.mean())[:, None] / (np.ptp(t))]
@@ -210,7 +210,7 @@ def _by_chirp(run: Run, w: FloatArray, a: float, names: Sequence[str]) -> tuple[
         U = np.trapezoid(kernel * given, t, axis=1)
         G = np.array([np.trapezoid(kernel * column, t, axis=1) / U for column in values.T])
         left = np.abs(values[t >= 0.95 * length]).max(axis=0)[:, None] / (w * np.abs(U))  # what the end cuts off
-        if (left <= AGREED * np.abs(G).max(axis=1, keepdims=True) + IGNORED).all():
+        if (left <= STRETCH_MISMATCH_TOLERANCE * np.abs(G).max(axis=1, keepdims=True) + NEGLIGIBLE_RESPONSE_SIZE).all():
             return G, left, np.full(G.shape, np.nan)
         length += sweep
         if length > MOST_PERIODS / PERIODS * sweep or not np.isfinite(values).all():

@@ -19,13 +19,13 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import EPS, HIDDEN
 
-ROUNDED = 10 * EPS  # error of an entry, relative to the largest of its row in balanced coordinates
-MEASURED = 1e-13  # relative errors above this are those of differences, which balancing must not reduce
+ENTRY_ROUNDING_ERROR = 10 * EPS  # error of an entry, relative to the largest of its row in balanced coordinates
+MIN_DIFFERENCE_ERROR = 1e-13  # relative errors above this are those of differences, which balancing must not reduce
 NEAR_LIMIT = 100.0  # times its estimated error, how far inside the limit an eigenvalue may be computed
-GROUPS = (1e-9, 1e-7, 1e-5, 1e-3, 1e-2)  # distances within which eigenvalues may be one multiple eigenvalue
+CLUSTER_DISTANCES = (1e-9, 1e-7, 1e-5, 1e-3, 1e-2)  # distances within which eigenvalues may be one multiple eigenvalue
 REFINEMENTS = 3
-UNCERTAIN = 10.0  # times the estimated error of an eigenvalue within which it may be on the limit
-NAMED = 4  # states of a direction that are named
+UNCERTAINTY_FACTOR = 10.0  # times the estimated error of an eigenvalue within which it may be on the limit
+MAX_NAMED_STATES = 4  # states of a direction that are named
 ComplexArray = NDArray[np.complex128]
 
 
@@ -74,7 +74,7 @@ class HiddenMode:
         )
         parts = np.abs(self.direction) / scales
         parts = parts / max(float(parts.max(initial=0.0)), 1e-300)
-        largest = [i for i in np.argsort(-parts)[:NAMED] if parts[i] > 1e-3]
+        largest = [i for i in np.argsort(-parts)[:MAX_NAMED_STATES] if parts[i] > 1e-3]
         names = ", ".join(f"{states.names[i]} ({parts[i]:.2g})" for i in largest)
         return f"{letter} = {shown}, which moves {names}"
 
@@ -122,9 +122,9 @@ def _candidates(system: UncertainPair) -> Iterator[complex]:
     error = (np.abs(left).T @ system.A_error @ np.abs(right)).diagonal() + EPS * size
     inside = 1 - np.abs(values) if system.sampled else -values.real
     near = values[inside < NEAR_LIMIT * error / np.maximum(along, 1e-300)]
-    near = near[near.imag >= -GROUPS[-1] * unit]
+    near = near[near.imag >= -CLUSTER_DISTANCES[-1] * unit]
     means: list[complex] = []
-    for radius in GROUPS:
+    for radius in CLUSTER_DISTANCES:
         for value in near:
             group = values[np.abs(values - value) <= radius * unit]
             mean = complex(group.mean())
@@ -169,7 +169,7 @@ def _mode(system: UncertainPair, value: complex, v: ComplexArray) -> HiddenMode:
     along = abs(complex(w.conj() @ v))
     change = min(moved / max(along, 1e-300), float(np.sqrt(moved)))
     margin = 1 - abs(value) if system.sampled else -value.real
-    return HiddenMode(value, np.asarray(v, dtype=np.complex128), margin, UNCERTAIN * change)
+    return HiddenMode(value, np.asarray(v, dtype=np.complex128), margin, UNCERTAINTY_FACTOR * change)
 
 
 def right_direction(A: FloatArray, mode: HiddenMode) -> HiddenMode:
@@ -188,8 +188,8 @@ def entry_errors(M: FloatArray, stated: FloatArray, left: FloatArray, right: Flo
     """
     sizes = np.abs(M) * right / left[:, None]
     largest = sizes.max(axis=1, initial=0.0)[:, None] * left[:, None] / right
-    is_rounding = stated <= MEASURED * np.maximum(np.abs(M).max(axis=1, initial=0.0)[:, None], np.abs(M))
-    rounded = np.minimum(stated, ROUNDED * largest)
+    is_rounding = stated <= MIN_DIFFERENCE_ERROR * np.maximum(np.abs(M).max(axis=1, initial=0.0)[:, None], np.abs(M))
+    rounded = np.minimum(stated, ENTRY_ROUNDING_ERROR * largest)
     return np.asarray(np.where(is_rounding, rounded, stated) + 4 * EPS * np.abs(M))
 
 

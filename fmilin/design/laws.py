@@ -17,7 +17,7 @@ from fmilin.signals import FloatArray, Signals
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
 
-CYCLIC = 1e-9  # of the largest slope: what depends so little on a coordinate does not depend on it
+CYCLIC_DERIVATIVE_TOLERANCE = 1e-9  # of the largest slope: what depends so little on a coordinate does not depend on it
 Matrices = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
@@ -78,7 +78,8 @@ def with_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
     E, scales = linear.errors, linear.states.scales(linear.y0)
     sizes = np.outer(1 / scales[kept], scales)
     depends = (
-        np.abs(linear.A[kept]) * sizes > 10 * (E.A[kept] * sizes) + CYCLIC * (np.abs(linear.A[kept]) * sizes).max()
+        np.abs(linear.A[kept]) * sizes
+        > 10 * (E.A[kept] * sizes) + CYCLIC_DERIVATIVE_TOLERANCE * (np.abs(linear.A[kept]) * sizes).max()
     )
     if (coupled := np.argwhere(depends[:, left])).size:
         i, j = coupled[0]

@@ -33,13 +33,18 @@ from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
 from fmilin.support.table_repr import Sheet, TableRepr
 
-ASIDE = (1e-6, 1e-5, 1e-4, 1e-3)  # relative distances from an end at which the closed loop is tested, until one decides
-GAINS_TESTED = 12  # between 1 and an end
+TEST_DISTANCES = (
+    1e-6,
+    1e-5,
+    1e-4,
+    1e-3,
+)  # relative distances from an end at which the closed loop is tested, until one decides
+TESTED_GAIN_COUNT = 12  # between 1 and an end
 FARTHEST_GAIN = 1e6  # up to which an end at infinity is tested, down to its inverse where the end is 0
-LARGEST_UNCONFIRMED = 1e9  # a factor beyond it that eigenvalues do not confirm is rounding of a loop that fades away
-PHASES_TESTED = 12
-BISECTIONS = 60
-DISK_ROUNDING = 1e-9  # relative: by which a margin may be smaller than the disk margin guarantees
+MAX_UNCONFIRMED_GAIN = 1e9  # a factor beyond it that eigenvalues do not confirm is rounding of a loop that fades away
+TESTED_PHASE_COUNT = 12
+BISECTION_COUNT = 60
+DISK_MARGIN_TOLERANCE = 1e-9  # relative: by which a margin may be smaller than the disk margin guarantees
 ON_THE_LIMIT = 1e-10  # relative to the largest eigenvalue: one this near, and within rounding, is on the limit
 UNIT_GAIN_ROUNDING = 1e-12  # |D| this near to 1 counts as 1: any delay then is too much
 
@@ -222,7 +227,7 @@ def _find_gains(loop: StateSpace, curve: SensitivityCurve) -> tuple[End, End, li
     ends = []
     for end, name in ((low, "lower"), (high, "upper")):
         farthest = min(max(end.value, 1 / FARTHEST_GAIN), FARTHEST_GAIN)
-        gains = np.geomspace(1.0, farthest, GAINS_TESTED + 2)[1:-1]
+        gains = np.geomspace(1.0, farthest, TESTED_GAIN_COUNT + 2)[1:-1]
         confirmed, texts = _confirm(f"{name} gain", end, gains, lambda gain: decide_for_factor(loop, gain))
         ends.append(confirmed)
         doubts += texts
@@ -256,12 +261,12 @@ def _confirm(name: str, end: End, between: FloatArray, decide: Callable[[float],
         stable = float(value)
     if not 0 < end.value < math.inf:
         return end, []
-    for aside in ASIDE:
+    for aside in TEST_DISTANCES:
         step = aside * (end.value - start)
         inside, outside = decide(end.value - step), decide(end.value + step)
         if inside is True and outside is False:
             return end, []
-    if not 1 / LARGEST_UNCONFIRMED < end.value < LARGEST_UNCONFIRMED:
+    if not 1 / MAX_UNCONFIRMED_GAIN < end.value < MAX_UNCONFIRMED_GAIN:
         return End(0.0 if end.value < 1 else math.inf, math.nan), []
     if inside is None or outside is None:
         verdict = "their rounding hides whether the loop becomes unstable there"
@@ -273,7 +278,7 @@ def _confirm(name: str, end: End, between: FloatArray, decide: Callable[[float],
 
 def _bisect(stable: float, unstable: float, decide: Callable[[float], bool | None]) -> float:
     """Return where a loop becomes unstable."""
-    for _ in range(BISECTIONS):
+    for _ in range(BISECTION_COUNT):
         middle = (stable + unstable) / 2 if min(stable, unstable) <= 0 else math.sqrt(stable * unstable)
         if decide(middle) is False:
             unstable = middle
@@ -294,12 +299,12 @@ def _find_phase(loop: StateSpace, curve: SensitivityCurve) -> tuple[End, list[st
     """Return the smallest turn, in rad, that makes the closed loop unstable, and what contradicts it."""
     ends = [End(abs(_argument(c)), c.frequency) for c in curve.find_unit_loops()]
     end = min(ends, default=End(math.inf, math.nan))
-    angles = np.linspace(0.0, min(end.value, math.pi), PHASES_TESTED + 2)[1:-1]
+    angles = np.linspace(0.0, min(end.value, math.pi), TESTED_PHASE_COUNT + 2)[1:-1]
 
     def decide(angle: float) -> bool | None:
         return decide_for_factor(loop, np.exp(1j * angle))
 
-    if end.value < math.pi * (1 - ASIDE[-1]):
+    if end.value < math.pi * (1 - TEST_DISTANCES[-1]):
         return _confirm("phase", end, angles, decide)
     confirmed, doubts = _confirm("phase", End(math.inf, math.nan), angles, decide)  # beyond 180 deg all repeats itself
     return (confirmed, doubts) if doubts else (end, [])
@@ -327,9 +332,14 @@ def _compare_with_disk(result: Margins) -> list[str]:
     low, high = result.disk_gain
     texts = []
     for name, stated, bound, contradicts in (
-        ("lower gain", result.gain[0], low, result.gain[0] > max(low, 0.0) * (1 + DISK_ROUNDING) + DISK_ROUNDING),
-        ("upper gain", result.gain[1], high, result.gain[1] < high * (1 - DISK_ROUNDING)),
-        ("phase", result.phase, result.disk_phase, result.phase < result.disk_phase * (1 - DISK_ROUNDING)),
+        (
+            "lower gain",
+            result.gain[0],
+            low,
+            result.gain[0] > max(low, 0.0) * (1 + DISK_MARGIN_TOLERANCE) + DISK_MARGIN_TOLERANCE,
+        ),
+        ("upper gain", result.gain[1], high, result.gain[1] < high * (1 - DISK_MARGIN_TOLERANCE)),
+        ("phase", result.phase, result.disk_phase, result.phase < result.disk_phase * (1 - DISK_MARGIN_TOLERANCE)),
     ):
         if contradicts:
             texts.append(f"The {name} {stated:.6g} contradicts the disk margin, which guarantees {bound:.6g}.")

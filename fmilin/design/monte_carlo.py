@@ -18,7 +18,7 @@ from fmilin.signals import FloatArray, as_numbers
 from fmilin.simulation.trajectory import Trajectory
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
-from fmilin.support.stopped_processes import INTERVAL, PATIENCE, StopWatch
+from fmilin.support.stopped_processes import INTERVAL, PATIENCE_SECONDS, StopWatch
 from fmilin.support.table_repr import Sheet, TableRepr
 
 if TYPE_CHECKING:
@@ -134,7 +134,11 @@ def _run_in_processes(
                     workers[number].kill()  # the others end, too, and the runs get a BrokenProcessPool
             return [run.result() for run in runs]
     except BrokenProcessPool:
-        how = f"was stopped (SIGSTOP) for more than {PATIENCE:g} s and was ended" if is_stopped else "ended too early"
+        how = (
+            f"was stopped (SIGSTOP) for more than {PATIENCE_SECONDS:g} s and was ended"
+            if is_stopped
+            else "ended too early"
+        )
         raise ModelCrashError(
             f"A process of the Monte Carlo study {how}. Run it again, with jobs=1 if a run ends the process by itself."
         ) from None

@@ -29,7 +29,7 @@ from fmilin.support.table_repr import Sheet, TableRepr
 from fmilin.tolerances import INACCURATE, TOO_INACCURATE
 
 DOUBLINGS = 60
-AT_REST = 1e-14  # relative: a change of S in twice the time by which it has converged
+CONVERGENCE_TOLERANCE = 1e-14  # relative: a change of S in twice the time by which it has converged
 
 Passage = tuple[FloatArray, FloatArray, FloatArray]  # F, W, H, each (..., P, P)
 
@@ -72,7 +72,7 @@ def _for_ever(parts: Passage) -> FloatArray:
             before, whole = whole[2], _joined(whole, whole)
             if not np.isfinite(whole[2]).all():
                 break
-            if np.abs(whole[2] - before).max() <= AT_REST * np.abs(whole[2]).max():
+            if np.abs(whole[2] - before).max() <= CONVERGENCE_TOLERANCE * np.abs(whole[2]).max():
                 return whole[2]
     raise NumericalError("Riccati's equation has no solution that repeats itself and makes the system stable.")
 

@@ -38,10 +38,14 @@ from fmilin.trimming.uncertainty import Box, VariedModel
 
 Complex = NDArray[np.complex128]
 
-NEAR = 0.2  # longest step of q in which eigenvalues are followed
-MET = 1e-7  # by which goals are overfulfilled, in their own sizes: the optimizer keeps its constraints to rounding
-STARTS = 4  # random points from which goals are tried, where they are not met from the given one
-AT_REST = 1e-7  # of the largest eigenvalue: one below that, alone or in a group that rounding spreads, is zero
+MAX_TRACKING_STEP = 0.2  # longest step of q in which eigenvalues are followed
+GOAL_TOLERANCE = (
+    1e-7  # by which goals are overfulfilled, in their own sizes: the optimizer keeps its constraints to rounding
+)
+RANDOM_START_COUNT = 4  # random points from which goals are tried, where they are not met from the given one
+ZERO_EIGENVALUE_TOLERANCE = (
+    1e-7  # of the largest eigenvalue: one below that, alone or in a group that rounding spreads, is zero
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +171,7 @@ def _meant(goal: ModeGoal, values: Complex) -> list[int]:
     """Return the eigenvalues that a goal is about, one of each pair."""
     if goal.near is not None:
         return [int(i) for i in np.argsort(np.abs(values - complex(goal.near.real, abs(goal.near.imag))))[:1]]
-    if (np.abs(values) <= AT_REST * np.abs(values).max(initial=0.0)).any():
+    if (np.abs(values) <= ZERO_EIGENVALUE_TOLERANCE * np.abs(values).max(initial=0.0)).any():
         raise UsageError(
             "An eigenvalue is zero, of a motion that nothing drives back: a goal for all modes cannot be met. Say "
             "which mode is meant: ModeGoal(near=...)."
@@ -206,7 +210,7 @@ class _PlacementSearch:
     def followed(self, q: FloatArray) -> tuple[FloatArray, Complex, Complex]:
         """Return the eigenvalues at q, by short steps from the nearest point that was visited."""
         last = min(self.visits, key=lambda visit: float(np.linalg.norm(visit[0] - q)))
-        steps = int(np.ceil(np.linalg.norm(q - last[0]) / NEAR))
+        steps = int(np.ceil(np.linalg.norm(q - last[0]) / MAX_TRACKING_STEP))
         for target in np.linspace(last[0], q, steps + 1)[1:]:
             linear = self.varied.linear(self.varied.values(target))
             order = _matched(last[1] + last[2] @ (target - last[0]), linear.eigenvalues())
@@ -220,24 +224,25 @@ class _PlacementSearch:
         _, values, slopes = self.followed(q)
         told = [t for g, i in self.wanted for t in _margins(g, complex(values[i]), slopes[i], self.unit[i])]
         words, met, along = zip(*told, strict=True)
-        return words, np.array(met) - MET, np.array(along)
+        return words, np.array(met) - GOAL_TOLERANCE, np.array(along)
 
     def run(self) -> FloatArray:
         """Return the q that meets the goals, or say how near one came."""
         best = self.minimized(self.q0, missing=False)
-        for start in [self.q0, *np.random.default_rng(34).uniform(-1, 1, (STARTS, len(self.q0)))]:
-            if self.least(best) < -MET:
+        for start in [self.q0, *np.random.default_rng(34).uniform(-1, 1, (RANDOM_START_COUNT, len(self.q0)))]:
+            if self.least(best) < -GOAL_TOLERANCE:
                 best = max(best, self.minimized(start, missing=True), key=self.least)
-                best = max(self.minimized(best, missing=False), best, key=lambda q: min(self.least(q), -MET))
-        if self.least(best) >= -MET:
+                best = max(self.minimized(best, missing=False), best, key=lambda q: min(self.least(q), -GOAL_TOLERANCE))
+        if self.least(best) >= -GOAL_TOLERANCE:
             return best
         words, met, _ = self.margins(best)
         at = [f"{name} = {value:.6g}" for name, value in self.varied.values(best).items()]
         at = [t + " (the end of its range)" if abs(x) > 1 - 1e-6 else t for t, x in zip(at, best, strict=True)]
         raise NumericalError(
             "No parameters in their ranges were found that meet the goals. The closest is "
-            f"{', '.join(w for w, m in zip(words, met, strict=True) if m < -MET)} with {', '.join(at)}. Widen a range, "
-            "let another parameter vary (lin.plot.sensitivities() shows which moves the mode), or ask for less."
+            f"{', '.join(w for w, m in zip(words, met, strict=True) if m < -GOAL_TOLERANCE)} with {', '.join(at)}. "
+            "Widen a range, let another parameter vary (lin.plot.sensitivities() shows which moves the mode), or ask "
+            "for less."
         )
 
     def least(self, q: FloatArray) -> float:
@@ -266,9 +271,11 @@ class _PlacementSearch:
         return np.asarray(np.clip(solution.x[:-1], -1.0, 1.0), dtype=np.float64)
 
 
-UNDETERMINED = 1e-7  # of the largest singular value of the slopes: a combination of parameters that changes nothing
-POOR = 0.05  # relative difference (root of the mean square) that asks for other starts
-RESTARTS = 8  # points of the box from which a fit is tried then
+UNDETERMINED_DIRECTION_TOLERANCE = (
+    1e-7  # of the largest singular value of the slopes: a combination of parameters that changes nothing
+)
+POOR_FIT_TOLERANCE = 0.05  # relative difference (root of the mean square) that asks for other starts
+RESTART_COUNT = 8  # points of the box from which a fit is tried then
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -350,14 +357,14 @@ def identified_parameters(
 
     best: Any = None
     random, count = np.random.default_rng(34), int(np.count_nonzero(weight))
-    for q in [np.clip(varied.q_of(start), -1.0, 1.0), *random.uniform(-0.9, 0.9, (RESTARTS, len(parameters)))]:
+    for q in [np.clip(varied.q_of(start), -1.0, 1.0), *random.uniform(-0.9, 0.9, (RESTART_COUNT, len(parameters)))]:
         fit = least_squares(differences, q, slopes, bounds=(-1, 1), xtol=1e-12, ftol=1e-12, gtol=1e-12)
         best = fit if best is None or fit.cost < best.cost else best
-        if 2 * best.cost <= POOR**2 * count:
+        if 2 * best.cost <= POOR_FIT_TOLERANCE**2 * count:
             break
     J = slopes(best.x)
     _, values, directions = np.linalg.svd(J, full_matrices=False)
-    if values[-1] <= UNDETERMINED * values[0]:
+    if values[-1] <= UNDETERMINED_DIRECTION_TOLERANCE * values[0]:
         alike = [name for name, part in zip(parameters, directions[-1], strict=True) if abs(part) > 1e-2]
         raise NumericalError(
             f"The response does not determine {', '.join(alike)}: it stays as it is for some change of "

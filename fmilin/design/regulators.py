@@ -24,7 +24,9 @@ from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
 from fmilin.support.table_repr import Sheet, TableRepr
 
-RELIES = 1e-3  # change of an eigenvalue z by a gain, within the errors of B, from which on the gain relies on rounding
+MAX_UNCERTAIN_EIGENVALUE_CHANGE = (
+    1e-3  # change of an eigenvalue z by a gain, within the errors of B, from which on the gain relies on rounding
+)
 
 
 class Regulator(Protocol):
@@ -318,7 +320,7 @@ def _require_honest_stability(
         named = right_direction(sampled.A, mode)
         left, right = np.abs(mode.direction), np.abs(named.direction)
         along = max(abs(complex(mode.direction @ named.direction)), 1e-300)
-        if mode.may_stay and left @ B_error[:, rows] @ (np.abs(gain) @ right) > RELIES * along:
+        if mode.may_stay and left @ B_error[:, rows] @ (np.abs(gain) @ right) > MAX_UNCERTAIN_EIGENVALUE_CHANGE * along:
             scales = linear.states.scales(linear.y0)
             raise NumericalError(
                 "There is no stabilizing regulator: a mode that does not decay is moved by "

@@ -32,10 +32,10 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, FILTER_AGREES, FILTER_DOUBT
 
 DOUBLINGS = 64
-AT_REST = 1e-15  # relative change of the solution in twice the time by which the doubling has converged
+CONVERGENCE_TOLERANCE = 1e-15  # relative change of the solution in twice the time by which the doubling has converged
 NEWTON_STEPS = 8
-CONVERGED = 1e-13  # relative change of the deviations in a Newton step
-ACCURATE = 1e-8  # relative error of a covariance above which modal coordinates are tried, too
+NEWTON_STEP_TOLERANCE = 1e-13  # relative change of the deviations in a Newton step
+ACCURATE_COVARIANCE_ERROR = 1e-8  # relative error of a covariance above which modal coordinates are tried, too
 LARGEST_IN_MODES = 60  # states up to which they are: separating modes takes the fifth power of their number
 
 
@@ -78,7 +78,7 @@ def solve_steady_filter(system: NoisySystem) -> SteadyFilter:
         failure = None
     except (NumericalError, np.linalg.LinAlgError) as error:
         solution, failure = None, error
-    if solution is None or solution.error > ACCURATE:
+    if solution is None or solution.error > ACCURATE_COVARIANCE_ERROR:
         # A mode that is hardly observable has a variance that is orders larger than those of the others. In
         # coordinates that mix them, covariances are differences of large numbers; in modes they are not.
         other = _solve_in_modes(system)
@@ -124,7 +124,7 @@ def _solve(system: NoisySystem) -> SteadyFilter:
             raise NumericalError("The Riccati equation of the steady filter has no stabilizing solution.")
         before = system.A @ covariance @ system.A.T
         gain = _gain(system, before)
-        if _difference(covariance, last) <= CONVERGED:
+        if _difference(covariance, last) <= NEWTON_STEP_TOLERANCE:
             break
     again = compute_error_covariance(system, gain)
     if not _difference(again, covariance) <= FILTER_AGREES:
@@ -225,7 +225,7 @@ def _solve_by_doubling(system: NoisySystem) -> FloatArray:
             )
             if not (np.isfinite(solution).all() and np.isfinite(measured).all() and np.isfinite(forward).all()):
                 break
-            if np.abs(change).max(initial=0.0) <= AT_REST * np.abs(solution).max(initial=0.0):
+            if np.abs(change).max(initial=0.0) <= CONVERGENCE_TOLERANCE * np.abs(solution).max(initial=0.0):
                 return np.asarray(solution * np.outer(scales, scales))
     raise NumericalError("The Riccati equation of the steady filter has no stabilizing solution.")
 

@@ -31,11 +31,14 @@ if TYPE_CHECKING:
     import control
 
 FREQUENCIES, DECADES = 400, 2.0  # on which loops are looked at, and how far beyond poles, zeros and goals
-RESTARTS = 3
+RESTART_COUNT = 3
 PID = ("kp", "ki", "kd", "tf")
-TRIED, WIDE = 30, 4.0  # points for each parameter that are tried first, in logarithms around the start
-UNSTABLE = 1e3  # what an unstable loop counts, beside its growth
-ATTAINED = 1.0 + 1e-3  # of a goal, as a ratio
+TRIED_POINTS_PER_PARAMETER, SEARCH_WIDTH = (
+    30,
+    4.0,
+)  # points for each parameter that are tried first, in logarithms around the start
+UNSTABLE_LOOP_WEIGHT = 1e3  # what an unstable loop counts, beside its growth
+ATTAINED_GOAL_RATIO = 1.0 + 1e-3  # of a goal, as a ratio
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,23 +127,25 @@ def tune(
         return dict(zip(names, (signs * np.exp(z)).tolist(), strict=True)) | dict(fixed or {})
 
     z, spread = np.log(np.abs(list(start.values()))), np.full(len(names), 1.0)
-    around = z + np.random.default_rng(0).uniform(-WIDE, WIDE, (TRIED * len(names), len(names)))
+    around = z + np.random.default_rng(0).uniform(
+        -SEARCH_WIDTH, SEARCH_WIDTH, (TRIED_POINTS_PER_PARAMETER * len(names), len(names))
+    )
     z = min((z, *around), key=lambda z: loops.cost(make(**at(z))))
-    for _ in range(RESTARTS):
+    for _ in range(RESTART_COUNT):
         simplex = np.vstack([z, z + np.diag(spread)])
         options = {"initial_simplex": simplex, "maxiter": 100 * len(names), "xatol": 1e-3, "fatol": 1e-5}
         result: Any = minimize(lambda z: loops.cost(make(**at(z))), z, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
         z, spread = result.x, -spread / 2
     best = make(**at(z))
-    if result.fun >= UNSTABLE:
+    if result.fun >= UNSTABLE_LOOP_WEIGHT:
         raise NumericalError(
             f"No parameters of this structure were found that stabilize all of the {len(chosen)} plants; the best "
-            f"leave a motion that grows at {result.fun - UNSTABLE:.3g} 1/s. Start elsewhere (check signs), take "
-            "another structure, or schedule the gains (fl.design.schedule)."
+            f"leave a motion that grows at {result.fun - UNSTABLE_LOOP_WEIGHT:.3g} 1/s. Start elsewhere (check signs), "
+            "take another structure, or schedule the gains (fl.design.schedule)."
         )
     bandwidths = loops.compute_bandwidths(best)
     margins = loops.compute_disk_margins(best)
-    attained = loops.ratio(margins, bandwidths, loops.growth(best)) <= ATTAINED
+    attained = loops.ratio(margins, bandwidths, loops.growth(best)) <= ATTAINED_GOAL_RATIO
     known_structure = _pid if isinstance(structure, str) else None
     return Tuned(at(z), best, margins, bandwidths, attained, tuple(systems), known_structure)
 
@@ -253,6 +258,6 @@ class _Loops:
         """Return what the search makes small."""
         growth = self.growth(regulator)
         if growth >= 0:
-            return UNSTABLE + growth
+            return UNSTABLE_LOOP_WEIGHT + growth
         margins, bandwidths, effort = self.measured(regulator)
         return float(100 * max(0.0, np.log(self.ratio(margins, bandwidths, growth))) + np.log(effort))

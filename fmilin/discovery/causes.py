@@ -11,17 +11,20 @@ from fmilin.composition.linear_member import HeldMember, SampledMember
 from fmilin.composition.system import ConnectedModel, SystemDeclaration
 from fmilin.discovery.channel import ExplainedChannel, moves, reached, without_errors
 from fmilin.errors import FmilinError, NumericalError, join_first
-from fmilin.linear_model.no_response import PUSHES
+from fmilin.linear_model.no_response import PUSH_SIZES
 from fmilin.model.capabilities import read_second_order_form
 from fmilin.model.equations import SecondOrderForm
 from fmilin.signals import FloatArray
 
 Answer = tuple[str, tuple[str, ...], str, bool]
-SMALL = (1e-3, 1e-2)  # pushes, in sizes of the input, that a dead zone or a limit swallows
-NEAR, FAR = 1e-3, (1e-3, 1.0, 30.0)  # how far another point is, in sizes of what moves; a factor shows at once
-BROKEN = 0.1  # of a parameter that breaks a symmetry, relative
+SMALL_PUSH_SIZES = (1e-3, 1e-2)  # pushes, in sizes of the input, that a dead zone or a limit swallows
+NEAR_DISTANCE, FAR_DISTANCES = (
+    1e-3,
+    (1e-3, 1.0, 30.0),
+)  # how far another point is, in sizes of what moves; a factor shows at once
+SYMMETRY_BREAKING_FRACTION = 0.1  # of a parameter that breaks a symmetry, relative
 MOST_PARAMETERS = 40  # that are changed one by one
-MOST_WIRES = 60  # tried between members that nothing joins
+MAX_WIRES = 60  # tried between members that nothing joins
 
 
 def held(channel: ExplainedChannel) -> Answer | None:
@@ -52,9 +55,11 @@ def swallowed(channel: ExplainedChannel) -> Answer | None:
     model, j = channel.model, channel.model.inputs.index_of(channel.input)
     size = float(model.inputs.scales(channel.point.inputs)[j])
     base = _seen(channel, 0.0)
-    if base is None or any(_differs(_seen(channel, sign * part * size), base) for part in SMALL for sign in (1, -1)):
+    if base is None or any(
+        _differs(_seen(channel, sign * part * size), base) for part in SMALL_PUSH_SIZES for sign in (1, -1)
+    ):
         return None
-    sides = [s for s in (1, -1) if any(_differs(_seen(channel, s * part * size), base) for part in PUSHES)]
+    sides = [s for s in (1, -1) if any(_differs(_seen(channel, s * part * size), base) for part in PUSH_SIZES)]
     if not sides:
         return None
     value = float(channel.point.inputs[j])
@@ -100,7 +105,7 @@ def symmetric(channel: ExplainedChannel) -> Answer | None:
     breaking = []
     for name, value in model.parameters.items():
         try:
-            if channel.answers(model.with_parameters({name: value + BROKEN * (abs(value) or 1.0)})):
+            if channel.answers(model.with_parameters({name: value + SYMMETRY_BREAKING_FRACTION * (abs(value) or 1.0)})):
                 breaking.append(name)
         except FmilinError:
             continue
@@ -170,7 +175,7 @@ def vanishing(channel: ExplainedChannel) -> Answer | None:
     values = {n: (v, float(x[model.states.index_of(n)])) for n, v in kept.items()}
     values |= {n: (float(point.inputs[i]), float(u[i])) for i, n in enumerate(model.inputs.names)}
     values["time"] = (point.time, 1.0)
-    for far in FAR:
+    for far in FAR_DISTANCES:
         offsets = {name: far * (1.0 + 0.13 * i % 0.5) for i, name in enumerate(values)}
         for sign in (1.0, -1.0):
 
@@ -180,7 +185,7 @@ def vanishing(channel: ExplainedChannel) -> Answer | None:
 
             if needed := _needed(list(values), answers):
                 shown = ", ".join(f"{n} = {values[n][0]:g}" for n in needed)
-                kind = "point" if far == NEAR else "limit"
+                kind = "point" if far == NEAR_DISTANCE else "limit"
                 why = "a factor on the way vanishes there" if kind == "point" else "a limit or a dead zone on the way"
                 text = (
                     f"It is due to the point ({shown}): {why}. At another value of {_enumerate(needed)} the channel "
@@ -298,8 +303,8 @@ def _missing_wire(channel: ExplainedChannel, model: ConnectedModel) -> Answer | 
     fed = [(m, s.name) for m in sorted(behind) for s in model.members[m].inputs]
     fed.sort(key=lambda target: target in taken)  # those that no output feeds first
     sources = [(m, s.name) for m in sorted(ahead) for s in model.members[m].outputs]
-    for target in fed[:MOST_WIRES]:
-        for source in sources[: max(1, MOST_WIRES // max(len(fed), 1))]:
+    for target in fed[:MAX_WIRES]:
+        for source in sources[: max(1, MAX_WIRES // max(len(fed), 1))]:
             links = [*(k for k in d.links if k.target != target), Link(source, target, NO_CHANGE)]
             if _answers_with(channel, model, replace(_without(d, target), links=links)):
                 wire = (qualified(*source), qualified(*target))

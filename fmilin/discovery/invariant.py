@@ -15,7 +15,7 @@ from fmilin.constraints.expressions import name_in_expression
 from fmilin.discovery.library import Library, Term
 from fmilin.signals import FloatArray
 
-AGREES = 1e-9  # relative difference at which a number is the simple one
+SIMPLE_NUMBER_TOLERANCE = 1e-9  # relative difference at which a number is the simple one
 MOST_DIGITS = 7  # of a decimal that somebody chose; what has more is written with all its digits
 MOST_PARAMETERS = 60  # of more than these, products are not looked for: one of them fits by chance
 
@@ -23,8 +23,8 @@ MOST_PARAMETERS = 60  # of more than these, products are not looked for: one of 
 class Numbers:
     """Writes numbers; no parameter is guessed whose value another parameter, an integer or a half has, too."""
 
-    def __init__(self, parameters: Mapping[str, float], accuracy: float = AGREES) -> None:
-        self._accuracy = max(accuracy, AGREES)
+    def __init__(self, parameters: Mapping[str, float], accuracy: float = SIMPLE_NUMBER_TOLERANCE) -> None:
+        self._accuracy = max(accuracy, SIMPLE_NUMBER_TOLERANCE)
         usable = {n: abs(v) for n, v in parameters.items() if v and isfinite(v) and not self._simple(abs(v), 2)[0]}
         self._values_by_text: dict[str, float] = {}
         for name, value in usable.items():
@@ -79,7 +79,7 @@ class Numbers:
         # The shortest decimal that agrees.
         for digits in range(1, 16):
             text = f"{value:.{digits}g}"
-            if (digits <= MOST_DIGITS or self._accuracy > AGREES) and self._agree(float(text), value):
+            if (digits <= MOST_DIGITS or self._accuracy > SIMPLE_NUMBER_TOLERANCE) and self._agree(float(text), value):
                 return text, float(text)
         text = repr(float(f"{value:.15g}"))
         return text, float(text)
@@ -106,7 +106,7 @@ class Numbers:
         return "", value
 
 
-TINY = 1e-300
+MIN_SIZE = 1e-300
 LEVEL = 0.3  # how much the level's number counts beside those of the terms when the simplest ones are chosen
 
 
@@ -149,7 +149,7 @@ class Invariant:
         slopes = self.gradients(x)
         terms = np.abs(slopes) * np.maximum(np.abs(f), 1e-3 * np.abs(f).max(axis=1, initial=0.0, keepdims=True))
         more = np.maximum(np.abs((slopes * f).sum(axis=1)) - (np.abs(slopes) * noise).sum(axis=1), 0.0)
-        return np.asarray(more / np.maximum(terms.sum(axis=1), TINY))
+        return np.asarray(more / np.maximum(terms.sum(axis=1), MIN_SIZE))
 
     def rate(self, rate_of: Mapping[int, int]) -> Invariant:
         """Return the rate of a polynomial of states whose rates are states."""
@@ -193,10 +193,12 @@ class Invariant:
 
 
 STEPS = 40
-ARRIVED = 1e-13
-FURTHEST = 10.0  # how far a projection may go, in sizes of the states
+PROJECTION_TOLERANCE = 1e-13
+MAX_PROJECTION_DISTANCE = 10.0  # how far a projection may go, in sizes of the states
 
-INDEPENDENT = 1e-6  # what a gradient adds to the span of others, relative to itself, that makes it one of its own
+INDEPENDENCE_TOLERANCE = (
+    1e-6  # what a gradient adds to the span of others, relative to itself, that makes it one of its own
+)
 
 
 def projected(x: FloatArray, invariants: Sequence[Invariant], sizes: FloatArray) -> FloatArray:
@@ -206,32 +208,36 @@ def projected(x: FloatArray, invariants: Sequence[Invariant], sizes: FloatArray)
     s, x0 = x.copy(), x
     arrived: NDArray[np.bool_] = np.zeros(len(x), dtype=np.bool_)
     for _ in range(STEPS):
-        size = np.maximum(np.column_stack([i.size(s) for i in invariants]), TINY)
+        size = np.maximum(np.column_stack([i.size(s) for i in invariants]), MIN_SIZE)
         h = np.column_stack([i.values(s) for i in invariants]) / size
         fine = np.isfinite(h).all(axis=1)
         s, x0, arrived, h, size = s[fine], x0[fine], arrived[fine], h[fine], size[fine]
-        arrived = np.asarray((np.abs(h) <= ARRIVED).all(axis=1))
+        arrived = np.asarray((np.abs(h) <= PROJECTION_TOLERANCE).all(axis=1))
         if arrived.all():
             break
         H = np.stack([i.gradients(s) for i in invariants], axis=1) * sizes / size[:, :, None]
         step = (np.linalg.pinv(H, rcond=1e-10) @ h[:, :, None])[:, :, 0]
         s = np.where(arrived[:, None], s, s - sizes * step)
-    near = (np.abs(s - x0) <= FURTHEST * sizes).all(axis=1)  # far away everything is relatively small
+    near = (np.abs(s - x0) <= MAX_PROJECTION_DISTANCE * sizes).all(axis=1)  # far away everything is relatively small
     return np.asarray(s[arrived & near])
 
 
 def is_independent(
-    candidate: Invariant, others: Sequence[Invariant], x: FloatArray, sizes: FloatArray, tolerance: float = INDEPENDENT
+    candidate: Invariant,
+    others: Sequence[Invariant],
+    x: FloatArray,
+    sizes: FloatArray,
+    tolerance: float = INDEPENDENCE_TOLERANCE,
 ) -> bool:
     """Whether the gradient, if its terms do not cancel, leaves the span of others' at most of the points x (m, N)."""
     own = candidate.gradients(x) * sizes
-    least = INDEPENDENT * np.linalg.norm(candidate.gradient_sizes(x) * sizes, axis=1)
+    least = INDEPENDENCE_TOLERANCE * np.linalg.norm(candidate.gradient_sizes(x) * sizes, axis=1)
     theirs = np.stack([i.gradients(x) * sizes for i in others] or [np.zeros_like(own)], axis=1)
     leaves = 0
     for row, gradients, cancelled in zip(own, theirs, least, strict=True):
-        rows = gradients / np.maximum(np.linalg.norm(gradients, axis=1, keepdims=True), TINY)
+        rows = gradients / np.maximum(np.linalg.norm(gradients, axis=1, keepdims=True), MIN_SIZE)
         _, s, vt = np.linalg.svd(rows, full_matrices=False)
-        span = vt[s > INDEPENDENT * s[0]] if s[0] > 0 else vt[:0]
+        span = vt[s > INDEPENDENCE_TOLERANCE * s[0]] if s[0] > 0 else vt[:0]
         left = np.linalg.norm(row - span.T @ (span @ row))
         leaves += bool(left > max(tolerance * np.linalg.norm(row), cancelled))
     return leaves > len(x) // 2

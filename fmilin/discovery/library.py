@@ -17,7 +17,7 @@ from fmilin.signals import FloatArray
 
 MOST_TERMS = 2_200  # A library with more of them is not tried: its singular values would take minutes
 LONGEST_FRACTION = 720  # denominator of a factor that is written as a fraction
-MOST_ANGLES = 5  # of sums of more angles than these there are too many
+MAX_ANGLES = 5  # of sums of more angles than these there are too many
 Harmonic = tuple[Literal["", "cos", "sin"], tuple[tuple[int, float], ...]]
 """The function, and (state, its factor: +1 or -1, 1/2 of half an angle, ...) of each angle in its argument."""
 
@@ -190,7 +190,7 @@ def further_libraries(group: Sequence[int], kinds: StateKinds) -> Iterator[Libra
     yield cubic if len(cubic) else _with_speeds(products, products, speeds)
     order = 1
     for degree in (1, 0):
-        for larger in range(min(MOST_ANGLES, len(angles)), order, -1):
+        for larger in range(min(MAX_ANGLES, len(angles)), order, -1):
             at_rest = list(islice(_products(positions, angles, degree, harmonics=larger), MOST_TERMS + 1))
             library = _with_speeds(at_rest, at_rest, speeds)
             if len(library):

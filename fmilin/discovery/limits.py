@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from fmilin.errors import join_first
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.zeros import SAFETY
+from fmilin.linear_model.zeros import SAFETY_FACTOR
 from fmilin.reduction import minimal_realization
 
 Complex = NDArray[np.complex128]
 
-MOST_ZEROS = 4  # named in a sentence
-NOTICEABLE = 1.05  # peak of the sensitivity from which on it is worth a sentence
+MAX_ZEROS = 4  # named in a sentence
+NOTICEABLE_PEAK_SIZE = 1.05  # peak of the sensitivity from which on it is worth a sentence
 
 
 def describe_limits(linear: LinearModel) -> Iterator[str]:
@@ -28,7 +28,7 @@ def describe_limits(linear: LinearModel) -> Iterator[str]:
     (i,), (o,) = linear.inputs.names, linear.outputs.names
     period = linear.sample_time
     zeros = structure.zeros
-    errors = SAFETY * structure.errors
+    errors = SAFETY_FACTOR * structure.errors
     growth = np.abs(zeros) - 1.0 if period > 0 else zeros.real
     neutral = np.abs(growth) <= errors
     still = np.abs(zeros - 1.0 if period > 0 else zeros) <= errors
@@ -37,7 +37,7 @@ def describe_limits(linear: LinearModel) -> Iterator[str]:
     blocked = [z for z in zeros[neutral & ~still].tolist() if z.imag > 0]
     if blocked:
         speeds = [abs(np.angle(z)) / period if period > 0 else z.imag for z in blocked]
-        names = join_first([f"{w:.5g}" for w in sorted(speeds)], MOST_ZEROS)
+        names = join_first([f"{w:.5g}" for w in sorted(speeds)], MAX_ZEROS)
         yield f"Zeros at the stability limit: at {names} rad/s '{i}' does not move '{o}'."
     beyond = zeros[growth > errors]
     if len(beyond):
@@ -48,9 +48,7 @@ def _describe_beyond(linear: LinearModel, zeros: Complex) -> Iterator[str]:
     (o,) = linear.outputs.names
     period = linear.sample_time
     upper = [z for z in zeros.tolist() if z.imag >= 0]
-    names = join_first(
-        [f"{z.real:.5g}" if z.imag == 0 else f"{z.real:.5g} ± {z.imag:.5g} i" for z in upper], MOST_ZEROS
-    )
+    names = join_first([f"{z.real:.5g}" if z.imag == 0 else f"{z.real:.5g} ± {z.imag:.5g} i" for z in upper], MAX_ZEROS)
     word = "A zero" if len(zeros) == 1 else "Zeros"
     if period > 0:
         yield f"{word} outside the unit circle ({names}): a controller that inverts the channel is unstable."
@@ -65,7 +63,7 @@ def _describe_beyond(linear: LinearModel, zeros: Complex) -> Iterator[str]:
     unstable = poles[poles.real > 0]
     if len(unstable):
         peaks = np.prod(np.abs((zeros[:, None] + unstable.conj()) / (zeros[:, None] - unstable)), axis=1)
-        if peaks.max() > NOTICEABLE:
+        if peaks.max() > NOTICEABLE_PEAK_SIZE:
             yield (
                 f"With the unstable pole{'s' if len(unstable) > 1 else ''} of the channel the sensitivity of every "
                 f"stable loop has a peak of at least {peaks.max():.3g}."

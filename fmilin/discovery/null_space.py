@@ -9,10 +9,10 @@ from scipy import linalg
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DISCOVERED, DISCOVERED_GAP
 
-TINY = 1e-300
+MIN_SIZE = 1e-300
 FULL_RANK = 1e-6  # smallest pivot of a triangle, of the largest, where no singular value is nothing
-MOST_SHORTENED = 60  # rows among which sums with fewer terms are looked for
-LARGEST_SUPPORT = 40  # terms of an expression that somebody may want to read
+MAX_SHORTENED_ROWS = 60  # rows among which sums with fewer terms are looked for
+MAX_TERMS = 40  # terms of an expression that somebody may want to read
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def null_space(rows: FloatArray, noise: float = 0.0) -> NullSpace:
     nothing = NullSpace(np.empty((k, 0)), np.ones(k), 0.0)
     if not rows.size:
         return nothing
-    sizes = np.maximum(np.linalg.norm(rows, axis=0), TINY)
+    sizes = np.maximum(np.linalg.norm(rows, axis=0), MIN_SIZE)
     triangle, _ = linalg.qr(rows / sizes, mode="r", pivoting=True)
     pivots = np.abs(np.diag(triangle))
     if not pivots[0] > 0 or pivots[k - 1] > FULL_RANK * pivots[0] * max(1.0, noise / DISCOVERED):
@@ -82,7 +82,7 @@ def sparse_basis(space: NullSpace, order: Sequence[int]) -> Iterator[FloatArray]
         others = np.arange(len(work)) != row
         work[others] -= np.outer(work[others, column], work[row])
         row += 1
-    sizes = np.abs(work[:row]).max(axis=1, keepdims=True, initial=TINY)
+    sizes = np.abs(work[:row]).max(axis=1, keepdims=True, initial=MIN_SIZE)
     rows = np.where(np.abs(work[:row]) > tolerance * sizes, work[:row], 0.0)[::-1]
     for vector in _shortened(rows, tolerance):
         yield vector / space.sizes
@@ -91,7 +91,7 @@ def sparse_basis(space: NullSpace, order: Sequence[int]) -> Iterator[FloatArray]
 def _shortened(rows: FloatArray, tolerance: float) -> FloatArray:
     """Add rows to rows where that leaves fewer terms: what a chain is made of, not what adds up along it."""
     rows = rows.copy()
-    shorter = len(rows) <= MOST_SHORTENED
+    shorter = len(rows) <= MAX_SHORTENED_ROWS
     while shorter:
         shorter = False
         for i in np.argsort(-np.count_nonzero(rows, axis=1), kind="stable"):
@@ -109,4 +109,4 @@ def _sums(rows: FloatArray, i: int, tolerance: float) -> Iterator[FloatArray]:
         common = np.flatnonzero((rows[i] != 0) & (rows[j] != 0))
         for ratio in {round(float(rows[i, c] / rows[j, c]), 9) for c in common}:
             made = rows[i] - ratio * rows[j]
-            yield np.where(np.abs(made) > tolerance * np.abs(made).max(initial=TINY), made, 0.0)
+            yield np.where(np.abs(made) > tolerance * np.abs(made).max(initial=MIN_SIZE), made, 0.0)

@@ -13,16 +13,16 @@ import numpy as np
 
 from fmilin.discovery.invariant import Invariant
 from fmilin.discovery.library import LONGEST_FRACTION, Harmonic, Library, Term
-from fmilin.discovery.sampler import FROM_NOISE, Sampler
+from fmilin.discovery.sampler import NOISE_FACTOR, Sampler
 from fmilin.discovery.states import StateKinds
 from fmilin.signals import FloatArray
 
-MOST_ANGLES = 3  # whose sum is a phase
-MOST_CANDIDATES = 200  # states among which the parts of a phase are looked for
+MAX_ANGLES = 3  # whose sum is a phase
+MAX_CANDIDATES = 200  # states among which the parts of a phase are looked for
 SAMPLES = 10  # more than there are candidates
 SAME_RATE = 1e-9  # relative difference of two rates, in the size of the largest, that is rounding
 SAME_FACTOR = 1e-10  # relative difference of a factor from a short fraction, or that many degrees in rad
-NO_OFFSET = 1e-9  # rad
+OFFSET_TOLERANCE = 1e-9  # rad
 
 
 def find_phase_relations(sampler: Sampler, kinds: StateKinds, norms: Sequence[Invariant]) -> list[Invariant]:
@@ -35,7 +35,7 @@ def find_phase_relations(sampler: Sampler, kinds: StateKinds, norms: Sequence[In
     # A sum of speeds that follows a phase is a momentum; only positions are related to it by geometry.
     candidates = moving - kinds.speeds - {i for pair in pairs for i in pair}
     angles = sorted(candidates, key=lambda i: (i not in kinds.rate_of, i not in kinds.cyclic | kinds.angles, i))
-    angles = list(islice(angles, MOST_CANDIDATES))
+    angles = list(islice(angles, MAX_CANDIDATES))
     if not angles:
         return relations
     x, f = _sample_rates(sampler, len(angles) + SAMPLES)
@@ -44,7 +44,7 @@ def find_phase_relations(sampler: Sampler, kinds: StateKinds, norms: Sequence[In
     for sine, cosine in pairs:
         square = x[:, sine] ** 2 + x[:, cosine] ** 2
         rate = (x[:, cosine] * f[:, sine] - x[:, sine] * f[:, cosine]) / square
-        factors = _read_factors(rate, f[:, angles], max(SAME_RATE, FROM_NOISE * sampler.noise))
+        factors = _read_factors(rate, f[:, angles], max(SAME_RATE, NOISE_FACTOR * sampler.noise))
         if factors:
             relations.append(_relate(sampler.point.states, (sine, cosine), {angles[i]: k for i, k in factors.items()}))
     return relations
@@ -94,7 +94,7 @@ def _supports(rate: FloatArray, f: FloatArray) -> Iterator[list[int]]:
         sizes = np.linalg.norm(f[:, moving], axis=0)
         parts = np.abs(np.linalg.lstsq(f[:, moving] / sizes, rate, rcond=None)[0])
         order = np.argsort(-parts)
-        for count in range(2, min(MOST_ANGLES, len(moving)) + 1):
+        for count in range(2, min(MAX_ANGLES, len(moving)) + 1):
             yield sorted(moving[i] for i in order[:count])
 
 
@@ -124,5 +124,5 @@ def _relate(x0: FloatArray, pair: tuple[int, int], factors: dict[int, float]) ->
         Term(((sine, 1),), of_sin): -sign * across,
         Term(((cosine, 1),), of_cos): -across,
     }
-    terms = {term: c for term, c in coefficients.items() if abs(c) > NO_OFFSET}
+    terms = {term: c for term, c in coefficients.items() if abs(c) > OFFSET_TOLERANCE}
     return Invariant(Library(terms), np.array(list(terms.values())))

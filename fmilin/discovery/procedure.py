@@ -10,7 +10,14 @@ import numpy as np
 
 from fmilin.constraints.declared import Level
 from fmilin.diagnostics import Remark
-from fmilin.discovery.invariant import INDEPENDENT, Invariant, Numbers, independent_ones, is_independent, projected
+from fmilin.discovery.invariant import (
+    INDEPENDENCE_TOLERANCE,
+    Invariant,
+    Numbers,
+    independent_ones,
+    is_independent,
+    projected,
+)
 from fmilin.discovery.library import first_library, further_libraries, linear_library, squares_library
 from fmilin.discovery.phases import find_phase_relations
 from fmilin.discovery.result import Discovery, Finding, KeptOut
@@ -26,10 +33,10 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import EQUILIBRIUM, INVARIANT, INVARIANT_MEASURED
 
 POINTS = 2
-WORTH_TELLING = 100  # functions among which a search takes its time
+MIN_ANNOUNCED_SIZE = 100  # functions among which a search takes its time
 STEP = 1e-3  # of differences, in sizes of the states
 ROUNDING_OF_RATES = 1e-12  # of a rate, in the sum of its terms
-APART = 1e-2
+PREFERRED_INDEPENDENCE_TOLERANCE = 1e-2
 """What a gradient adds to the span of others at the point, to be preferred: parallel ones are nearly singular."""
 
 
@@ -78,7 +85,7 @@ def _positions(search: ConstraintSearch) -> list[Invariant]:
     nearby = search.sampler.states(5)
     positions: list[Invariant] = []
     for g in sorted(search.candidates, key=_length):
-        if is_independent(g, [*positions, *search.norms], x0, sizes, APART):
+        if is_independent(g, [*positions, *search.norms], x0, sizes, PREFERRED_INDEPENDENCE_TOLERANCE):
             positions.append(g)
     for g in sorted(search.candidates, key=_length):  # what is singular at the point, but nowhere else
         near = projected(nearby, [*positions, *search.norms], sizes)
@@ -111,7 +118,7 @@ def _rate_gradients(search: ConstraintSearch, positions: Sequence[Invariant], x:
 
 def _tolerance(search: ConstraintSearch) -> float:
     """Return what counts as nothing where gradients of rates are differences of noisy ones."""
-    return max(10 * INDEPENDENT, 10 * search.sampler.noise / STEP)
+    return max(10 * INDEPENDENCE_TOLERANCE, 10 * search.sampler.noise / STEP)
 
 
 def _follow(
@@ -256,7 +263,7 @@ def _searched(search: ConstraintSearch, progress: Callable[[str], None]) -> tupl
         for library in (first, *further_libraries(group, kinds)):
             if library is not first and least_order is not None and count - search.rank() <= least_order:
                 break  # numbers say that nothing is missing
-            if len(library) > WORTH_TELLING:
+            if len(library) > MIN_ANNOUNCED_SIZE:
                 where = f" (group {number} of {len(kinds.groups)})" if len(kinds.groups) > 1 else ""
                 progress(f"Looking among {len(library)} functions of {len(group)} states{where}")
             search.among(library)

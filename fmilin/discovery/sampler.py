@@ -12,10 +12,10 @@ from fmilin.model.stepping import Stepped
 from fmilin.numerics.differences.sweep import noise_level
 from fmilin.signals import FloatArray
 
-REACH = 0.5  # how far around the point samples are taken at first, in sizes of the states
-SMALLEST_REACH = 1e-3
-FROM_NOISE = 20  # difference of rates, in sizes of the model's noise, that is more than noise
-TURNED = 2.0
+INITIAL_SAMPLING_RADIUS = 0.5  # how far around the point samples are taken at first, in sizes of the states
+MIN_SAMPLING_RADIUS = 1e-3
+NOISE_FACTOR = 20  # difference of rates, in sizes of the model's noise, that is more than noise
+ANGLE_SAMPLING_RADIUS = 2.0
 """How far around the point angles are sampled, in rad: sums of several sines are nearly dependent on a short way."""
 
 
@@ -47,7 +47,7 @@ class Sampler:
             )
         self.random = np.random.default_rng(16)
         self.sizes = self.model.states.scales(self.point.states)
-        self.reach = REACH * self.sizes
+        self.reach = INITIAL_SAMPLING_RADIUS * self.sizes
         self.input_sizes = self.excite * self.model.inputs.scales(self.point.inputs)
         self._require_rates()
         x = self.states(1)[0]
@@ -59,7 +59,7 @@ class Sampler:
 
     def _require_rates(self) -> None:
         """Sample closer to the point where the model cannot answer far from it."""
-        while (self.reach > SMALLEST_REACH * self.sizes).any():
+        while (self.reach > MIN_SAMPLING_RADIUS * self.sizes).any():
             x = self.states(6)
             if np.isfinite(self.rates(x, self.inputs(6))).all(axis=1).sum() >= 4:
                 return
@@ -106,12 +106,12 @@ class Sampler:
 
     def noise_of(self, held: FloatArray) -> FloatArray:
         """Return the largest difference of rates that is noise, where they are ``held``."""
-        return FROM_NOISE * self.noise * np.abs(held)
+        return NOISE_FACTOR * self.noise * np.abs(held)
 
     def widen(self, angles: frozenset[int]) -> None:
         """Sample angles over most of a turn, where the model can answer there."""
         before = self.reach.copy()
-        self.reach[sorted(angles)] = TURNED
+        self.reach[sorted(angles)] = ANGLE_SAMPLING_RADIUS
         if np.isfinite(self.held_rates(self.states(6))).all(axis=1).sum() < 4:
             self.reach = before
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from fmilin.discovery.invariant import Invariant, independent_ones, is_independent, projected
 from fmilin.discovery.library import Library
-from fmilin.discovery.null_space import LARGEST_SUPPORT, NullSpace, null_space, null_vector, sparse_basis, svd
+from fmilin.discovery.null_space import MAX_TERMS, NullSpace, null_space, null_vector, sparse_basis, svd
 from fmilin.discovery.sampler import Sampler
 from fmilin.discovery.stabilized import Decaying, decaying
 from fmilin.discovery.states import StateKinds
@@ -15,7 +15,7 @@ from fmilin.discovery.verification import CONSTRAINT, integral, judged
 from fmilin.signals import FloatArray
 
 MORE_THAN_TERMS = 1.2  # samples per term, and some more
-EXCITED = 16  # points at which the inputs are moved, besides as many as there are candidates
+EXTRA_INPUT_POINTS = 16  # points at which the inputs are moved, besides as many as there are candidates
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Samples:
 
     def excited(self, count: int, single: int | None = None) -> ExcitedRates:
         """Return what random inputs, or a ``single`` one, change of the rates at some of the points."""
-        m = min(count + EXCITED, len(self.x))
+        m = min(count + EXTRA_INPUT_POINTS, len(self.x))
         x, u = self.x[:m], self.sampler.inputs(m)
         if single is not None:
             moved = u[:, single].copy()
@@ -117,7 +117,7 @@ class SamplesAtRest(Samples):
         return np.vstack((rows, turned[np.isfinite(turned).all(axis=1)]))
 
 
-UNCHANGED = 1e-6  # relative difference of rates that counts as none
+UNCHANGED_RATE_TOLERANCE = 1e-6  # relative difference of rates that counts as none
 
 MOST_TERMS_DECAYING = 700  # A library with more of them is not searched for what decays
 
@@ -258,20 +258,22 @@ class ConstraintSearch:
         self, candidates: list[tuple[Invariant, Invariant]], samples: SamplesAtRest
     ) -> list[tuple[Invariant, Invariant]]:
         """Return those whose rates no motion changes that satisfies all, and beside it nothing but their values."""
-        x = samples.sampled(EXCITED)
+        x = samples.sampled(EXTRA_INPUT_POINTS)
         free, off = (self.sampler.states(len(x)) - x for _ in range(2))
         free, off = free - samples.resting(free), off - samples.resting(off)
         while candidates:
             rates = [rate for _, rate in candidates]
             H = np.stack([h.gradients(x) for h in (*rates, *(h for h in self.speeds if not h.level))], axis=1)
-            v = free - (np.linalg.pinv(H, rcond=UNCHANGED) @ (H @ free[:, :, None]))[:, :, 0]
+            v = free - (np.linalg.pinv(H, rcond=UNCHANGED_RATE_TOLERANCE) @ (H @ free[:, :, None]))[:, :, 0]
             states = x + v, x + v + off, x + off
             f = [self.sampler.held_rates(s) for s in states]
             fine = []
             for h in rates:
                 kept, disturbed, alone = ((h.gradients(s) * r).sum(axis=1) for s, r in zip(states, f, strict=True))
                 size = (np.abs(h.gradients(states[1])) * np.abs(f[1])).sum(axis=1)
-                fine.append(bool((np.maximum(np.abs(kept), np.abs(disturbed - alone)) <= UNCHANGED * size).all()))
+                fine.append(
+                    bool((np.maximum(np.abs(kept), np.abs(disturbed - alone)) <= UNCHANGED_RATE_TOLERANCE * size).all())
+                )
             if all(fine):
                 break
             candidates = [both for both, good in zip(candidates, fine, strict=True) if good]
@@ -363,7 +365,7 @@ class ConstraintSearch:
         """Return the invariant with the few terms of ``vector``, solved for again with these alone."""
         for _ in range(3):
             support = np.flatnonzero(vector)
-            if not 1 <= len(support) <= LARGEST_SUPPORT:
+            if not 1 <= len(support) <= MAX_TERMS:
                 return None
             support = np.array(sorted(support, key=lambda i: (library.terms[i].complexity, i)))
             space = null_space(rows[:, support], self.sampler.noise)

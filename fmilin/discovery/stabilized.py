@@ -12,11 +12,11 @@ from scipy import linalg
 
 from fmilin.discovery.invariant import Invariant
 from fmilin.discovery.library import Library
-from fmilin.discovery.null_space import LARGEST_SUPPORT, NullSpace, sparse_basis, svd
+from fmilin.discovery.null_space import MAX_TERMS, NullSpace, sparse_basis, svd
 from fmilin.signals import FloatArray
 
-DECAYS = 1e-6  # real part of an eigenvalue, of the largest, that is a decay
-TINY = 1e-300
+DECAY_RATE_TOLERANCE = 1e-6  # real part of an eigenvalue, of the largest, that is a decay
+MIN_SIZE = 1e-300
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def decaying(
 ) -> Iterator[Decaying]:
     """Yield functions without speeds that decay, the simplest first; rates f at x (m, N) with relative ``noise``."""
     values, rates = library.values(x), library.rates(x, f)
-    sizes = np.maximum(np.linalg.norm(values, axis=0), TINY)
+    sizes = np.maximum(np.linalg.norm(values, axis=0), MIN_SIZE)
     B = np.column_stack((values / sizes, np.full(len(x), 1 / np.sqrt(len(x)))))
     closed = _closed(B, rates / sizes, noise)
     if closed is None:
@@ -61,7 +61,7 @@ def decaying(
 def _decaying_part(M: FloatArray) -> FloatArray:
     """Return a basis of what M lets decay, shape (r, count)."""
     values = np.linalg.eigvals(M)
-    slowest = DECAYS * max(float(np.abs(values).max(initial=0.0)), TINY)
+    slowest = DECAY_RATE_TOLERANCE * max(float(np.abs(values).max(initial=0.0)), MIN_SIZE)
 
     def decays(real: float, _imaginary: float) -> bool:
         return real < -slowest
@@ -78,7 +78,7 @@ def _closed(B: FloatArray, rates: FloatArray, noise: float) -> tuple[FloatArray,
         return None
     left = rates - Q @ (Q.T @ rates)
     norms = np.linalg.norm(rates, axis=0)
-    scale = np.maximum(norms, 1e-12 * max(float(norms.max()), TINY))
+    scale = np.maximum(norms, 1e-12 * max(float(norms.max()), MIN_SIZE))
     s, vt = svd(left / scale, full=False)
     small = s <= max(1e-9, 10 * noise) * max(s[0], 1.0)
     if not small.any():
@@ -90,7 +90,7 @@ def _closed(B: FloatArray, rates: FloatArray, noise: float) -> tuple[FloatArray,
         image = np.linalg.solve(R, Q.T @ (rates @ N[:k]))
         outside = image - N @ (N.T @ image)
         s, vt = svd(outside)
-        small = s <= 1e-7 * max(float(np.abs(image).max()), TINY)
+        small = s <= 1e-7 * max(float(np.abs(image).max()), MIN_SIZE)
         if small.all():
             return N, N.T @ image
         if not small.any():
@@ -125,7 +125,7 @@ def _second_order(
 def _invariant(library: Library, scaled: Any, units: FloatArray) -> Invariant | None:
     clean = np.where(np.abs(scaled) > 1e-8 * np.abs(scaled).max(), scaled, 0.0) / units
     support = np.flatnonzero(clean[:-1])
-    if not 1 <= len(support) <= LARGEST_SUPPORT:
+    if not 1 <= len(support) <= MAX_TERMS:
         return None
     support = np.array(sorted(support, key=lambda i: (library.terms[i].complexity, i)))
     return Invariant(library[support.tolist()], clean[support], -float(clean[-1]))

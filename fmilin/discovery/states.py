@@ -9,16 +9,18 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from fmilin.discovery.null_space import null_space, sparse_basis
-from fmilin.discovery.sampler import FROM_NOISE, Sampler
+from fmilin.discovery.sampler import NOISE_FACTOR, Sampler
 from fmilin.signals import FloatArray
 
 Mask: TypeAlias = NDArray[np.bool_]
 POINTS = 3  # points at which every state is moved alone: equality by chance does not survive
-LEAST = 1e-11  # difference of rates, relative to the largest, that is more than rounding
-HELD_AT_START = 1e-6
+MIN_RATE_DIFFERENCE = 1e-11  # difference of rates, relative to the largest, that is more than rounding
+START_VALUE_TOLERANCE = 1e-6
 """Value at the point, relative to the size of the terms, that is zero: start values are consistent to this."""
 
-SAME_AGAIN = 1e-7  # change of the rates, relative, that a whole turn of an angle may make: sin(x + 2 pi) is rounded
+TURN_RATE_TOLERANCE = (
+    1e-7  # change of the rates, relative, that a whole turn of an angle may make: sin(x + 2 pi) is rounded
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def find_driven_positions(sampler: Sampler) -> frozenset[int]:
     elsewhere = sampler.rates(sampler.states(POINTS), u)
     if not all(np.isfinite(f).all() for f in (alone, once, twice, elsewhere)):
         return frozenset()
-    least = max(SAME_AGAIN, FROM_NOISE * sampler.noise)
+    least = max(TURN_RATE_TOLERANCE, NOISE_FACTOR * sampler.noise)
     is_driven: Mask = ~alone.any(axis=0) & once.any(axis=0) & ~_differ(2 * once, twice, least)
     turns: Mask = is_driven & _differ(once, elsewhere, least)
     if not turns.any():
@@ -76,11 +78,11 @@ def state_kinds(sampler: Sampler, driven_positions: frozenset[int] = frozenset()
     fine = np.isfinite(held).all(axis=1) & np.isfinite(moved).all(axis=1)
     x, held, moved = x[fine], held[fine], moved[fine]
     n = len(sampler.point.states)
-    least = max(LEAST, FROM_NOISE * sampler.noise)
+    least = max(MIN_RATE_DIFFERENCE, NOISE_FACTOR * sampler.noise)
     driven = _differ(held, moved, least)
     constant: Mask = np.asarray(~(held.any(axis=0) | moved.any(axis=0)))
     # s' = c u is c by chance where the point has u = 1.
-    rate_of = _pairs(np.vstack((x, x)), np.vstack((held, moved)), constant, FROM_NOISE * sampler.noise)
+    rate_of = _pairs(np.vstack((x, x)), np.vstack((held, moved)), constant, NOISE_FACTOR * sampler.noise)
     depends, angle = np.zeros((n, n), dtype=bool), np.zeros(n, dtype=bool)
     for j in np.flatnonzero(~constant):
         step = np.zeros(n)
@@ -89,7 +91,9 @@ def state_kinds(sampler: Sampler, driven_positions: frozenset[int] = frozenset()
         step[j] = 2 * np.pi
         turned = sampler.held_rates(x + step)
         answers = bool(np.isfinite(turned).all(axis=1).any())
-        angle[j] = answers and bool(depends[:, j].any()) and not _differ(held, turned, max(SAME_AGAIN, least)).any()
+        angle[j] = (
+            answers and bool(depends[:, j].any()) and not _differ(held, turned, max(TURN_RATE_TOLERANCE, least)).any()
+        )
     cyclic: Mask = ~depends.any(axis=0) & ~constant
     speeds = set(np.flatnonzero(driven).tolist()) - driven_positions | set(rate_of.values())
     positions = (set(np.flatnonzero(cyclic | angle).tolist()) | rate_of.keys()) - speeds
@@ -127,7 +131,7 @@ def _differ(a: FloatArray, b: FloatArray, tolerance: float) -> Mask:
 
 def _pairs(x: FloatArray, f: FloatArray, constant: Mask, noise: float) -> dict[int, int]:
     """Return states whose rate is another state: to the last bit where the model has no noise of its own."""
-    noise = noise if noise > LEAST else 0.0
+    noise = noise if noise > MIN_RATE_DIFFERENCE else 0.0
     rate_of: dict[int, int] = {}
     if not len(x):
         return rate_of
@@ -157,7 +161,7 @@ def _directions(sampler: Sampler, depends: Mask, constant: Mask) -> tuple[list[s
     x, f = x[fine], f[fine]
     if len(x) <= len(moving):
         return [], {}
-    tolerance = max(SAME_AGAIN, FROM_NOISE * sampler.noise)
+    tolerance = max(TURN_RATE_TOLERANCE, NOISE_FACTOR * sampler.noise)
     space = null_space(x[:, moving] * f[:, moving], sampler.noise)
     directions: list[set[int]] = []
     turned_by: dict[tuple[int, int], int] = {}
@@ -165,7 +169,7 @@ def _directions(sampler: Sampler, depends: Mask, constant: Mask) -> tuple[list[s
         members = moving[vector != 0]
         turning = np.setdiff1d(np.flatnonzero(depends[members].any(axis=0)), members)
         alike = np.allclose(vector[vector != 0], vector[vector != 0][0], rtol=tolerance)
-        if not (alike and len(turning) and abs((sampler.point.states[members] ** 2).sum() - 1) < HELD_AT_START):
+        if not (alike and len(turning) and abs((sampler.point.states[members] ** 2).sum() - 1) < START_VALUE_TOLERANCE):
             continue
         twice = x[:POINTS].copy()
         twice[:, turning] *= 2
@@ -197,7 +201,9 @@ def _turning(
         twice = x.copy()
         twice[:, moving] *= 2  # which is twice the rates of what they turn
         if not _differ(
-            2 * held[:, turned], sampler.held_rates(twice)[:, turned], max(SAME_AGAIN, FROM_NOISE * sampler.noise)
+            2 * held[:, turned],
+            sampler.held_rates(twice)[:, turned],
+            max(TURN_RATE_TOLERANCE, NOISE_FACTOR * sampler.noise),
         ).any():
             turning |= own
     return turning

@@ -26,8 +26,8 @@ from fmilin.options.functions import TangentOptions, takes_linearization
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, EQUILIBRIUM, REFUSED
 
-NULL = 1e-7  # singular values, of the largest, that are zero; more where A has larger errors
-WIDEST = 1e-2  # the same at most: beyond that nothing can be said
+NULL_SPACE_TOLERANCE = 1e-7  # singular values, of the largest, that are zero; more where A has larger errors
+MAX_NULL_SPACE_TOLERANCE = 1e-2  # the same at most: beyond that nothing can be said
 
 
 @one_at_a_time
@@ -84,12 +84,14 @@ def _conserved_gradients(linear: LinearModel, of_speeds: FloatArray, sizes: Floa
     norms = np.linalg.norm(np.hstack((A, B)), axis=1, keepdims=True)
     weights = 1 / np.where(norms > 0, norms, 1.0)
     left, s, _ = np.linalg.svd(weights * both)
-    limit = min(max(NULL, 10 * linear.accuracy.A), WIDEST) * s[0]
+    limit = min(max(NULL_SPACE_TOLERANCE, 10 * linear.accuracy.A), MAX_NULL_SPACE_TOLERANCE) * s[0]
     rank = int((s > limit).sum())
     weighted = left[:, rank:] * weights
     weighted = weighted / np.linalg.norm(weighted, axis=0)
-    still = linalg.null_space((weighted.T @ A).T, rcond=NULL)  # w A = 0: parameters and cyclic coordinates, too
-    moving = weighted @ linalg.null_space(still.T, rcond=NULL) if still.size else weighted
+    still = linalg.null_space(
+        (weighted.T @ A).T, rcond=NULL_SPACE_TOLERANCE
+    )  # w A = 0: parameters and cyclic coordinates, too
+    moving = weighted @ linalg.null_space(still.T, rcond=NULL_SPACE_TOLERANCE) if still.size else weighted
     gap = float((s[rank] if rank < len(s) else 0.0) / s[rank - 1])
     return linalg.orth(np.hstack((span, moving))), gap
 

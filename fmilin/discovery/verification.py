@@ -10,18 +10,18 @@ import numpy as np
 from fmilin.discovery.invariant import Invariant, projected
 from fmilin.discovery.library import Library, Term
 from fmilin.discovery.sampler import Sampler
-from fmilin.discovery.states import HELD_AT_START, StateKinds
+from fmilin.discovery.states import START_VALUE_TOLERANCE, StateKinds
 from fmilin.model.stepping import Stepped
 from fmilin.numerics.steps import runge_kutta_step
 from fmilin.signals import FloatArray
 
 POINTS = 10
 STEPS = 20
-FURTHEST = 0.02  # how far the fastest state moves in one step, in its size
-LATER = 0.7
+MAX_STEP_SIZE = 0.02  # how far the fastest state moves in one step, in its size
+LATER_TIME_SECONDS = 0.7
 """Seconds after the point, where the other inputs are looked at: what depends on time is kept at one time only."""
 
-TINY = 1e-300
+MIN_SIZE = 1e-300
 
 
 class InvariantResiduals(NamedTuple):
@@ -39,7 +39,7 @@ class InvariantVerification:
         self._sampler = sampler
         self._x = projected(sampler.states(4 * POINTS), manifold, sampler.sizes)[:POINTS]
         self._f = sampler.held_rates(self._x)
-        later = 0.0 if isinstance(sampler.model, Stepped) else LATER
+        later = 0.0 if isinstance(sampler.model, Stepped) else LATER_TIME_SECONDS
         self._excited = sampler.rates(self._x, sampler.inputs(len(self._x)), later=later)
         fine = np.isfinite(self._f).all(axis=1) & np.isfinite(self._excited).all(axis=1)
         self._x, self._f, self._excited = self._x[fine], self._f[fine], self._excited[fine]
@@ -49,7 +49,7 @@ class InvariantVerification:
         """Return how well h is kept."""
         if not len(self._x):
             return InvariantResiduals(np.nan, np.nan, np.nan)
-        size = np.maximum(h.size(self._motion), h.size(self._motion).max(initial=TINY))
+        size = np.maximum(h.size(self._motion), h.size(self._motion).max(initial=MIN_SIZE))
         value = float((np.abs(h.values(self._motion)) / size).max())
         change = self._sampler.changed(self._excited, self._f)
         moved = change.any(axis=1)
@@ -68,7 +68,7 @@ class InvariantVerification:
             x = path[-1]
             rates = partial(self._rates, u)
             k1 = rates(0.0, x)
-            h = FURTHEST / max(float((np.abs(k1) / sampler.sizes).max(initial=0.0)), 1.0)
+            h = MAX_STEP_SIZE / max(float((np.abs(k1) / sampler.sizes).max(initial=0.0)), 1.0)
             following = runge_kutta_step(rates, 0.0, x, h, k1)
             if not np.isfinite(following).all():
                 break
@@ -80,7 +80,7 @@ class InvariantVerification:
 
 
 Kind = Literal["constraint", "open", "conserved"]
-TURN = 0.3  # how far positions are displaced, in sizes or rad
+DISPLACEMENT_SIZE = 0.3  # how far positions are displaced, in sizes or rad
 UNIT = 1e-9  # distance from 1 of the norm of a unit vector
 
 
@@ -133,7 +133,7 @@ def integral(h: Invariant, kinds: StateKinds, sampler: Sampler) -> Invariant | N
     if not h.is_linear or not h.states <= position_of.keys():
         return None
     terms = [Term(((position_of[t.powers[0][0]], 1),)) for t in h.library.terms]
-    return Invariant(Library(terms), h.coefficients).at(sampler.point.states, HELD_AT_START)
+    return Invariant(Library(terms), h.coefficients).at(sampler.point.states, START_VALUE_TOLERANCE)
 
 
 def _is_tied_at_start(h: Invariant, kinds: StateKinds, sampler: Sampler) -> bool:
@@ -142,7 +142,7 @@ def _is_tied_at_start(h: Invariant, kinds: StateKinds, sampler: Sampler) -> bool
     if g is None or g.level or h.level or _is_total_momentum(h, kinds, sampler):
         return False
     terms = np.abs(g.library.values(sampler.point.states[None])[0] * g.coefficients)
-    return bool(terms.min() > HELD_AT_START * sampler.sizes.max())
+    return bool(terms.min() > START_VALUE_TOLERANCE * sampler.sizes.max())
 
 
 def _of_positions(h: Invariant, kinds: StateKinds) -> InvariantVerdict:
@@ -157,9 +157,9 @@ def _of_speeds(h: Invariant, kinds: StateKinds, sampler: Sampler) -> InvariantVe
     x0 = sampler.point.states[None]
     terms = np.abs(h.library.values(x0)[0] * h.coefficients)
     size = np.abs(h.library.values(x0 + sampler.reach)[0] * h.coefficients).max()
-    if abs(h.level) > HELD_AT_START * terms.sum():
+    if abs(h.level) > START_VALUE_TOLERANCE * terms.sum():
         return _conserved("linear in the speeds, as momentum is, and not zero at the start")
-    if terms.max() > HELD_AT_START * size:
+    if terms.max() > START_VALUE_TOLERANCE * size:
         return CONSTRAINT  # terms that are not zero add up to zero: no accident
     broken_by_nothing = not h.states & kinds.speeds & kinds.reached
     if h.is_linear and broken_by_nothing and h.coefficients.min() * h.coefficients.max() > 0:
@@ -201,11 +201,11 @@ def _is_total_momentum(h: Invariant, kinds: StateKinds, sampler: Sampler) -> boo
         return False
     x = sampler.states(2)
     displaced = x.copy()
-    displaced[:, [position_of[v] for v in h.states & position_of.keys()]] += TURN * sampler.sizes.max()
+    displaced[:, [position_of[v] for v in h.states & position_of.keys()]] += DISPLACEMENT_SIZE * sampler.sizes.max()
     for (sine, cosine), speed in kinds.turned_by.items():
         if speed in h.states:
-            displaced[:, sine] = x[:, sine] * np.cos(TURN) + x[:, cosine] * np.sin(TURN)
-            displaced[:, cosine] = x[:, cosine] * np.cos(TURN) - x[:, sine] * np.sin(TURN)
+            displaced[:, sine] = x[:, sine] * np.cos(DISPLACEMENT_SIZE) + x[:, cosine] * np.sin(DISPLACEMENT_SIZE)
+            displaced[:, cosine] = x[:, cosine] * np.cos(DISPLACEMENT_SIZE) - x[:, sine] * np.sin(DISPLACEMENT_SIZE)
     others = np.setdiff1d(np.arange(x.shape[1]), sorted(i for pair in kinds.turned_by for i in pair))
     before, after = sampler.held_rates(x)[:, others], sampler.held_rates(displaced)[:, others]
     return bool(np.allclose(before, after, rtol=1e-9, atol=1e-12))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOOPBACK = "127.0.0.1"
-LOOK = 0.5  # seconds between two looks at whether the parent lives
+PARENT_CHECK_SECONDS = 0.5  # seconds between two looks at whether the parent lives
 
 POLICY = {
     "default-src": "'none'",
@@ -205,7 +205,7 @@ def serve(
 
     async def watch(folder: Path) -> None:
         while not server.started:
-            await asyncio.sleep(LOOK / 10)
+            await asyncio.sleep(PARENT_CHECK_SECONDS / 10)
         opened(f"http://{host}/?token={tokens.issue()}")
         if open_browser is not None:
             leading = folder / "open.html"
@@ -214,7 +214,7 @@ def serve(
             # A browser in a terminal, or one that was stopped, does not return: the page is served meanwhile.
             Thread(target=open_browser, args=(leading.as_uri(),), daemon=True).start()
         while os.getppid() == parent:
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(PARENT_CHECK_SECONDS)
         server.should_exit = True
 
     with listening, temporary_folder() as folder:

@@ -16,7 +16,7 @@ import numpy as np
 from fmilin.errors import ModelError
 from fmilin.signals import FloatArray
 
-LARGEST = 1 << 31  # bytes that an archive may take when it is unpacked
+MAX_UNPACKED_BYTES = 1 << 31  # bytes that an archive may take when it is unpacked
 
 DAMAGED = (
     zipfile.BadZipFile,
@@ -48,7 +48,7 @@ def reading(origin: str, what: str) -> Iterator[None]:
         raise ModelError(f"'{origin}' is no {what}: {why}. Save it again.") from None
 
 
-_ENCRYPTED = 0x1
+_ENCRYPTED_FLAG = 0x1
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
@@ -69,7 +69,7 @@ def read_comment(content: bytes) -> bytes:
 
 def arrays_of(content: bytes) -> dict[str, np.ndarray[Any, Any]]:
     """Return the arrays of a .npz file under their names; what is no array is left out."""
-    largest = max(LARGEST, 2 * len(content))  # a large file that is hardly compressed does no harm
+    largest = max(MAX_UNPACKED_BYTES, 2 * len(content))  # a large file that is hardly compressed does no harm
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         if sum(info.file_size for info in archive.infolist()) > largest:
             raise ValueError(f"unpacked it would take more than {largest >> 30} GiB")
@@ -77,10 +77,10 @@ def arrays_of(content: bytes) -> dict[str, np.ndarray[Any, Any]]:
         return {name.removesuffix(".npy"): _array(member_of(archive, name, largest), name) for name in names}
 
 
-def member_of(archive: zipfile.ZipFile, name: str, largest: int = LARGEST) -> bytes:
+def member_of(archive: zipfile.ZipFile, name: str, largest: int = MAX_UNPACKED_BYTES) -> bytes:
     """Return one member of at most ``largest`` bytes."""
     info = archive.getinfo(name)
-    if info.flag_bits & _ENCRYPTED:
+    if info.flag_bits & _ENCRYPTED_FLAG:
         raise ValueError(f"its member '{name}' is encrypted")
     if info.file_size > largest:
         raise ValueError(f"its member '{name}' would take more than {largest >> 30} GiB")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SAMPLES = 20  # in the time in which the fastest motion turns by one radian or decays to a third, where none are given
 Bounds = Mapping[str, tuple[float, float]]  # the least and the largest value of outputs, by name
-_ROUND = (1.0, 2.0, 5.0)  # digits of sample times that are chosen here
+_SAMPLE_TIME_DIGITS = (1.0, 2.0, 5.0)  # digits of sample times that are chosen here
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def _sample_time(linear: LinearModel) -> float:
         return 0.01
     wanted = 1 / (SAMPLES * fastest)
     power = 10.0 ** math.floor(math.log10(wanted))
-    return float(f"{max(d for d in _ROUND if d * power <= wanted or d == 1.0) * power:.0e}")
+    return float(f"{max(d for d in _SAMPLE_TIME_DIGITS if d * power <= wanted or d == 1.0) * power:.0e}")
 
 
 def _step(linear: LinearModel, limits: OutputLimits | None, angles: MeasuredAngles | None) -> str:

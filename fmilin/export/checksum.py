@@ -40,7 +40,7 @@ from fmilin.errors import ModelError
 NAME = "checksum"
 PREFIX = "sha256:"
 BYTE_MARK = b"\nfmilin bytes "
-BYTE_LINE = len(BYTE_MARK) + len(PREFIX) + 2 * hashlib.sha256().digest_size + 1  # bytes
+BYTE_LINE_SIZE = len(BYTE_MARK) + len(PREFIX) + 2 * hashlib.sha256().digest_size + 1  # bytes
 LARGEST_BLOCK = 2**20  # numbers or bytes that are converted or read at once
 NUMBERS = frozenset({int, float, type(None)})  # types of list entries that are hashed as one array
 
@@ -101,7 +101,7 @@ def append_byte_checksum(file: IO[bytes]) -> None:
 
 def assess_byte_checksum(file: IO[bytes]) -> Integrity:
     """Return whether the line at the end of a file fits the bytes in front of it."""
-    size = file.seek(0, 2) - BYTE_LINE
+    size = file.seek(0, 2) - BYTE_LINE_SIZE
     if size < 0:
         return Integrity.NOT_STATED
     file.seek(size)

@@ -13,7 +13,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.support.files import open_file
 
 INSIDE = "extra/org.fmilin/linear.npz"
-MOST_INSIDE = 1 << 24  # bytes of matrices up to which the model itself lies in the FMU, too: about 700 states
+MAX_EMBEDDED_BYTES = 1 << 24  # bytes of matrices up to which the model itself lies in the FMU, too: about 700 states
 
 
 def dumps(linear: LinearModel, writing: Writing) -> bytes:
@@ -26,7 +26,9 @@ def dumps(linear: LinearModel, writing: Writing) -> bytes:
 def linear_model_inside(linear: LinearModel) -> dict[str, bytes]:
     """Return the file inside an FMU that holds the linear model, by its path; none for a large one."""
     size = 2 * sum(m.nbytes for m in (linear.A, linear.B, linear.C, linear.D, linear.T))
-    return {INSIDE: require_codec(INSIDE, "linear model").dumps(linear, Writing())} if size <= MOST_INSIDE else {}
+    return (
+        {INSIDE: require_codec(INSIDE, "linear model").dumps(linear, Writing())} if size <= MAX_EMBEDDED_BYTES else {}
+    )
 
 
 def loads(content: bytes, origin: str) -> LinearModel:

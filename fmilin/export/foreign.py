@@ -24,7 +24,10 @@ from fmilin.linear_model.model import Accuracy, LinearizationMethod, Linearizati
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signal, Signals
 
-_DOUBLES, _TEXT = 0, 51  # types of MAT-file 4: little-endian, full matrix of doubles; text of one byte per character
+_DOUBLES_TYPE, _TEXT_TYPE = (
+    0,
+    51,
+)  # types of MAT-file 4: little-endian, full matrix of doubles; text of one byte per character
 
 
 def dumps_dslin(linear: LinearModel) -> bytes:
@@ -97,7 +100,7 @@ def _name(row: str) -> str:
 
 def _variable(name: str, matrix: NDArray[Any]) -> bytes:
     text = matrix.dtype == np.uint8
-    head = struct.pack("<5i", _TEXT if text else _DOUBLES, *matrix.shape, 0, len(name) + 1)
+    head = struct.pack("<5i", _TEXT_TYPE if text else _DOUBLES_TYPE, *matrix.shape, 0, len(name) + 1)
     data = matrix if text else matrix.astype("<f8")
     return head + name.encode("ascii") + b"\0" + data.tobytes(order="F")
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fmilin.trimming.uncertainty import Uncertain
 
 _SIGNALS = ("states", "inputs", "outputs")
-_VARIES = 1e-9
+_VARIATION_TOLERANCE = 1e-9
 """Inputs and states that differ by more, relative to 1 or their size, vary; less is the same, found in other ways."""
 
 
@@ -104,9 +104,9 @@ def what_varies(models: Sequence[LinearModel]) -> dict[str, FloatArray]:
         return {"time": times}
     coordinates = [dict(zip(m.states.names, m.y0.tolist(), strict=True)) for m in models]
     for varying in (
-        _varying([p.inputs for p in points], _VARIES) | _varying([p.parameters for p in points], 0.0),
-        _varying(coordinates, _VARIES),
-        _varying([p.states for p in points], _VARIES),
+        _varying([p.inputs for p in points], _VARIATION_TOLERANCE) | _varying([p.parameters for p in points], 0.0),
+        _varying(coordinates, _VARIATION_TOLERANCE),
+        _varying([p.states for p in points], _VARIATION_TOLERANCE),
     ):
         if varying:
             return varying

@@ -16,14 +16,24 @@ from fmilin.export.sparse_entries import SparseEntries
 from fmilin.version import __version__
 
 Value = Any  # A str, float, list, dict, or array of doubles or complex numbers with two dimensions
-_INT8, _INT32, _UINT32, _DOUBLE, _MATRIX, _COMPRESSED, _UTF8, _UTF16, _UTF32 = 1, 5, 6, 9, 14, 15, 16, 17, 18
+(
+    _INT8_TYPE,
+    _INT32_TYPE,
+    _UINT32_TYPE,
+    _DOUBLE_TYPE,
+    _MATRIX_TYPE,
+    _COMPRESSED_TYPE,
+    _UTF8_TYPE,
+    _UTF16_TYPE,
+    _UTF32_TYPE,
+) = 1, 5, 6, 9, 14, 15, 16, 17, 18
 _NUMBERS = {
     1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8", 16: "u1", 17: "u2",
 }  # fmt: skip
-_CELL, _STRUCT, _CHAR, _SPARSE, _DOUBLES, _LAST = 1, 2, 4, 5, 6, 15
-_COMPLEX = 0x0800
-_FIELD = 32  # bytes of a field's name, the closing zero included
-_LARGEST = 1 << 31  # bytes that a compressed variable may have
+_CELL_CLASS, _STRUCT_CLASS, _CHAR_CLASS, _SPARSE_CLASS, _DOUBLES_CLASS, _LAST_CLASS = 1, 2, 4, 5, 6, 15
+_COMPLEX_FLAG = 0x0800
+_FIELD_NAME_BYTES = 32  # bytes of a field's name, the closing zero included
+_MAX_VARIABLE_BYTES = 1 << 31  # bytes that a compressed variable may have
 
 
 def write(variables: Mapping[str, Value]) -> bytes:
@@ -65,40 +75,44 @@ def _matrix(value: Value, name: str = "") -> bytes:
         case SparseEntries():
             body = _sparse(value.by_columns(), name)
         case dict():
-            names = b"".join(key.encode("ascii").ljust(_FIELD, b"\0") for key in value)
-            keys = _element(_INT32, struct.pack("<i", _FIELD)) + _element(_INT8, names)
-            body = _head(_STRUCT, (1, 1), name) + keys + b"".join(map(_matrix, value.values()))
+            names = b"".join(key.encode("ascii").ljust(_FIELD_NAME_BYTES, b"\0") for key in value)
+            keys = _element(_INT32_TYPE, struct.pack("<i", _FIELD_NAME_BYTES)) + _element(_INT8_TYPE, names)
+            body = _head(_STRUCT_CLASS, (1, 1), name) + keys + b"".join(map(_matrix, value.values()))
         case list():
-            body = _head(_CELL, (len(value), 1), name) + b"".join(map(_matrix, value))
+            body = _head(_CELL_CLASS, (len(value), 1), name) + b"".join(map(_matrix, value))
         case _:
             body = _doubles(np.atleast_2d(np.asarray(value)), name)
-    return struct.pack("<II", _MATRIX, len(body)) + body
+    return struct.pack("<II", _MATRIX_TYPE, len(body)) + body
 
 
 def _head(kind: int, shape: tuple[int, ...], name: str, entries: int = 0) -> bytes:
-    flags = _element(_UINT32, struct.pack("<II", kind, entries))
-    return flags + _element(_INT32, struct.pack(f"<{len(shape)}i", *shape)) + _element(_INT8, name.encode("ascii"))
+    flags = _element(_UINT32_TYPE, struct.pack("<II", kind, entries))
+    return (
+        flags
+        + _element(_INT32_TYPE, struct.pack(f"<{len(shape)}i", *shape))
+        + _element(_INT8_TYPE, name.encode("ascii"))
+    )
 
 
 def _text(text: str, name: str) -> bytes:
-    kind, code = (_UTF8, "utf-8") if text.isascii() or max(text) > "\uffff" else (_UTF16, "utf-16-le")
-    return _head(_CHAR, (int(bool(text)), len(text)), name) + _element(kind, text.encode(code, "surrogatepass"))
+    kind, code = (_UTF8_TYPE, "utf-8") if text.isascii() or max(text) > "\uffff" else (_UTF16_TYPE, "utf-16-le")
+    return _head(_CHAR_CLASS, (int(bool(text)), len(text)), name) + _element(kind, text.encode(code, "surrogatepass"))
 
 
 def _doubles(array: np.ndarray, name: str) -> bytes:
     is_complex = np.iscomplexobj(array)
-    head = _head(_DOUBLES | (_COMPLEX if is_complex else 0), array.shape, name)
+    head = _head(_DOUBLES_CLASS | (_COMPLEX_FLAG if is_complex else 0), array.shape, name)
     parts = [array.real, array.imag] if is_complex else [array]
-    return head + b"".join(_element(_DOUBLE, p.astype("<f8").tobytes(order="F")) for p in parts)
+    return head + b"".join(_element(_DOUBLE_TYPE, p.astype("<f8").tobytes(order="F")) for p in parts)
 
 
 def _sparse(entries: SparseEntries, name: str) -> bytes:
     """Return a sparse matrix: rows of the entries, column by column, and where each column begins among them."""
     rows, columns, values = entries.parts
     starts = np.concatenate(([0], np.cumsum(np.bincount(columns, minlength=entries.shape[1]))))
-    head = _head(_SPARSE, entries.shape, name, max(1, len(values)))
-    integers = (_element(_INT32, part.astype("<i4").tobytes()) for part in (rows, starts))
-    return head + b"".join(integers) + _element(_DOUBLE, values.astype("<f8").tobytes())
+    head = _head(_SPARSE_CLASS, entries.shape, name, max(1, len(values)))
+    integers = (_element(_INT32_TYPE, part.astype("<i4").tobytes()) for part in (rows, starts))
+    return head + b"".join(integers) + _element(_DOUBLE_TYPE, values.astype("<f8").tobytes())
 
 
 def read(content: bytes) -> dict[str, Value]:
@@ -114,13 +128,13 @@ def read(content: bytes) -> dict[str, Value]:
 
 def _variables(data: bytes, order: str) -> Iterator[tuple[str, Value]]:
     for kind, payload in _elements(data, order):
-        if kind == _COMPRESSED:
+        if kind == _COMPRESSED_TYPE:
             inflater = zlib.decompressobj()
-            inflated = inflater.decompress(payload, _LARGEST)
+            inflated = inflater.decompress(payload, _MAX_VARIABLE_BYTES)
             if not inflater.eof:
                 raise ValueError("a compressed variable is cut off")
             yield from _variables(inflated, order)
-        elif kind == _MATRIX:
+        elif kind == _MATRIX_TYPE:
             name, value = _value(payload, order)
             if value is not None:
                 yield name, value
@@ -134,7 +148,7 @@ def _elements(data: bytes, order: str) -> Iterator[tuple[int, bytes]]:
         if kind >> 16:  # a small element: both numbers share the first word
             kind, size, start, end = kind & 0xFFFF, kind >> 16, at + 4, at + 8
         else:
-            start, end = at + 8, at + 8 + size + (0 if kind == _COMPRESSED else -size % 8)
+            start, end = at + 8, at + 8 + size + (0 if kind == _COMPRESSED_TYPE else -size % 8)
         if start + size > len(data):
             raise ValueError("it is cut off")
         yield kind, data[start : start + size]
@@ -150,18 +164,18 @@ def _value(data: bytes, order: str) -> tuple[str, Value]:
     flags = struct.unpack_from(f"{order}I", parts[0][1])[0]
     shape = tuple(struct.unpack(f"{order}{len(parts[1][1]) // 4}i", parts[1][1]))
     name, rest, kind = parts[2][1].decode("ascii", "replace"), parts[3:], flags & 0xFF
-    if kind == _CHAR:
+    if kind == _CHAR_CLASS:
         return name, "".join(_decoded(*part, order) for part in rest[:1])
-    if kind == _CELL:
+    if kind == _CELL_CLASS:
         return name, [_value(payload, order)[1] for _, payload in rest]
-    if kind == _STRUCT:
+    if kind == _STRUCT_CLASS:
         return name, _struct(rest, order)
-    if kind == _SPARSE:
-        return name, None if flags & _COMPLEX else _sparse_entries(rest, shape, order)
-    if not _DOUBLES <= kind <= _LAST:
+    if kind == _SPARSE_CLASS:
+        return name, None if flags & _COMPLEX_FLAG else _sparse_entries(rest, shape, order)
+    if not _DOUBLES_CLASS <= kind <= _LAST_CLASS:
         return name, None
     numbers = [np.frombuffer(payload, f"{order}{_NUMBERS[k]}").astype(np.float64) for k, payload in rest]
-    if not flags & _COMPLEX:
+    if not flags & _COMPLEX_FLAG:
         return name, (numbers[0] if numbers else np.zeros(0)).reshape(shape, order="F")
     both = np.empty(len(numbers[0]), dtype=np.complex128)
     both.real, both.imag = numbers[:2]
@@ -193,8 +207,10 @@ def _struct(parts: list[tuple[int, bytes]], order: str) -> dict[str, Value]:
 
 
 def _decoded(kind: int, data: bytes, order: str) -> str:
-    if kind in (_UTF16, 4):
+    if kind in (_UTF16_TYPE, 4):
         return data.decode("utf-16-le" if order == "<" else "utf-16-be", "surrogatepass")
-    if kind == _UTF32:
+    if kind == _UTF32_TYPE:
         return data.decode("utf-32-le" if order == "<" else "utf-32-be", "surrogatepass")
-    return data.decode("utf-8" if kind == _UTF8 else "latin-1", "surrogatepass" if kind == _UTF8 else "strict")
+    return data.decode(
+        "utf-8" if kind == _UTF8_TYPE else "latin-1", "surrogatepass" if kind == _UTF8_TYPE else "strict"
+    )

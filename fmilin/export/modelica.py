@@ -42,7 +42,7 @@ RESERVED = frozenset(
 _SPELLED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ß": "ss"})
 _GREEK = re.compile(r"GREEK (?:SMALL|CAPITAL) LETTER (?:FINAL )?(\w+)")
 _IDENT = re.compile("[A-Za-z_][A-Za-z0-9_]*")
-_LONGEST = 200
+_MAX_NAME_CHARACTERS = 200
 
 
 def identifiers(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
@@ -73,13 +73,13 @@ def identifier(name: str) -> str:
     base = re.sub(r"_{2,}", "_", re.sub(r"[^A-Za-z0-9_]+", "_", plain)).strip("_")
     if not base or base[0].isdigit():
         base = f"x_{base}".rstrip("_")
-    if len(base) > _LONGEST:
-        base = f"{base[: _LONGEST // 2]}_{base[-_LONGEST // 2 :]}"
+    if len(base) > _MAX_NAME_CHARACTERS:
+        base = f"{base[: _MAX_NAME_CHARACTERS // 2]}_{base[-_MAX_NAME_CHARACTERS // 2 :]}"
     return f"{base}_" if base in RESERVED else base
 
 
 def _is_legal(name: str) -> bool:
-    return bool(_IDENT.fullmatch(name)) and name not in RESERVED and len(name) <= _LONGEST
+    return bool(_IDENT.fullmatch(name)) and name not in RESERVED and len(name) <= _MAX_NAME_CHARACTERS
 
 
 def _plain(char: str) -> str:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 TEXT = "fmilin"
 UNLABELLED = b"This is a netCDF dimension but not a netCDF variable"  # how a data set says what it is (netCDF 4)
 OF_ANOTHER_DIMENSION = "_nc4_non_coord_"  # in front of a variable that has a dimension's name and other axes
-LARGEST_RUN = 2**20  # numbers that are written at once
+MAX_BLOCK_SIZE = 2**20  # numbers that are written at once
 
 
 def require_installed() -> None:
@@ -172,9 +172,11 @@ def _find_shape(array: Labelled) -> tuple[int, ...]:
 
 
 def _runs(shape: tuple[int, ...], width: int) -> Iterator[tuple[int | slice, ...]]:
-    """Yield indices of blocks of a grid, each of about :data:`LARGEST_RUN` numbers, where a point has ``width``."""
-    axis = next((k for k in range(len(shape)) if int(np.prod(shape[k + 1 :])) * width <= LARGEST_RUN), len(shape) - 1)
-    step = max(1, LARGEST_RUN // max(1, int(np.prod(shape[axis + 1 :])) * width))
+    """Yield indices of blocks of a grid, each of about :data:`MAX_BLOCK_SIZE` numbers, where a point has ``width``."""
+    axis = next(
+        (k for k in range(len(shape)) if int(np.prod(shape[k + 1 :])) * width <= MAX_BLOCK_SIZE), len(shape) - 1
+    )
+    step = max(1, MAX_BLOCK_SIZE // max(1, int(np.prod(shape[axis + 1 :])) * width))
     for head in np.ndindex(*shape[:axis]):
         for begin in range(0, shape[axis], step):
             yield (*head, slice(begin, begin + step))

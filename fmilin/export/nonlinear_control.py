@@ -19,7 +19,7 @@ from fmilin.manifold.verified_frame import frame_at
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.report.facts import print_fact
 from fmilin.report.page import as_html, as_text
-from fmilin.report.table import MOST_SIGNALS
+from fmilin.report.table import MAX_SIGNALS
 from fmilin.signals import FloatArray
 from fmilin.support.table_repr import Sheet
 
@@ -52,7 +52,7 @@ class NonlinearView:
         order = f"{system.nstates} independent states out of {len(self._frame.parametrization.x0)}"
         print_fact(page, "Order", [order])
         for word, pieces in (("Start", y), ("Inputs", u), ("Outputs", system.output_labels)):
-            print_fact(page, word, cut_list(pieces, MOST_SIGNALS) or ["none"])
+            print_fact(page, word, cut_list(pieces, MAX_SIGNALS) or ["none"])
 
     def states(self, t: float, y: FloatArray, u: FloatArray | None = None) -> FloatArray:
         """Return all states (N,) for coordinates y (P,); ``u`` matters where inputs prescribe a motion."""

@@ -100,7 +100,7 @@ SHORTEST_STEP = 1e-5
 """Of the leading state, in sizes."""
 FIRST_STEP = 0.1
 """Part of the last way to the fold."""
-GROWTH, SHRINKAGE = 1.5, 0.25
+STEP_GROWTH_FACTOR, STEP_SHRINKAGE_FACTOR = 1.5, 0.25
 """Of a step after one that was taken, and after one that was not."""
 MAX_DEVIATION = 2.0
 """Of a state from its guess, in steps; a point that lies farther off is on another branch."""
@@ -149,9 +149,9 @@ class BranchAroundFold:
             if self._measure_distance(point, guess) <= MAX_DEVIATION * self._step:
                 self._points.append(point)
                 distance = self._measure_distance(point, self._fold)
-                self._step = min(GROWTH * self._step, LONGEST_STEP * max(1.0, distance))
+                self._step = min(STEP_GROWTH_FACTOR * self._step, LONGEST_STEP * max(1.0, distance))
                 return True
-            self._step *= SHRINKAGE
+            self._step *= STEP_SHRINKAGE_FACTOR
         return False
 
     def _measure_distance(self, one: FloatArray, other: FloatArray) -> float:

@@ -25,7 +25,7 @@ from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
 from fmilin.signals import FloatArray, Signal, Signals
 
-LEAST = 3  # blades
+MIN_BLADES = 3  # blades
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ def change_of(
     groups = {name: blades for name, blades in groups.items() if set(blades) <= set(signals.names)}
     named = {signals.positions[name] for blades in groups.values() for name in blades}
     for group, names in groups.items():
-        if len(names) < LEAST:
+        if len(names) < MIN_BLADES:
             raise UsageError(
                 f"'{group}' has {len(names)} blade{'s' if len(names) != 1 else ''}: multiblade coordinates need three "
                 "or more. Two blades make no isotropic rotor in any coordinates; floquet() is the answer there."

@@ -21,13 +21,13 @@ from fmilin.families.rows import Outcome
 from fmilin.families.solver import Solver
 from fmilin.families.worker_process import MakersPipe, WorkerProcess, serve_standard_streams
 from fmilin.fmi.client.restrictions import Limits, restricted_to
-from fmilin.support.stopped_processes import PATIENCE, StopWatch
+from fmilin.support.stopped_processes import PATIENCE_SECONDS, StopWatch
 from fmilin.support.waiting import wait_for_readable
 
 logger = logging.getLogger("fmilin.fmu")
 MESSAGE = 0.1  # seconds of work between two messages of a process
-ROUND = 0.05  # seconds to wait for messages, until those are looked after that have nothing to do
-OPENINGS = 3  # how often in a row a process may end before it begins a point, until no other is started
+WAIT_SECONDS = 0.05  # seconds to wait for messages, until those are looked after that have nothing to do
+MAX_FAILED_STARTS = 3  # how often in a row a process may end before it begins a point, until no other is started
 
 
 class _LineSender(logging.Handler):
@@ -191,7 +191,7 @@ class Processes(SweepExecutor):
                 with suppress(OSError):  # one that has ended is found when its end of the pipe is read
                     worker.server.pipe.send(task)
         ends = {w.server.pipe.read_end: w for w in self._workers}
-        for end in wait_for_readable(list(ends), ROUND):
+        for end in wait_for_readable(list(ends), WAIT_SECONDS):
             yield from self._received(ends[end])
         yield from self._end_stopped()
 
@@ -200,7 +200,7 @@ class Processes(SweepExecutor):
         stopped = self._stop_watch.find(worker.server.process_id for worker in self._workers)
         for worker in [worker for worker in self._workers if worker.server.process_id in stopped]:
             worker.server.kill()
-            why = f"A process of the sweep was stopped (SIGSTOP) for more than {PATIENCE:g} s and was ended."
+            why = f"A process of the sweep was stopped (SIGSTOP) for more than {PATIENCE_SECONDS:g} s and was ended."
             yield from self._lost(worker, ModelCrashError(why))
 
     def _received(self, worker: _Worker) -> Iterator[TaskReport]:
@@ -248,7 +248,7 @@ class Processes(SweepExecutor):
         task = worker.task
         if not worker.ready or (task is not None and worker.begun is None):  # nothing would come of the next, either
             self._failures += 1
-        if self._failures < OPENINGS:
+        if self._failures < MAX_FAILED_STARTS:
             self._workers.append(self._started())
         elif not self._workers:
             self._broken = error

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
-from fmilin.linear_model.arrays import ENTRY_BY_ENTRY, MATRICES, LinearArrays
+from fmilin.linear_model.arrays import ENTRY_ERRORS_CODE, MATRICES, LinearArrays
 from fmilin.linear_model.builder import Named, built_of_arrays
 from fmilin.linear_model.descriptor import Derivative, Descriptor
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearizationMethod, LinearizationPoint, LinearModel
@@ -166,7 +166,7 @@ class Layout:
         """Return the linear models of rows (k, width): views of them."""
         stored = {name: rows[:, part].reshape(len(rows), *self.shapes[name]) for name, part in self.slices.items()}
         file = rows.base if isinstance(rows.base, mmap.mmap) else getattr(rows, "_mmap", None)
-        return LinearArrays(len(rows), stored, np.full(len(rows), ENTRY_BY_ENTRY, dtype=np.intp), file=file)
+        return LinearArrays(len(rows), stored, np.full(len(rows), ENTRY_ERRORS_CODE, dtype=np.intp), file=file)
 
     def join(self, models: LinearArrays) -> FloatArray:
         """Return linear models as rows (k, width)."""

@@ -29,7 +29,7 @@ from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.support.files import append_to_name, keep_owner_rights
 
-SYNC = 1.0  # seconds between two times that the system is asked to write what it holds back
+SYNC_SECONDS = 1.0  # seconds between two times that the system is asked to write what it holds back
 _CHECKSUM = b', "checksum": '  # the last entry of every line
 _BINARY = getattr(os, "O_BINARY", 0)  # Windows translates line ends without it
 
@@ -109,7 +109,7 @@ class Store(FamilyBuilder):
                 rest = memoryview(lines)
                 while rest:
                     rest = rest[os.write(self._journal, rest) :]
-            if time.monotonic() - self._synced > SYNC:
+            if time.monotonic() - self._synced > SYNC_SECONDS:
                 os.fsync(self._rows_file)
                 os.fsync(self._journal)
                 self._synced = time.monotonic()

@@ -36,7 +36,7 @@ class Here(SweepExecutor):
         self._solver.check()
         self._tasks: deque[SweepTask] = deque()
         if self._solver.base.batches:  # runs are shared with no other process: each costs a point that stands alone
-            self.least_run = LONGEST_RUN_IN_BATCHES
+            self.least_run = MAX_BATCH_RUN_POINTS
         self.joins_lines = self._solver.assembles_together
 
     def submit(self, task: SweepTask) -> None:
@@ -59,9 +59,9 @@ class Here(SweepExecutor):
 # axis. Where each run starts is computed first, from the start of the run before it: then all runs can be computed side
 # by side, each point from its neighbour, and the result does not depend on who computes what.
 
-RUNS = 16  # runs that a large grid is cut into at least; a run is computed in batches where the source can
-LONGEST_RUN = 1024  # unless more points are worth a run
-LONGEST_RUN_IN_BATCHES = 8192  # in this process
+MIN_RUNS = 16  # runs that a large grid is cut into at least; a run is computed in batches where the source can
+MAX_RUN_POINTS = 1024  # unless more points are worth a run
+MAX_BATCH_RUN_POINTS = 8192  # in this process
 
 
 def runs_of(
@@ -74,7 +74,7 @@ def runs_of(
     start from each other.
     """
     length = grid.size if joins_lines and not whole_lines else grid.shape[-1]
-    size = length if whole_lines else max(least, min(grid.size // RUNS, LONGEST_RUN))
+    size = length if whole_lines else max(least, min(grid.size // MIN_RUNS, MAX_RUN_POINTS))
     runs: dict[int, tuple[int | None, tuple[int, ...]]] = {}
     for line in range(0, grid.size, length):
         for begin in range(0, length, size):

@@ -19,7 +19,7 @@ Complex = NDArray[np.complex128]
 DISTANCE = 2.0
 """Weight of the distance between eigenvalues, relative to their sizes, beside the angle between eigenvectors."""
 
-ROUNDING_OF_VECTORS = 16.0  # of an eigenvalue, in units of eps times the norm of A times its condition number
+EIGENVECTOR_ROUNDING_FACTOR = 16.0  # of an eigenvalue, in units of eps times the norm of A times its condition number
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _eigen(A: FloatArray, T: FloatArray) -> tuple[Complex, Complex, FloatArray]:
     U, sigma, Vh = np.linalg.svd(v)
     inverse = Vh.conj().mT @ (U.conj().mT / np.maximum(sigma, EPS)[..., None])
     sizes = np.linalg.norm(A, axis=(1, 2))[:, None]
-    errors = ROUNDING_OF_VECTORS * EPS * sizes * np.linalg.norm(inverse, axis=2)
+    errors = EIGENVECTOR_ROUNDING_FACTOR * EPS * sizes * np.linalg.norm(inverse, axis=2)
     full = T @ v
     lengths = np.linalg.norm(full, axis=1, keepdims=True)
     return w.astype(np.complex128), full / np.where(lengths > 0, lengths, 1.0), errors
@@ -131,10 +131,12 @@ def judge_family(models: LinearArrays, tracks: Tracks, *, sampled: bool) -> Fami
     return FamilySpectra(errors, kinds)
 
 
-STRAIGHT = 1e-6
+REAL_SQUARE_TOLERANCE = 1e-6
 """The square of a difference of two eigenvalues is real when its imaginary part is smaller than this part of it."""
 
-APART = 2  # says of two modes that they cannot meet here: neither on the real axis nor on a line beside it
+SEPARATE_MODES_CODE = (
+    2  # says of two modes that they cannot meet here: neither on the real axis nor on a line beside it
+)
 
 
 @dataclass(frozen=True, order=True)
@@ -162,7 +164,7 @@ def mode_events(tracks: Tracks, shape: tuple[int, ...]) -> tuple[ModeEvent, ...]
             gap = w[:, 0] - w[:, 1]
             square = gap**2
             close = np.abs(gap) <= rounding
-            straight = close | (np.abs(square.imag) <= STRAIGHT * np.abs(square))
+            straight = close | (np.abs(square.imag) <= REAL_SQUARE_TOLERANCE * np.abs(square))
             mirrored = (w.imag < -rounding[:, None]).all(axis=1)  # two of the lower half plane do what those above do
             signs: dict[Literal["crossing", "coalescence"], NDArray[np.int8]] = {
                 "crossing": _crossing_sign(w, rounding),
@@ -185,9 +187,9 @@ def _crossing_sign(w: NDArray[np.complex128], rounding: FloatArray) -> NDArray[n
 
 
 def _or_apart(sign: FloatArray, where: NDArray[np.bool_], w: NDArray[np.complex128]) -> NDArray[np.int8]:
-    """Return the sign, 0 where there is no linear model, and :data:`APART` where it means nothing."""
+    """Return the sign, 0 where there is no linear model, and :data:`SEPARATE_MODES_CODE` where it means nothing."""
     nothing = np.isnan(w.real).any(axis=1)
-    return np.where(nothing, 0, np.where(where, sign, APART)).astype(np.int8)
+    return np.where(nothing, 0, np.where(where, sign, SEPARATE_MODES_CODE)).astype(np.int8)
 
 
 def _changes(sign: NDArray[np.int8], numbers: NDArray[np.intp], axis: int) -> Iterator[tuple[int, int]]:
@@ -197,7 +199,7 @@ def _changes(sign: NDArray[np.int8], numbers: NDArray[np.intp], axis: int) -> It
     position = np.broadcast_to(np.arange(lines.shape[1]), lines.shape)
     # the nearest before that has a sign
     last = np.maximum.accumulate(np.where(lines != 0, position, -1), axis=1)[:, :-1]
-    before = np.where(last >= 0, np.take_along_axis(lines, np.maximum(last, 0), axis=1), APART)
+    before = np.where(last >= 0, np.take_along_axis(lines, np.maximum(last, 0), axis=1), SEPARATE_MODES_CODE)
     changed = (before * lines[:, 1:] == -1) & (lines[:, 1:] != 0)
     for line, k in zip(*np.nonzero(changed), strict=True):
         yield int(names[line, last[line, k]]), int(names[line, k + 1])

@@ -19,7 +19,7 @@ from fmilin.signals import FloatArray
 
 Complex = NDArray[np.complex128]
 
-OTHER_SIDE = 0.5  # cost of a continuation from one half plane to the other: pairs have mirror images
+HALF_PLANE_CROSSING_WEIGHT = 0.5  # cost of a continuation from one half plane to the other: pairs have mirror images
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ def _continue(columns: Complex, zeros: Complex) -> NDArray[np.intp]:
         unit = float(np.median(sizes)) or 1.0
         lengths = np.hypot(unit, np.abs(columns))[:, None] * np.hypot(unit, np.abs(zeros))
         cost = unit * np.abs(columns[:, None] - zeros) / lengths  # half the chord on the Riemann sphere
-        cost = cost + OTHER_SIDE * (np.sign(columns.imag)[:, None] * np.sign(zeros.imag) < 0)
+        cost = cost + HALF_PLANE_CROSSING_WEIGHT * (np.sign(columns.imag)[:, None] * np.sign(zeros.imag) < 0)
         old, new = linear_sum_assignment(cost)
         positions[new] = old
     fresh = np.flatnonzero(positions < 0)

@@ -61,7 +61,7 @@ _WORDS = {
 }
 
 
-APART = 10.0  # true and spurious eigenvalues nearer to each other than this ratio are remarked on
+MIN_SEPARATION_RATIO = 10.0  # true and spurious eigenvalues nearer to each other than this ratio are remarked on
 
 
 def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> tuple[Spectrum, ReducedSystem | None]:
@@ -128,7 +128,7 @@ def _remarks_on_sizes(pairs: Eigenpairs, is_true: NDArray[np.bool_]) -> list[Rem
     if not len(true) or not len(spurious):
         return []
     low, high = (true, spurious) if is_true[0] else (spurious, true)
-    if float(np.min(high)) > APART * float(np.max(low)):
+    if float(np.min(high)) > MIN_SEPARATION_RATIO * float(np.max(low)):
         return []
     return [
         Remark(
@@ -139,7 +139,7 @@ def _remarks_on_sizes(pairs: Eigenpairs, is_true: NDArray[np.bool_]) -> list[Rem
     ]
 
 
-SWAMPED = 1e-7  # relative errors from rounding below this are never remarked on
+MIN_REPORTED_ERROR = 1e-7  # relative errors from rounding below this are never remarked on
 
 
 def solve_unconstrained(
@@ -194,7 +194,7 @@ def _least(values: ComplexArray, broken: FloatArray, count: int) -> NDArray[np.i
 
 def _labels(broken: FloatArray, is_true: NDArray[np.bool_]) -> list[Remark]:
     true, spurious = broken[is_true], broken[~is_true]
-    if not len(true) or not len(spurious) or np.nanmin(spurious) > APART * np.nanmax(true):
+    if not len(true) or not len(spurious) or np.nanmin(spurious) > MIN_SEPARATION_RATIO * np.nanmax(true):
         return []
     return [
         Remark(
@@ -227,7 +227,7 @@ def _swamped(pairs: Eigenpairs, is_true: NDArray[np.bool_], bias: FloatArray, op
     """Remark on a penalty so large that rounding takes more than it brings."""
     true = pairs.values[is_true]
     loss = _relative(pairs.errors[is_true], true)
-    if loss <= max(SWAMPED, _relative(bias, true)):
+    if loss <= max(MIN_REPORTED_ERROR, _relative(bias, true)):
         return []
     said = f"by {loss:.1g} of their size, which is more than the penalty itself does. Take a smaller alpha."
     return [swamping_penalty(options.alpha, said)]

@@ -27,8 +27,12 @@ from fmilin.numerics.staircase import deflate, is_order_doubtful
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DESCRIPTOR_AGREES, EQUILIBRIUM
 
-MOST_BY_SVD = 150  # unknowns up to which a least-squares problem takes milliseconds by an SVD; it grows with their cube
-SPARSE = 0.1  # part of the entries of a matrix that are not zero, up to which sparse factors are quicker
+MAX_SVD_UNKNOWNS = (
+    150  # unknowns up to which a least-squares problem takes milliseconds by an SVD; it grows with their cube
+)
+SPARSE_ENTRIES_FRACTION = (
+    0.1  # part of the entries of a matrix that are not zero, up to which sparse factors are quicker
+)
 ROWS_AGREE = 1e-9
 """Rows of R on positions and on their velocities that differ by less, relative to each entry, belong together."""
 
@@ -177,7 +181,7 @@ def difference_to(linear: LinearModel, system: Descriptor) -> float:
 def _least_squares(M: FloatArray, right: NDArray[np.complex128]) -> NDArray[np.complex128]:
     """Return the x of least |M x - right|, by sparse factors of a large sparse M of full rank, else by an SVD."""
     rows, columns = M.shape
-    if columns > MOST_BY_SVD and np.count_nonzero(M) < SPARSE * M.size:
+    if columns > MAX_SVD_UNKNOWNS and np.count_nonzero(M) < SPARSE_ENTRIES_FRACTION * M.size:
         from scipy.sparse import block_array, csc_array, eye_array
         from scipy.sparse.linalg import splu
 
@@ -231,7 +235,7 @@ def _with_accelerations(
     return replace(system, E=E, A=A, B=B, C=C, f0=np.concatenate((system.f0, f0)), states=states)
 
 
-MOST_COMPARED = 80  # variables of a descriptor system that is compared each time: some milliseconds
+MAX_COMPARED_VARIABLES = 80  # variables of a descriptor system that is compared each time: some milliseconds
 
 
 @dataclass(frozen=True)
@@ -290,7 +294,7 @@ def check_descriptor(linear: LinearModel, model: Model, point: OperatingPoint, r
     if not isinstance(model, DaeModel) or linear.descriptor is None:
         return ()
     graph = model.engine.graph
-    if graph.residuals.numel() > MOST_COMPARED:
+    if graph.residuals.numel() > MAX_COMPARED_VARIABLES:
         return ()
     is_linear = model.engine.is_linear
     is_at_rest = bool((np.abs(rates) <= EQUILIBRIUM * model.states.scales(point.states)).all()) and model.autonomous

@@ -33,7 +33,9 @@ from fmilin.numerics.newton import IntArray, NewtonRules, find_zeros
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED
 
-FARTHEST = 0.1  # a penalized system that rests farther away than this, in sizes of the coordinates, is another system
+MAX_EQUILIBRIUM_DISTANCE = (
+    0.1  # a penalized system that rests farther away than this, in sizes of the coordinates, is another system
+)
 
 MOST_STEPS = 100
 
@@ -94,7 +96,7 @@ def penalized_equilibrium(model: Model, point: OperatingPoint, options: UCS) -> 
     balance.solve()
     positions = balance.form.positions
     displaced = np.max(np.abs(balance.point.states - point.states)[positions] / balance.sizes, initial=0.0)
-    if not (balance.is_solved and displaced <= FARTHEST):
+    if not (balance.is_solved and displaced <= MAX_EQUILIBRIUM_DISTANCE):
         raise NumericalError(
             f"The penalized system has no equilibrium near that of the model: alpha = {options.alpha:g} and omega = "
             f"{options.omega:g} are too small to hold it together. Take larger ones."

@@ -21,7 +21,9 @@ from fmilin.formulations.formulation import ComplexArray, ReducedSystem, Spectru
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
 
-PARALLEL = 1e8  # condition number of eigenvectors above which deflating subspaces are taken from a reordered QZ instead
+MAX_EIGENVECTOR_CONDITION_NUMBER = (
+    1e8  # condition number of eigenvectors above which deflating subspaces are taken from a reordered QZ instead
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +95,7 @@ def state_space(
     if p == 0:
         return np.zeros((0, 0)), np.zeros((0, pencil.B.shape[1])), np.zeros((2 * pencil.n, 0))
     V, W = _unit(pairs.right[:, chosen], pairs.columns), _unit(pairs.left[:, chosen], pairs.rows)
-    if max(_condition(V, pairs.columns), _condition(W, pairs.rows)) > PARALLEL:
+    if max(_condition(V, pairs.columns), _condition(W, pairs.rows)) > MAX_EIGENVECTOR_CONDITION_NUMBER:
         V = _deflating(pencil.A, pencil.E, pairs, pairs.values[chosen])
         transposed = replace(pairs, right=pairs.left, left=pairs.right, rows=pairs.columns, columns=pairs.rows)
         W = _deflating(pencil.A.T, pencil.E.T, transposed, pairs.values[chosen])

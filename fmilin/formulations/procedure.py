@@ -29,7 +29,7 @@ from fmilin.model.interface import Model, OperatingPoint
 
 ALL = ("mcs", "rcs", "ucs")
 
-LARGEST = 2500  # coordinates up to which all eigenvalues are computed, from dense matrices
+MAX_DENSE_COORDINATES = 2500  # coordinates up to which all eigenvalues are computed, from dense matrices
 
 Interface = tuple[Sequence[str] | None, Sequence[str] | None]
 
@@ -139,7 +139,7 @@ def spectrum_of_form(
 ) -> Spectrum:
     """Return the spectrum of numeric equations, made dense; no linear model, and no displacement by a penalty."""
     options = formulation_named(formulation)
-    if form.n > LARGEST:
+    if form.n > MAX_DENSE_COORDINATES:
         raise UsageError(
             f"All eigenvalues of {form.n} coordinates would need full matrices of {2 * form.n + form.m} rows. Ask for "
             "a few: fmilin.formulations.sparse.eigenvalues_near keeps everything sparse."

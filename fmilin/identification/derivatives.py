@@ -15,7 +15,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError
 from fmilin.identification.discrete_models import Continuous, sample_model
 from fmilin.identification.experiments import Experiments, relative_change
-from fmilin.identification.step_size import IDEAL, round_step
+from fmilin.identification.step_size import IDEAL_STEP_ANGLE, round_step
 from fmilin.identification.validation import PART, STEPS, measure_solver_noise, run_held_out
 from fmilin.identification.way import Way, inputs_that_may_jump
 from fmilin.linear_model.model import LinearModel
@@ -24,7 +24,9 @@ from fmilin.numerics.steps import runge_kutta_step
 from fmilin.signals import FloatArray
 from fmilin.tolerances import COARSE_SOLVER, CONFIRMED, PREDICTED
 
-FAR_OFF = 0.05  # how far, in sizes of the states, a point that moves by itself may get while responses are compared
+MAX_DRIFT_SIZE = (
+    0.05  # how far, in sizes of the states, a point that moves by itself may get while responses are compared
+)
 
 
 class ReadDerivatives(Way):
@@ -63,12 +65,12 @@ class ReadDerivatives(Way):
         fastest = float(np.max(np.abs(np.linalg.eigvals(linear.A)), initial=0.0)) if len(linear.A) else 0.0
         step = self.stepping.step
         if step is None:
-            step = begin if cadence.step or not fastest else max(round_step(IDEAL / fastest, cadence), begin)
+            step = begin if cadence.step or not fastest else max(round_step(IDEAL_STEP_ANGLE / fastest, cadence), begin)
         self._compare_in_steps(model, step)
         # A point that moves leaves the neighbourhood in which it is linear: compare for a shorter time.
         rate = float(np.max(np.abs(linear.f0) / linear.states.scales(linear.y0), initial=0.0))
-        if self.findings.error > CONFIRMED and rate * step * STEPS > FAR_OFF and not cadence.sampled:
-            self._compare_in_steps(model, round_step(FAR_OFF / (rate * STEPS), cadence))
+        if self.findings.error > CONFIRMED and rate * step * STEPS > MAX_DRIFT_SIZE and not cadence.sampled:
+            self._compare_in_steps(model, round_step(MAX_DRIFT_SIZE / (rate * STEPS), cadence))
 
     def _compare_in_steps(self, model: Continuous, step: float) -> None:
         findings = self.findings
@@ -143,7 +145,7 @@ class DirectionalDerivatives(ReadDerivatives):
 
 STEPS_OF_EULER = 40
 IMPLICIT_ITERATIONS = 12  # fixed-point iterations of the implicit Euler method
-COARSEST = 0.3  # how far Euler's methods may be from the exact motion, relative, to tell anything
+MAX_EULER_ERROR = 0.3  # how far Euler's methods may be from the exact motion, relative, to tell anything
 
 
 def is_coarse_solver(experiments: Experiments, step: float) -> bool:
@@ -162,7 +164,7 @@ def is_coarse_solver(experiments: Experiments, step: float) -> bool:
     # the shorter the record, the closer are Euler's methods: the longest in which they are close enough decides
     for count in (STEPS_OF_EULER, STEPS_OF_EULER // 2, STEPS_OF_EULER // 4, STEPS_OF_EULER // 8):
         euler = max(_difference(motion[:count], exact[:count]) for motion in (explicit, implicit))
-        if euler <= COARSEST:
+        if euler <= MAX_EULER_ERROR:
             return _difference(responses[:count], exact[:count]) <= max(euler, CONFIRMED)
     return False
 

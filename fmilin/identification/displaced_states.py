@@ -34,7 +34,7 @@ from fmilin.numerics.differences.differences import Differences
 from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import EQUILIBRIUM, PREDICTED, ROUNDING, TOO_INACCURATE
 
-RUNS_PER_DIRECTION = 5  # about, for each coordinate and input
+RUN_COUNT_PER_DIRECTION = 5  # about, for each coordinate and input
 
 
 class _StepMap(Model):
@@ -83,7 +83,7 @@ class DisplacedStates(MeasuredWay):
     def identify(self) -> LinearModel:
         """Return the linear model."""
         frame = self._choose_frame()
-        runs = RUNS_PER_DIRECTION * (len(frame.selection.signals) + len(self.experiments.scales))
+        runs = RUN_COUNT_PER_DIRECTION * (len(frame.selection.signals) + len(self.experiments.scales))
         step = self._choose_step(frame, runs)
         sampled, errors = self._difference_step(frame, step)
         held = run_held_out(self.experiments, step)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fmilin.errors import FmilinError, NumericalError
-from fmilin.linear_model.no_response import PUSHES
+from fmilin.linear_model.no_response import PUSH_SIZES
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Response, Stepped, respond_in_whole_steps
 from fmilin.signals import FloatArray
@@ -23,12 +23,12 @@ from fmilin.tolerances import QUIET
 
 T = TypeVar("T")
 
-SHORT_RUN, LONG_RUN = 20, 60  # steps of the runs that compare amplitudes of pulses, and of random inputs
-REDUCTIONS = 14  # to a fourth each
-BENT = 1e-2  # answers to half the input that are off their half by this are not linear
-DECADES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-GOOD_ENOUGH = 1e-9
-TRIAL = 5  # steps of a run that tells what steps cost
+SHORT_RUN_STEPS, LONG_RUN_STEPS = 20, 60  # steps of the runs that compare amplitudes of pulses, and of random inputs
+MAX_REDUCTIONS = 14  # to a fourth each
+NONLINEAR_RESPONSE_RATIO = 1e-2  # answers to half the input that are off their half by this are not linear
+AMPLITUDE_FRACTIONS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+GOOD_CHANGE_TOLERANCE = 1e-9
+TRIAL_STEPS = 5  # steps of a run that tells what steps cost
 
 
 def clock() -> float:
@@ -107,16 +107,16 @@ class Experiments:
 
     def _cost(self, step: float) -> tuple[float, float]:
         """Return the seconds that a run takes and those of a step in it; 0 where such steps are refused."""
-        moves = 1e-2 * self.scales * np.random.default_rng(5).uniform(-1.0, 1.0, (TRIAL, len(self.scales)))
+        moves = 1e-2 * self.scales * np.random.default_rng(5).uniform(-1.0, 1.0, (TRIAL_STEPS, len(self.scales)))
         times = [clock()]
-        for count in (1, TRIAL):
+        for count in (1, TRIAL_STEPS):
             try:
                 self.run(moves[:count], step)
             except FmilinError:
                 return 0.0, 0.0
             times.append(clock())
         one, several = np.diff(times).tolist()
-        each = max(several - one, 0.0) / (TRIAL - 1)
+        each = max(several - one, 0.0) / (TRIAL_STEPS - 1)
         return max(one - each, 0.0), each
 
     def run(self, deviations: FloatArray, step: float, tolerance: float | None = None) -> Response:
@@ -182,16 +182,16 @@ class Experiments:
         amplitudes = np.array([a for a, _ in chosen], dtype=np.float64)
         together = self._superposed(amplitudes, step, max(10 * halving, 1e-6))
         # Reduce all amplitudes until random inputs are answered in proportion by every output, where that helps.
-        pattern = np.random.default_rng(12).uniform(-1.0, 1.0, (LONG_RUN, len(together)))
+        pattern = np.random.default_rng(12).uniform(-1.0, 1.0, (LONG_RUN_STEPS, len(together)))
         smaller = together
-        for _ in range(0 if self.is_noisy else REDUCTIONS):
-            if not self.affords("smaller moves of the inputs", 4, 4 * LONG_RUN, step):
+        for _ in range(0 if self.is_noisy else MAX_REDUCTIONS):
+            if not self.affords("smaller moves of the inputs", 4, 4 * LONG_RUN_STEPS, step):
                 break
             try:
                 whole, half = (join(self.odd(part * smaller * pattern, step)) for part in (1, 0.5))
             except FmilinError:  # beyond what the model can do
                 return together
-            if not relative_change(2 * half, whole) > BENT:
+            if not relative_change(2 * half, whole) > NONLINEAR_RESPONSE_RATIO:
                 if smaller is not together:
                     self.reduced = float(np.max(smaller / self.scales))
                 return smaller
@@ -202,12 +202,12 @@ class Experiments:
         if j in self._changes:
             a, before = self._changes[j]
             change, _ = self._change(j, a, step)
-            if change <= 10 * max(before, GOOD_ENOUGH):
+            if change <= 10 * max(before, GOOD_CHANGE_TOLERANCE):
                 return a, change
         best, least = 1e-2 * float(self.scales[j]), np.inf
         moved, moves = False, False
         failure: FmilinError | None = None
-        for part in DECADES:
+        for part in AMPLITUDE_FRACTIONS:
             a = part * float(self.scales[j])
             try:
                 change, size = self._change(j, a, step)
@@ -217,7 +217,7 @@ class Experiments:
             moved |= size > 0
             if change < least:
                 best, least, moves = a, change, size > 0
-            if least < GOOD_ENOUGH or change > 100 * max(least, GOOD_ENOUGH):
+            if least < GOOD_CHANGE_TOLERANCE or change > 100 * max(least, GOOD_CHANGE_TOLERANCE):
                 break
         if least == np.inf and failure is not None:
             raise failure
@@ -233,13 +233,13 @@ class Experiments:
     def _moves_far(self, j: int, step: float) -> bool:
         """Whether an input that moves nothing so far does so when it is pushed much more."""
         try:
-            return self._change(j, PUSHES[-1] * float(self.scales[j]), step)[1] > 0
+            return self._change(j, PUSH_SIZES[-1] * float(self.scales[j]), step)[1] > 0
         except FmilinError:
             return False
 
     def _change(self, j: int, a: float, step: float) -> tuple[float, float]:
         """Return how much the response changes with half the amplitude, and how large that response is."""
-        whole, half = self.pulse(j, a, step, SHORT_RUN), self.pulse(j, a / 2, step, SHORT_RUN)
+        whole, half = self.pulse(j, a, step, SHORT_RUN_STEPS), self.pulse(j, a / 2, step, SHORT_RUN_STEPS)
         one, other = join(whole), join(half)
         size = float(np.linalg.norm(other))
         larger = float(np.linalg.norm(one))
@@ -250,10 +250,10 @@ class Experiments:
         if len(amplitudes) < 2:
             return amplitudes
         for _ in range(3):
-            deviations = np.zeros((SHORT_RUN, len(amplitudes)))
+            deviations = np.zeros((SHORT_RUN_STEPS, len(amplitudes)))
             deviations[0] = amplitudes
             together = join(self.odd(deviations, step))
-            parts = [a * join(self.pulse(j, a, step, SHORT_RUN)) for j, a in enumerate(amplitudes.tolist())]
+            parts = [a * join(self.pulse(j, a, step, SHORT_RUN_STEPS)) for j, a in enumerate(amplitudes.tolist())]
             size = max(float(np.linalg.norm(part)) for part in parts)
             if float(np.linalg.norm(together - sum(parts))) <= allowed * size:
                 break
@@ -263,14 +263,14 @@ class Experiments:
     def _require_smooth(self, amplitudes: FloatArray, step: float) -> None:
         """Refuse an input that is answered differently up and down however little it moves."""
         # The even part of a smooth model's answer falls with the square of the amplitude, beside a kink with itself.
-        still = np.zeros((SHORT_RUN, len(amplitudes)))
+        still = np.zeros((SHORT_RUN_STEPS, len(amplitudes)))
         base, again = (join(self.run(still, step)) for _ in range(2))
         sizes = np.maximum(np.max(np.abs(base), axis=0, initial=0.0), 1.0)
         noise = float(np.linalg.norm((base - again) / sizes))
         for j, a in enumerate(amplitudes.tolist()):
             parts = []
             for size in (a, a / 2, a / 100):
-                up, down = (join(run) for run in self.pulses(j, size, step, SHORT_RUN))
+                up, down = (join(run) for run in self.pulses(j, size, step, SHORT_RUN_STEPS))
                 even, odd = ((up + down) / 2 - base) / sizes, (up - down) / 2 / sizes
                 parts.append((float(np.linalg.norm(even)), float(np.linalg.norm(odd))))
             (even, _), (half_even, half_odd), (least_even, _) = parts

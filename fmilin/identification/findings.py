@@ -34,9 +34,9 @@ _READINGS = {
     "(measured: an input shows in them after the step in which it acts, also in a quarter of it).",
 }
 MAX_SINGULAR_VALUES = 6  # that are listed as kept
-NOISY = 0.01  # difference of equal runs, in parts of the responses, of which a user is warned
-REPEATS = 1e-9  # difference of equal runs that is rounding
-POOR = 0.05  # error on held-out responses of which a user is warned
+MAX_QUIET_NOISE_RATIO = 0.01  # difference of equal runs, in parts of the responses, of which a user is warned
+REPEATED_RUN_TOLERANCE = 1e-9  # difference of equal runs that is rounding
+MAX_HELD_OUT_ERROR = 0.05  # error on held-out responses of which a user is warned
 
 
 @dataclass
@@ -91,7 +91,7 @@ class Findings:
     def remarks(self) -> list[Remark]:
         """Return all findings as remarks."""
         remarks = [Remark("sampled", text) for text in self._describe_sampled_parts()]
-        exact = self.error <= PREDICTED and self.excess <= POOR and self.noise <= REPEATS
+        exact = self.error <= PREDICTED and self.excess <= MAX_HELD_OUT_ERROR and self.noise <= REPEATED_RUN_TOLERANCE
         if self.method in ("response", "multisine") and not self.order and exact:
             words = [_GAIN.format(method=self.method), *self._describe_step(), self.solver, self._describe_fit()]
             return [*remarks, Remark("method", " ".join(w for w in words if w)), *self.extra]
@@ -105,10 +105,10 @@ class Findings:
             remarks.append(Remark("sampling", self._describe_reading()))
         if self.repetition:
             remarks.append(Remark("repetition", self.repetition))
-        if self.noise > NOISY and self.method in ("step", "response"):
+        if self.noise > MAX_QUIET_NOISE_RATIO and self.method in ("step", "response"):
             text = f"Equal runs differ by {100 * self.noise:.3g}% of the responses: method='multisine' averages that."
             remarks.append(Remark("noise", text))
-        if self.excess > POOR:
+        if self.excess > MAX_HELD_OUT_ERROR:
             text = (
                 f"The model misses held-out responses by {100 * self.excess:.3g}% of their size beyond noise: a "
                 "kink, or motion that is not linear. Look at it before you rely on it."
@@ -151,7 +151,7 @@ class Findings:
             words += f", and in half steps, which the model was not made from, to {self.half_error:.1e}"
         elif self.method not in ("direct", "products") and not self.lifted and self.takes_halves:
             words += "; half steps, which would tell an alias, are not taken by the model"
-        if self.noise > REPEATS:
+        if self.noise > REPEATED_RUN_TOLERANCE:
             words += f"; equal runs differ by {self.noise:.1e}"
         return words + "."
 

@@ -16,7 +16,7 @@ from fmilin.identification.discrete_models import (
     find_continuous_model,
     sample_model,
 )
-from fmilin.identification.pulse_responses import LONG, SHORT
+from fmilin.identification.pulse_responses import LONG_RUN_STEPS, SHORT_RUN_STEPS
 from fmilin.identification.realization import Markov, Realized, before_growth, realize
 from fmilin.identification.step_size import find_fitting_step, has_halves, read_given_step
 from fmilin.identification.way import MeasuredWay
@@ -25,9 +25,9 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import CONFIRMED, MOVES, PREDICTED, TOO_INACCURATE, VANISHED
 
 MAX_ORDER_OF_MOTION = 20  # the highest that one motion can tell
-NEGLIGIBLE = 1e-6  # a motion of this size, relative to its beginning, is rounding and the solver's noise
-SUSTAINED = 1e-3  # damping, and distance from a multiple of a frequency, that count as zero
-OTHER_START = 1.001  # times the start values
+NEGLIGIBLE_MOTION_SIZE = 1e-6  # a motion of this size, relative to its beginning, is rounding and the solver's noise
+UNDAMPED_TOLERANCE = 1e-3  # damping, and distance from a multiple of a frequency, that count as zero
+OTHER_START_FACTOR = 1.001  # times the start values
 _ADVICE_ON_PARAMETERS = " Tunable parameters can be taken as inputs (inputs=)."
 
 
@@ -46,7 +46,7 @@ class FreeMotion(MeasuredWay):
         """Return the linear model."""
 
         def attempt(step: float) -> tuple[Sampled, float]:
-            return self._without_input(self._realize(step, SHORT).model), float("nan")
+            return self._without_input(self._realize(step, SHORT_RUN_STEPS).model), float("nan")
 
         step = find_fitting_step(attempt, self.experiments, read_given_step(self.stepping, self.experiments))
         realized = self._choose_order(step)
@@ -99,18 +99,18 @@ class FreeMotion(MeasuredWay):
 
     def _choose_order(self, step: float) -> Realized:
         """Return the smallest order that predicts the motion in half steps, which it was not made from."""
-        self.experiments.require(20, 15 * LONG, step)
-        largest = self._realize(step, LONG)
+        self.experiments.require(20, 15 * LONG_RUN_STEPS, step)
+        largest = self._realize(step, LONG_RUN_STEPS)
         if not largest.model.order:
             return largest
         halves = not self.stepping.lifted and has_halves(step, self.experiments.cadence)
         short_step = step / 2 if halves else step
         rows = len(self.model.outputs) + len(self.model.states)
-        changes = self._measure_changes(short_step, SHORT)[:, :rows, 0]
+        changes = self._measure_changes(short_step, SHORT_RUN_STEPS)[:, :rows, 0]
         orders = range(1, min(largest.model.order, MAX_ORDER_OF_MOTION) + 1)
         if self.stepping.order is not None:
             orders = range(self.stepping.order, self.stepping.order + 1)
-        candidates = [self._realize(step, LONG, order) for order in orders]
+        candidates = [self._realize(step, LONG_RUN_STEPS, order) for order in orders]
         misfits = np.array([self._compute_misfit(c.model, short_step, changes) for c in candidates])
         best = float(np.min(misfits))
         if not best <= TOO_INACCURATE:
@@ -144,7 +144,7 @@ class FreeMotion(MeasuredWay):
         if cycle := _find_limit_cycle(np.linalg.eigvals(model.A), step):
             raise _not_linear(f"a limit cycle of about {cycle:.3g} rad/s, as multiples of that frequency tell")
         rows, power = [], np.vstack((model.C, model.T))
-        for _ in range(4 * LONG):
+        for _ in range(4 * LONG_RUN_STEPS):
             rows.append(power)
             power = power @ model.A
         observed = np.array(rows)  # outputs and states of step k for every state of the model
@@ -157,16 +157,20 @@ class FreeMotion(MeasuredWay):
         try:
             base = self.experiments.run(self._hold_inputs(len(observed)), step).at_once
             inputs = np.tile(self.point.inputs, (len(observed), 1))
-            other = self.setting.stepped.respond_elsewhere(OTHER_START, self.point, inputs, step).at_once
+            other = self.setting.stepped.respond_elsewhere(OTHER_START_FACTOR, self.point, inputs, step).at_once
         except FmilinError:  # it has no other start
             return
         difference, observed = other - base, observed[:, : base.shape[1]]
-        if np.linalg.norm(difference[:SHORT]) > NEGLIGIBLE * np.linalg.norm(changes[:SHORT]):
-            x = np.linalg.lstsq(observed[:LONG].reshape(-1, model.order), difference[:LONG].ravel(), rcond=1e-10)[0]
+        if np.linalg.norm(difference[:SHORT_RUN_STEPS]) > NEGLIGIBLE_MOTION_SIZE * np.linalg.norm(
+            changes[:SHORT_RUN_STEPS]
+        ):
+            x = np.linalg.lstsq(
+                observed[:LONG_RUN_STEPS].reshape(-1, model.order), difference[:LONG_RUN_STEPS].ravel(), rcond=1e-10
+            )[0]
             if _find_departure(observed @ x, difference) is not None:
                 raise _not_linear(
-                    f"from start values {OTHER_START} times as large it is another one than order {model.order} can "
-                    "make; a limit cycle, or an oscillation whose frequency depends on its size"
+                    f"from start values {OTHER_START_FACTOR} times as large it is another one than order {model.order} "
+                    "can make; a limit cycle, or an oscillation whose frequency depends on its size"
                 )
 
     def _describe(self, order: int) -> Remark:
@@ -190,11 +194,11 @@ def _not_linear(why: str) -> NumericalError:
 
 def _find_departure(predicted: FloatArray, motion: FloatArray) -> int | None:
     """Return the first step from which a motion is missed, relative to what it is by then; None if it never is."""
-    largest = np.linalg.norm(motion[:SHORT])
-    for first in range(0, len(motion) - SHORT + 1, SHORT):
-        part = slice(first, first + SHORT)
+    largest = np.linalg.norm(motion[:SHORT_RUN_STEPS])
+    for first in range(0, len(motion) - SHORT_RUN_STEPS + 1, SHORT_RUN_STEPS):
+        part = slice(first, first + SHORT_RUN_STEPS)
         size = np.linalg.norm(motion[part])
-        if not np.isfinite(size) or size <= NEGLIGIBLE * largest:
+        if not np.isfinite(size) or size <= NEGLIGIBLE_MOTION_SIZE * largest:
             return None
         if not np.linalg.norm(predicted[part] - motion[part]) <= CONFIRMED * size:
             return first
@@ -205,8 +209,8 @@ def _find_limit_cycle(eigenvalues: np.ndarray, step: float) -> float:
     """Return the frequency of an undamped oscillation beside multiples of itself, in rad/s; 0 without any."""
     values = np.log(eigenvalues[np.abs(eigenvalues) > VANISHED].astype(complex))
     values = values[values.imag > 0] / step
-    for w in values.imag[np.abs(values.real) < SUSTAINED * values.imag]:
-        multiples = np.abs(values.imag / w - np.maximum(1.0, np.round(values.imag / w))) < SUSTAINED
+    for w in values.imag[np.abs(values.real) < UNDAMPED_TOLERANCE * values.imag]:
+        multiples = np.abs(values.imag / w - np.maximum(1.0, np.round(values.imag / w))) < UNDAMPED_TOLERANCE
         if np.count_nonzero(multiples) > 1:
             return float(w)
     return 0.0

@@ -26,12 +26,14 @@ from fmilin.identification.integrators import (
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RELATION_HOLDS, RELATION_MISSED
 
-MARKOV = 4  # parameters C A^k B that may vanish
+MAX_MARKOV_PARAMETERS = 4  # parameters C A^k B that may vanish
 DIGITS = 4  # of coefficients that people write: by chance one of about 1e6 numbers is as near to such as rounding
 MOST_DIGITS = 8  # of a coefficient: as many are any number
-VANISHING = 1e-7  # coefficients of the polynomial, relative, that a multiple zero leaves: they tell nothing
-SAME_PLANT = 1e-9  # entries of A and B that differ by less than this, relative to the largest, are the same
-ROUNDED = 1e-12  # errors of entries, relative to the largest, that a realization has at least
+VANISHING_COEFFICIENT_TOLERANCE = (
+    1e-7  # coefficients of the polynomial, relative, that a multiple zero leaves: they tell nothing
+)
+SAME_PLANT_TOLERANCE = 1e-9  # entries of A and B that differ by less than this, relative to the largest, are the same
+REALIZATION_ROUNDING_ERROR = 1e-12  # errors of entries, relative to the largest, that a realization has at least
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def _difference(
         if largest:
             parts.append(float(np.max(np.abs(a - b))) / largest)
     # the plants of integrators that step a chain of integrators alike differ by rounding, with all its eigenvalues 0
-    same = not parts or max(parts) <= SAME_PLANT
+    same = not parts or max(parts) <= SAME_PLANT_TOLERANCE
     if same:
         return max(parts, default=0.0)
     # either may be the true plant: what is wrong is relative to the true one
@@ -182,7 +184,7 @@ def _spread(A: FloatArray, errors: FloatArray | None) -> float:
     """Return by how much errors of the entries of A may move an eigenvalue."""
     from fmilin.numerics.eigenvalue_errors import compute_eigenvalue_errors
 
-    E = np.full_like(A, ROUNDED * float(np.max(np.abs(A), initial=0.0)))
+    E = np.full_like(A, REALIZATION_ROUNDING_ERROR * float(np.max(np.abs(A), initial=0.0)))
     if errors is not None:
         E = np.maximum(E, errors)
     moved = compute_eigenvalue_errors(A, E)
@@ -222,7 +224,7 @@ def _relations(plant: Continuous, rows: OutputRows) -> FloatArray:
         return np.array(residuals)
     proper = (D == 0).all(axis=1)
     power, terms = B, np.abs(B)
-    for _ in range(min(MARKOV, n - 1)):
+    for _ in range(min(MAX_MARKOV_PARAMETERS, n - 1)):
         size = np.abs(C) @ terms
         value = np.abs(C @ power) / np.where(size > 0, size, 1.0)
         residuals += value.ravel().tolist()
@@ -256,7 +258,7 @@ def _compute_coefficients(A: FloatArray) -> FloatArray:
     """Return the coefficients of the characteristic polynomial, 0 for those that a multiple zero leaves."""
     coefficients = np.asarray(np.poly(A)[1:], dtype=np.float64)
     fastest = float(np.max(np.abs(np.linalg.eigvals(A)), initial=0.0))
-    is_visible = np.abs(coefficients) > VANISHING * fastest ** np.arange(1, len(A) + 1)
+    is_visible = np.abs(coefficients) > VANISHING_COEFFICIENT_TOLERANCE * fastest ** np.arange(1, len(A) + 1)
     return np.where(is_visible & np.isfinite(coefficients), coefficients, 0.0)
 
 
@@ -281,6 +283,6 @@ def _relate_written_entries(plant: Continuous, rows: FloatArray) -> list[float]:
     # a zero tells nothing here: other relations count it
     entries = np.hstack((rows @ plant.A @ np.linalg.inv(rows), rows @ plant.B))
     sizes = np.max(np.abs(entries), axis=1, keepdims=True, initial=0.0)
-    is_visible = np.abs(entries) > VANISHING * sizes
+    is_visible = np.abs(entries) > VANISHING_COEFFICIENT_TOLERANCE * sizes
     values = zip(entries.ravel().tolist(), is_visible.ravel().tolist(), strict=True)
     return [_measure_rounding(value, DIGITS) if visible else 1.0 for value, visible in values]

@@ -31,8 +31,8 @@ from fmilin.tolerances import EPS, FAITHFUL, RANK_MEASURED, RELATION_MISSED
 
 NEWTON_STEPS = 40
 MAX_BODIES_IN_TURN = 4  # bodies that are updated one after another
-NEAR_ONE = 1e-4  # eigenvalues that are as near to 1 belong to a body that moves freely
-NEGLIGIBLE_EFFECT = 1e-6  # singular values of what inputs do to a mode below this, relative, are rounding
+FREE_BODY_TOLERANCE = 1e-4  # eigenvalues that are as near to 1 belong to a body that moves freely
+INPUT_EFFECT_TOLERANCE = 1e-6  # singular values of what inputs do to a mode below this, relative, are rounding
 
 
 @dataclass(frozen=True)
@@ -295,7 +295,7 @@ def _of_free_positions(step_map: _Map, proper: FloatArray, *, positions_first: b
     moved_by = step_map.Gamma if positions_first else step_map.back @ step_map.Gamma
     positions = _rows_moved(proper, moved_by, moved=False)
     _, sizes, rows = np.linalg.svd(step_map.A - np.eye(step_map.order))
-    free = rows[sizes <= NEAR_ONE**2 * max(1.0, float(sizes[0]))].T
+    free = rows[sizes <= FREE_BODY_TOLERANCE**2 * max(1.0, float(sizes[0]))].T
     count = free.shape[1]
     q = choose_independent(positions, count) if count else None
     if q is None or choose_independent(positions, count + 1) is not None:
@@ -332,7 +332,7 @@ def _of_modes(step_map: _Map, *, positions_first: bool) -> OneStepMethod | None:
             others += list(L[part])
             continue
         U, sizes, _ = np.linalg.svd(moved_by[part])
-        if not sizes[0] or (len(sizes) > 1 and sizes[1] > NEGLIGIBLE_EFFECT * sizes[0]):
+        if not sizes[0] or (len(sizes) > 1 and sizes[1] > INPUT_EFFECT_TOLERANCE * sizes[0]):
             return None
         q = U[:, 1] @ L[part]
         positions.append(q)
@@ -346,7 +346,7 @@ def _of_modes(step_map: _Map, *, positions_first: bool) -> OneStepMethod | None:
 def _bases_of_modes(A: FloatArray) -> list[tuple[FloatArray, bool]]:
     """Return real bases of the modes, and whether each has a position."""
     values, vectors = np.linalg.eig(A)
-    at_one = np.abs(values - 1.0) <= NEAR_ONE
+    at_one = np.abs(values - 1.0) <= FREE_BODY_TOLERANCE
     bases: list[tuple[FloatArray, bool]] = []
     if at_one.sum() == 2:  # eigenvectors of a double eigenvalue are lost in rounding, their plane is not
         off = A - np.eye(len(A))

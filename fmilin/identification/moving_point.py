@@ -21,7 +21,7 @@ from fmilin.errors import FmilinError, NumericalError
 from fmilin.identification.discrete_models import Continuous, find_continuous_model, sample_model
 from fmilin.identification.experiments import Experiments
 from fmilin.identification.realization import Realized, count_significant, find_reading, measure_pulses, realize
-from fmilin.identification.repeatability import SMALL_PULSE, find_change
+from fmilin.identification.repeatability import SMALL_PULSE_SIZE, find_change
 from fmilin.identification.time_varying import (
     ModelAtPoint,
     align_models,
@@ -35,9 +35,9 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import INACCURATE, TOO_INACCURATE
 
 WINDOW = 8  # steps of a record that tells the order
-ADJUSTMENTS = 6  # of steps, until a record is about as long as a time constant
+MAX_ADJUSTMENTS = 6  # of steps, until a record is about as long as a time constant
 MAX_STEPS_BEFORE = 400  # a record that is compared with the first
-LONGEST, SHORTEST = 6, -8  # powers of two, of the steps of records, in the step that suits the model
+MAX_STEP_EXPONENT, MIN_STEP_EXPONENT = 6, -8  # powers of two, of the steps of records, in the step that suits the model
 _CHANGES = {
     "smooth": "The point moves, and responses change along its motion:",
     "event": "The point moves, and an event follows in which responses change:",
@@ -96,7 +96,7 @@ class MovingPoint(MeasuredWay):
         """Return the model at the point; ``shortens``: whether the model takes steps of any length."""
         experiments, step, order = self.experiments, self.setting.begin, self.stepping.order
         if change == "event":  # records that end before it
-            amplitudes = SMALL_PULSE * experiments.scales
+            amplitudes = SMALL_PULSE_SIZE * experiments.scales
             chosen = order or _find_order(experiments, amplitudes, step, shortens=False)
             return _realize_short_records(experiments, amplitudes, step, chosen, shortens=False, later=False)
         amplitudes = experiments.choose_amplitudes(step)
@@ -106,7 +106,7 @@ class MovingPoint(MeasuredWay):
                 "The point moves, and no input moves an output there in a way that tells a model. Choose another "
                 "point, or let it come to rest first (fl.snapshots(model, times=[T]))."
             )
-        powers = range(LONGEST, SHORTEST - 1, -1) if shortens else range(1)
+        powers = range(MAX_STEP_EXPONENT, MIN_STEP_EXPONENT - 1, -1) if shortens else range(1)
         limit = extrapolate_to_vanishing_steps(experiments, amplitudes, step, chosen, powers)
         if limit is None:  # outputs and declared states are fewer than the states that responses show
             return _realize_short_records(experiments, amplitudes, step, chosen, shortens=shortens)
@@ -119,7 +119,7 @@ def _find_order(experiments: Experiments, amplitudes: FloatArray, step: float, *
     """Return the rank of the generalized Hankel matrix, the largest over steps of several lengths."""
     most = 0
     nu = len(amplitudes)
-    for power in (0, 3, LONGEST) if shortens else (0,):
+    for power in (0, 3, MAX_STEP_EXPONENT) if shortens else (0,):
         experiments.require(4 * nu * WINDOW, 8 * nu * WINDOW**2, 2.0**power * step)
         try:
             most = max(most, _find_rank(experiments, amplitudes, 2.0**power * step))
@@ -157,7 +157,7 @@ def _realize_short_records(
     """
     count = 2 * order + 4
     model = None
-    for _ in range(ADJUSTMENTS if shortens else 1):  # records about as long as the fastest time constant
+    for _ in range(MAX_ADJUSTMENTS if shortens else 1):  # records about as long as the fastest time constant
         try:
             model = _realize(experiments, amplitudes, step, order)
         except FmilinError:

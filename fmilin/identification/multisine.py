@@ -22,11 +22,11 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 
 LENGTH = 256  # M, steps per period
-PERIODS = 8  # of all experiments together; each has at least FEWEST
-FEWEST = 3
-SETTLING = 6  # periods at most until the motion must be periodic
-PERIODIC = 1e-3  # periods must not differ by more than this, beyond noise, relative to the answer
-NOTHING = 0.1  # mean square left by a fit, in sizes of noise: below, no higher order can be told
+PERIODS = 8  # of all experiments together; each has at least MIN_PERIODS
+MIN_PERIODS = 3
+MAX_SETTLING_PERIODS = 6  # periods at most until the motion must be periodic
+PERIODICITY_TOLERANCE = 1e-3  # periods must not differ by more than this, beyond noise, relative to the answer
+MIN_LOSS_RATIO = 0.1  # mean square left by a fit, in sizes of noise: below, no higher order can be told
 MOST_NUMBERS = 640  # rows and columns of the wrapped Hankel matrix, about
 PART = 0.1  # amplitude of a multisine, in sizes of the inputs, where nothing smaller is wanted
 
@@ -51,13 +51,13 @@ class Multisines(RealizedWay):
         """Return the linear model."""
         step = read_given_step(self.stepping, self.experiments) or self.setting.begin
         nu = len(self.experiments.scales)
-        periods = max(FEWEST, -(-PERIODS // nu))
-        self.experiments.require(2 * nu, 2 * nu * LENGTH * (SETTLING + periods), step)
+        periods = max(MIN_PERIODS, -(-PERIODS // nu))
+        self.experiments.require(2 * nu, 2 * nu * LENGTH * (MAX_SETTLING_PERIODS + periods), step)
         amplitudes = self.experiments.choose_amplitudes(step).tolist()
         pulses = [self.experiments.pulse(j, a, step, 20) for j, a in enumerate(amplitudes)]
         reading = find_reading(self.experiments, step, pulses)
         waves = _orthogonal(LENGTH, nu) * (PART * self.experiments.scales)[None, :, None]  # (experiments, nu, M)
-        settling, spectra = SETTLING, []
+        settling, spectra = MAX_SETTLING_PERIODS, []
         for wave in waves:
             answers, settling = self._periods(wave, step, reading, settling, periods)
             spectra.append(np.fft.fft(answers, axis=1))
@@ -81,7 +81,9 @@ class Multisines(RealizedWay):
         answers = (shown[0] - shown[1]) / 2
         self._require_periodic(answers[settling:], (shown[0] + shown[1])[settling:] / 2)
         apart = np.linalg.norm(answers - answers[-1], axis=1)
-        settled = apart <= 2 * np.max(apart[settling:], axis=0) + 1e-3 * PERIODIC * np.linalg.norm(answers[-1], axis=0)
+        settled = apart <= 2 * np.max(apart[settling:], axis=0) + 1e-3 * PERIODICITY_TOLERANCE * np.linalg.norm(
+            answers[-1], axis=0
+        )
         first = int(np.argmax(settled.all(axis=1)))
         return answers[settling:], min(settling, first + 1)
 
@@ -90,13 +92,15 @@ class Multisines(RealizedWay):
         moving = np.linalg.norm(np.std(answers, axis=0), axis=0)
         noise = np.linalg.norm(np.std(rest, axis=0), axis=0)
         size = np.linalg.norm(np.mean(answers, axis=0), axis=0)
-        bad = (moving > 2 * noise + PERIODIC * size) | ~np.isfinite(size)
+        bad = (moving > 2 * noise + PERIODICITY_TOLERANCE * size) | ~np.isfinite(size)
         if bad.any():
             i = int(np.argmax(bad))
             names = (*self.model.outputs.names, *self.model.states.names)
             raise NumericalError(
-                f"'{names[i]}' does not become periodic within {SETTLING} periods of {LENGTH} steps: the model is "
-                "unstable, integrates, or is damped too lightly for a frequency response in steps of this size. Take "
+                f"'{names[i]}' does not become periodic within {MAX_SETTLING_PERIODS} periods of {LENGTH} steps: the "
+                "model "
+                "is unstable, integrates, or is damped too lightly for a frequency response in steps of this size. "
+                "Take "
                 "method='response', or a larger step=."
             )
 
@@ -196,4 +200,4 @@ def _subspace(G: np.ndarray, P: FloatArray, n: int, weights: FloatArray) -> _Fit
         loss += float(np.sum((target - stacked @ solution) ** 2))
     count = 2 * M * ny * nu
     criterion = count * float(np.log(max(loss, 1e-300) / count)) + 2.0 * n * (ny + nu)
-    return _Fit((A, B, C, D), criterion, loss < NOTHING * count)
+    return _Fit((A, B, C, D), criterion, loss < MIN_LOSS_RATIO * count)

@@ -26,11 +26,11 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 from fmilin.tolerances import CONFIRMED, INACCURATE, ROUNDING
 
-SHORT, LONG = 60, 200  # steps of a run: while a step is searched for, and at last
-REDUCTIONS, REDUCED = 4, 1 / 30  # of pulses that lead an unstable plant far away
+SHORT_RUN_STEPS, LONG_RUN_STEPS = 60, 200  # steps of a run: while a step is searched for, and at last
+MAX_REDUCTIONS, REDUCTION_FACTOR = 4, 1 / 30  # of pulses that lead an unstable plant far away
 MAX_HANKEL_ENTRIES = 1_000_000
 MIN_RADIANS = 3.0  # of a motion that runs must show, to tell it where the model errs
-GLIMPSE = 0.1  # radians of the fastest motion: a record that is shorter shows but the beginning of any motion
+MIN_RECORD_ANGLE = 0.1  # radians of the fastest motion: a record that is shorter shows but the beginning of any motion
 
 
 class RealizedWay(MeasuredWay):
@@ -71,8 +71,8 @@ class RealizedWay(MeasuredWay):
 
     def _measure_change_along_motion(self, model: Sampled) -> float:
         """Return how a pulse that comes later is answered otherwise, where the point moves; relative."""
-        deviations = np.zeros((2 * SHORT, len(self.experiments.scales)))
-        deviations[SHORT] = self.experiments.choose_amplitudes(model.step)
+        deviations = np.zeros((2 * SHORT_RUN_STEPS, len(self.experiments.scales)))
+        deviations[SHORT_RUN_STEPS] = self.experiments.choose_amplitudes(model.step)
         up, down = (self.experiments.run(sign * deviations, model.step) for sign in (1.0, -1.0))
         part = "at_once" if model.reading == "at once" else "after"
         one, other = getattr(up, part), getattr(down, part)
@@ -107,10 +107,10 @@ class RealizedWay(MeasuredWay):
         if self.stepping.step is None:
             return
         fastest = float(np.max(values))
-        if fastest * step * LONG < GLIMPSE:
+        if fastest * step * LONG_RUN_STEPS < MIN_RECORD_ANGLE:
             text = (
-                f"The {LONG} steps of {step:g} s of a run are far shorter than the fastest motion that was found "
-                f"({fastest:.3g} rad/s): slower motions may be missing. Take a longer step=, or leave it out."
+                f"The {LONG_RUN_STEPS} steps of {step:g} s of a run are far shorter than the fastest motion that was "
+                f"found ({fastest:.3g} rad/s): slower motions may be missing. Take a longer step=, or leave it out."
             )
             self.findings.extra.append(Remark("short-record", text))
 
@@ -130,8 +130,8 @@ class PulseResponses(RealizedWay):
             require_equal_steps(experiments, experiments.cadence.internal)
         step = self._choose_step()
         nu = len(experiments.scales)
-        what = f"runs of {LONG} steps, which show slower motions"
-        count = LONG if experiments.affords(what, 4 * nu, 4 * nu * LONG, step) else SHORT
+        what = f"runs of {LONG_RUN_STEPS} steps, which show slower motions"
+        count = LONG_RUN_STEPS if experiments.affords(what, 4 * nu, 4 * nu * LONG_RUN_STEPS, step) else SHORT_RUN_STEPS
         self.findings.seconds = count * step
         realized, held = self._realize(step, count, errors=True)
         self.note_realization(realized, held)
@@ -139,7 +139,7 @@ class PulseResponses(RealizedWay):
 
     def _choose_step(self) -> float:
         def attempt(step: float) -> tuple[Sampled, float]:
-            realized, _ = self._realize(step, SHORT, errors=False)
+            realized, _ = self._realize(step, SHORT_RUN_STEPS, errors=False)
             return realized.model, realized.error
 
         cadence = self.experiments.cadence
@@ -154,9 +154,9 @@ class PulseResponses(RealizedWay):
         count = max(MIN_STEPS, min(count, int(2 * np.sqrt(MAX_HANKEL_ENTRIES / rows))))
         markov = measure_pulses(experiments, experiments.choose_amplitudes(step), step, count, errors=errors)
         # Pulses may lead an unstable plant so far away that it is not linear: try smaller ones.
-        for _ in range(REDUCTIONS if errors and not experiments.is_noisy else 0):
+        for _ in range(MAX_REDUCTIONS if errors and not experiments.is_noisy else 0):
             is_far_away = is_out_of_proportion(markov)
-            if not is_far_away.any() or not experiments.reduce_amplitudes(step, REDUCED):
+            if not is_far_away.any() or not experiments.reduce_amplitudes(step, REDUCTION_FACTOR):
                 break
             smaller = measure_pulses(experiments, experiments.choose_amplitudes(step), step, count)
             if not is_out_of_proportion(smaller).sum() < is_far_away.sum():

@@ -21,12 +21,21 @@ from fmilin.model.stepping import Response
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DOUBTFUL, PREDICTED, RANK_MEASURED, REFUSED, ROUNDING
 
-SMALLER = 3.0  # pulses that tell the error are smaller by this; no power of 2, with which a linear model rounds alike
+SMALLER_PULSE_RATIO = (
+    3.0  # pulses that tell the error are smaller by this; no power of 2, with which a linear model rounds alike
+)
 MIN_STEPS = 20  # of a record
 GROWTH = 1e4  # a record ends where responses exceed the largest of its first steps by this
-GROWN, NOT_HALF = 3.0, 1e-6  # or by this, and responses to a smaller pulse are out of proportion by that part
+GROWTH_RATIO, DISPROPORTION_TOLERANCE = (
+    3.0,
+    1e-6,
+)  # or by this, and responses to a smaller pulse are out of proportion by that part
 MAX_ORDER = 60  # the highest that is tried
-LARGE, OVERSAMPLING, POWERS = 400, 40, 2  # size from which a leading part is computed; more directions; iterations
+MIN_SIZE_FOR_RANDOMIZED_SVD, OVERSAMPLING_COUNT, POWER_ITERATIONS = (
+    400,
+    40,
+    2,
+)  # size from which a leading part is computed; more directions; iterations
 
 
 @dataclass(frozen=True)
@@ -49,7 +58,7 @@ def measure_pulses(
     This takes four runs for each input; two without ``errors``, which need smaller pulses, too.
     """
     zero = _respond_together(experiments, amplitudes, step, count) if first == 0 else None
-    parts = (1.0, SMALLER) if errors else (1.0,)
+    parts = (1.0, SMALLER_PULSE_RATIO) if errors else (1.0,)
     responses: list[list[Response]] = [[] for _ in parts]
     for j, amplitude in enumerate(amplitudes.tolist()):
         for record, part in zip(responses, parts, strict=True):
@@ -138,7 +147,7 @@ def is_out_of_proportion(markov: Markov) -> NDArray[np.bool_]:
     sizes = np.max(np.abs(markov.Y), axis=(1, 2), initial=0.0)
     early = float(np.max(sizes[:MIN_STEPS], initial=0.0))
     off = np.max(markov.errors, axis=(1, 2), initial=0.0)
-    return np.asarray((off > NOT_HALF * sizes) & (sizes > GROWN * early))
+    return np.asarray((off > DISPROPORTION_TOLERANCE * sizes) & (sizes > GROWTH_RATIO * early))
 
 
 def before_growth(markov: Markov) -> Markov:
@@ -197,11 +206,13 @@ class Hankel:
 
 def _decompose(H: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the SVD, of a large matrix its leading values (Halko, Martinsson and Tropp 2011, algorithms 4.4, 5.1)."""
-    if min(H.shape) <= LARGE:
+    if min(H.shape) <= MIN_SIZE_FOR_RANDOMIZED_SVD:
         P, s, Qt = np.linalg.svd(H, full_matrices=False)
         return P, s, Qt
-    basis = np.linalg.qr(H @ np.random.default_rng(2011).standard_normal((H.shape[1], MAX_ORDER + OVERSAMPLING)))[0]
-    for _ in range(POWERS):
+    basis = np.linalg.qr(H @ np.random.default_rng(2011).standard_normal((H.shape[1], MAX_ORDER + OVERSAMPLING_COUNT)))[
+        0
+    ]
+    for _ in range(POWER_ITERATIONS):
         basis = np.linalg.qr(H @ np.linalg.qr(H.T @ basis)[0])[0]
     P, s, Qt = np.linalg.svd(basis.T @ H, full_matrices=False)
     return basis @ P, s, Qt

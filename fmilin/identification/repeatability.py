@@ -17,13 +17,13 @@ from fmilin.options import Stepping
 from fmilin.signals import FloatArray
 from fmilin.tolerances import CHANGES_ALONG_MOTION, EPS, INACCURATE, UNREPEATABLE
 
-SMALL_PULSE = 1e-3  # of the sizes of inputs, of pulses that tell whether responses change
+SMALL_PULSE_SIZE = 1e-3  # of the sizes of inputs, of pulses that tell whether responses change
 STEPS_COMPARED = 20  # steps of the responses that are compared with later ones
-NO_CHANGE = 1e-9  # of responses, that is rounding
+RESPONSE_CHANGE_TOLERANCE = 1e-9  # of responses, that is rounding
 STILL_STEPS = 4  # that show whether the point moves at all
 SCALES = (1.0, 8.0, 64.0)  # times the step of these
-CALLS, RUNS = 8, 3  # steps of a run, and equal runs, in which an output may differ
-PUSH = 1e-2  # by which inputs are moved in between, in their sizes
+CALL_COUNT, RUN_COUNT = 8, 3  # steps of a run, and equal runs, in which an output may differ
+INPUT_PUSH_SIZE = 1e-2  # by which inputs are moved in between, in their sizes
 
 
 def find_change(experiments: Experiments, step: float) -> str:
@@ -43,7 +43,7 @@ def find_change(experiments: Experiments, step: float) -> str:
                 continue
             if not experiments.affords("whether responses change along the motion", 6 * nu, 8 * nu * STEPS_COMPARED, h):
                 return ""
-            for j, amplitude in enumerate((SMALL_PULSE * experiments.scales).tolist()):
+            for j, amplitude in enumerate((SMALL_PULSE_SIZE * experiments.scales).tolist()):
                 first, again = (experiments.respond_to_pulse(j, amplitude, h, STEPS_COMPARED).after for _ in range(2))
                 later = experiments.respond_to_pulse(j, amplitude, h, STEPS_COMPARED, STEPS_COMPARED).after
                 rounding = float(np.max(EPS * size / (amplitude * _largest(first, size)), initial=0.0))
@@ -51,7 +51,7 @@ def find_change(experiments: Experiments, step: float) -> str:
                 change = relative_change(later, first)
                 if change > max(CHANGES_ALONG_MOTION, noise):
                     return "smooth" if smooth or scale == SCALES[0] else "event"
-                smooth |= change > max(NO_CHANGE, noise)
+                smooth |= change > max(RESPONSE_CHANGE_TOLERANCE, noise)
         except FmilinError:  # it takes no such steps, or leaves what it can do
             continue
     return ""
@@ -59,7 +59,7 @@ def find_change(experiments: Experiments, step: float) -> str:
 
 def require_equal_steps(experiments: Experiments, step: float) -> None:
     """Raise a NumericalError if the first step is answered otherwise than the second, as multistep methods do."""
-    for j, amplitude in enumerate((SMALL_PULSE * experiments.scales).tolist()):
+    for j, amplitude in enumerate((SMALL_PULSE_SIZE * experiments.scales).tolist()):
         first, again, later = (
             experiments.respond_to_pulse(j, amplitude, step, STEPS_COMPARED, begin).after for begin in (0, 0, 1)
         )
@@ -96,9 +96,9 @@ def leave_out_unrepeatable(model: Model, point: OperatingPoint, stepping: Steppi
 def find_unrepeatable(model: Model, point: OperatingPoint, stepping: Stepping) -> list[str]:
     """Return the outputs whose values differ between equal runs by as much as inputs move them; not all outputs."""
     experiments = Experiments(model, point)
-    still = np.zeros((CALLS, len(experiments.scales)))
+    still = np.zeros((CALL_COUNT, len(experiments.scales)))
     pushed = still.copy()
-    pushed[: CALLS // 2] = PUSH * experiments.scales
+    pushed[: CALL_COUNT // 2] = INPUT_PUSH_SIZE * experiments.scales
     try:
         step = stepping.step or find_usable_step(experiments)
         experiments.stepped.make_repeatable(point, step)
@@ -106,7 +106,7 @@ def find_unrepeatable(model: Model, point: OperatingPoint, stepping: Stepping) -
             return []
         runs: list[FloatArray] = []
         pushed_runs: list[FloatArray] = []
-        for _ in range(RUNS):
+        for _ in range(RUN_COUNT):
             runs.append(_join_outputs(experiments.run(still, step)))
             pushed_runs.append(_join_outputs(experiments.run(pushed, step)))
     except FmilinError:

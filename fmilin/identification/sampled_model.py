@@ -18,10 +18,10 @@ from fmilin.model.stepping import Cadence, Hybrid, Response, Stepped
 from fmilin.numerics.steps import domains, first_crossing
 from fmilin.signals import FloatArray
 
-TICKS = 24  # events in time from which the base period is read
-SIMULTANEOUS = 1e-9  # times closer than this, in parts of a step, are the same
-MOST_EVENTS = 1000
-INTEGRATED = 1e-10  # tolerance of the integration between events, in sizes of the states
+TICK_COUNT = 24  # events in time from which the base period is read
+SIMULTANEOUS_TIME_TOLERANCE = 1e-9  # times closer than this, in parts of a step, are the same
+MAX_EVENTS = 1000
+INTEGRATION_TOLERANCE = 1e-10  # tolerance of the integration between events, in sizes of the states
 
 
 def require_events(model: Model) -> Hybrid:
@@ -81,7 +81,7 @@ class SampledModel(Model, Stepped):
         for k, u in enumerate(inputs):
             end = first + (k + 1) * step
             due = self.hybrid.next_event_time()
-            t = due if due is not None and abs(due - t) <= SIMULTANEOUS * step else t
+            t = due if due is not None and abs(due - t) <= SIMULTANEOUS_TIME_TOLERANCE * step else t
             x = self.hybrid.pass_event(t, x, u).states
             at_once[k] = self.source.evaluate(t, x, u).outputs
             x = self._moved(t, x, u, end, step)
@@ -107,21 +107,21 @@ class SampledModel(Model, Stepped):
         """Return the states at the first event in time that is due within a step, and that time; else the start."""
         self.hybrid.restart()
         due = self.hybrid.next_event_time()
-        if due is None or not point.time < due <= point.time + step * (1 + SIMULTANEOUS):
+        if due is None or not point.time < due <= point.time + step * (1 + SIMULTANEOUS_TIME_TOLERANCE):
             return point.states.copy(), point.time
         return self._moved(point.time, point.states.copy(), point.inputs, due, step), due
 
     def _moved(self, t: float, x: FloatArray, u: FloatArray, end: float, step: float) -> FloatArray:
         """Return the states at ``end``, just before what is due there."""
-        for _ in range(MOST_EVENTS):
+        for _ in range(MAX_EVENTS):
             due = self.hybrid.next_event_time()
-            until = end if due is None or not t < due < end - SIMULTANEOUS * step else due
+            until = end if due is None or not t < due < end - SIMULTANEOUS_TIME_TOLERANCE * step else due
             t, x, crossed = self._smooth(t, x, u, until)
-            if not crossed and until >= end - SIMULTANEOUS * step:
+            if not crossed and until >= end - SIMULTANEOUS_TIME_TOLERANCE * step:
                 return x
             x = self.hybrid.pass_event(t, x, u).states
         raise NumericalError(
-            f"More than {MOST_EVENTS} events within one step, at t = {t:.9g} s. The model chatters there: choose "
+            f"More than {MAX_EVENTS} events within one step, at t = {t:.9g} s. The model chatters there: choose "
             "another point."
         )
 
@@ -130,9 +130,11 @@ class SampledModel(Model, Stepped):
         if not len(x) or until <= t:
             return until, x, False
         model = self.source
-        atol = INTEGRATED * float(np.min(self.states.scales(x)))
+        atol = INTEGRATION_TOLERANCE * float(np.min(self.states.scales(x)))
         before = domains(read_event_indicators(model, t, x, u))
-        solver = DOP853(lambda s, y: model.evaluate(s, y, u).derivatives, t, x, until, rtol=INTEGRATED, atol=atol)
+        solver = DOP853(
+            lambda s, y: model.evaluate(s, y, u).derivatives, t, x, until, rtol=INTEGRATION_TOLERANCE, atol=atol
+        )
         while solver.t < until:
             start = float(solver.t)
             message = solver.step()
@@ -154,7 +156,7 @@ class SampledModel(Model, Stepped):
         times: list[float] = []
         t, x, u = self.start.time, self.start.states, self.start.inputs
         self.hybrid.restart()
-        for _ in range(TICKS):
+        for _ in range(TICK_COUNT):
             due = self.hybrid.next_event_time()
             if due is None or not isfinite(due):
                 break
@@ -164,7 +166,7 @@ class SampledModel(Model, Stepped):
             self.hybrid.pass_event(t, x, u)
         self.hybrid.restart()
         gaps = np.diff(np.array([self.start.time, *times]))
-        gaps = gaps[gaps > SIMULTANEOUS * max(float(np.max(gaps, initial=0.0)), 1e-300)]
+        gaps = gaps[gaps > SIMULTANEOUS_TIME_TOLERANCE * max(float(np.max(gaps, initial=0.0)), 1e-300)]
         if not gaps.size:
             return Cadence()
         period = _pattern(gaps)

@@ -30,8 +30,8 @@ from fmilin.tolerances import EPS, INACCURATE, RELATION_MISSED, ROUNDING, TOO_IN
 STEP_LENGTHS = tuple(8.0**k for k in range(-4, 2))  # of communication steps, in suggested ones, that are tried
 STEPS_TRIED, STEPS_CONFIRMED = 128, 200  # communication steps of a trial, and of the run that confirms a step
 MIN_MOVES = 4  # that show a rhythm
-DISPLACED = 1e-2  # by which inputs are displaced, in their sizes
-CONFIRMING = 3.0  # times that, where a rhythm is confirmed
+INPUT_DISPLACEMENT_SIZE = 1e-2  # by which inputs are displaced, in their sizes
+CONFIRMATION_FACTOR = 3.0  # times that, where a rhythm is confirmed
 
 
 def find_solver_step(experiments: Experiments, suggested: float) -> float | None:
@@ -44,7 +44,7 @@ def find_solver_step(experiments: Experiments, suggested: float) -> float | None
     for part in STEP_LENGTHS:
         step = part * suggested
         try:
-            moves = _find_moves(experiments, step, STEPS_TRIED, DISPLACED)
+            moves = _find_moves(experiments, step, STEPS_TRIED, INPUT_DISPLACEMENT_SIZE)
             if len(moves) >= STEPS_TRIED - 1:  # it always moves, in longer steps the more
                 return None
             gaps = np.diff(moves)
@@ -80,20 +80,22 @@ def _suggest_steps(experiments: Experiments, moves: np.ndarray, step: float) -> 
 def _is_confirmed(experiments: Experiments, candidate: float) -> bool:
     """Whether every such step moves the model, and every second of half its length, whatever the inputs' size."""
     for parts in (1, 2):
-        gaps = np.diff(_find_moves(experiments, candidate / parts, STEPS_CONFIRMED, CONFIRMING * DISPLACED))
+        gaps = np.diff(
+            _find_moves(experiments, candidate / parts, STEPS_CONFIRMED, CONFIRMATION_FACTOR * INPUT_DISPLACEMENT_SIZE)
+        )
         if len(gaps) < MIN_MOVES - 1 or (gaps != parts).any():
             return False
     return True
 
 
 SAME_STEPS = 1e-9  # responses to calls of different lengths that agree to this are those of equal steps
-FEW_CALLS, CALLS = 3, 6  # of a first look, and of an experiment on the lengths of steps
+FIRST_CALL_COUNT, CALL_COUNT = 3, 6  # of a first look, and of an experiment on the lengths of steps
 
 
 def find_whole_step(experiments: Experiments, begin: float) -> float | None:
     """Return the solver's own step where each call takes whole ones, whatever length it is given; None where not."""
-    pulse = np.zeros((CALLS, len(experiments.scales)))
-    pulse[0] = DISPLACED * experiments.scales
+    pulse = np.zeros((CALL_COUNT, len(experiments.scales)))
+    pulse[0] = INPUT_DISPLACEMENT_SIZE * experiments.scales
 
     def respond(step: float, calls: int = 1) -> FloatArray:
         """Return what the pulse, held for so many calls, moves outputs and states by."""
@@ -103,7 +105,7 @@ def find_whole_step(experiments: Experiments, begin: float) -> float | None:
         return np.asarray(difference)[calls - 1 :: calls]
 
     try:
-        first, shorter = (experiments.run(pulse[:FEW_CALLS], step).after for step in (begin, begin / 2))
+        first, shorter = (experiments.run(pulse[:FIRST_CALL_COUNT], step).after for step in (begin, begin / 2))
         if not _is_same(shorter, first):
             return None
         response = respond(begin)
@@ -176,12 +178,12 @@ def _ambiguous(identified: Identified, own: float) -> NumericalError:
     )
 
 
-MOST_EIGENVALUES = 4
+MAX_EIGENVALUES = 4
 
 
 def _eigenvalue_words(candidate: IntegratorCandidate) -> str:
     values = sort_eigenvalues(np.linalg.eigvals(candidate.plant.A))
-    words = [format_complex(value) for value in values[values.imag >= 0][-MOST_EIGENVALUES:]]
+    words = [format_complex(value) for value in values[values.imag >= 0][-MAX_EIGENVALUES:]]
     return f"eigenvalue{'s' if len(words) > 1 else ''} {', '.join(words)}"
 
 

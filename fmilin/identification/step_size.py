@@ -21,8 +21,12 @@ from fmilin.tolerances import AGREES_IN_STEPS, CONFIRMED, INACCURATE, MISSES, PR
 
 DEFAULT = 0.01  # seconds: where to begin when the model suggests no step
 ATTEMPTS = 8
-FASTEST, IDEAL, SLOWEST = 1.3, 0.5, 0.05  # radians of the fastest motion in a step: at most, as wished, at least
-LONGEST = 100  # times the step that suits the model: longer ones may occupy its solver without end
+MAX_STEP_ANGLE, IDEAL_STEP_ANGLE, MIN_STEP_ANGLE = (
+    1.3,
+    0.5,
+    0.05,
+)  # radians of the fastest motion in a step: at most, as wished, at least
+MAX_STEP_RATIO = 100  # times the step that suits the model: longer ones may occupy its solver without end
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ def find_fitting_step(
     experiments.require(runs, steps, step)
     if given:
         return given
-    longest = LONGEST * step
+    longest = MAX_STEP_RATIO * step
     reason: FmilinError | None = None
     tried: dict[float, int] = {}
     least = np.inf
@@ -164,8 +168,8 @@ def read_given_step(stepping: Stepping, experiments: Experiments) -> float | Non
 
 def _find_better_step(fastest: float, step: float, longest: float) -> float | None:
     """Return a step that suits better; None when this one does."""
-    if fastest * step > FASTEST:
-        return IDEAL / fastest
-    if fastest * step < SLOWEST and step < longest:
-        return min(IDEAL / fastest if fastest > 0 else longest, 20 * step, longest)
+    if fastest * step > MAX_STEP_ANGLE:
+        return IDEAL_STEP_ANGLE / fastest
+    if fastest * step < MIN_STEP_ANGLE and step < longest:
+        return min(IDEAL_STEP_ANGLE / fastest if fastest > 0 else longest, 20 * step, longest)
     return None

@@ -89,7 +89,7 @@ def measure_solver_noise(experiments: Experiments, held: HeldOut) -> float:
 PARTS_OF_STEP = (16, 256)  # into how many a step is divided
 STEPS_IN_PARTS = 8  # of the experiment with the fewest parts
 FEWEST_STEPS = 2  # of the experiment with the most parts
-TIGHTER = 0.1  # the tolerance of the comparison, in that of the solver
+TIGHTER_TOLERANCE_FACTOR = 0.1  # the tolerance of the comparison, in that of the solver
 NOISE_FACTOR = 10.0  # differences up to this many times those of equal runs are noise
 
 
@@ -119,12 +119,16 @@ def measure_solver_error(experiments: Experiments, step: float) -> SolverError |
     tolerance = experiments.stepped.solver_tolerance
     if tolerance is not None:
         try:
-            change = relative_change(_respond_in_parts(experiments, deviations, step, 1, TIGHTER * tolerance), whole)
+            change = relative_change(
+                _respond_in_parts(experiments, deviations, step, 1, TIGHTER_TOLERANCE_FACTOR * tolerance), whole
+            )
         except FmilinError:  # it does not know such a tolerance
             change = 0.0
         noise = relative_change(again, whole)
         if change > max(NOISE_FACTOR * noise, PREDICTED, largest.change if largest else 0.0):
-            used, compared = (f"with a tolerance of {value:g}" for value in (tolerance, TIGHTER * tolerance))
+            used, compared = (
+                f"with a tolerance of {value:g}" for value in (tolerance, TIGHTER_TOLERANCE_FACTOR * tolerance)
+            )
             largest = SolverError(change, used, compared)
     return largest if largest is not None and largest.change else None
 

@@ -35,8 +35,8 @@ OF_INPUTS = ("B", "D", "T_u", "u0", "error_B", "error_D", "input_size")
 MAY_BE_SHARED = ("C", "D", "T", "T_u")
 """Quantities that are often the same at all points, and stored once then."""
 
-NOT_WRITTEN = -2  # there is no linear model
-ENTRY_BY_ENTRY = -1  # errors are stored as matrices
+NOT_WRITTEN_CODE = -2  # there is no linear model
+ENTRY_ERRORS_CODE = -1  # errors are stored as matrices
 NUMBERS_PER_BLOCK = 2**20  # 8 MiB
 
 
@@ -47,7 +47,7 @@ class LinearArrays:
     ``stored`` has arrays of shape (count, ...) by name: the quantities of a linear model and their errors
     ``"error_A"`` to ``"error_T"`` or, in factors, ``"row_error_A"`` to ``"row_error_T"``, ``"coordinate_size"`` and
     ``"input_size"``. ``pattern`` is the number of the structural zeros of each point among ``zeros``, or
-    :data:`ENTRY_BY_ENTRY` where errors are matrices, or :data:`NOT_WRITTEN`.
+    :data:`ENTRY_ERRORS_CODE` where errors are matrices, or :data:`NOT_WRITTEN_CODE`.
     """
 
     count: int
@@ -59,7 +59,7 @@ class LinearArrays:
     @classmethod
     def empty(cls, count: int) -> Self:
         """Return arrays of so many points, into which linear models are put."""
-        return cls(count, {}, np.full(count, NOT_WRITTEN, dtype=np.intp))
+        return cls(count, {}, np.full(count, NOT_WRITTEN_CODE, dtype=np.intp))
 
     @classmethod
     def of_batch(cls, arrays: Mapping[str, FloatArray], zeros: Mapping[str, Mask]) -> Self:
@@ -71,7 +71,7 @@ class LinearArrays:
     def of_points(cls, arrays: Mapping[str, FloatArray]) -> Self:
         """Return linear models with the errors of their entries as matrices."""
         count = len(arrays["time"])
-        return cls(count, dict(arrays), np.full(count, ENTRY_BY_ENTRY, dtype=np.intp))
+        return cls(count, dict(arrays), np.full(count, ENTRY_ERRORS_CODE, dtype=np.intp))
 
     def __len__(self) -> int:
         return self.count
@@ -119,7 +119,7 @@ class LinearArrays:
         if len(self.zeros) == 1 and not self.pattern.any():
             return self._multiply_factors(matrix, self.zeros[0], ...)
         errors = np.full(values.shape, np.nan)
-        given = self.pattern == ENTRY_BY_ENTRY
+        given = self.pattern == ENTRY_ERRORS_CODE
         if given.any():
             errors[given] = self.stored[f"error_{matrix}"][given]
         for number, zeros in enumerate(self.zeros):
@@ -216,7 +216,9 @@ class LinearArrays:
                 continue
             self._writable(name, values.shape[1:])[points] = values
         numbers_of_zeros = [self._number_zeros(zeros) for zeros in models.zeros]
-        translated = np.array([*numbers_of_zeros, NOT_WRITTEN, ENTRY_BY_ENTRY], dtype=np.intp)  # the last ones are < 0
+        translated = np.array(
+            [*numbers_of_zeros, NOT_WRITTEN_CODE, ENTRY_ERRORS_CODE], dtype=np.intp
+        )  # the last ones are < 0
         self.pattern[points] = translated[models.pattern]
 
     def clear(self, points: Mask) -> None:
@@ -225,7 +227,7 @@ class LinearArrays:
             return
         for name, array in self.stored.items():
             self._writable(name, array.shape[1:])[points] = np.nan
-        self.pattern[points] = NOT_WRITTEN
+        self.pattern[points] = NOT_WRITTEN_CODE
 
     def _writable(self, name: str, shape: tuple[int, ...]) -> FloatArray:
         array = self.stored.get(name)
@@ -233,7 +235,7 @@ class LinearArrays:
             return array
         own = np.empty((self.count, *shape))
         if array is not None:
-            own[self.pattern != NOT_WRITTEN] = array[0]
+            own[self.pattern != NOT_WRITTEN_CODE] = array[0]
         self.stored[name] = own
         return own
 

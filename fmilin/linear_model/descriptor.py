@@ -137,8 +137,12 @@ def _rebuild(*values: Any) -> Descriptor:
 # invariant subspaces the eigenvalues of (W' V)^-1 W' (dA/dp) V, where A is a multiple of the unit matrix on it; where
 # it is defective, each would move by a root of dp, and only the mean of the group has a derivative.
 
-GROUPED = 1e-6  # distance of eigenvalues that belong to one group, relative to the largest; twofold ones split by 1e-8
-DEFECTIVE = 1e-6  # what A is on a group beside a multiple of the unit matrix, relative to the largest eigenvalue
+GROUP_DISTANCE = (
+    1e-6  # distance of eigenvalues that belong to one group, relative to the largest; twofold ones split by 1e-8
+)
+DEFECTIVE_GROUP_TOLERANCE = (
+    1e-6  # what A is on a group beside a multiple of the unit matrix, relative to the largest eigenvalue
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +182,7 @@ def eigenvalue_derivatives(A: FloatArray, slopes: list[FloatArray]) -> tuple[Com
         moved = [np.einsum("ij,ij->j", np.conj(left), slope @ right) / sizes for slope in slopes]
     derivatives, defective = np.array(moved, dtype=np.complex128).reshape(len(slopes), len(A)).T.copy(), []
     largest = float(np.max(np.abs(values), initial=0.0)) or 1.0
-    for group in groups_of(values, np.full(len(values), GROUPED * largest / 2)):
+    for group in groups_of(values, np.full(len(values), GROUP_DISTANCE * largest / 2)):
         if len(group) == 1:
             continue
         others = np.delete(values, group)
@@ -187,7 +191,7 @@ def eigenvalue_derivatives(A: FloatArray, slopes: list[FloatArray]) -> tuple[Com
         own = np.linalg.solve(np.conj(W).T @ V, np.conj(W).T)
         block = own @ A @ V
         spread = np.linalg.norm(block - np.trace(block) / len(group) * np.eye(len(group)))
-        is_defective = spread > DEFECTIVE * largest
+        is_defective = spread > DEFECTIVE_GROUP_TOLERANCE * largest
         if is_defective:
             defective.append(group)
         for j, block in enumerate(own @ np.reshape(slopes, (-1, *A.shape)) @ V):

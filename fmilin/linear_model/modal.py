@@ -28,8 +28,10 @@ from fmilin.numerics.eigenvalue_errors import compute_eigenvalue_errors
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
 
-SLACK = 10.0  # by how much more than its estimated uncertainty an eigenvalue may be off
-UNANSWERED = 1e-9  # A sum that is smaller than this part of its terms is zero: that coordinate does not answer
+UNCERTAINTY_FACTOR = 10.0  # by how much more than its estimated uncertainty an eigenvalue may be off
+NO_RESPONSE_TOLERANCE = (
+    1e-9  # A sum that is smaller than this part of its terms is zero: that coordinate does not answer
+)
 
 
 def energies(linear: LinearModel, single: Sequence[tuple[complex, bool]]) -> tuple[FloatArray, FloatArray]:
@@ -70,7 +72,7 @@ def _largest(A: FloatArray, B: FloatArray, sample_time: float) -> float:
     return float(np.sqrt(max(np.linalg.eigvalsh(gramian)[-1], 0.0)))
 
 
-NO_SHARE = 1e-12  # participation below it is rounding of eigenvectors: zero
+PARTICIPATION_TOLERANCE = 1e-12  # participation below it is rounding of eigenvectors: zero
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ def modal_analysis(linear: LinearModel) -> ModalAnalysis:
     reached, shown = energies(linear, [(s.eigenvalue, s.left.shape[1] == 1) for s in subspaces])
     return ModalAnalysis(
         groups=_describe_groups(linear, subspaces),
-        participation=np.where(shares > NO_SHARE, shares, 0.0),
+        participation=np.where(shares > PARTICIPATION_TOLERANCE, shares, 0.0),
         controllability=_shares([p @ B for p in projectors], [np.abs(p) @ np.abs(B) for p in projectors], twice),
         observability=_shares([(C @ p).T for p in projectors], [(np.abs(C) @ np.abs(p)).T for p in projectors], twice),
         unmoved=np.array([one_by_one(s, B, noise_B) for s in subspaces], np.intp),
@@ -209,7 +211,7 @@ def _subspaces(A: FloatArray, error: FloatArray) -> Iterator[_Subspace]:
     values, left, right = eigenvectors(A)
     sine = np.abs(np.einsum("ki,ki->i", left.conj(), right))
     worst = np.cbrt(relative) * size
-    radius = np.minimum(SLACK * relative * size / np.maximum(sine, 1e-300), worst)
+    radius = np.minimum(UNCERTAINTY_FACTOR * relative * size / np.maximum(sine, 1e-300), worst)
     errors = compute_eigenvalue_errors(A, error, values)
     radius = np.maximum(radius, np.where(np.isfinite(errors), errors, size))  # what cannot be told apart is one group
     for members in groups_of(values, radius):
@@ -236,7 +238,7 @@ def _shares(parts: list[Complex], terms: list[FloatArray], twice: FloatArray) ->
     """Return the largest share of groups, (groups, channels): ``parts`` in sums of ``terms``, (P, channels) each."""
     sizes = np.abs(np.array(parts)) * twice[:, None, None]
     total, bound = sizes.sum(axis=0), np.einsum("g,gkj->kj", twice, np.array(terms))
-    answers = total > UNANSWERED * bound
+    answers = total > NO_RESPONSE_TOLERANCE * bound
     return np.asarray(np.where(answers, sizes / np.where(answers, total, 1.0), 0.0).max(axis=1, initial=0.0))
 
 
@@ -253,7 +255,7 @@ def _missing(s: _Subspace, columns: FloatArray, noise: FloatArray, size: float, 
     blurred = float(np.max(blur[used] / lengths[used]))
     coupling = (basis.T if seen else basis.conj().T) @ unit * size
     block = np.hstack((on_it - s.eigenvalue * np.eye(count), coupling)) if count > 1 else coupling
-    return count - _rank(block, max(s.uncertainty, SLACK * max(len(basis) * EPS, blurred) * size))
+    return count - _rank(block, max(s.uncertainty, UNCERTAINTY_FACTOR * max(len(basis) * EPS, blurred) * size))
 
 
 def _rank(block: Complex, tolerance: float) -> int:

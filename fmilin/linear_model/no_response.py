@@ -21,7 +21,7 @@ from fmilin.signals import FloatArray
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-PUSHES = (1.0, 30.0)  # pushes, in sizes of an input, that tell what is stuck from what is not connected
+PUSH_SIZES = (1.0, 30.0)  # pushes, in sizes of an input, that tell what is stuck from what is not connected
 
 Pattern = NDArray[np.bool_]
 

@@ -24,9 +24,9 @@ from fmilin.tolerances import GROWS_BEFORE_ERRORS, KNOWN_NEUTRAL, KNOWN_NEUTRAL_
 
 ComplexArray = NDArray[np.complex128]
 
-SAFETY = 3.0  # errors of entries are estimates: an eigenvalue is on one side of the limit beyond so many of them
-SEPARATE = 3.0  # eigenvalues are distinct when they are farther apart than so many of their errors together
-FADES = 10.0  # a power of N below so many times its own error is zero
+SAFETY_FACTOR = 3.0  # errors of entries are estimates: an eigenvalue is on one side of the limit beyond so many of them
+SEPARATION_FACTOR = 3.0  # eigenvalues are distinct when they are farther apart than so many of their errors together
+VANISHING_POWER_FACTOR = 10.0  # a power of N below so many times its own error is zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ def _form_groups(
 ) -> tuple[EigenvalueGroup, ...]:
     """Return groups of eigenvalues that errors cannot tell apart; those at the stability limit are looked into."""
     groups = []
-    for members in group_eigenvalues(estimates.values, SEPARATE * estimates.errors):
+    for members in group_eigenvalues(estimates.values, SEPARATION_FACTOR * estimates.errors):
         values, errors = estimates.values[members], estimates.errors[members]
         mean = complex(values.mean())
         radius = float(np.max(np.abs(values - mean) + errors))
@@ -121,7 +121,7 @@ def _form_groups(
             continue
         group = EigenvalueGroup(tuple(members), mean, radius, radius, growth, radius, is_defective=None)
         groups.append(
-            _examine_group(matrix, group, values, sampled=sampled) if abs(growth) <= SAFETY * radius else group
+            _examine_group(matrix, group, values, sampled=sampled) if abs(growth) <= SAFETY_FACTOR * radius else group
         )
     return tuple(groups)
 
@@ -167,7 +167,9 @@ class _InvariantBlock:
         """The power at which N vanishes within its error, as for the longest Jordan block."""
         power, size = self.N, self.size
         for q in range(1, len(self.N) + 1):
-            if float(np.linalg.norm(power, 2)) <= FADES * q * self.error * max(size, self.error) ** (q - 1):
+            if float(np.linalg.norm(power, 2)) <= VANISHING_POWER_FACTOR * q * self.error * max(size, self.error) ** (
+                q - 1
+            ):
                 return q
             power = power @ self.N
         return len(self.N)
@@ -181,7 +183,7 @@ class _InvariantBlock:
 
 def _is_defective(block: _InvariantBlock) -> bool | None:
     """Whether N is certainly not zero, and deviations grow by orders before errors could make an end of it."""
-    if block.size <= FADES * block.error:
+    if block.size <= VANISHING_POWER_FACTOR * block.error:
         return False
     grows_by = block.size / block.spread if block.spread > 0 else np.inf
     return True if grows_by >= GROWS_BEFORE_ERRORS else None
@@ -209,7 +211,7 @@ def _summarize(estimates: EigenvalueEstimates, groups: tuple[EigenvalueGroup, ..
 
 def _kind(group: EigenvalueGroup, tolerance: float) -> str:
     """Return on which side of the limit a group is."""
-    uncertain = SAFETY * group.growth_error
+    uncertain = SAFETY_FACTOR * group.growth_error
     several = len(group.members) > 1
     if group.growth > uncertain:
         # A mean beyond the limit leaves a member there, wherever the others are.
@@ -265,6 +267,6 @@ def _count_unstable(count: int, P: int, worst: EigenvalueGroup, *, sampled: bool
 
 def _format_eigenvalue(value: complex, error: float) -> str:
     """Return a number without the digits that are rounding."""
-    real = 0.0 if abs(value.real) <= SAFETY * error else value.real
-    imaginary = 0.0 if abs(value.imag) <= SAFETY * error else abs(value.imag)
+    real = 0.0 if abs(value.real) <= SAFETY_FACTOR * error else value.real
+    imaginary = 0.0 if abs(value.imag) <= SAFETY_FACTOR * error else abs(value.imag)
     return f"{real:.6g}" if imaginary == 0 else f"{real:.6g} +- {imaginary:.6g}i"

@@ -24,8 +24,8 @@ from fmilin.support.table_repr import Sheet, TableRepr
 
 Complex = NDArray[np.complex128]
 
-SAFETY = 3.0  # errors are estimates: a zero is on one side of the stability limit beyond so many of them
-MOST_LISTED = 6  # zeros in a remark
+SAFETY_FACTOR = 3.0  # errors are estimates: a zero is on one side of the stability limit beyond so many of them
+MAX_LISTED_ZEROS = 6  # zeros in a remark
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,7 +103,7 @@ class ZeroStructure(TableRepr):
     @property
     def minimum_phase(self) -> bool | None:
         """Whether all invariant zeros are inside the stability limit; None where their errors leave it open."""
-        growth, errors = self._growth, SAFETY * self.invariant_errors
+        growth, errors = self._growth, SAFETY_FACTOR * self.invariant_errors
         if (growth > errors).any():
             return False
         return True if (growth < -errors).all() else None
@@ -158,4 +158,4 @@ class ZeroStructure(TableRepr):
 
 def _list_values(values: Complex) -> str:
     texts = (f"{v.real:.5g}" if v.imag == 0 else f"{v.real:.5g} ± {v.imag:.5g} i" for v in values if v.imag >= 0)
-    return join_first(texts, MOST_LISTED)
+    return join_first(texts, MAX_LISTED_ZEROS)

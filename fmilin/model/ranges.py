@@ -9,7 +9,7 @@ from fmilin.errors import join_first
 from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import END_OF_TABLE
 
-MOST_NAMED = 3
+MAX_NAMED_RANGES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ def find_extrapolated(values: Iterable[tuple[TableRange, float]]) -> tuple[Remar
     outside = [_describe(r, value) for r, value in values if not r.contains(value)]
     if not outside:
         return ()
-    listed = join_first(outside, MOST_NAMED, "; ")
+    listed = join_first(outside, MAX_NAMED_RANGES, "; ")
     return (Remark("extrapolated", f"{listed}: the model extrapolates there."),)
 
 

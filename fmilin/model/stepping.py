@@ -12,7 +12,7 @@ from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
 
-WHOLE = 1e-6  # of a step, by which a multiple of the solver's own steps may differ from it
+WHOLE_STEP_TOLERANCE = 1e-6  # of a step, by which a multiple of the solver's own steps may differ from it
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def respond_in_whole_steps(
 ) -> Response:
     """Run a model that takes steps of ``internal`` seconds whatever it is told, as one with steps of ``step`` would."""
     count = round(step / internal)
-    if count < 1 or abs(count * internal - step) > WHOLE * step:
+    if count < 1 or abs(count * internal - step) > WHOLE_STEP_TOLERANCE * step:
         raise NumericalError(
             f"The model takes whole steps of {internal:g} s only, whatever step it is given. A step of {step:g} s is "
             f"not a multiple of that. Take one that is: fl.Stepping(step={internal:g})."

@@ -46,7 +46,9 @@ from fmilin.signals import FloatArray
 
 SX = Any  # casadi.SX: casadi ships no types
 
-FAR = 1e6  # slopes of dependent states beyond this are doubtful: the rows of h that give them are nearly dependent
+MAX_DEPENDENT_SLOPE = (
+    1e6  # slopes of dependent states beyond this are doubtful: the rows of h that give them are nearly dependent
+)
 
 _graphs: WeakKeyDictionary[Model, BatchGraph] = WeakKeyDictionary()  # a second sweep finds the functions compiled
 
@@ -232,10 +234,10 @@ class StatePartition:
     ) -> tuple[TangentBatch, NDArray[np.bool_] | None]:
         """Return the model at points along the kept states, and where dz/dy is doubtful; None where it is nowhere."""
         p = self._graph.parameters(len(x), changes) if changes else self._graph.values
-        compiled = self._graph.stacks.along((t, x, u, p), self.reduction, FAR, threads=threads)
+        compiled = self._graph.stacks.along((t, x, u, p), self.reduction, MAX_DEPENDENT_SLOPE, threads=threads)
         if compiled is None:
             slopes = self.at(t, x, u, changes, threads=threads)
-            is_far = ~(slopes.size <= FAR)
+            is_far = ~(slopes.size <= MAX_DEPENDENT_SLOPE)
             return slopes.tangents, is_far if is_far.any() else None
         f, c, h = (compiled.z[:, part] for part in self._graph.parts)
         tangents = TangentBatch(
@@ -248,7 +250,7 @@ class StatePartition:
         time = t[doubtful] if isinstance(t, np.ndarray) else t
         slopes = self.at(time, x[doubtful], u[doubtful], some)
         is_far = np.zeros(len(x), dtype=bool)
-        is_far[doubtful] = ~(slopes.size <= FAR)
+        is_far[doubtful] = ~(slopes.size <= MAX_DEPENDENT_SLOPE)
         return tangents.corrected(doubtful, slopes.tangents), is_far if is_far.any() else None
 
     @cached_property

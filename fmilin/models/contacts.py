@@ -19,10 +19,10 @@ POINTS: dict[str, HeldPoint] = {"center": "center", "lowest": "lowest"}
 WAYS = ("point", "flat", "center", "lowest")  # to hold a foot: FOOT:point, ...
 FORCES = ("fx", "fy", "fz")
 TORQUES = ("tx", "ty", "tz")
-HIGHEST_FRICTION = 1.0
+MAX_COMMON_FRICTION_RATIO = 1.0
 """More than this is remarked on where the friction of a contact is unknown: dry rubber on concrete has about it."""
-NOTHING = 1e-9  # of the largest contact force: rounding
-ALONG = 1e-6  # of the largest contact force: too little to be mentioned
+CONTACT_FORCE_TOLERANCE = 1e-9  # of the largest contact force: rounding
+MIN_FRICTION_FORCE_RATIO = 1e-6  # of the largest contact force: too little to be mentioned
 
 
 @dataclass(frozen=True)
@@ -92,18 +92,20 @@ def contact_remarks(contacts: Sequence[Contact], forces: Mapping[str, FloatArray
         name, force = contact.foot.name, forces[contact.foot.name]
         pushes = float(contact.normal @ force[:3])
         along = float(np.linalg.norm(force[:3] - pushes * contact.normal))
-        if pushes < -NOTHING * largest:
+        if pushes < -CONTACT_FORCE_TOLERANCE * largest:
             problems.append(
                 f"The ground would have to pull the foot '{name}' down with {-pushes:.4g} N at this point: a foot that "
                 "only stands lifts off there, and the linear model does not hold for it. Take another posture or other "
                 "torques, or do not hold this foot."
             )
-        elif pushes <= NOTHING * largest:
+        elif pushes <= CONTACT_FORCE_TOLERANCE * largest:
             loads.append(f"{name} carries nothing")
         else:
             problems += _slides(contact, pushes, along)
             problems += _tips(contact, pushes, force)
-            friction = f"a friction of {along / pushes:.2g}" if along > ALONG * largest else "no friction"
+            friction = (
+                f"a friction of {along / pushes:.2g}" if along > MIN_FRICTION_FORCE_RATIO * largest else "no friction"
+            )
             loads.append(f"{name} carries {pushes:.4g} N and needs {friction}")
     undetermined = [c.foot.name for c in contacts if not np.isfinite(forces[c.foot.name]).all()]
     if undetermined:
@@ -115,7 +117,7 @@ def contact_remarks(contacts: Sequence[Contact], forces: Mapping[str, FloatArray
 
 def _slides(contact: Contact, pushes: float, along: float) -> list[str]:
     needed, has = along / pushes, contact.friction
-    if needed <= (HIGHEST_FRICTION if has is None else has):
+    if needed <= (MAX_COMMON_FRICTION_RATIO if has is None else has):
         return []
     ground = "few grounds have that" if has is None else f"the contact has {has:.3g}"
     return [

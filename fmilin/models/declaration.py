@@ -19,8 +19,8 @@ from fmilin.signals import Signal, Signals
 Symbol = Any  # sympy.Symbol: sympy ships no types
 Entries = dict[tuple[int, int], Any]  # of a matrix, by row and column; those that are left out are zero
 TIME = "time"  # the name of time in every native model, as it is in constraints
-LONGEST_TO_EXPAND = 500  # operations
-LONGEST_SHOWN = 60  # characters of a rejected value
+MAX_EXPANDED_OPERATIONS = 500  # operations
+MAX_VALUE_CHARACTERS = 60  # characters of a rejected value
 LONGEST_REASON = 300  # characters of what sympy says
 
 _NOT_REAL = tuple(type(part) for part in (sympy.nan, sympy.zoo, sympy.oo, -sympy.oo, sympy.I))
@@ -87,7 +87,7 @@ class Declaration:
             try:
                 result[name] = float(value)
             except (TypeError, ValueError, OverflowError):
-                self.problems.append(f"the {what} of '{name}', {repr(value)[:LONGEST_SHOWN]}, is no number")
+                self.problems.append(f"the {what} of '{name}', {repr(value)[:MAX_VALUE_CHARACTERS]}, is no number")
                 continue
             if not math.isfinite(result[name]):
                 self.problems.append(f"the {what} of '{name}' is {value}")
@@ -120,7 +120,9 @@ class Declaration:
         if isinstance(source, Mapping):
             given = dict(source)
             if other := [position for position in given if not _is_position(position)]:
-                self.problems.append(f"{where} has an entry {str(other[0])[:LONGEST_SHOWN]!r} and should have (i, j)")
+                self.problems.append(
+                    f"{where} has an entry {str(other[0])[:MAX_VALUE_CHARACTERS]!r} and should have (i, j)"
+                )
                 return {}
             if outside := [position for position in given if not all(0 <= i < size for i in position)]:
                 i, j = outside[0]
@@ -225,7 +227,7 @@ def vanishes(rate: Any) -> bool:
     """Whether the terms cancel, as for the norm of a quaternion; long ones are not expanded."""
     if rate == 0:
         return True
-    if rate.count_ops() >= LONGEST_TO_EXPAND:
+    if rate.count_ops() >= MAX_EXPANDED_OPERATIONS:
         return False
     numerator, _ = rate.together().as_numer_denom()  # C1/(C1 + C2) + C2/(C1 + C2) - 1 cancels over one denominator only
     return bool(numerator.expand() == 0)

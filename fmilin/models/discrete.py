@@ -20,10 +20,10 @@ from fmilin.models.batch_graph import StatePartition, arrays_of, batch_graph, ch
 from fmilin.signals import FloatArray
 
 BLOCK = 64  # points that are computed together
-SINGULAR_SLOPES = 1e9  # slopes of dependent states beyond this are none
+MAX_DEPENDENT_SLOPE = 1e9  # slopes of dependent states beyond this are none
 ITERATIONS = 25  # Newton's steps for an implicit stage
-COARSE = 1e-2  # of the largest entry of A: what halving the steps may change before it is said
-SETTLED = 1e-13  # of a step of Newton's iteration, in sizes of the states: then the stage is solved
+STEP_HALVING_TOLERANCE = 1e-2  # of the largest entry of A: what halving the steps may change before it is said
+STAGE_STEP_TOLERANCE = 1e-13  # of a step of Newton's iteration, in sizes of the states: then the stage is solved
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def discrete_along(
 def _of_steps(A: FloatArray, halved: FloatArray, number: int, integrator: str) -> Iterator[Remark]:
     """Yield that the integrator's steps are too long for the model: its own slopes are exact all the same."""
     change = float(np.max(np.abs(halved - A), initial=0.0) / np.max(np.abs(A), initial=1e-300))
-    if change > COARSE:
+    if change > STEP_HALVING_TOLERANCE:
         other = ", or the implicit midpoint rule (integrator='midpoint')" if integrator == "rk4" else ""
         yield Remark(
             "step",
@@ -132,7 +132,7 @@ class _StackedRates:
     def start(self, t: FloatArray, x: FloatArray) -> FloatArray:
         """Return dx/d(y, u) on the manifold, shape (k, N, P + nu)."""
         here = self.partition.at(t, x, self.u)
-        singular = np.flatnonzero(~(here.size <= SINGULAR_SLOPES))
+        singular = np.flatnonzero(~(here.size <= MAX_DEPENDENT_SLOPE))
         if len(singular):
             raise NumericalError(
                 f"The states to keep are singular at point {self.first + singular[0]}: they do not determine the "
@@ -187,7 +187,9 @@ def _midpoint(
         change = solved(square, (x + h / 2 * f - middle)[..., None])[..., 0]
         middle = middle + change
         moved = np.abs(change / system.scales).max(axis=1, initial=0.0)
-        if (moved <= SETTLED * np.maximum(1.0, np.abs(middle / system.scales).max(axis=1, initial=0.0))).all():
+        if (
+            moved <= STAGE_STEP_TOLERANCE * np.maximum(1.0, np.abs(middle / system.scales).max(axis=1, initial=0.0))
+        ).all():
             _, f_x, f_u = system.rates(t + h / 2, middle)
             right = X.copy()
             right[..., X.shape[-1] - f_u.shape[-1] :] += h / 2 * f_u

@@ -368,12 +368,12 @@ def offered(
 
 Side = Literal["inside", "lower", "upper", "beyond"]
 
-AT = 1e-12  # how near a limit counts as there, relative to the range
+LIMIT_TOLERANCE = 1e-12  # how near a limit counts as there, relative to the range
 
 
 def side_of(value: float, low: float, high: float) -> Side:
     """Return where a value stands between two limits, one of which may be infinite."""
-    near = AT * max(*(abs(limit) for limit in (low, high) if abs(limit) < float("inf")), abs(value), 0.0)
+    near = LIMIT_TOLERANCE * max(*(abs(limit) for limit in (low, high) if abs(limit) < float("inf")), abs(value), 0.0)
     if low + near < value < high - near:
         return "inside"
     if not low - near <= value <= high + near:

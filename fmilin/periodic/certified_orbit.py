@@ -21,18 +21,20 @@ from fmilin.signals import FloatArray
 from fmilin.simulation.method import Method
 from fmilin.tolerances import EXTENT_OF_AN_ORBIT
 
-LOOSER = 100.0  # how much larger the tolerances of the run are that shows the error of the integration
+LOOSER_TOLERANCE_FACTOR = 100.0  # how much larger the tolerances of the run are that shows the error of the integration
 SECOND_ERROR = 4.0  # errors of the other run by so many times this ratio: they grow a little slower than tolerances
-LEAST_NOISE = 1e-13  # relative, of the integration
-PROBE = 1e-5  # how far aside, at least, the monodromy is taken again, in sizes of the unknowns
+MIN_NOISE_LEVEL = 1e-13  # relative, of the integration
+PROBE_DISTANCE = 1e-5  # how far aside, at least, the monodromy is taken again, in sizes of the unknowns
 SHORTEST_PERIOD, LONGEST_PERIOD = 0.2, 3.0  # of the period of the shot: beyond that the equations are not looked at
-RESOLVED = 1e-9  # relative error of transitions with which a singular value below the limit of rank is zero
-BLURRED = 1e-8  # from which the Jacobian counts as measured
+RESOLVED_TRANSITION_ERROR = (
+    1e-9  # relative error of transitions with which a singular value below the limit of rank is zero
+)
+MAX_EXACT_JACOBIAN_ERROR = 1e-8  # from which the Jacobian counts as measured
 MOST_POINTS = 768  # of a period
 GAIN_OF_A_DOUBLING = 60.0  # of the error of transitions: splines of degree 5 are of order 6
-SIDES = 2  # random directions in which that is done
-NEAR_ENOUGH = 1e-11  # a distance with which one direction is enough where it changes the monodromy matrix
-UNIMPORTANT = 1e-10  # by less, relative, than its other errors
+DIRECTION_COUNT = 2  # random directions in which that is done
+NEAR_DISTANCE = 1e-11  # a distance with which one direction is enough where it changes the monodromy matrix
+UNIMPORTANT_ERROR_RATIO = 1e-10  # by less, relative, than its other errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +78,14 @@ class OrbitEquations:
         while True:
             arcs = [shooting.arc_of(self.shot, points) for points in shooting.ends(self.shot)]
             self.blur = max(arc.transition_error for arc in arcs)
-            if self.blur <= RESOLVED or shooting.points >= MOST_POINTS:
+            if self.blur <= RESOLVED_TRANSITION_ERROR or shooting.points >= MOST_POINTS:
                 return arcs
             # Slopes at all points are the larger part of the work: go at once to where they will be enough.
             doublings = 1
             if np.isfinite(self.blur):
-                doublings = int(np.clip(np.ceil(np.log(self.blur / RESOLVED) / np.log(GAIN_OF_A_DOUBLING)), 1, 2))
+                doublings = int(
+                    np.clip(np.ceil(np.log(self.blur / RESOLVED_TRANSITION_ERROR) / np.log(GAIN_OF_A_DOUBLING)), 1, 2)
+                )
             shooting.points = min(shooting.points * 2**doublings, MOST_POINTS)
 
     @property
@@ -185,7 +189,7 @@ def certify_orbit(shooting: ShootingEquations, shot: Shot) -> CertifiedOrbit:
     equations = OrbitEquations(shooting, shot)
     n = len(equations.column_sizes)
     noise = _integration_error(problem, equations)
-    exact = not shooting.measured and equations.blur <= BLURRED
+    exact = not shooting.measured and equations.blur <= MAX_EXACT_JACOBIAN_ERROR
     zero = certify_zero(equations, np.zeros(n), equations.J, noise, exact=exact)
     regularity = equations.regularity
     if not zero.is_near(equations.unknowns.sizes(zero.z)):
@@ -222,14 +226,18 @@ def _resolve_change(equations: OrbitEquations, noise: FloatArray) -> float:
 def _integration_error(problem: OrbitProblem, equations: OrbitEquations) -> FloatArray:
     """Return by what the integrator may be off in each equation: from a run with looser tolerances."""
     run, z = problem.request.run, np.zeros(len(equations.column_sizes))
-    least = LEAST_NOISE * np.ones(len(equations.J))
+    least = MIN_NOISE_LEVEL * np.ones(len(equations.J))
     if equations.shooting.is_stepped:
         return least
     method = run.method if isinstance(run.method, Method) else Method(run.method)
     if method.name == "RK4":
         other, ratio = replace(method, longest_step=2 * method.longest_step), 2.0**4
     else:
-        other = replace(method, relative=min(LOOSER * method.relative, 0.1), absolute=LOOSER * method.absolute)
+        other = replace(
+            method,
+            relative=min(LOOSER_TOLERANCE_FACTOR * method.relative, 0.1),
+            absolute=LOOSER_TOLERANCE_FACTOR * method.absolute,
+        )
         ratio = other.relative / method.relative
     loose = ShootingEquations(problem.with_run(replace(run, method=other)))
     shot = equations.shot
@@ -321,14 +329,14 @@ def _monodromy_error(equations: OrbitEquations, z: FloatArray, distance: FloatAr
     largest = float(np.max(distance, initial=0.0))
     if not largest > 0:
         return np.zeros((len(T), len(T)))
-    magnified = max(1.0, PROBE / largest)
+    magnified = max(1.0, PROBE_DISTANCE / largest)
     M: FloatArray = equations.monodromy(equations.arcs_at(z)[0] if z.any() else base)
     change = _known_change(equations, z, M, largest)
     if change is not None:
         return np.asarray(np.abs(T) @ change @ np.abs(R))
     random = np.random.default_rng(1883)
     worst = np.zeros_like(M)
-    for _ in range(1 if equations.shooting.measured else SIDES):  # measured slopes take many runs
+    for _ in range(1 if equations.shooting.measured else DIRECTION_COUNT):  # measured slopes take many runs
         aside = magnified * distance * random.choice((-1.0, 1.0), len(distance))
         other = _monodromy_at(equations, z + aside)
         if other is None:
@@ -344,14 +352,14 @@ def _known_change(equations: OrbitEquations, z: FloatArray, M: FloatArray, dista
 
     That is one direction of many: with a margin it says enough where the change is far below the error of M itself.
     """
-    if equations.displaced is None or distance > NEAR_ENOUGH:
+    if equations.displaced is None or distance > NEAR_DISTANCE:
         return None
     at, displaced = equations.displaced
     way = float(np.max(np.abs(at - z), initial=0.0))
     if not way > 0:
         return None
     change = np.abs(displaced - M) * (distance / way)
-    matters = UNIMPORTANT * max(float(np.abs(M).max(initial=0.0)), 1.0)
+    matters = UNIMPORTANT_ERROR_RATIO * max(float(np.abs(M).max(initial=0.0)), 1.0)
     # Other directions may show ten times as much.
     return 3 * change if bool((10 * change <= matters).all()) else None
 

@@ -13,17 +13,19 @@ from scipy.optimize import linear_sum_assignment
 
 from fmilin.diagnostics import Remark
 from fmilin.periodic.fourier import ComplexArray, Interpolant, harmonics, with_upper_harmonics_mistaken
-from fmilin.periodic.transition import CONVERGED, condensed, factors, logarithms_of_multipliers, product
+from fmilin.periodic.transition import TRANSITION_TOLERANCE, condensed, factors, logarithms_of_multipliers, product
 from fmilin.periodic.verdict import FloquetVerdict, doubt_neutrality, judge_multipliers
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
 from fmilin.tolerances import EPS
 
-INTEGRATED = 4.0  # times the convergence of the transition matrix: what its integration may be off
-SPREAD = 0.3  # of the largest change in its row, or column: what any entry of the monodromy matrix may be off
-FAST = 1e8  # modes that decay by more than this in a period are carried backwards
-RETURNS = 1e-5  # relative: how well a direction must come back to itself to have a multiplier 1
+INTEGRATION_ERROR_FACTOR = 4.0  # times the convergence of the transition matrix: what its integration may be off
+ENTRY_ERROR_FRACTION = (
+    0.3  # of the largest change in its row, or column: what any entry of the monodromy matrix may be off
+)
+FAST_DECAY_RATIO = 1e8  # modes that decay by more than this in a period are carried backwards
+RETURN_TOLERANCE = 1e-5  # relative: how well a direction must come back to itself to have a multiplier 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +218,10 @@ def _returning(periodic: Periodic, few: FloatArray) -> dict[str, FloatArray]:
         for step in (*few, periodic.jump):
             end = step @ end
         size = np.linalg.norm(few[0], 2) if len(few) == 1 else 1.0
-        if np.linalg.norm(end - S[:, -1]) <= RETURNS * size and np.linalg.svd(S, compute_uv=False)[-1] > RETURNS:
+        if (
+            np.linalg.norm(end - S[:, -1]) <= RETURN_TOLERANCE * size
+            and np.linalg.svd(S, compute_uv=False)[-1] > RETURN_TOLERANCE
+        ):
             kept[text] = S[:, -1]
     return kept
 
@@ -227,7 +232,7 @@ def _judge(periodic: Periodic, steps: FloatArray, logarithms: ComplexArray) -> F
     with np.errstate(over="ignore", invalid="ignore"):
         M = periodic.jump @ product(few)
         # The steps of the integration are halved until the product stays within this part of it.
-        part = EPS * len(M) + INTEGRATED * CONVERGED
+        part = EPS * len(M) + INTEGRATION_ERROR_FACTOR * TRANSITION_TOLERANCE
         error = part * (np.linalg.norm(M) + np.prod(np.linalg.norm(few, axis=(1, 2))))
         off = np.full(M.shape, float(np.nan_to_num(error, nan=np.inf)))
         for samples in _mistaken(periodic):
@@ -241,7 +246,7 @@ def _judge(periodic: Periodic, steps: FloatArray, logarithms: ComplexArray) -> F
 def _spread(change: FloatArray) -> FloatArray:
     """Return the change of a matrix by random errors, with what other signs of theirs could make of an entry."""
     rows, columns = change.max(axis=1, initial=0.0), change.max(axis=0, initial=0.0)
-    return np.asarray(np.maximum(change, SPREAD * np.minimum(rows[:, None], columns)))
+    return np.asarray(np.maximum(change, ENTRY_ERROR_FRACTION * np.minimum(rows[:, None], columns)))
 
 
 def _mistaken(periodic: Periodic) -> Iterator[FloatArray]:
@@ -293,7 +298,7 @@ def _modes(periodic: Periodic, steps: FloatArray, exponents: ComplexArray) -> Co
 
 def _carried(parts: FloatArray, periodic: Periodic, vector: ComplexArray, exponent: complex) -> ComplexArray:
     decay = np.exp(-exponent * periodic.period / len(parts))
-    if exponent.real * periodic.period > -np.log(FAST):
+    if exponent.real * periodic.period > -np.log(FAST_DECAY_RATIO):
         columns = [vector]
         for part in parts[:-1]:
             columns.append(part @ columns[-1] * decay)

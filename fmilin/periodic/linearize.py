@@ -33,17 +33,23 @@ from fmilin.signals import FloatArray
 from fmilin.simulation.inputs import input_course
 from fmilin.simulation.time_breaks import find_time_breaks
 
-LEAST = 4  # points of a period
-LOOKS = 12  # phases between the samples at which A is looked at
-ASIDE = 1e-4  # in sizes of the coordinates: how far beside the motion
-TOLD = 1e-6  # what A may be off between samples that tell it, relative to a turn per period or its own size
-UPPER = 1e-3  # so many times more the upper harmonics of the samples may be: they are there, not between them
+MIN_POINTS = 4  # points of a period
+CHECKED_PHASE_COUNT = 12  # phases between the samples at which A is looked at
+LATERAL_DISPLACEMENT_SIZE = 1e-4  # in sizes of the coordinates: how far beside the motion
+INTERPOLATION_TOLERANCE = (
+    1e-6  # what A may be off between samples that tell it, relative to a turn per period or its own size
+)
+UPPER_HARMONICS_FACTOR = (
+    1e-3  # so many times more the upper harmonics of the samples may be: they are there, not between them
+)
 HALVINGS = 16
-LOST = 1e-3  # of the fastest rate: from what rates differ between the samples these do not tell the motion either
+MAX_LOST_RATE_RATIO = (
+    1e-3  # of the fastest rate: from what rates differ between the samples these do not tell the motion either
+)
 STEPS = 2**13  # at once
-BEFORE_KNOT = 1e-12  # of a step
-MOST_KNOTS = 1000  # of a period
-ENOUGH = 1e-10  # relative: what halving a step may change
+KNOT_GAP_FRACTION = 1e-12  # of a step
+MAX_KNOTS = 1000  # of a period
+STEP_HALVING_TOLERANCE = 1e-10  # relative: what halving a step may change
 
 
 @one_at_a_time
@@ -88,8 +94,8 @@ def linearize_periodic(
 
 def linearize_periodic_as(model: Model, orbit: PeriodicOrbit, request: Request, points: int = 64) -> PeriodicModel:
     """Return the linear models that a request describes; see :func:`linearize_periodic`."""
-    if points < LEAST:
-        raise UsageError(f"A period needs {LEAST} points at least, not {points}.")
+    if points < MIN_POINTS:
+        raise UsageError(f"A period needs {MIN_POINTS} points at least, not {points}.")
     own = orbit.model if orbit.model.states.names == model.states.names else model
     samples = orbit.sampled(points)
     if orbit.measured:
@@ -192,14 +198,18 @@ def _refine_between_samples(
     D = Periodic(A, period, np.eye(P), path.error[:-1]).balanced()[1]
     ratio = D / D[:, None]
     tail = np.abs(ratio * (with_upper_harmonics_mistaken(A, np.ones((P, P))) - A)).max(initial=0.0)
-    phases = (np.random.default_rng(1888).random(LOOKS) + np.arange(LOOKS)) / LOOKS
+    phases = (
+        np.random.default_rng(1888).random(CHECKED_PHASE_COUNT) + np.arange(CHECKED_PHASE_COUNT)
+    ) / CHECKED_PHASE_COUNT
     off, transitions = _measure_gaps(path, orbit, samples, D, phases), None
     # Pulses that the model's graph, or its inputs, announce are too short for phases that are drawn.
     knots = _knots(orbit)
     if knots.size:
         between = 0.5 * (knots[1:] + knots[:-1])
         off = max(off, _measure_gaps(path, orbit, samples, D, np.concatenate((knots, between))))
-    if max(off, UPPER * float(tail)) <= TOLD * max(1 / period, float(np.abs(A * ratio).max(initial=0.0))):
+    if max(off, UPPER_HARMONICS_FACTOR * float(tail)) <= INTERPOLATION_TOLERANCE * max(
+        1 / period, float(np.abs(A * ratio).max(initial=0.0))
+    ):
         return path, None
     if not path.carried:
         transitions, off = _halve_steps(path, orbit, request, D, knots)
@@ -212,7 +222,7 @@ def _knots(orbit: PeriodicOrbit) -> FloatArray:
     begin = orbit.start.time
     course = input_course(orbit.model.inputs, orbit.start.inputs, orbit.run.inputs)
     times = find_time_breaks(orbit.model, orbit.start, course, begin + orbit.period).times
-    return np.asarray((times[:MOST_KNOTS] - begin) / orbit.period)
+    return np.asarray((times[:MAX_KNOTS] - begin) / orbit.period)
 
 
 def _measure_gaps(
@@ -227,7 +237,7 @@ def _measure_gaps(
     rate, sizes = derivative(staying, period) + gain / period, model.states.scales(x[0])
     parts = (path.A[:-1], path.T[:-1], staying, R, derivative(R, period), inputs, rate)
     courses = [Interpolant(part) for part in parts]
-    D = D * ASIDE / float(np.max(D / np.maximum(np.abs(R[0]) @ sizes, 1e-300), initial=1e-300))
+    D = D * LATERAL_DISPLACEMENT_SIZE / float(np.max(D / np.maximum(np.abs(R[0]) @ sizes, 1e-300), initial=1e-300))
     off, lost, fastest = np.zeros(len(D)), 0.0, max(float(np.max(np.abs(rate) / sizes)), 1e-300)
     for phase in phases:
         A, T, at, R, turns, u, rate = (course(np.array([phase]))[0] for course in courses)
@@ -241,7 +251,7 @@ def _measure_gaps(
             continue
         off += np.abs(R @ (ahead - behind) / 2 - (A - turns @ T) @ aside) / D / len(phases)
         lost = max(lost, float(np.max(np.abs((ahead + behind) / 2 - rate) / sizes) / fastest))
-    blurred = lost * float(np.abs(path.A * D / D[:, None]).max(initial=0.0)) if lost > LOST else 0.0
+    blurred = lost * float(np.abs(path.A * D / D[:, None]).max(initial=0.0)) if lost > MAX_LOST_RATE_RATIO else 0.0
     return max(float(off.max(initial=0.0)), blurred)
 
 
@@ -256,13 +266,13 @@ def _halve_steps(
 
     def steps(starts: FloatArray, lengths: FloatArray) -> FloatArray:
         # The last node of a step that ends at a knot belongs to what is before it.
-        nodes = starts[:, None] + lengths[:, None] * NODES * (1 - BEFORE_KNOT)
+        nodes = starts[:, None] + lengths[:, None] * NODES * (1 - KNOT_GAP_FRACTION)
         times = orbit.start.time + orbit.period * nodes.ravel()
         points = samples_at(orbit.model, orbit.nodes, times, orbit.period, orbit.run)[0]
         A = linearize_stretch(orbit.model, points, how).A.reshape(-1, len(NODES), P, P)
         return factors_of(A, lengths * orbit.period)
 
-    inside = knots[np.abs(knots * m - np.round(knots * m)) > BEFORE_KNOT]
+    inside = knots[np.abs(knots * m - np.round(knots * m)) > KNOT_GAP_FRACTION]
     starts = np.union1d(np.arange(m) / m, inside)
     lengths, change = np.diff(np.append(starts, 1.0)), np.full(len(starts), 1.0)
     coarse, finished = steps(starts, lengths), list[tuple[float, FloatArray]]()
@@ -276,7 +286,7 @@ def _halve_steps(
         both = fine[:, 1] @ fine[:, 0]
         gap, size = (np.abs(part * D / D[:, None]).max(axis=(1, 2)) for part in (both - coarse, both))
         change = gap / size
-        rough = ~(change <= ENOUGH)
+        rough = ~(change <= STEP_HALVING_TOLERANCE)
         finished += zip(starts[~rough].tolist(), both[~rough], strict=True)
         starts, coarse, change = halves[rough].ravel(), fine[rough].reshape(-1, P, P), change[rough]
         lengths = np.repeat(lengths[rough], 2)

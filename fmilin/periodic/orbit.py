@@ -156,7 +156,7 @@ def samples_at(
 
 TURNS = {"": 2 * np.pi, "1": 2 * np.pi, "rad": 2 * np.pi, "deg": 360.0, "rev": 1.0, "turn": 1.0}
 PERIOD = "period"
-REPEATED = 1e-7  # relative: how near the rates after a turn must be to those before
+REPEATED_RATE_TOLERANCE = 1e-7  # relative: how near the rates after a turn must be to those before
 
 
 @dataclass(frozen=True)
@@ -294,9 +294,9 @@ def after_turn(model: Model, i: int, start: OperatingPoint, gain: float) -> str:
     except FmilinError:
         return "the model cannot be evaluated"
     gaps = np.abs(turned.derivatives - here.derivatives)
-    if (gaps > REPEATED * (1 + np.abs(here.derivatives).max(initial=0.0))).any():
+    if (gaps > REPEATED_RATE_TOLERANCE * (1 + np.abs(here.derivatives).max(initial=0.0))).any():
         return f"the rate of '{model.states.names[int(np.argmax(gaps))]}' is not what it was"
-    if np.abs(turned.residuals - here.residuals).max(initial=0.0) > REPEATED:
+    if np.abs(turned.residuals - here.residuals).max(initial=0.0) > REPEATED_RATE_TOLERANCE:
         return "a constraint is not what it was"
     return ""
 

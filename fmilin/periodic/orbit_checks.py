@@ -8,12 +8,14 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import ModelError, NumericalError
 from fmilin.model.stepping import Stepped
 from fmilin.periodic.certified_orbit import CertifiedOrbit
-from fmilin.periodic.orbit import REPEATED, PeriodicOrbit, simulated
+from fmilin.periodic.orbit import REPEATED_RATE_TOLERANCE, PeriodicOrbit, simulated
 from fmilin.simulation.inputs import InputTable, input_course
 from fmilin.simulation.time_breaks import find_time_breaks
 
-NEARBY = 0.05  # of the extent of the motion: what comes that near to its start in between may have returned
-STANDS = 1e-9  # in sizes of the states per second
+EARLY_RETURN_DISTANCE = (
+    0.05  # of the extent of the motion: what comes that near to its start in between may have returned
+)
+STANDSTILL_RATE_TOLERANCE = 1e-9  # in sizes of the states per second
 
 
 def remark_on_orbit(orbit: PeriodicOrbit, certified: CertifiedOrbit) -> tuple[Remark, ...]:
@@ -56,12 +58,17 @@ def _remark_on_multiple_period(orbit: PeriodicOrbit) -> tuple[Remark, ...]:
     x, model, first = orbit.states(), orbit.model, orbit.points[0]
     scales, m = model.states.scales(x[0]), len(x) - 1
     extent = float(np.max(np.ptp(x, axis=0) / scales))
-    if extent <= STANDS or orbit.shift.any() or orbit.run.inputs is not None or isinstance(model, Stepped):
+    if (
+        extent <= STANDSTILL_RATE_TOLERANCE
+        or orbit.shift.any()
+        or orbit.run.inputs is not None
+        or isinstance(model, Stepped)
+    ):
         return ()
     for part in (6, 5, 4, 3, 2):
         k, rest = divmod(m, part)
         between = x[k] + (x[k + 1] - x[k]) * rest / part  # a hint, which a simulation confirms
-        if np.max(np.abs(between - x[0]) / scales) > NEARBY * extent:
+        if np.max(np.abs(between - x[0]) / scales) > EARLY_RETURN_DISTANCE * extent:
             continue
         true = orbit.period / part
         end = simulated(model, first, first.time + np.array([0.0, true]), orbit.run).point()
@@ -86,7 +93,7 @@ def require_repeating(orbit: PeriodicOrbit) -> None:
             then = model.evaluate(later, aside, u).derivatives
         except (ModelError, NumericalError):  # the model is not defined there
             continue
-        wrong = np.abs(now - then) > REPEATED * (1 + np.abs(now).max())
+        wrong = np.abs(now - then) > REPEATED_RATE_TOLERANCE * (1 + np.abs(now).max())
         if not wrong.any():
             continue
         raise NumericalError(

@@ -173,8 +173,8 @@ def _join(
 
 
 STEP = 2e-5  # of the sizes of the coordinates: a deviation; half of it is compared with the whole
-UNTOLD = 1e-3  # relative: how far the two may be apart
-LOST = 1e-10  # relative: what is left of a deviation that drowns in others
+TRANSITION_MISMATCH_TOLERANCE = 1e-3  # relative: how far the two may be apart
+PSEUDOINVERSE_TOLERANCE = 1e-10  # relative: what is left of a deviation that drowns in others
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,14 +258,14 @@ def measure_transitions(
     x, error = NeighbouringMotions(model, samples[0], path, orbit.run).sensitivities(times, range(P))
     R = np.concatenate((path.R[:-1], path.R[:1]))  # at the end in the coordinates of the start
     phi, off = R @ x, np.abs(R) @ error
-    if (off.max(axis=(1, 2)) > UNTOLD * np.maximum(np.abs(phi).max(axis=(1, 2)), 1.0)).any():
+    if (off.max(axis=(1, 2)) > TRANSITION_MISMATCH_TOLERANCE * np.maximum(np.abs(phi).max(axis=(1, 2)), 1.0)).any():
         k = int(np.argmax(off.max(axis=(1, 2))))
         raise NumericalError(
             f"What becomes of deviations cannot be measured at t = {times[k]:.6g} s: large and small ones differ by "
             f"{off[k].max():.2g}. An event is near a sample there, or deviations meet another event: take another "
             "number of points (points=), or begin elsewhere."
         )
-    transitions = np.array([phi[k + 1] @ np.linalg.pinv(phi[k], rcond=LOST) for k in range(m)])
+    transitions = np.array([phi[k + 1] @ np.linalg.pinv(phi[k], rcond=PSEUDOINVERSE_TOLERANCE) for k in range(m)])
     path = replace(path, error=np.maximum(path.error, off * m / period))
     if stepped:
         means = [np.real(linalg.logm(step)) * m / period for step in transitions]

@@ -24,27 +24,27 @@ from fmilin.periodic.orbit import (
     simulated,
 )
 from fmilin.periodic.orbit_checks import remark_on_orbit, require_repeating
-from fmilin.periodic.shooting import ORBIT_CLOSED, ShootingEquations, ShootingResult, Shot, solve_shooting
+from fmilin.periodic.shooting import ORBIT_GAP_TOLERANCE, ShootingEquations, ShootingResult, Shot, solve_shooting
 from fmilin.signals import FloatArray
 from fmilin.simulation.inputs import Inputs
 from fmilin.simulation.method import Method
 from fmilin.simulation.run import RunRequest, verify_motion
 
 SAMPLES = 200  # of a stretch that is searched for the first return
-COARSE = 40.0  # times that a motion crosses its extent, in one stretch at most
-STRETCHES = 14  # each twice as long as the one before
-PATIENT = 6  # stretches after which the motion goes on from where it has settled
-SETTLED = (1, 10, 50)  # periods that are integrated before shooting is tried again
-MANY = 8  # stretches of multiple shooting
-FAR = 0.2  # of the extent of the motion: nearer than this to the start it may have returned
-PHASED = 6  # corrections of the first period
+MAX_CROSSINGS_RATIO = 40.0  # times that a motion crosses its extent, in one stretch at most
+MAX_STRETCHES = 14  # each twice as long as the one before
+PATIENT_STRETCH_COUNT = 6  # stretches after which the motion goes on from where it has settled
+SETTLING_PERIODS = (1, 10, 50)  # periods that are integrated before shooting is tried again
+SHOOTING_SEGMENT_COUNT = 8  # stretches of multiple shooting
+RETURN_DISTANCE_FRACTION = 0.2  # of the extent of the motion: nearer than this to the start it may have returned
+PHASE_CORRECTION_COUNT = 6  # corrections of the first period
 PHASE_CONVERGED = 1e-7  # of the period: corrections are Newton's, and leave about the square of this
-STANDS = 1e-9  # in sizes of the states per second
+STANDSTILL_RATE_TOLERANCE = 1e-9  # in sizes of the states per second
 ORBIT_METHOD = Method("DOP853", 1e-12, 1e-13)
 # The search for a start needs a few digits: its integrations take a quarter of the steps.
 SEARCH_TOLERANCES = (1e-8, 1e-9)
-SEARCHED = 1e-6  # gaps, in sizes of the states, at which the search ends
-WORTH_CLOSING = 1e-2  # gaps that accurate integrations may still close
+SEARCH_GAP_TOLERANCE = 1e-6  # gaps, in sizes of the states, at which the search ends
+MAX_CLOSABLE_GAP = 1e-2  # gaps that accurate integrations may still close
 
 
 @one_at_a_time
@@ -149,7 +149,7 @@ def _first(problem: OrbitProblem) -> tuple[OrbitProblem, Shot]:
         problem = replace(problem, gain=-problem.gain)
     if problem.request.period is not None:
         return problem, Shot(model, (start,), problem.request.period, none)
-    if np.all(np.abs(rate) <= STANDS * model.states.scales(start.states)):
+    if np.all(np.abs(rate) <= STANDSTILL_RATE_TOLERANCE * model.states.scales(start.states)):
         raise NumericalError(
             "The motion begins at rest and stays there: a period can only be found of something that moves. Give a "
             "start on or near the orbit (start={'NAME': VALUE}), or the period of what forces the motion (period=)."
@@ -165,7 +165,7 @@ def _first_return(problem: OrbitProblem, rate: FloatArray) -> tuple[OrbitProblem
     if problem.turn is not None and rate[problem.turn] != 0:
         length = 0.5 * abs(problem.gain / rate[problem.turn])
     drifting = list(problem.drifting)
-    for stretch in range(STRETCHES):
+    for stretch in range(MAX_STRETCHES):
         motion = simulated(problem.model, start, start.time + np.linspace(0, length, SAMPLES + 1), problem.request.run)
         gone = motion.states - start.states
         k = _turned(gone[:, problem.turn], problem.gain) if problem.turn is not None else _returned(
@@ -180,7 +180,11 @@ def _first_return(problem: OrbitProblem, rate: FloatArray) -> tuple[OrbitProblem
         extent = np.maximum(np.ptp(motion.states, axis=0), 1e-12 * scales)
         crossing = length / float(np.max(np.abs(np.diff(motion.states, axis=0)).sum(axis=0) / extent))
         length *= 2
-        if problem.turn is None and not problem.held and (stretch >= PATIENT or length > COARSE * crossing):
+        if (
+            problem.turn is None
+            and not problem.held
+            and (stretch >= PATIENT_STRETCH_COUNT or length > MAX_CROSSINGS_RATIO * crossing)
+        ):
             start, length = replace(start, states=motion.states[-1]), 8 * crossing
             rate = problem.model.evaluate(start.time, start.states, start.inputs).derivatives
     what = "return to where it began" if problem.turn is None else f"turn '{problem.request.turn}' once around"
@@ -193,14 +197,14 @@ def _first_return(problem: OrbitProblem, rate: FloatArray) -> tuple[OrbitProblem
 def _in_phase(problem: OrbitProblem, shot: Shot) -> Shot:
     """Return the shot with the period after which the motion is nearest to its start; on an orbit it closes."""
     (start,), scales = shot.nodes, problem.model.states.scales(problem.start.states)
-    for _ in range(PHASED):
+    for _ in range(PHASE_CORRECTION_COUNT):
         times = start.time + np.array([0.0, shot.period])
         end = simulated(shot.model, start, times, problem.request.run).point()
         rate = shot.model.evaluate(end.time, end.states, end.inputs).derivatives / scales
         gap = (end.states - start.states - ShootingEquations(problem).shift(shot, end.states)) / scales
         rate[list(problem.drifting)] = 0.0
         by = -float(rate @ gap) / max(float(rate @ rate), 1e-300)
-        if not abs(by) < FAR * shot.period:
+        if not abs(by) < RETURN_DISTANCE_FRACTION * shot.period:
             break
         shot = replace(shot, period=shot.period + by)
         if abs(by) < PHASE_CONVERGED * shot.period:
@@ -224,7 +228,7 @@ def _returned(gone: FloatArray, rate: FloatArray) -> float | None:
     distance = np.linalg.norm(gone, axis=1)
     crossings = np.flatnonzero((height[1:-1] < 0) & (height[2:] >= 0)) + 1
     for k in crossings:
-        if min(distance[k : k + 2]) <= FAR * distance[: k + 1].max():
+        if min(distance[k : k + 2]) <= RETURN_DISTANCE_FRACTION * distance[: k + 1].max():
             return float(k - height[k] / (height[k + 1] - height[k]))
     return None
 
@@ -248,7 +252,7 @@ def _closed(problem: OrbitProblem, coarse: OrbitProblem, first: Shot) -> Certifi
         except (NumericalError, ConstraintError) as error:
             trouble = trouble or error
             continue
-        if result.size <= ORBIT_CLOSED and not _has_come_to_rest(problem, result.shot):
+        if result.size <= ORBIT_GAP_TOLERANCE and not _has_come_to_rest(problem, result.shot):
             try:
                 with np.errstate(over="ignore", invalid="ignore"):
                     return certify_orbit(equations, result.shot)
@@ -272,8 +276,8 @@ def _solve(problem: OrbitProblem, coarse: OrbitProblem, equations: ShootingEquat
     """Return where the motion closes best: with the tolerances of the search, then with those of the problem."""
     if coarse is problem:
         return solve_shooting(equations, guess)
-    result = solve_shooting(ShootingEquations(coarse), guess, target=SEARCHED)
-    if not result.size <= WORTH_CLOSING:
+    result = solve_shooting(ShootingEquations(coarse), guess, target=SEARCH_GAP_TOLERANCE)
+    if not result.size <= MAX_CLOSABLE_GAP:
         return result
     shot = result.shot
     if shot is guess and problem.finds_period and len(shot.nodes) == 1:
@@ -295,8 +299,8 @@ def _has_come_to_rest(problem: OrbitProblem, shot: Shot) -> bool:
     begins = np.abs(moves(first.time, first.states)).max(initial=0.0)
     rests = max(float(np.abs(moves(node.time, node.states)).max(initial=0.0)) for node in shot.nodes)
     later = np.abs(moves(first.time + 0.37 * shot.period, first.states) - moves(first.time, first.states))
-    unforced = problem.request.run.inputs is None and later.max(initial=0.0) <= STANDS * begins
-    return bool(begins > STANDS and rests <= 1e-6 * begins and unforced)
+    unforced = problem.request.run.inputs is None and later.max(initial=0.0) <= STANDSTILL_RATE_TOLERANCE * begins
+    return bool(begins > STANDSTILL_RATE_TOLERANCE and rests <= 1e-6 * begins and unforced)
 
 
 def _attempts(problem: OrbitProblem, first: Shot) -> list[Callable[[], Shot]]:
@@ -304,12 +308,12 @@ def _attempts(problem: OrbitProblem, first: Shot) -> list[Callable[[], Shot]]:
     segments = problem.request.segments
     ways: list[Callable[[], Shot]] = [partial(_cut, problem, first, 1)]
     if segments != 1 and not isinstance(problem.model, Stepped):
-        many: list[Callable[[], Shot]] = [partial(_cut, problem, first, segments or MANY)]
+        many: list[Callable[[], Shot]] = [partial(_cut, problem, first, segments or SHOOTING_SEGMENT_COUNT)]
         if not problem.finds_period and problem.turn is None:
-            many.insert(0, partial(_spread, first, segments or MANY))
+            many.insert(0, partial(_spread, first, segments or SHOOTING_SEGMENT_COUNT))
         ways = [*many, *ways] if segments else [*ways, *many]
     if not problem.held:
-        ways += [partial(_settled, problem, first, periods) for periods in SETTLED]
+        ways += [partial(_settled, problem, first, periods) for periods in SETTLING_PERIODS]
     return ways
 
 
@@ -347,7 +351,7 @@ def _why_open(problem: OrbitProblem, gap: float, shot: Shot, gaps: FloatArray) -
     """Return in words what keeps a motion from closing."""
     states, scales = problem.model.states, problem.model.states.scales(problem.start.states)
     worst = int(np.argmax(np.abs(gaps) / scales))
-    if gap <= ORBIT_CLOSED:
+    if gap <= ORBIT_GAP_TOLERANCE:
         times = problem.start.time + np.array([0.0, shot.period])
         gaps = simulated(problem.model, problem.start, times, problem.request.run).states[-1] - problem.start.states
         gap = float(np.abs(gaps / scales).max(initial=0.0))

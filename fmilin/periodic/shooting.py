@@ -36,17 +36,17 @@ from fmilin.tolerances import RANK
 
 POINTS = 48  # of a period at which the motion is linearized for a step of Newton's method
 ITERATIONS = 25
-ENOUGH = 1e-9  # precision of the sensitivities
+SENSITIVITY_PRECISION = 1e-9  # precision of the sensitivities
 DEGREE = 9  # of splines through linear models: degree 5 takes two to four times as many points for the same accuracy
 LEAST_GAIN, LARGEST_GAIN = 20.0, 300.0  # by which twice as many points reduce the error of a transition
-GAINS_LESS = 3.0  # times that the next doubling may gain less than the last one did
-ORBIT_CLOSED = 1e-9  # in sizes of the states: what is left of the gaps
-REFINED = 1e-12  # as long as steps help, they go on to here
-STALLED_AFTER = 6  # steps in which the gaps must become this part of what they were
-STALLED = 0.5
-REMEMBERED = 3  # motions that are not integrated again
-EASILY = 1e3  # so many times rather than the start the period moves, and what is free: a start on an orbit stays
-LONGEST = 0.5  # how much of the period, and of the sizes of the states, a step may change at once
+GAIN_LOSS_FACTOR = 3.0  # times that the next doubling may gain less than the last one did
+ORBIT_GAP_TOLERANCE = 1e-9  # in sizes of the states: what is left of the gaps
+REFINED_GAP_TOLERANCE = 1e-12  # as long as steps help, they go on to here
+STALL_STEPS = 6  # steps in which the gaps must become this part of what they were
+STALL_RATIO = 0.5
+MAX_CACHED_MOTIONS = 3  # motions that are not integrated again
+PERIOD_WEIGHT = 1e3  # so many times rather than the start the period moves, and what is free: a start on an orbit stays
+MAX_STEP_FRACTION = 0.5  # how much of the period, and of the sizes of the states, a step may change at once
 DIFFERENCE = 1e-6  # relative: by what a free parameter is moved
 
 
@@ -78,7 +78,7 @@ class Arc:
             return apart / LEAST_GAIN
         before = float(np.abs(self._interpolated(4) - halved).max(initial=0.0)) / size
         # Where slopes are smooth the last doubling gained a factor of hundreds, and at kinks two or four.
-        gain = before / max(apart, 1e-300) / GAINS_LESS
+        gain = before / max(apart, 1e-300) / GAIN_LOSS_FACTOR
         return apart / float(np.clip(gain, 1.0, LARGEST_GAIN))
 
     def _interpolated(self, stride: int) -> FloatArray:
@@ -90,7 +90,9 @@ class Arc:
         system[:, :order, :order], system[:, :order, order:] = moving, B
         spline = make_interp_spline(times, system, k=min(DEGREE, m - 1), axis=0)
         length = times[-1] - times[0]
-        steps = factors(lambda at: np.asarray(spline(times[0] + length * at)), length, m, precision=ENOUGH)
+        steps = factors(
+            lambda at: np.asarray(spline(times[0] + length * at)), length, m, precision=SENSITIVITY_PRECISION
+        )
         return product(steps)[:order]
 
 
@@ -167,7 +169,7 @@ class ShootingEquations:
                 every = points_per_stretch // count
                 return [points[::every] for points in stretches]
         stretches = self._integrate(shot, count)
-        self._motions = [*self._motions[1 - REMEMBERED :], (shot, count, stretches)]
+        self._motions = [*self._motions[1 - MAX_CACHED_MOTIONS :], (shot, count, stretches)]
         return stretches
 
     def _integrate(self, shot: Shot, count: int) -> list[tuple[OperatingPoint, ...]]:
@@ -295,7 +297,9 @@ class ShootingResult:
     gap: FloatArray  # the largest, (N,)
 
 
-def solve_shooting(equations: ShootingEquations, shot: Shot, *, target: float = REFINED) -> ShootingResult:
+def solve_shooting(
+    equations: ShootingEquations, shot: Shot, *, target: float = REFINED_GAP_TOLERANCE
+) -> ShootingResult:
     """Return where the gaps are smallest, by damped Newton steps.
 
     Steps end where the gaps are below ``target``, or where they do not become smaller at a useful rate.
@@ -311,7 +315,7 @@ def solve_shooting(equations: ShootingEquations, shot: Shot, *, target: float = 
     sizes = [best]
     for _ in range(ITERATIONS):
         # Newton's method far from a solution gains little by little; what gains this little does not arrive.
-        stalls = len(sizes) > STALLED_AFTER and best > STALLED * sizes[-1 - STALLED_AFTER]
+        stalls = len(sizes) > STALL_STEPS and best > STALL_RATIO * sizes[-1 - STALL_STEPS]
         if best <= target or stalls:
             break
         arcs = [equations.arc_of(shot, points) for points in ends]
@@ -323,7 +327,7 @@ def solve_shooting(equations: ShootingEquations, shot: Shot, *, target: float = 
         shot, ends, gaps = improved
         best = equations.measure(gaps)
         sizes.append(best)
-        if best <= ORBIT_CLOSED and best > 0.3 * before:
+        if best <= ORBIT_GAP_TOLERANCE and best > 0.3 * before:
             break
     return ShootingResult(shot, best, max(gaps, key=lambda gap: equations.measure([gap])))
 
@@ -349,7 +353,7 @@ def _compute_step(equations: ShootingEquations, shot: Shot, arcs: list[Arc], gap
     J = equations.jacobian(shot, arcs, arcs)
     sizes, row_sizes = equations.sizes(shot, arcs)
     r = equations.residual(arcs, gaps) / row_sizes
-    weights = np.where(np.arange(len(sizes)) < len(row_sizes), 1.0, EASILY)
+    weights = np.where(np.arange(len(sizes)) < len(row_sizes), 1.0, PERIOD_WEIGHT)
     limit = max([RANK, *(arc.transition_error for arc in arcs)])
     in_sizes = J * sizes / row_sizes[:, None]
     V = _find_free_directions(equations, arcs[0].path, sizes, weights)
@@ -358,7 +362,7 @@ def _compute_step(equations: ShootingEquations, shot: Shot, arcs: list[Arc], gap
     z = weights * (V @ _solve_least(in_sizes * weights @ V, -r, rank))
     nonlinear = slice(0, len(r) + 1)  # states and period; the size of what is free is unknown
     largest = float(np.max(np.abs(z[nonlinear]), initial=0.0))
-    return np.asarray(z * sizes if largest <= LONGEST else z * sizes * (LONGEST / largest))
+    return np.asarray(z * sizes if largest <= MAX_STEP_FRACTION else z * sizes * (MAX_STEP_FRACTION / largest))
 
 
 def _find_free_directions(

@@ -14,21 +14,23 @@ from fmilin.errors import NumericalError
 from fmilin.periodic.fourier import ComplexArray, Interpolant
 from fmilin.signals import FloatArray, Signals
 
-STAGES = 6
-CONVERGED = 1e-13  # how much twice as many steps may change the product, relative, unless less is asked for
-LARGEST = 2**13  # steps
-UNRESOLVED = 1e-6  # change of a factor in twice as many steps, relative, with which the largest number will not do
-AT_ONCE = 2**21  # numbers in the equations of stages that are solved together
+STAGE_COUNT = 6
+TRANSITION_TOLERANCE = 1e-13  # how much twice as many steps may change the product, relative, unless less is asked for
+MAX_STEPS = 2**13  # steps
+UNRESOLVED_FACTOR_TOLERANCE = (
+    1e-6  # change of a factor in twice as many steps, relative, with which the largest number will not do
+)
+MAX_BLOCK_SIZE = 2**21  # numbers in the equations of stages that are solved together
 GAP = 1e6  # between the sizes of multipliers that are computed apart from each other
-SWEEPS = 4
-WELL_CONDITIONED = 1e5  # condition number up to which factors are multiplied out
+SWEEP_COUNT = 4
+MAX_CONDITION_NUMBER = 1e5  # condition number up to which factors are multiplied out
 
 
 def _radau() -> tuple[FloatArray, FloatArray]:
     """Return the nodes c (s,) on (0, 1] and the matrix a (s, s) of the method; its weights are the last row."""
-    inner = special.roots_jacobi(STAGES - 1, 1.0, 0.0)[0]  # of (P_s - P_{s-1})/(x - 1)
+    inner = special.roots_jacobi(STAGE_COUNT - 1, 1.0, 0.0)[0]  # of (P_s - P_{s-1})/(x - 1)
     c = np.append((inner + 1) / 2, 1.0)
-    powers = np.arange(STAGES)
+    powers = np.arange(STAGE_COUNT)
     V = c[:, None] ** powers
     integrals = c[:, None] ** (powers + 1) / (powers + 1)
     return c, np.asarray(np.linalg.solve(V.T, integrals.T).T)
@@ -38,7 +40,7 @@ NODES, WEIGHTS = _radau()
 
 
 def factors(
-    A: Callable[[FloatArray], FloatArray], period: float, samples: int, *, precision: float = CONVERGED
+    A: Callable[[FloatArray], FloatArray], period: float, samples: int, *, precision: float = TRANSITION_TOLERANCE
 ) -> FloatArray:
     """Return matrices (n, P, P) whose product, the last one leftmost, is the transition matrix over a period.
 
@@ -50,7 +52,7 @@ def factors(
     size = float(np.abs(np.linalg.eigvals(some)).max(initial=0.0)) * period
     n = samples * 2 ** int(np.clip(np.ceil(np.log2(max(1.0, size / 2 / samples))), 0, 8))
     coarse, change = _steps(A, period, n), np.inf
-    while n < LARGEST or change == np.inf:
+    while n < MAX_STEPS or change == np.inf:
         fine = _steps(A, period, 2 * n)
         pairs = fine[1::2] @ fine[0::2]
         scale = np.abs(pairs).max(axis=(1, 2), initial=1e-300)
@@ -58,7 +60,7 @@ def factors(
         if change * np.sqrt(n) <= precision:
             return fine
         coarse, n = fine, 2 * n
-    if not change <= UNRESOLVED:
+    if not change <= UNRESOLVED_FACTOR_TOLERANCE:
         raise NumericalError(
             f"{n} steps do not resolve the motion over {period:.4g} s: parts of it are far faster than that. Take a "
             "shorter period, or a model without them."
@@ -68,7 +70,7 @@ def factors(
 
 def _steps(A: Callable[[FloatArray], FloatArray], period: float, n: int) -> FloatArray:
     order = A(np.zeros(1)).shape[-1]
-    block = max(1, AT_ONCE // max(1, (STAGES * order) ** 2))
+    block = max(1, MAX_BLOCK_SIZE // max(1, (STAGE_COUNT * order) ** 2))
     parts = (np.arange(k, min(k + block, n)) for k in range(0, n, block))
     return np.concatenate([factors_of(A((k[:, None] + NODES) / n), np.full(len(k), period / n)) for k in parts])
 
@@ -97,7 +99,7 @@ def condensed(steps: FloatArray) -> FloatArray:
         even = len(steps) // 2 * 2
         pairs = steps[1:even:2] @ steps[0:even:2]
         sizes = np.linalg.svd(pairs, compute_uv=False)
-        if not np.all(sizes[:, -1:] > sizes[:, :1] / WELL_CONDITIONED):
+        if not np.all(sizes[:, -1:] > sizes[:, :1] / MAX_CONDITION_NUMBER):
             break
         steps = np.concatenate((pairs, steps[even:]))
     return steps
@@ -111,7 +113,7 @@ def logarithms_of_multipliers(steps: FloatArray, after: FloatArray) -> ComplexAr
     # group the triangular factors are multiplied with their scale taken out.
     order = steps.shape[-1]
     Q = np.linalg.qr(np.random.default_rng(1892).normal(size=(order, order)))[0]
-    for _ in range(SWEEPS):
+    for _ in range(SWEEP_COUNT):
         Q = _around(steps, after, Q)[0]
     end, triangles = _around(steps, after, Q)
     with np.errstate(divide="ignore"):

@@ -17,8 +17,8 @@ from fmilin.periodic.fourier import ComplexArray
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
 
-VISIBLE = 1e3  # times rounding: smaller multipliers are not in the matrix
-BEYOND_DOUBT = 1e3  # a multiplier from which a motion is unstable, whatever the matrix leaves of the others
+VISIBLE_ROUNDING_FACTOR = 1e3  # times rounding: smaller multipliers are not in the matrix
+CERTAIN_MULTIPLIER_SIZE = 1e3  # a multiplier from which a motion is unstable, whatever the matrix leaves of the others
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def judge_multipliers(
         Of the multipliers, computed without a product of matrices; those of the directions are 0.
     """
     largest = float(np.max(logarithms.real, initial=-np.inf))
-    if largest > np.log(BEYOND_DOUBT) or not np.isfinite(M).all():
+    if largest > np.log(CERTAIN_MULTIPLIER_SIZE) or not np.isfinite(M).all():
         if largest > 0:
             growth = float(np.exp(min(largest, 700.0)))
             text = f"unstable: a deviation grows by the factor {growth:.6g} every period"
@@ -93,7 +93,7 @@ def _size_of_errors(judged: Stability, size: float) -> tuple[float, float]:
     """Return the errors of multipliers and of their logarithms."""
     values, errors = np.abs(judged.eigenvalues), judged.errors
     absolute = float(np.max(errors / np.maximum(values, 1.0), initial=0.0))
-    seen = (values > VISIBLE * EPS * size) & (errors < values)
+    seen = (values > VISIBLE_ROUNDING_FACTOR * EPS * size) & (errors < values)
     return absolute, float(np.max(errors[seen] / values[seen], initial=0.0))
 
 

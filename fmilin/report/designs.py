@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fmilin.design.schedule_check import ScheduleReport
     from fmilin.design.tuning import Tuned
 
-WEAKEST = 8  # points shown
+MAX_POINTS = 8  # points shown
 
 
 def show_schedule(schedule: Schedule, page: Sheet) -> None:
@@ -37,7 +37,7 @@ def show_schedule(schedule: Schedule, page: Sheet) -> None:
     axes = zip(schedule.over, schedule.table.axes, strict=True)
     print_fact(page, "Schedule", [f"of {schedule.family.template.model.name}", f"{schedule.form} form"])
     print_fact(page, "Over", [f"{shortened(n)} from {a[0]:g} to {a[-1]:g}, {len(a)} values" for n, a in axes])
-    print_fact(page, "Reads", cut_list(map(shortened, schedule.measured.names), WEAKEST))
+    print_fact(page, "Reads", cut_list(map(shortened, schedule.measured.names), MAX_POINTS))
     print_fact(page, "Sets", [shortened(n) for n in schedule.drives])
     if schedule.sample_time:
         print_fact(page, "Every", [f"{schedule.sample_time:g} s"])
@@ -52,7 +52,7 @@ def show_schedule_report(report: ScheduleReport, page: Sheet) -> None:
         first = shortened(next(iter(report.holes)), 150)
         print_fact(page, "Holes", [f"{sum(report.holes.values())} points of the grid; the first: {first}"])
     rows = []
-    for k in report.weakest[:WEAKEST]:
+    for k in report.weakest[:MAX_POINTS]:
         verdict = report.verdicts[k]
         rates = (verdict.decay, verdict.uncertainty, verdict.measured_decay)
         numbers = (f"{rate:.4g}" if np.isfinite(rate) else "" for rate in rates)
@@ -157,7 +157,7 @@ def monte_carlo_figure(study: MonteCarlo) -> Figure:
     return figure
 
 
-MOST_PANELS = 8  # states that are drawn
+MAX_PANELS = 8  # states that are drawn
 NAMES = 8  # measurements that are named
 
 
@@ -199,7 +199,7 @@ def _print_states(page: Sheet, head: str, every: Iterable[tuple[Signal, float, f
 
 def filtered_figure(filtered: Filtered, truth: FloatArray | None = None) -> Figure:
     """Return estimates in their band of two standard deviations, whitened innovations, and their autocorrelation."""
-    N, m = min(filtered.states.shape[1], MOST_PANELS), filtered.whitened.shape[1]
+    N, m = min(filtered.states.shape[1], MAX_PANELS), filtered.whitened.shape[1]
     rows = (N + 1) // 2 + 1
     mean, low, high = filtered.mean_nis
     title = f"NIS for one output {mean:.3g}, 95 % in [{low:.3g}, {high:.3g}]"
@@ -229,6 +229,6 @@ def filtered_figure(filtered: Filtered, truth: FloatArray | None = None) -> Figu
             axes.axhline(end, color=QUIET, linewidth=0.9, linestyle=":")
         gridded(axes)
     correlation.set(xlabel="lag [samples]", ylabel="autocorrelation")
-    if m <= MOST_PANELS:
+    if m <= MAX_PANELS:
         correlation.legend(fontsize=7, ncols=2, framealpha=0.6, loc="upper right")
     return figure

@@ -157,7 +157,7 @@ def axis_label(family: LinearFamily, name: str) -> str:
 
 
 MOST_LINES = 6  # lines of a grid of several axes in one figure; each runs along the last axis
-MOST_MARKS = 25  # on a line
+MAX_MARKS = 25  # on a line
 MARKERS = "osD^vP"
 GROWING = ("unstable", "defective")  # kinds of modes that certainly grow
 REAL_SPAN = 1e-6  # real parts within this part of the largest eigenvalue are rounding: the picture is not made for them
@@ -292,7 +292,7 @@ def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz
         largest = max(largest, float(np.nanmax(np.abs(ratio))))
         unstable = swings & grows
         marked |= bool(unstable.any())
-        few = np.flatnonzero(unstable)[:: max(1, int(unstable.sum()) // MOST_MARKS)]
+        few = np.flatnonzero(unstable)[:: max(1, int(unstable.sum()) // MAX_MARKS)]
         frequency.plot(
             line.axis[few], factor * w[few], "o", color=figures.COLORS[1], markerfacecolor="white", markersize=5
         )

@@ -25,7 +25,7 @@ COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#00
 DASHES = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (8, 2, 2, 2)))  # one for every round of the colours
 INK, QUIET, GRID, UNSTABLE = "#202124", "#5f6368", "#dcdfe2", "#fbeceb"
 LONGEST_LABEL = 26  # characters beside an axis
-MOST_TICKS = 40  # rows or columns of a matrix that are named
+MAX_TICKS = 40  # rows or columns of a matrix that are named
 
 
 def line_style(number: int) -> dict[str, Any]:
@@ -103,9 +103,9 @@ def labelled(signal: Signal) -> str:
 
 def named_ticks(axes: Axes, rows: Sequence[str], columns: Sequence[str]) -> None:
     """Name rows and columns of a matrix where there is room for it."""
-    if len(rows) <= MOST_TICKS:
+    if len(rows) <= MAX_TICKS:
         axes.set_yticks(range(len(rows)), [plain(n) for n in rows], fontsize=8)
-    if len(columns) <= MOST_TICKS:
+    if len(columns) <= MAX_TICKS:
         axes.set_xticks(range(len(columns)), [plain(n) for n in columns], fontsize=8, rotation=45, ha="right")
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fmilin.formulations.form import ConstrainedForm
     from fmilin.support.table_repr import Sheet
 
-MOST = 40  # rows shown of a table; the rest is counted
+MAX_ROWS = 40  # rows shown of a table; the rest is counted
 MOST_NAMES = 8
 _NAMES = {"mcs": "MCS", "rcs": "RCS", "ucs": "UCS"}
 
@@ -49,7 +49,7 @@ def show_spectrum(spectrum: Spectrum, page: Sheet) -> None:
             text = rough(violation) if np.isfinite(violation) else "moves only multipliers"
             rows.append((eigenvalue_text(s, pair=s.imag > 0), text))
         heads = ("Spurious eigenvalue [1/s]", "Violation of the constraints")
-        page.print(table_of(heads, rows, columns="Rr", most=MOST))
+        page.print(table_of(heads, rows, columns="Rr", most=MAX_ROWS))
 
 
 def show_comparison(spectra: Sequence[Spectrum], page: Sheet) -> None:
@@ -142,15 +142,15 @@ def _comparison_table(spectra: Sequence[Spectrum]) -> ResultTable:
     first_head = f"True eigenvalue, {_NAMES[first.formulation]} [1/s]"
     values = first.true[first.true.imag >= 0]
     rows = []
-    for s in values[:MOST]:
+    for s in values[:MAX_ROWS]:
         differences = [rough(float(np.abs(other.nearest(np.array([s]))[0] - s))) for other in others]
         rows.append((eigenvalue_text(complex(s), pair=bool(s.imag > 0)), *differences))
     table = table_of((first_head, *heads), rows, columns="R" + "r" * len(others))
-    if len(values) <= MOST:
+    if len(values) <= MAX_ROWS:
         return table
-    worst = (float(np.max(np.abs(other.nearest(values[MOST:]) - values[MOST:]))) for other in others)
+    worst = (float(np.max(np.abs(other.nearest(values[MAX_ROWS:]) - values[MAX_ROWS:]))) for other in others)
     largest = tuple(f"{rough(value)} at most" for value in worst)
-    return replace(table, omitted=len(values) - MOST, omitted_cells=largest)
+    return replace(table, omitted=len(values) - MAX_ROWS, omitted_cells=largest)
 
 
 def show_nearest(name: str, spectrum: Spectrum, page: Sheet) -> None:
@@ -173,7 +173,7 @@ def show_nearest(name: str, spectrum: Spectrum, page: Sheet) -> None:
         page.print("No warnings.")
 
 
-LARGEST = 3000  # coordinates beyond which a picture of single entries shows nothing
+MAX_COORDINATES = 3000  # coordinates beyond which a picture of single entries shows nothing
 
 
 def mass_matrices(form: ConstrainedForm, alpha: float = 1e6) -> dict[str, Any]:
@@ -203,10 +203,10 @@ def factor_structure(M: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 def sparsity_figure(form: ConstrainedForm, *, title: str) -> Figure:
     """Return three mass matrices above, their Cholesky factors below."""
-    if form.n > LARGEST:
+    if form.n > MAX_COORDINATES:
         raise UsageError(
             f"A picture of {form.n} x {form.n} entries shows nothing but a black square: draw it for a smaller system "
-            f"of the same kind, of at most {LARGEST} coordinates."
+            f"of the same kind, of at most {MAX_COORDINATES} coordinates."
         )
     subtitle = f"n = {form.n} coordinates, m = {form.m} constraints. Above the matrices, below their Cholesky factors."
     figure = headed_figure(title, subtitle, 10.0, 7.0, (0.955, 0.905))

@@ -39,8 +39,12 @@ def without(naive: Complex, true: Complex) -> Complex:
 
 
 RATIOS = (0.1, 0.3, 0.5, 0.7, 0.9)  # damping ratios with a ray
-SAME_MARK = 5e-3  # of half the width: nearer eigenvalues are one mark on paper, and their number is written beside it
-CLOSE = 0.08  # eigenvalues within this part of the largest one are crowded: there is a second panel for them
+SAME_MARK_DISTANCE = (
+    5e-3  # of half the width: nearer eigenvalues are one mark on paper, and their number is written beside it
+)
+CROWDED_SIZE_FRACTION = (
+    0.08  # eigenvalues within this part of the largest one are crowded: there is a second panel for them
+)
 
 
 def eigenvalue_figure(linear: LinearModel, naive: LinearModel | None = None) -> Figure:
@@ -51,7 +55,7 @@ def eigenvalue_figure(linear: LinearModel, naive: LinearModel | None = None) -> 
     if naive is not None:
         false = without(_both(naive.modes()), true)
     size = np.abs(np.concatenate((true, false)))
-    crowded = size[size < CLOSE * np.max(size, initial=0.0)]
+    crowded = size[size < CROWDED_SIZE_FRACTION * np.max(size, initial=0.0)]
     panels = 2 if len(crowded) > 1 and crowded.max() > 0 else 1
     figure = titled_figure(f"Eigenvalues of {plain(linear.model.name, 60)}", 6.5 * panels, 5.6, None)
     every = figure.subplots(1, panels, squeeze=False)[0]
@@ -98,7 +102,7 @@ def _panel(axes: Axes, clusters: Sequence[EigenvalueCluster], false: Complex, re
               zorder=4, label=f"{total} eigenvalues")  # fmt: skip
     label = "as far as eigenvalues are known"
     for value, error in zip(true.tolist(), errors.tolist(), strict=True):
-        if error > SAME_MARK * reach and np.isfinite(error):
+        if error > SAME_MARK_DISTANCE * reach and np.isfinite(error):
             axes.add_patch(Circle((value.real, value.imag), error, color=COLORS[0], alpha=0.15, zorder=2, label=label))
             label = "_" + label.removeprefix("_")  # one line of the legend for all of them
     for values, weights, color in ((true, counts, COLORS[0]), (false, np.ones(len(false), np.intp), QUIET)):
@@ -128,7 +132,7 @@ def repeated_marks(values: Complex, weights: NDArray[np.intp], reach: float) -> 
     near = np.abs(values) < reach
     left, weights = values[near], weights[near]
     while len(left):
-        same = np.abs(left - left[0]) < SAME_MARK * reach
+        same = np.abs(left - left[0]) < SAME_MARK_DISTANCE * reach
         if (count := int(weights[same].sum())) > 1:
             yield complex(left[same].mean()), count
         left, weights = left[~same], weights[~same]
@@ -168,7 +172,7 @@ def _ratios(corner: float) -> Sequence[float]:
 
 MOST_MODES, MOST_STATES = 6, 12
 MOST_ROWS = 40  # modes of which participation is drawn
-MOST_BARS = 12
+MAX_BARS = 12
 
 
 def mode_figure(linear: LinearModel, numbers: Sequence[int] | None = None) -> Figure:
@@ -280,7 +284,7 @@ def sensitivity_figure(linear: LinearModel, numbers: Sequence[int] | None = None
         raise UsageError(f"There is no mode {wrong[0]}: they are 1 to {len(values)}, slowest first.")
     if not shown:
         raise UsageError("None of these parameters moves an eigenvalue: there is nothing to draw.")
-    names, rows = list(linear.derivatives), min(moved.shape[1], MOST_BARS)
+    names, rows = list(linear.derivatives), min(moved.shape[1], MAX_BARS)
     figure = figures.titled_figure("Which parameter moves which mode", 4.6 * len(shown), 1.2 + 0.32 * rows)
     for axes, i in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
         order = np.argsort(-np.abs(moved[i]), kind="stable")[:rows][::-1]
@@ -323,7 +327,7 @@ def _four(
     return figure
 
 
-POINTS, DECADES = 1200, 1.0  # of the frequencies, and how far beyond the slowest and the fastest mode
+FREQUENCY_COUNT, MARGIN_DECADES = 1200, 1.0  # of the frequencies, and how far beyond the slowest and the fastest mode
 
 
 def reduction_figure(reduced: LinearModel, full: LinearModel, low: float = 0.0, high: float = float("inf")) -> Figure:
@@ -331,7 +335,7 @@ def reduction_figure(reduced: LinearModel, full: LinearModel, low: float = 0.0, 
     peak, between = error_bound(full, reduced, low, high), difference(full, reduced)
     speeds = np.abs(full.eigenvalues())
     speeds = speeds[speeds > 1e-9 * speeds.max(initial=0.0)] if len(speeds) else np.ones(1)
-    w = np.geomspace(speeds.min() / 10**DECADES, speeds.max() * 10**DECADES, POINTS)
+    w = np.geomspace(speeds.min() / 10**MARGIN_DECADES, speeds.max() * 10**MARGIN_DECADES, FREQUENCY_COUNT)
     orders = f"order {len(reduced.states)} for {len(full.states)}"
     figure = titled_figure(f"Reduced linear model: {plain(full.model.name, 40)} ({orders})", 8.0, 5.0)
     axes = figure.subplots()

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from fmilin.linear_model.modes import Mode
 
 Floats = NDArray[np.float64]
-REACH = 0.12  # how far a mode shape moves the point that moves most, in sizes of the mechanism
-SMALL = 1e-4  # A first step along a mode, to learn how far it goes
+MODE_SHAPE_SIZE = 0.12  # how far a mode shape moves the point that moves most, in sizes of the mechanism
+SMALL_STEP_SIZE = 1e-4  # A first step along a mode, to learn how far it goes
 
 
 def mechanism_figure(
@@ -142,8 +142,8 @@ def _swing(shapes: Shapes, q: Floats, mode: Mode) -> tuple[Posture, Posture]:
 
 def swing_step(shapes: Shapes, q: Floats, a: Floats) -> float:
     """Return how far to go along positions ``a`` so that the point that moves most goes visibly far."""
-    farthest = float(np.max(np.linalg.norm(shapes.points(q + SMALL * a) - shapes.points(q), axis=1)))
-    return REACH * shapes.size * SMALL / max(farthest, 1e-9 * shapes.size)
+    farthest = float(np.max(np.linalg.norm(shapes.points(q + SMALL_STEP_SIZE * a) - shapes.points(q), axis=1)))
+    return MODE_SHAPE_SIZE * shapes.size * SMALL_STEP_SIZE / max(farthest, 1e-9 * shapes.size)
 
 
 def closed(shapes: Shapes, q: Floats) -> Posture:
@@ -161,10 +161,10 @@ def closed(shapes: Shapes, q: Floats) -> Posture:
     return shapes.posture(Shapes(assembled.description).start)
 
 
-FRAMES = 24
-MILLISECONDS = 60  # each frame is seen
+FRAME_COUNT = 24
+FRAME_TIME_MS = 60  # each frame is seen
 MOST_MODES = 3
-DPI = 80
+PICTURE_RESOLUTION_DPI = 80
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def mechanism_motion(
     everything = np.concatenate([p.all_points for swing in swings for p in swing] + [standing.all_points])
     frames = [
         _frame(description.name, view, everything, standing, titles, [swing[k] for swing in swings])
-        for k in range(FRAMES)
+        for k in range(FRAME_COUNT)
     ]
     from PIL import Image
 
@@ -202,7 +202,7 @@ def mechanism_motion(
     shown = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     buffer = io.BytesIO()
     shown[0].save(
-        buffer, format="GIF", save_all=True, append_images=shown[1:], duration=MILLISECONDS, loop=0, optimize=True
+        buffer, format="GIF", save_all=True, append_images=shown[1:], duration=FRAME_TIME_MS, loop=0, optimize=True
     )
     return buffer.getvalue()
 
@@ -210,7 +210,7 @@ def mechanism_motion(
 def _swing_of_frames(shapes: Shapes, q: np.ndarray, motion: ModeShapes) -> list[Posture]:
     shape = motion.mode.shape
     shape = shape / shape[np.argmax(np.abs(shape))]
-    angles = 2 * np.pi * np.arange(FRAMES) / FRAMES
+    angles = 2 * np.pi * np.arange(FRAME_COUNT) / FRAME_COUNT
     step = swing_step(shapes, q, shape.real)
     return [closed(shapes, q + step * (shape * np.exp(1j * angle)).real) for angle in angles]
 
@@ -221,7 +221,7 @@ def _frame(
     from PIL import Image
 
     height = min(max(4.4 * tallness(view, everything), 2.4), 4.8) + 0.75
-    figure = new_figure(4.6 * len(postures) + 0.2, height, dpi=DPI)
+    figure = new_figure(4.6 * len(postures) + 0.2, height, dpi=PICTURE_RESOLUTION_DPI)
     cells = _row(figure, name, [1.0] * len(postures))
     for cell, title, posture in zip(cells, titles, postures, strict=True):
         panel = MechanismAxes.on(figure, cell, view, everything, title)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 SLIDING = ("prismatic", "cylindrical")
-LONGEST = 1.5  # of the extent of all else: longer springs are drawn as their beginning
+MAX_SPRING_LENGTH = 1.5  # of the extent of all else: longer springs are drawn as their beginning
 SEEN = ("position", "velocity", "acceleration", "accelerometer")
 
 
@@ -197,10 +197,10 @@ def _cut(spring: Floats, others: Floats) -> Floats:
     """Return a spring (2, 3), of a long one the beginning: its far end would crush the picture of all the rest."""
     size = float(np.ptp(others, axis=0).max()) if len(others) else 0.0
     length = float(np.linalg.norm(spring[1] - spring[0]))
-    if not 0 < LONGEST * size < length:
+    if not 0 < MAX_SPRING_LENGTH * size < length:
         return spring
     near, far = sorted(spring, key=lambda end: float(np.linalg.norm(end - others.mean(axis=0))))
-    return np.stack([near, near + LONGEST * size / length * (far - near)])
+    return np.stack([near, near + MAX_SPRING_LENGTH * size / length * (far - near)])
 
 
 def _stacked(points: Iterable[Floats]) -> Floats:
@@ -208,7 +208,7 @@ def _stacked(points: Iterable[Floats]) -> Floats:
     return np.stack(listed) if listed else np.empty((0, 3))
 
 
-ZOOM = 1.3  # of mechanisms in space, on paper that is not narrow
+ZOOM_FACTOR = 1.3  # of mechanisms in space, on paper that is not narrow
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ class MechanismAxes:
             axes = figure.add_subplot(cell, projection="3d", computed_zorder=False)
             area = cell.get_position(figure)
             wide = area.width * figure.get_figwidth() / (area.height * figure.get_figheight())
-            axes.set_box_aspect(tuple(half), zoom=ZOOM * min(max(wide, 0.65), 1.0))
+            axes.set_box_aspect(tuple(half), zoom=ZOOM_FACTOR * min(max(wide, 0.65), 1.0))
             axes.view_init(elev=16, azim=_azimuth(points))
         for name, low_end, high_end in zip("xyz", middle - half, middle + half, strict=False):
             getattr(axes, f"set_{name}lim")(low_end, high_end)

@@ -15,12 +15,12 @@ from fmilin.support.table_repr import Sheet
 if TYPE_CHECKING:
     from fmilin.trimming.uncertainty import Uncertain
 
-MOST_COORDINATES = 100  # of larger linear models no eigenvalues are calculated only to be looked at
+MAX_COORDINATES = 100  # of larger linear models no eigenvalues are calculated only to be looked at
 
 
 def show_linear_model(linear: LinearModel, page: Sheet) -> None:
     """Print a linear model; of a large one without its modes."""
-    show_linear(linear, page, adjusted=None, modes=len(linear.states) <= MOST_COORDINATES)
+    show_linear(linear, page, adjusted=None, modes=len(linear.states) <= MAX_COORDINATES)
 
 
 def show_uncertain(uncertain: Uncertain, page: Sheet) -> None:

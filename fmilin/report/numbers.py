@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from fmilin.model.interface import ModelInfo
     from fmilin.signals import Signals
 
-SIGNIFICANT = 8  # digits shown of an eigenvalue
+SIGNIFICANT_DIGITS = 8  # digits shown of an eigenvalue
 LONGEST_NAME = 60
 MOST_DECIMALS = 300  # powers of ten that a double holds
 
 
-def rounded(value: complex, digits: int = SIGNIFICANT) -> complex:
+def rounded(value: complex, digits: int = SIGNIFICANT_DIGITS) -> complex:
     """Round both parts to ``digits`` significant digits of the modulus: what is noise beside it becomes 0."""
     size = abs(value)
     if size == 0 or not math.isfinite(size):
@@ -32,10 +32,10 @@ def rounded(value: complex, digits: int = SIGNIFICANT) -> complex:
 def eigenvalue_text(value: complex, *, pair: bool) -> str:
     """Return ``-0.24238581 ± 2.133955 i`` for a pair, or the real number alone."""
     shown = rounded(value)
-    real = f"{shown.real:.{SIGNIFICANT}g}"
+    real = f"{shown.real:.{SIGNIFICANT_DIGITS}g}"
     if not pair:
         return real
-    imaginary = f"{abs(shown.imag):.{SIGNIFICANT}g} i"
+    imaginary = f"{abs(shown.imag):.{SIGNIFICANT_DIGITS}g} i"
     return f"±{imaginary}" if shown.real == 0 else f"{real} ± {imaginary}"
 
 
@@ -48,7 +48,7 @@ def cluster_text(cluster: EigenvalueCluster) -> str:
         notes.append("alternates: z < 0")
     if cluster.count > 1:
         notes.append(f"{cluster.count} times")
-    is_visible = cluster.error > 0.5 * 10.0 ** (1 - SIGNIFICANT) * abs(cluster.eigenvalue)
+    is_visible = cluster.error > 0.5 * 10.0 ** (1 - SIGNIFICANT_DIGITS) * abs(cluster.eigenvalue)
     if is_visible and math.isfinite(cluster.error):
         notes.append(f"+- {error_text(cluster.error)}")
     return f"{text} ({', '.join(notes)})" if notes else text
@@ -91,7 +91,7 @@ def value_with_unit(value: float, unit: str) -> str:
     return f"{value:.8g} {'' if unit == '1' else unit}".rstrip() + degrees
 
 
-ROUNDED_AWAY = 4.0  # times eps and the size of a value: what a sum of values of that size leaves for a zero
+ROUNDING_FACTOR = 4.0  # times eps and the size of a value: what a sum of values of that size leaves for a zero
 
 
 def hide_rounding(values: Mapping[str, float], signals: Signals) -> dict[str, float]:
@@ -108,7 +108,7 @@ def hide_rounding(values: Mapping[str, float], signals: Signals) -> dict[str, fl
     for signal in signals:
         value = values.get(signal.name, 0.0)
         size = signal.nominal or largest.get(signal.unit, 0.0)
-        least = ROUNDED_AWAY * EPS * abs(size) if signal.nominal else max(ROUNDED_AWAY * EPS * size, EPS**2)
+        least = ROUNDING_FACTOR * EPS * abs(size) if signal.nominal else max(ROUNDING_FACTOR * EPS * size, EPS**2)
         if signal.name in shown and abs(value) < least:
             shown[signal.name] = 0.0
     return shown

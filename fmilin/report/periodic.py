@@ -134,8 +134,8 @@ def _multiplier_text(value: complex, error: float, *, pair: bool) -> str:
     return f"{eigenvalue_text(value, pair=pair)} (+- {error_text(error)})"
 
 
-SHOWN = 4  # modes, unless they are named
-SEEN = 0.02  # part of a mode below which states and harmonics are left out
+MAX_MODES = 4  # modes, unless they are named
+MIN_PARTICIPATION_FRACTION = 0.02  # part of a mode below which states and harmonics are left out
 
 
 def multiplier_figure(floquet: Floquet) -> Figure:
@@ -175,13 +175,13 @@ def floquet_mode_figure(floquet: Floquet, numbers: Sequence[int] | None = None) 
     for row, k in zip(grid, chosen, strict=True):
         mode = np.concatenate((floquet.modes[:, :, k], floquet.modes[:1, :, k]))
         size = np.abs(mode).max(axis=0)
-        for i in np.flatnonzero(size > SEEN * size.max(initial=0.0))[:8]:
+        for i in np.flatnonzero(size > MIN_PARTICIPATION_FRACTION * size.max(initial=0.0))[:8]:
             row[0].plot(phases, mode[:, i].real, label=shortened(floquet.states.names[i]), **line_style(int(i)))
         exponent = complex(floquet.exponents[k])
         row[0].set_ylabel(f"mode {k + 1}\n{rough(exponent.real)} {exponent.imag:+.3g} i", fontsize=9)
         row[0].legend(fontsize=8, loc="upper right")
         share = floquet.participation[order, k]
-        visible = share > SEEN
+        visible = share > MIN_PARTICIPATION_FRACTION
         at = exponent.imag + 2 * np.pi / floquet.period * floquet.harmonics[order]
         row[1].vlines(at[visible], 0, share[visible], color=COLORS[0], linewidth=3)
         row[1].set(ylim=(0, 1.05), ylabel="share")
@@ -199,7 +199,7 @@ def _chosen(floquet: Floquet, numbers: Sequence[int] | None) -> list[int]:
             raise UsageError(f"There is no mode {beyond[0]}: there are {count}, counted from 1.")
         return [n - 1 for n in numbers]
     one_of_pairs = [k for k in range(count) if floquet.exponents[k].imag >= 0 and np.isfinite(floquet.exponents[k])]
-    return one_of_pairs[:SHOWN]
+    return one_of_pairs[:MAX_MODES]
 
 
 def campbell_figure(chart: FloquetChart) -> Figure:

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 Names = Sequence[str] | None
 Channels = tuple[list[int], list[int]]  # positions of inputs, and of outputs
-MOST_CHANNELS = 4  # inputs, and outputs, in one figure where none are named
-GENTLE = 0.1  # how far a step moves the state that moves most, in its size, where no amplitude is given
+MAX_CHANNELS = 4  # inputs, and outputs, in one figure where none are named
+GENTLE_STEP_SIZE = 0.1  # how far a step moves the state that moves most, in its size, where no amplitude is given
 MOST_SAMPLES = 5000  # of a sampled model's step
 FIRST_PHASE = -80.0  # degrees: of those that are the same, the first phase is the nearest: 0, 180 down, -90, 90
 ZERO_RESPONSE = 1e-12  # A transfer function smaller than this part of its terms is zero
-LONGEST, SHORTEST = 100.0, 4.0  # of a step's horizon, in fastest and in slowest time constants
+MAX_HORIZON_FACTOR, MIN_HORIZON_FACTOR = 100.0, 4.0  # of a step's horizon, in fastest and in slowest time constants
 
 
 def bode_figure(linear: LinearModel, *, inputs: Names = None, outputs: Names = None) -> Figure:
@@ -238,8 +238,8 @@ def _horizon(linear: LinearModel) -> float:
         return 1.0
     slow, fast = float(rates.min()), float(rates.max())
     growing = float(s.real.max())
-    longest = min(4 * np.pi / slow, LONGEST * 2 * np.pi / fast)
-    return min(longest, SHORTEST / growing) if growing > 1e-9 * fast else longest
+    longest = min(4 * np.pi / slow, MAX_HORIZON_FACTOR * 2 * np.pi / fast)
+    return min(longest, MIN_HORIZON_FACTOR / growing) if growing > 1e-9 * fast else longest
 
 
 def _gentle(linear: LinearModel, j: int, horizon: float) -> float:
@@ -251,7 +251,7 @@ def _gentle(linear: LinearModel, j: int, horizon: float) -> float:
     states = control.ss(linear.A, linear.B[:, [j]], linear.T / sizes[:, None], linear.T_u[:, [j]] / sizes[:, None])
     response = control.forced_response(states, np.linspace(0.0, horizon, 200), np.ones((1, 200)), squeeze=False)
     largest = float(np.max(np.abs(response.outputs), initial=0.0))
-    size = GENTLE / largest if largest > 0 else 1.0
+    size = GENTLE_STEP_SIZE / largest if largest > 0 else 1.0
     return float(f"{size:.1g}")
 
 
@@ -329,7 +329,7 @@ def _channels(linear: LinearModel, inputs: Names, outputs: Names) -> tuple[list[
 
 def _positions(signals: Signals, names: Names, what: str) -> list[int]:
     if names is None:
-        return list(range(min(len(signals), MOST_CHANNELS)))
+        return list(range(min(len(signals), MAX_CHANNELS)))
     return [signals.index_of(name, what) for name in names]
 
 

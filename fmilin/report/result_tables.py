@@ -153,7 +153,7 @@ def _figure(value: float, size: float) -> str:
     return f"{0.0 if abs(value) < SHOWN_AS_ZERO * size else value:.8g}"
 
 
-MOST = 40
+MAX_NAMES = 40
 
 
 def show_discovery(discovery: Discovery, page: Sheet) -> None:
@@ -161,21 +161,23 @@ def show_discovery(discovery: Discovery, page: Sheet) -> None:
     print_fact(page, "Model", [discovery.name, f"{discovery.order} independent states of {discovery.full_order}"])
     print_fact(page, "Effort", [f"{discovery.visits} visits", f"{discovery.seconds:.1f} s"])
     if discovery.constant:
-        print_fact(page, "Constant", ["never change, so they are parameters:", *cut_list(discovery.constant, MOST)])
+        print_fact(
+            page, "Constant", ["never change, so they are parameters:", *cut_list(discovery.constant, MAX_NAMES)]
+        )
     page.print()
     if discovery.findings:
         rows = (
             (f.expression, f.level, *(f"{v:.0e}" for v in (f.value, f.along_motion, f.along_inputs)))
-            for f in discovery.findings[:MOST]
+            for f in discovery.findings[:MAX_NAMES]
         )
         page.print(table_of(("constraint = 0", "level", "h", "H f", "H f_u"), rows))
     else:
         page.print("No constraint was found: nothing says that the states depend on each other.")
-    for k in discovery.kept_out[:MOST]:
+    for k in discovery.kept_out[:MAX_NAMES]:
         print_fact(page, "Kept out", [f"{k.expression}: {k.reason}"])
     for name, whole in (("constraints", discovery.findings), ("kept out", discovery.kept_out)):
-        if len(whole) > MOST:
-            page.print(f"{len(whole) - MOST} more {name}: a file of this result has all of them.")
+        if len(whole) > MAX_NAMES:
+            page.print(f"{len(whole) - MAX_NAMES} more {name}: a file of this result has all of them.")
 
 
 def show_signals(signals: Signals, page: Sheet) -> None:
@@ -202,7 +204,7 @@ def show_filter(kalman: KalmanFilter, page: Sheet) -> None:
     print_fact(page, "Measured", cut_list(map(shortened, names), NAMES))
     if wrapped := describe_wrapped(kalman.linear.outputs):
         print_fact(page, "Wraps", wrapped)
-    shown = names[:FILTERED]
+    shown = names[:MAX_GAIN_COLUMNS]
     heads = ("Coordinate", "Unit", "std", *(f"gain of {shortened(name)}" for name in shown))
     rows = (
         (shortened(s.name), s.unit, *(f"{v:.4g}" for v in (deviation, *gains[: len(shown)])))
@@ -213,11 +215,11 @@ def show_filter(kalman: KalmanFilter, page: Sheet) -> None:
     print_rows(page, heads, rows, columns="ll" + "r" * (1 + len(shown)))
 
 
-EVENTS = 8
+MAX_EVENTS = 8
 REASONS = 3  # why points failed
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
 ROWS, NAMES = 24, 8  # points and names shown by :func:`show_family`
-FILTERED = 4  # measurements whose gains :func:`show_filter` has columns for
+MAX_GAIN_COLUMNS = 4  # measurements whose gains :func:`show_filter` has columns for
 
 
 def failures_of(family: LinearFamily) -> str:
@@ -252,12 +254,12 @@ def show_family(family: LinearFamily, page: Sheet, *, events: bool = False) -> N
     if met:
         page.print()
         numbers = mode_numbers(family.eigenvalues.reshape(len(family), -1))
-    for event in met[:EVENTS]:
+    for event in met[:MAX_EVENTS]:
         a, b = (values_text(family.grid.values(k)) for k in event.between)
         one, other = sorted(numbers[m] + 1 for m in event.modes)
         page.print(f"{event.kind} of modes {one} and {other} between {a} and {b}")
-    if len(met) > EVENTS:
-        page.print(f"... {count_omitted(len(met), EVENTS)}")
+    if len(met) > MAX_EVENTS:
+        page.print(f"... {count_omitted(len(met), MAX_EVENTS)}")
 
 
 def _show_margins(family: LinearFamily, page: Sheet) -> None:

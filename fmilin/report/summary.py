@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fmilin.support.table_repr import Sheet
 
 MOST_ROWS = 40
-MOST_UNKNOWNS = 6  # of those that are solved for at the start of a DAE
+MAX_UNKNOWNS = 6  # of those that are solved for at the start of a DAE
 SIGNALS = ("states", "inputs", "outputs", "parameters")
 SAID = ("name", "unit", "start", "nominal", "description")  # of each of them in a document
 
@@ -180,7 +180,7 @@ def show_summary(summary: Summary, page: Sheet) -> None:
         page.print(line)
     if summary.start_certificate is not None and summary.start_certificate.step:
         page.print()
-        unknowns = cut_list([*map(shortened, summary.start_certificate.step)], MOST_UNKNOWNS)
+        unknowns = cut_list([*map(shortened, summary.start_certificate.step)], MAX_UNKNOWNS)
         print_fact(page, "At start", [f"solved for {unknowns[0]}", *unknowns[1:]])
         print_facts(page, certificate_facts(summary.start_certificate))
     for note in summary.notes:

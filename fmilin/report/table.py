@@ -16,7 +16,7 @@ from fmilin.linear_model.no_response import assess_stability, step_to_rest
 from fmilin.linear_model.sparse import is_sparse
 from fmilin.report.facts import Fact, print_fact, print_facts, print_remarks
 from fmilin.report.numbers import (
-    SIGNIFICANT,
+    SIGNIFICANT_DIGITS,
     cluster_text,
     count_known_digits,
     hide_rounding,
@@ -26,7 +26,7 @@ from fmilin.report.numbers import (
     shortened,
     value_with_unit,
 )
-from fmilin.report.zero_texts import MOST_ZEROS, describe_zeros, has_zeros
+from fmilin.report.zero_texts import MAX_ZEROS, describe_zeros, has_zeros
 from fmilin.signals import Signals, rate_unit
 from fmilin.support.tables import Cell, ResultTable, table_of
 from fmilin.tolerances import EPS, EQUILIBRIUM, TOO_INACCURATE
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from fmilin.periodic.model import PeriodicModel
     from fmilin.support.table_repr import Sheet
 
-MOST_SIGNALS = 24  # longer lists are cut, and say how much was left out
-FEW = 8  # names of a result of many models
+MAX_SIGNALS = 24  # longer lists are cut, and say how much was left out
+MAX_FAMILY_NAMES = 8  # names of a result of many models
 DAMPING_DIGITS = 6  # shown of a damping ratio
 MOST_MODES = 4  # beside each parameter, in 80 columns
-SEEN = 1e-9  # of the fastest eigenvalue: what a parameter moves it by below this is nothing
+PARAMETER_EFFECT_TOLERANCE = 1e-9  # of the fastest eigenvalue: what a parameter moves it by below this is nothing
 SHOWN_STEP = 1e-6  # of a size: an equilibrium that is as near needs no word
 
 
@@ -65,7 +65,7 @@ def show_linear(linear: LinearModel, page: Sheet, *, adjusted: float | None, mod
         if stability is not None:
             page.print()
             print_fact(page, "Stability", stability.text)
-        zeros = cut_list(describe_zeros(linear.zero_structure()), MOST_ZEROS) if modes and has_zeros(linear) else []
+        zeros = cut_list(describe_zeros(linear.zero_structure()), MAX_ZEROS) if modes and has_zeros(linear) else []
         if zeros:
             print_fact(page, "Zeros", zeros)
     if linear.derivatives and len(linear.states) and modes:
@@ -89,7 +89,7 @@ def effects_of(linear: LinearModel) -> tuple[list[complex], Any, float]:
     upper = sorted(np.flatnonzero(values.imag >= 0).tolist(), key=lambda i: slowness(complex(values[i])))
     sizes = np.array([abs(d.value) or 1.0 for d in linear.derivatives.values()])
     moved = linear.eigenvalue_derivatives()[upper] * sizes
-    return values[upper].tolist(), moved, SEEN * float(np.max(np.abs(values), initial=0.0))
+    return values[upper].tolist(), moved, PARAMETER_EFFECT_TOLERANCE * float(np.max(np.abs(values), initial=0.0))
 
 
 def most_moved(moved: Any, least: float) -> list[int]:
@@ -131,7 +131,7 @@ def _oscillation(cluster: EigenvalueCluster) -> tuple[Cell, Cell, Cell]:
         return Cell(""), Cell(""), Cell("")
     frequency = abs(cluster.eigenvalue)
     hertz = frequency / (2 * np.pi)
-    digits = count_known_digits(frequency, cluster.error, SIGNIFICANT)
+    digits = count_known_digits(frequency, cluster.error, SIGNIFICANT_DIGITS)
     damping = -rounded(round_to_error(cluster.eigenvalue, cluster.error)).real / frequency + 0.0
     damping_digits = count_known_digits(cluster.eigenvalue.real, cluster.error, DAMPING_DIGITS)
     return (
@@ -238,19 +238,17 @@ def _errors(linear: LinearModel) -> Iterator[list[str]]:
 def print_names(page: Sheet, result: LinearFamily | PeriodicModel) -> None:
     """Print the names of coordinates, inputs and outputs."""
     for word, signals in (("Coordinates", result.states), ("Inputs", result.inputs), ("Outputs", result.outputs)):
-        print_fact(page, word, _names(signals, FEW))
+        print_fact(page, word, _names(signals, MAX_FAMILY_NAMES))
 
 
-def _names(signals: Signals, most: int = MOST_SIGNALS) -> list[str]:
+def _names(signals: Signals, most: int = MAX_SIGNALS) -> list[str]:
     return cut_list([*map(shortened, signals.names)], most) or ["none"]
 
 
 def _values(values: Mapping[str, float], signals: Signals) -> list[str]:
     units = dict(zip(signals.names, signals.units, strict=True))
     shown = hide_rounding(values, signals)
-    return cut_list(
-        [f"{shortened(n)} = {value_with_unit(v, units.get(n, ''))}" for n, v in shown.items()], MOST_SIGNALS
-    )
+    return cut_list([f"{shortened(n)} = {value_with_unit(v, units.get(n, ''))}" for n, v in shown.items()], MAX_SIGNALS)
 
 
 def _moved(adjusted: float) -> str:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from fmilin.support.table_repr import Sheet
 
 MOST_LINES = 8
-MOST_PANELS = 6
+MAX_PANELS = 6
 Line = tuple[str, FloatArray]  # what is drawn over time: its name and its values
-FLOOR = 1e-18  # drift below this is drawn here: the axis is logarithmic
+MIN_PLOTTED_DRIFT_SIZE = 1e-18  # drift below this is drawn here: the axis is logarithmic
 
 
 def trajectory_figure(trajectory: Trajectory, comparison: ResponseComparison | None = None, *, title: str) -> Figure:
@@ -40,7 +40,7 @@ def trajectory_figure(trajectory: Trajectory, comparison: ResponseComparison | N
         axes.set_ylabel(f"[{unit}]" if unit else "")
     if with_drift:
         largest = np.max(np.abs(trajectory.drift), axis=1)
-        every[-1].semilogy(trajectory.times, np.maximum(largest, FLOOR), color=QUIET, linewidth=1.2)
+        every[-1].semilogy(trajectory.times, np.maximum(largest, MIN_PLOTTED_DRIFT_SIZE), color=QUIET, linewidth=1.2)
         every[-1].set_ylabel("drift")
         residual = f"Largest constraint residual ({trajectory.stabilization})"
         every[-1].set_title(residual, fontsize=9.5, loc="left", color=QUIET)
@@ -65,7 +65,7 @@ def _panels(trajectory: Trajectory) -> dict[str, list[Line]]:
         lines = panels.setdefault("J", [])
         if "energy" not in dict(lines):
             lines.append(("energy", trajectory.energy))
-    order = sorted(panels, key=lambda unit: -len(panels[unit]))[:MOST_PANELS]
+    order = sorted(panels, key=lambda unit: -len(panels[unit]))[:MAX_PANELS]
     return {unit: lines for unit, lines in panels.items() if unit in order}
 
 
@@ -83,7 +83,7 @@ def _draw(axes: Axes, times: FloatArray, lines: list[Line], comparison: Response
 
 
 MOST_ROWS = 40
-MOST_EVENTS = 8
+MAX_EVENTS = 8
 
 
 def show_trajectory(trajectory: Trajectory, page: Sheet, *, name: str = "") -> None:
@@ -133,4 +133,4 @@ def _facts(trajectory: Trajectory) -> Iterator[Fact]:
     if trajectory.switches:
         yield "Switches", [f"{s.time:.6g} s: {', '.join(s.before)} → {', '.join(s.after)}" for s in trajectory.switches]
     if trajectory.events:
-        yield "Events", cut_list([f"{e.time:.8g} s ({e.cause})" for e in trajectory.events], MOST_EVENTS)
+        yield "Events", cut_list([f"{e.time:.8g} s ({e.cause})" for e in trajectory.events], MAX_EVENTS)

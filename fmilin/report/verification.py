@@ -129,8 +129,8 @@ def _reason(channel: Channel) -> str:
 NONLINEAR, LINEAR, BEYOND = COLORS[0], COLORS[5], COLORS[4]
 RIGHT, WRONG = COLORS[:2]
 COLUMNS = 3
-MOST_PANELS = 12
-MOST_BARS = 30
+MAX_PANELS = 12
+MAX_BARS = 30
 
 
 def save_verification(verification: Verification, path: str | Path) -> None:
@@ -156,7 +156,7 @@ def validity_figure(verification: Verification) -> Figure:
 
 
 def _barred(verification: Verification) -> list[Channel]:
-    return [c for c in verification.channels if c.kind not in ("point", "drift")][:MOST_BARS]
+    return [c for c in verification.channels if c.kind not in ("point", "drift")][:MAX_BARS]
 
 
 def verification_figure(verification: Verification) -> Figure:
@@ -180,9 +180,9 @@ def verification_figure(verification: Verification) -> Figure:
 
 def _chosen(channels: Sequence[Channel]) -> list[Channel]:
     """Return those to draw: the failed ones first, then evenly over the others, in their order."""
-    failed = [c for c in channels if not c.passed][:MOST_PANELS]
+    failed = [c for c in channels if not c.passed][:MAX_PANELS]
     others = [c for c in channels if c.passed]
-    room = MOST_PANELS - len(failed)
+    room = MAX_PANELS - len(failed)
     if len(others) > room:
         others = [others[i] for i in np.linspace(0, len(others) - 1, room).round().astype(int)] if room else []
     chosen = {id(c) for c in (*failed, *others)}

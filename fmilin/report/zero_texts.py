@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import EigenvalueCluster, Mode, cluster_modes
-from fmilin.linear_model.zeros import SAFETY, ZeroStructure
+from fmilin.linear_model.zeros import SAFETY_FACTOR, ZeroStructure
 from fmilin.report.numbers import cluster_text
 from fmilin.signals import FloatArray
 
 Complex = NDArray[np.complex128]
 
 AT_LIMIT = "at the stability limit"
-MOST_ZEROS = 12  # in one line
+MAX_ZEROS = 12  # in one line
 MOST_STATES = 150  # of a linear model up to which its table has a line of zeros: they take many times the eigenvalues
 
 
@@ -37,9 +37,9 @@ def cluster_zeros(values: Complex, errors: FloatArray) -> list[EigenvalueCluster
 def describe_side(cluster: EigenvalueCluster, *, sampled: bool) -> str:
     """Return where a zero is, if that is not where it does no harm."""
     growth = abs(cluster.eigenvalue) - 1.0 if sampled else cluster.eigenvalue.real
-    if growth > SAFETY * cluster.error:
+    if growth > SAFETY_FACTOR * cluster.error:
         return "outside the unit circle" if sampled else "right half-plane"
-    if growth >= -SAFETY * cluster.error:
+    if growth >= -SAFETY_FACTOR * cluster.error:
         return AT_LIMIT
     return ""
 

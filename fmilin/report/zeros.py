@@ -14,10 +14,10 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.zeros import ZeroStructure
 from fmilin.report.facts import print_fact, print_remarks
 from fmilin.report.figures import COLORS, QUIET, gridded, plain, titled_figure
-from fmilin.report.linear_pictures import SAME_MARK, rays, repeated_marks, shade_outside_unit_circle
+from fmilin.report.linear_pictures import SAME_MARK_DISTANCE, rays, repeated_marks, shade_outside_unit_circle
 from fmilin.report.numbers import cluster_text, shortened
 from fmilin.report.table import eigenvalue_table
-from fmilin.report.zero_texts import MOST_ZEROS, cluster_zeros, describe_side, describe_zeros
+from fmilin.report.zero_texts import MAX_ZEROS, cluster_zeros, describe_side, describe_zeros
 from fmilin.signals import FloatArray
 from fmilin.support.table_repr import Sheet
 from fmilin.support.tables import Cell, ResultTable, table_of
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Complex = NDArray[np.complex128]
 
 MOST_NAMES = 8
-MOST_CHANNELS = 40  # in a table
+MAX_CHANNELS = 40  # in a table
 PHASES = {
     True: "minimum phase: all invariant zeros are inside the stability limit",
     False: "not minimum phase",
@@ -57,7 +57,7 @@ def show_zero_structure(structure: ZeroStructure, page: Sheet) -> None:
     if hidden > 0:
         page.print()
         clusters = cluster_zeros(structure.invariant, structure.invariant_errors)
-        texts = cut_list([cluster_text(cluster) for cluster in clusters], MOST_ZEROS)
+        texts = cut_list([cluster_text(cluster) for cluster in clusters], MAX_ZEROS)
         print_fact(page, "Invariant zeros", [*texts, f"{hidden} of them hidden from inputs or outputs"])
     if structure.warnings:
         page.print()
@@ -86,7 +86,7 @@ def channel_zeros(linear: LinearModel) -> ResultTable:
     """Return the zeros and the relative degree of each channel of a linear model, one input to one output."""
     channels = [(i, o) for o in linear.outputs.names for i in linear.inputs.names]
     rows = []
-    for i, o in channels[:MOST_CHANNELS]:
+    for i, o in channels[:MAX_CHANNELS]:
         structure = linear.zero_structure(inputs=[i], outputs=[o])
         degree = structure.relative_degree[0]
         zeros = ", ".join(describe_zeros(structure)) or "none"
@@ -135,7 +135,7 @@ def _draw_discs(axes: Axes, zeros: Complex, errors: FloatArray, reach: float) ->
     from matplotlib.patches import Circle
 
     for value, error in zip(zeros.tolist(), errors.tolist(), strict=True):
-        if np.isfinite(error) and error > SAME_MARK * reach:
+        if np.isfinite(error) and error > SAME_MARK_DISTANCE * reach:
             axes.add_patch(Circle((value.real, value.imag), error, color=COLORS[1], alpha=0.15, zorder=2))
     for center, count in repeated_marks(zeros, np.ones(len(zeros), np.intp), reach):
         axes.annotate(f"× {count}", (center.real, center.imag), (7, -12), textcoords="offset points", fontsize=9,

@@ -21,7 +21,7 @@ from fmilin.simulation.method import Method, moved, next_step
 from fmilin.simulation.stabilization import CorrectedState, IntegratedCoordinates, Plant
 from fmilin.simulation.trajectory import EventRecord
 
-CROWD = 100  # so many events in a row without progress in time, and the integration gives up
+MAX_SIMULTANEOUS_EVENTS = 100  # so many events in a row without progress in time, and the integration gives up
 
 
 class ChatteringError(NumericalError):
@@ -273,10 +273,11 @@ class Integration:
     def _guard_against_a_crowd(self, t: float) -> None:
         near = bool(self.events) and t - self.events[-1].time <= 1e-12 * max(abs(t), 1e-3)
         self._crowd = self._crowd + 1 if near else 0
-        if self._crowd > CROWD:
+        if self._crowd > MAX_SIMULTANEOUS_EVENTS:
             raise ChatteringError(
-                f"More than {CROWD} events follow each other at t = {t:.9g} s without progress in time (the last: "
-                f"{self.events[-1].cause}). The model chatters there, or its events accumulate."
+                f"More than {MAX_SIMULTANEOUS_EVENTS} events follow each other at t = {t:.9g} s without progress in "
+                "time "
+                f"(the last: {self.events[-1].cause}). The model chatters there, or its events accumulate."
             )
 
 

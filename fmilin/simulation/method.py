@@ -42,13 +42,19 @@ class DormandPrince853(integrate.DOP853):
             scale = absolute + np.maximum(np.abs(y), np.abs(new)) * relative
             error = self._measure_error(h, scale)
             if error < 1:
-                factor = LARGEST_GROWTH if error == 0 else min(LARGEST_GROWTH, SAFETY * error**self.error_exponent)
+                factor = (
+                    MAX_STEP_FACTOR
+                    if error == 0
+                    else min(MAX_STEP_FACTOR, STEP_SAFETY_FACTOR * error**self.error_exponent)
+                )
                 self.h_previous, self.y_old = h, y
                 self.t, self.y, self.f = end, new, rate
                 self.h_abs = h * (min(1.0, factor) if is_repeated else factor)
                 return True, None
             is_repeated = True
-            length = h * max(SMALLEST_PART, SAFETY * error**self.error_exponent)  # NaN leaves the smallest part
+            length = h * max(
+                MIN_STEP_FACTOR, STEP_SAFETY_FACTOR * error**self.error_exponent
+            )  # NaN leaves the smallest part
         return False, self.TOO_SMALL_STEP
 
     def _measure_error(self, h: float, scale: FloatArray) -> float:
@@ -117,12 +123,12 @@ class _Cubic(integrate.DenseOutput):
 
 
 # Of the control of steps: as in scipy.
-SAFETY, SMALLEST_PART, LARGEST_GROWTH = 0.9, 0.2, 10.0
+STEP_SAFETY_FACTOR, MIN_STEP_FACTOR, MAX_STEP_FACTOR = 0.9, 0.2, 10.0
 
 METHODS = ("DOP853", "RK45", "RK23", "Radau", "BDF", "RK4")
 """Explicit ones of orders 8, 5 and 3, two for stiff models, and RK4 with a fixed step."""
 
-_FINEST = 1e-13
+_MIN_RELATIVE_TOLERANCE = 1e-13
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +145,10 @@ class Method:
     def __post_init__(self) -> None:
         if self.name not in METHODS:
             raise UsageError(f"'{self.name}' is no integration method: use {', '.join(METHODS)}.")
-        if not (_FINEST <= self.relative < 1 and 0 < self.absolute < np.inf):
+        if not (_MIN_RELATIVE_TOLERANCE <= self.relative < 1 and 0 < self.absolute < np.inf):
             raise UsageError(
                 f"Tolerances of {self.relative:g} (relative) and {self.absolute:g} (absolute) cannot be reached: the "
-                f"relative one is {_FINEST:g} or more and less than 1, the absolute one positive."
+                f"relative one is {_MIN_RELATIVE_TOLERANCE:g} or more and less than 1, the absolute one positive."
             )
         if not self.longest_step > 0:
             raise UsageError(f"The longest step is positive, not {self.longest_step:g} s.")

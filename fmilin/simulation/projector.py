@@ -171,7 +171,7 @@ class Projector:
         return np.asarray(vector - pseudo_inverse(H, RANK) @ (H @ vector))
 
 
-NEARBY = 1e-3  # how far beside the start the motion is checked, too, in sizes of the states
+NEARBY_DISTANCE = 1e-3  # how far beside the start the motion is checked, too, in sizes of the states
 SAMPLES = 3
 
 
@@ -186,7 +186,7 @@ def require_invariance(plant: Plant, t: float, x: FloatArray) -> None:
     points = []  # fewer where the model or the projection cannot go
     for _ in range(SAMPLES):
         try:
-            points.append(project(t, x + NEARBY * plant.scales * random.uniform(-1.0, 1.0, len(x))))
+            points.append(project(t, x + NEARBY_DISTANCE * plant.scales * random.uniform(-1.0, 1.0, len(x))))
         except FmilinError:
             continue
     for point in [x, *points]:

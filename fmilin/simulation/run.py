@@ -29,8 +29,8 @@ from fmilin.simulation.trajectory import EventRecord, Statistics, Trajectory
 from fmilin.tolerances import CONSISTENT
 
 EVENT = "event"  # instead of a comparison
-WAIT = 1000.0  # seconds until something comes true
-INTERVALS = 500  # samples of a run that asks for no step, less one
+MAX_WAIT_SECONDS = 1000.0  # seconds until something comes true
+DEFAULT_INTERVAL_COUNT = 500  # samples of a run that asks for no step, less one
 
 
 @one_at_a_time
@@ -228,7 +228,7 @@ def snapshots(
 
 def _waiting(times: FloatArray, start: float, stop: float | None) -> FloatArray:
     """Return the times of samples, and where the wait ends."""
-    end = start + WAIT if stop is None else float(stop)
+    end = start + MAX_WAIT_SECONDS if stop is None else float(stop)
     if not (np.isfinite(end) and end > start):
         raise UsageError(f"The motion cannot stop at {end:g} s: it starts at {start:g} s.")
     return np.append(times[times < end], end)
@@ -308,7 +308,7 @@ def _grid(start: float, stop: float, step: float | None) -> FloatArray:
     if stop == start:
         return np.array([start])
     if step is None:
-        return np.linspace(start, stop, INTERVALS + 1)
+        return np.linspace(start, stop, DEFAULT_INTERVAL_COUNT + 1)
     if not (np.isfinite(step) and step > 0):
         raise UsageError(f"The step of the samples is a positive number of seconds, not {step:g}.")
     count = int(np.floor((stop - start) / step * (1 + 1e-12) + 1e-9))

@@ -78,7 +78,7 @@ def is_finite(values: FloatArray) -> bool:
     return isfinite(values.dot(values)) or bool(np.isfinite(values).all())
 
 
-SPACINGS = 16.0  # of floats, before a jump, at which the rates of the step that ends there are looked at
+FLOAT_SPACING_COUNT = 16.0  # of floats, before a jump, at which the rates of the step that ends there are looked at
 
 
 class Plant:
@@ -114,7 +114,9 @@ class Plant:
     def enter(self, start: float, end: float, *, before_end: bool = False) -> None:
         """Take the inputs of the piece [start, end]; with ``before_end`` the rates at its end are those before it."""
         # At the first time after a jump the model is on its other side already, and the step that ends there is not.
-        self._latest = end - SPACINGS * float(np.spacing(max(abs(end), end - start))) if before_end else np.inf
+        self._latest = (
+            end - FLOAT_SPACING_COUNT * float(np.spacing(max(abs(end), end - start))) if before_end else np.inf
+        )
         self._inputs = self.course.piece(start, end)
         if self.invariants.prescribing and end > start:
             for part in (0.25, 0.5, 0.75):

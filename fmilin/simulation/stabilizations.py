@@ -158,7 +158,7 @@ def _least(G: FloatArray, D: FloatArray, c: FloatArray) -> FloatArray:
     return D * (linalg.pinv(G * D, rtol=RANK, check_finite=False) @ c)
 
 
-WORTH_IT = 0.5  # other coordinates are taken when their condition number is this much smaller
+CONDITION_IMPROVEMENT_RATIO = 0.5  # other coordinates are taken when their condition number is this much smaller
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ class _LocalIntegration(IntegratedCoordinates):
         except NumericalError:
             return False  # nothing is regular here; the present ones still may carry across
         condition = self._condition(other, x)
-        if not condition <= WORTH_IT * present:
+        if not condition <= CONDITION_IMPROVEMENT_RATIO * present:
             return False
         self.switches.append(Switch(float(t), self._names, names, present, condition))
         self._map, self._names = other, names

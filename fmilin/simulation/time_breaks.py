@@ -24,13 +24,13 @@ from fmilin.simulation.inputs import InputCourse
 if TYPE_CHECKING:
     from fmilin.codegen.time_tape import TimeTape
 
-LOOKS = 2400  # of a black box over the duration of a run
+SAMPLE_COUNT = 2400  # of a black box over the duration of a run
 MOST_STATES = 400  # of a model the graph of which is looked at
-SETTLED = 60  # bisections of a jump
-SUDDEN = 0.2  # of the range of a quantity: a change between two looks
-ALONE = 5.0  # so many times larger than the changes before and after it
-REUSED = 1.25  # so much longer than asked for is the span that is looked at: shooting asks for many that are alike
-ASIDE = 0.1  # of the sizes of the states
+BISECTION_COUNT = 60  # bisections of a jump
+JUMP_SIZE_FRACTION = 0.2  # of the range of a quantity: a change between two looks
+JUMP_CHANGE_RATIO = 5.0  # so many times larger than the changes before and after it
+SPAN_FACTOR = 1.25  # so much longer than asked for is the span that is looked at: shooting asks for many that are alike
+LATERAL_DISPLACEMENT_SIZE = 0.1  # of the sizes of the states
 ROUNDING_OF_VALUES = 1e-12  # relative: differences that are none
 
 _tapes: WeakKeyDictionary[Model, TimeTape | None] = WeakKeyDictionary()
@@ -81,7 +81,7 @@ def find_time_breaks(
 
 
 def _remark(who: str, remedy: str, begin: float, end: float) -> Remark:
-    shortest = (end - begin) / LOOKS
+    shortest = (end - begin) / SAMPLE_COUNT
     return Remark(
         "pulses",
         f"{who} changes with time, and pulses shorter than {shortest:.2g} s may be stepped over. {remedy} inputs as a "
@@ -138,8 +138,8 @@ def _look_for_changes(model: Model, start: OperatingPoint, end: float, stop: Cal
     earlier_look = _looks.get(model)
     if earlier_look is not None and earlier_look.start == start.time and end <= earlier_look.end:
         return earlier_look
-    last = start.time + REUSED * (end - start.time)
-    aside = ASIDE * model.states.scales(start.states) * np.cos(np.arange(len(start.states)) + 1.0)
+    last = start.time + SPAN_FACTOR * (end - start.time)
+    aside = LATERAL_DISPLACEMENT_SIZE * model.states.scales(start.states) * np.cos(np.arange(len(start.states)) + 1.0)
     change_times: list[FloatArray] = []
     depends_on_time = False
     for states in (start.states, start.states + aside):
@@ -169,7 +169,7 @@ def _sudden_changes(
     function: Callable[[float], FloatArray], begin: float, end: float, stop: Callable[[], bool]
 ) -> FloatArray:
     """Return the times at which a function jumps, and the ends of what it does within a moment; none once stopped."""
-    times = np.linspace(begin, end, LOOKS + 1)
+    times = np.linspace(begin, end, SAMPLE_COUNT + 1)
     evaluated: list[FloatArray] = []
     for t in times.tolist():
         if stop():
@@ -181,10 +181,12 @@ def _sudden_changes(
         value = values[:, column]
         changes = np.abs(np.diff(value))
         before, after = np.append(0.0, changes[:-1]), np.append(changes[1:], 0.0)
-        sudden = (changes > SUDDEN * np.ptp(value)) & (changes > ALONE * np.minimum(before, after))
+        sudden = (changes > JUMP_SIZE_FRACTION * np.ptp(value)) & (
+            changes > JUMP_CHANGE_RATIO * np.minimum(before, after)
+        )
         change_times += [
             _bisect(function, int(column), float(times[k]), float(times[k + 1]), (value[k], value[k + 1]))
-            for k in np.flatnonzero(sudden)[: LOOKS // 4]
+            for k in np.flatnonzero(sudden)[: SAMPLE_COUNT // 4]
         ]
     return np.unique(change_times)
 
@@ -195,7 +197,7 @@ def _bisect(
     """Return the first time at which the larger part of a change is over."""
     middle_value = 0.5 * (ends[0] + ends[1])
     is_above = ends[0] > middle_value
-    for _ in range(SETTLED):
+    for _ in range(BISECTION_COUNT):
         middle = 0.5 * (low + high)
         if not low < middle < high:
             break

@@ -306,10 +306,10 @@ def _refusal(path: str | Path, why: str) -> UsageError:
     return UsageError(f"Cannot write '{path}': {why}. Choose another place, or free this one.")
 
 
-DEEPEST = 64  # parts of a dotted key; the time that reading one takes grows with their square
+MAX_KEY_PARTS = 64  # parts of a dotted key; the time that reading one takes grows with their square
 
 _LONG_KEY = re.compile(
-    r"""(?<![\w."'-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){%d}""" % DEEPEST  # noqa: UP031 - braces
+    r"""(?<![\w."'-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){%d}""" % MAX_KEY_PARTS  # noqa: UP031 - braces
 )
 
 
@@ -320,7 +320,7 @@ class DocumentError(ValueError):
 def read_toml(content: bytes | str) -> dict[str, Any]:
     """Return the table; raise :class:`DocumentError`."""
     if _LONG_KEY.search(text := _text(content)):
-        raise DocumentError(f"a dotted key has more than {DEEPEST} parts")
+        raise DocumentError(f"a dotted key has more than {MAX_KEY_PARTS} parts")
     with _explained():
         return tomllib.loads(text)
 

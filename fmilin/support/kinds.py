@@ -20,8 +20,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _ARRAYS = frozenset({"FloatArray", "RealArray", "RealArrayLike", "ArrayLike"})
-_LARGEST_INTEGER = 2**63 - 1  # that numpy represents
-_LONGEST_SHOWN = 60  # characters of a rejected value
+_MAX_INTEGER = 2**63 - 1  # that numpy represents
+_MAX_VALUE_CHARACTERS = 60  # characters of a rejected value
 MAX_TYPES = 1024  # of values, each with a declaration, that are remembered
 
 _ACCEPTED: dict[tuple[type, str, str], bool] = {}
@@ -176,7 +176,7 @@ def _require_representable(what: str, value: object) -> None:
         number = float(value)  # type: ignore[arg-type]
     except OverflowError:
         raise UsageError(f"{what} is too large for a floating-point number.") from None
-    if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
+    if isinstance(value, int) and abs(value) > _MAX_INTEGER:
         raise UsageError(f"{what} is too large for an integer: write it as a floating-point number.")
     if math.isnan(number):
         raise UsageError(f"{what} is not a number (NaN): give a finite number.")
@@ -188,11 +188,11 @@ def _error(what: str, value: object, declared: Sequence[UnionMember]) -> UsageEr
     if names <= {"float", "int", "None"} and value is not None:
         kind = "a number" if "float" in names else "an integer"
         shown = repr(value)
-        if len(shown) > _LONGEST_SHOWN:
-            shown = f"{shown[:_LONGEST_SHOWN]}..."
+        if len(shown) > _MAX_VALUE_CHARACTERS:
+            shown = f"{shown[:_MAX_VALUE_CHARACTERS]}..."
         return UsageError(f"{what} is {' '.join(shown.split())}: {kind} is needed.")
     if isinstance(value, str) and names & ITERABLES:
-        shown = value[:_LONGEST_SHOWN]
+        shown = value[:_MAX_VALUE_CHARACTERS]
         return UsageError(f"{what} is the text '{shown}', and should be a list: write ['{shown}'].")
     # A class says in ``_made_by`` how an object of it is made.
     hints = [getattr(member.stands_for, "_made_by", "") for member in declared]

@@ -7,12 +7,15 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 
-PATIENCE = 10.0  # seconds for which a process may be stopped, as by Ctrl-Z, which stops fmilin along with it
+PATIENCE_SECONDS = 10.0  # seconds for which a process may be stopped, as by Ctrl-Z, which stops fmilin along with it
 INTERVAL = 1.0  # seconds between two looks, which read the states of all processes of the machine
 
 
 class StopWatch:
-    """Finds those among processes that have been stopped for longer than :data:`PATIENCE`, or wait for one that has."""
+    """Finds those among processes that have been stopped for longer than :data:`PATIENCE_SECONDS`.
+
+    A process that waits for a stopped one counts, too.
+    """
 
     def __init__(self) -> None:
         self._since: dict[int, float] = {}
@@ -26,7 +29,7 @@ class StopWatch:
         self._next_look = now + INTERVAL
         stopped = {number for number in processes if _is_stopped(number)}
         self._since = {number: self._since.get(number, now) for number in stopped}
-        return {number for number, since in self._since.items() if now - since > PATIENCE}
+        return {number for number, since in self._since.items() if now - since > PATIENCE_SECONDS}
 
 
 def _is_stopped(number: int) -> bool:

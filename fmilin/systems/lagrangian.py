@@ -59,7 +59,7 @@ def cartesian_pendulum(
     )
 
 
-LINKS = 4
+LINK_COUNT = 4
 
 
 def five_bar(*, singular: bool = False) -> LagrangeModel:
@@ -95,17 +95,17 @@ def five_bar(*, singular: bool = False) -> LagrangeModel:
     torques = sympy.symbols("left_torque right_torque", real=True)
     l1, l2, m1, m2, J1, J2, d, g = sympy.symbols("l1 l2 m1 m2 J1 J2 d g", real=True)
     lengths, masses, inertias = (l1, l2, l2, l1), (m1, m2, m2, m1), (J1, J2, J2, J1)
-    theta = [sympy.Add(*q[: i + 1]) + i * sympy.pi for i in range(LINKS)]
+    theta = [sympy.Add(*q[: i + 1]) + i * sympy.pi for i in range(LINK_COUNT)]
     a, b = _inertia(lengths, masses, inertias)
-    S = sympy.Matrix(LINKS, LINKS, lambda i, j: 1 if j <= i else 0)  # theta' = S v
+    S = sympy.Matrix(LINK_COUNT, LINK_COUNT, lambda i, j: 1 if j <= i else 0)  # theta' = S v
     omega = S * sympy.Matrix(v)
     M = _mass_matrix(a, theta)
-    swing = sympy.Matrix([sum(a[i][j] * sympy.sin(theta[i] - theta[j]) * omega[j] ** 2 for j in range(LINKS))
-                          for i in range(LINKS)])  # fmt: skip
-    weight = sympy.Matrix([g * b[i] * sympy.cos(theta[i]) for i in range(LINKS)])
+    swing = sympy.Matrix([sum(a[i][j] * sympy.sin(theta[i] - theta[j]) * omega[j] ** 2 for j in range(LINK_COUNT))
+                          for i in range(LINK_COUNT)])  # fmt: skip
+    weight = sympy.Matrix([g * b[i] * sympy.cos(theta[i]) for i in range(LINK_COUNT)])
     drive = sympy.Matrix([torques[0], 0, 0, torques[1]])
     kinetic = (omega.T * M * omega)[0] / 2
-    potential = sum(g * b[i] * sympy.sin(theta[i]) for i in range(LINKS))
+    potential = sum(g * b[i] * sympy.sin(theta[i]) for i in range(LINK_COUNT))
     middle, end = _joint(2, lengths, theta), _joint(4, lengths, theta)
     regular = (2 * pi / 3, pi / 3 + acos(2 / 3), 2 * asin(2 / 3), pi / 3 + acos(2 / 3))
     start = (pi, 0.0, pi, 0.0) if singular else regular
@@ -140,17 +140,17 @@ def _joint(count: int, lengths: Any, theta: Any) -> tuple[Any, Any]:
 
 def _inertia(lengths: Any, masses: Any, inertias: Any) -> tuple[list[list[Any]], list[Any]]:
     """Return a, (4, 4), and b, (4,): what the masses of a link and of all that it carries amount to."""
-    carried = [sympy.Add(*masses[i + 1 :]) for i in range(LINKS)]
-    b = [masses[i] * lengths[i] / 2 + lengths[i] * carried[i] for i in range(LINKS)]
-    a = [[lengths[min(i, j)] * b[max(i, j)] for j in range(LINKS)] for i in range(LINKS)]
-    for i in range(LINKS):
+    carried = [sympy.Add(*masses[i + 1 :]) for i in range(LINK_COUNT)]
+    b = [masses[i] * lengths[i] / 2 + lengths[i] * carried[i] for i in range(LINK_COUNT)]
+    a = [[lengths[min(i, j)] * b[max(i, j)] for j in range(LINK_COUNT)] for i in range(LINK_COUNT)]
+    for i in range(LINK_COUNT):
         a[i][i] = inertias[i] + masses[i] * lengths[i] ** 2 / 4 + lengths[i] ** 2 * carried[i]
     return a, b
 
 
 def _mass_matrix(a: Any, theta: Any) -> Any:
     """Return the mass matrix of the absolute angles, (4, 4)."""
-    return sympy.Matrix(LINKS, LINKS, lambda i, j: a[i][j] * sympy.cos(theta[i] - theta[j]))
+    return sympy.Matrix(LINK_COUNT, LINK_COUNT, lambda i, j: a[i][j] * sympy.cos(theta[i] - theta[j]))
 
 
 def _labels(q: Any, lengths: Any, masses: Any, inertias: Any, g: Any) -> Labels:

@@ -103,7 +103,7 @@ def _read(name: str, positions: Mapping[str, float] = NOTHING, inputs: Mapping[s
 GRAVITY = 9.81
 BASE, TABLE, HEIGHT = 1.0, 0.6, 1.0
 """Radii of the circles on which the legs end below and above, and the height between them, in m."""
-TUBE, ROD, LOAD = 15.0, 8.0, 250.0
+TUBE_MASS, ROD_MASS, LOAD_MASS = 15.0, 8.0, 250.0
 TUBE_CENTER, ROD_CENTER, HALF_TABLE = 0.35, 0.4, 0.05
 """Centres of mass: of a tube from its foot, of a rod from its head, of the table above the heads, in m."""
 STIFFNESS, DAMPING = 4e5, 2e3
@@ -127,7 +127,7 @@ def stewart_platform() -> Mechanism:
     (49, 6, 12)
     """
     base_points, table_points = _circle(BASE, 0.0), _circle(TABLE, pi / 3)
-    bodies = [Body("table", LOAD, (0, 0, HALF_TABLE), (25.0, 25.0, 45.0))]
+    bodies = [Body("table", LOAD_MASS, (0, 0, HALF_TABLE), (25.0, 25.0, 45.0))]
     joints = [Joint("table", "free", "ground", "table", position=(0, 0, HEIGHT, 1, 0, 0, 0))]
     loops = []
     # of the two pairs of heads beside a foot the near one, and in it the near one
@@ -135,8 +135,8 @@ def stewart_platform() -> Mechanism:
         axis = np.array([head[0] - foot[0], head[1] - foot[1], HEIGHT])
         length = float(np.linalg.norm(axis))
         bodies += [
-            Body(f"tube{i}", TUBE, (0, 0, TUBE_CENTER), (0.7, 0.7, 0.03)),
-            Body(f"rod{i}", ROD, (0, 0, -ROD_CENTER), (0.5, 0.5, 0.01)),
+            Body(f"tube{i}", TUBE_MASS, (0, 0, TUBE_CENTER), (0.7, 0.7, 0.03)),
+            Body(f"rod{i}", ROD_MASS, (0, 0, -ROD_CENTER), (0.5, 0.5, 0.01)),
         ]
         joints += [
             Joint(f"foot{i}", "universal", "ground", f"tube{i}", _leg_frame((*foot, 0.0), axis), axis=(1, 0, 0),
@@ -179,6 +179,6 @@ def _leg_frame(foot: tuple[float, float, float], axis: np.ndarray) -> Placement:
 def _push(length: float) -> float:
     """Return the force f in each leg that carries the table, in N."""
     aside = (length**2 - HEIGHT**2) / length**3
-    weight = LOAD * GRAVITY / 6
-    weight += GRAVITY * (TUBE * TUBE_CENTER * aside + ROD * (1 - ROD_CENTER * aside))
+    weight = LOAD_MASS * GRAVITY / 6
+    weight += GRAVITY * (TUBE_MASS * TUBE_CENTER * aside + ROD_MASS * (1 - ROD_CENTER * aside))
     return weight * length / HEIGHT

@@ -19,10 +19,10 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import DRIFT_AGREES, EQUILIBRIUM
 from fmilin.verification.reduced import ReducedModel
 from fmilin.verification.relaxation import ResponseError
-from fmilin.verification.validity import ACCEPTED
+from fmilin.verification.validity import ACCEPTED_DEVIATION_RATIO
 
 MOST_EVALUATIONS = 30_000  # for one response: a model that needs more is too stiff or too noisy for what is asked
-STIFF = 300.0  # fastest decay times the horizon above which an implicit method takes over
+STIFFNESS_RATIO = 300.0  # fastest decay times the horizon above which an implicit method takes over
 
 
 class DeviationIntegrator:
@@ -65,7 +65,7 @@ class DeviationIntegrator:
                 scaled_rate,
                 (float(times[0]), float(times[-1])),
                 (start - y0) / sizes,
-                method="LSODA" if self._fastest * horizon > STIFF else "DOP853",
+                method="LSODA" if self._fastest * horizon > STIFFNESS_RATIO else "DOP853",
                 t_eval=times,
                 rtol=tolerance,
                 atol=tolerance,
@@ -90,8 +90,8 @@ def _noise(reduced: ReducedModel) -> tuple[FloatArray, FloatArray]:
     return noise[:p] / reduced.y_sizes, noise[p:]
 
 
-SHORT = 2e-4  # of the horizon: where the slopes of the motion are compared
-SHORTER = 4.0
+SHORT_HORIZON_FRACTION = 2e-4  # of the horizon: where the slopes of the motion are compared
+SHORTENING_FACTOR = 4.0
 """How much shorter it is made, as long as that brings the slopes together: where A changes fast along the motion."""
 
 TRIES = 6
@@ -105,14 +105,14 @@ def at_rest(linear: LinearModel, y_sizes: FloatArray) -> bool:
 
 def drift_channel(linear: LinearModel, integrator: DeviationIntegrator, horizon: float) -> Channel:
     """Follow the undisturbed motion and compare it with what the linear model predicts, f0 and A f0."""
-    channel = partial(Channel, "drift", "time", "s", None, SHORT * horizon)
+    channel = partial(Channel, "drift", "time", "s", None, SHORT_HORIZON_FRACTION * horizon)
     try:
-        smallest = _slope_error_over(linear, integrator, SHORT * horizon, 1.0)
+        smallest = _slope_error_over(linear, integrator, SHORT_HORIZON_FRACTION * horizon, 1.0)
         for k in range(1, TRIES):
             if smallest[0] <= DRIFT_AGREES:
                 break
-            part = SHORTER**-k
-            shorter = _slope_error_over(linear, integrator, part * SHORT * horizon, part)
+            part = SHORTENING_FACTOR**-k
+            shorter = _slope_error_over(linear, integrator, part * SHORT_HORIZON_FRACTION * horizon, part)
             if shorter[0] > 0.9 * smallest[0]:
                 break
             smallest = shorter
@@ -169,7 +169,7 @@ def _followed(linear: LinearModel, integrator: DeviationIntegrator, horizon: flo
     predicted = predicted_motion(linear, times)
     size = np.maximum.accumulate(np.max(np.abs(predicted) / r.y_sizes, axis=1))
     apart = np.abs(real - predicted) / r.y_sizes
-    off = np.flatnonzero(apart.max(axis=1) > ACCEPTED * size)
+    off = np.flatnonzero(apart.max(axis=1) > ACCEPTED_DEVIATION_RATIO * size)
     last = int(off[0]) - 1 if len(off) else len(times) - 1
     limiting = linear.states.names[int(np.argmax(apart[last + 1]))] if len(off) else ""
     shown = int(np.argmax(np.max(np.abs(predicted) / r.y_sizes, axis=0)))

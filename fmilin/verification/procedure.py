@@ -31,23 +31,23 @@ from fmilin.verification.relaxation import (
 )
 from fmilin.verification.validity import Comparison, Sizes, compare_slopes, trace_at, validity_of
 
-EVALUATIONS, FOR_EACH = 5000, 200
+MAX_EVALUATIONS, EVALUATIONS_PER_SIGNAL = 5000, 200
 """Evaluations of the nonlinear model: in all, and beside them for each state and input. What has to be known for the
 verdict is asked for in any case; limits of validity are looked for with what is left."""
 
-IN_CHANNELS, DRIFTING = 0.9, 0.7
+CHANNEL_BUDGET_FRACTION, DRIFT_BUDGET_FRACTION = 0.9, 0.7
 """Part of them for responses to excitations; the motion of a point that is no equilibrium takes its own."""
 
-NODES, FEWEST, MOST_NODES = 24, 12, 400
+PREFERRED_NODE_COUNT, MIN_NODE_COUNT, MAX_NODE_COUNT = 24, 12, 400
 """Intervals between visits on the way of a response: wanted at least, put up with, and at most."""
 
 PER_PERIOD = 8.0  # of them in a period of the fastest mode that swings
-SWEEPS = 11  # along each response, for the verdict and the limit
+SWEEP_COUNT = 11  # along each response, for the verdict and the limit
 MOST_EVALUATIONS = 1_000_000
 """For all responses together: about a quarter of an hour of a model that takes a millisecond."""
 
-PROPAGATED = 8  # times at which it is asked by how much the linear model amplifies
-EARLY = 1  # channels after which the number of evaluations for all of them is estimated
+AMPLIFICATION_TIMES = 8  # times at which it is asked by how much the linear model amplifies
+FORECAST_CHANNEL_COUNT = 1  # channels after which the number of evaluations for all of them is estimated
 
 
 @one_at_a_time
@@ -142,13 +142,15 @@ def _verified(
     rates = linear.eigenvalues().real if len(linear.states) else np.zeros(0)
     integrator = DeviationIntegrator(reduced, float(-np.min(rates, initial=0.0)))
     rests = at_rest(linear, reduced.y_sizes)
-    budget = (EVALUATIONS + FOR_EACH * (len(model.states) + len(linear.inputs))) * (IN_CHANNELS if rests else DRIFTING)
+    budget = (MAX_EVALUATIONS + EVALUATIONS_PER_SIGNAL * (len(model.states) + len(linear.inputs))) * (
+        CHANNEL_BUDGET_FRACTION if rests else DRIFT_BUDGET_FRACTION
+    )
     wanted = excitations(linear, duration)
     before = reduced.evaluations  # a visit takes several where a model needs them to find the states
     with contextlib.suppress(NumericalError, ModelError):
         reduced.visited(reduced.y0 + 1e-3 * reduced.y_sizes, reduced.u0)
     cost = float(max(reduced.evaluations - before, 1))
-    nodes, resolved = _nodes(linear, duration, budget / (SWEEPS * cost * max(len(wanted), 1)))
+    nodes, resolved = _nodes(linear, duration, budget / (SWEEP_COUNT * cost * max(len(wanted), 1)))
     if horizon is None and resolved < 1.0:
         duration *= resolved
         wanted = excitations(linear, duration)
@@ -158,7 +160,7 @@ def _verified(
     channels = [_point_channel(reduced, linear)]
     for done, (excitation, response) in enumerate(zip(wanted, responses, strict=True)):
         end = reduced.evaluations + (budget - reduced.evaluations) / (len(wanted) - done)
-        if done >= EARLY:
+        if done >= FORECAST_CHANNEL_COUNT:
             _require_affordable(reduced.evaluations / done, len(wanted), duration)
         channels.append(_channel(Comparison(excitation, response, relaxation, sizes), linear, integrator.noise, end))
         progress((done + 1) / len(wanted))
@@ -174,8 +176,8 @@ def _verified(
 def _nodes(linear: LinearModel, duration: float, affordable: float) -> tuple[int, float]:
     """Return in how many intervals the nonlinear model is visited, and the part of the duration that they resolve."""
     period = fastest_period(linear)
-    wanted = max(NODES, PER_PERIOD * duration / period if period > 0 else 0.0)
-    nodes = int(np.clip(np.ceil(min(wanted, max(affordable, FEWEST))), FEWEST, MOST_NODES))
+    wanted = max(PREFERRED_NODE_COUNT, PER_PERIOD * duration / period if period > 0 else 0.0)
+    nodes = int(np.clip(np.ceil(min(wanted, max(affordable, MIN_NODE_COUNT))), MIN_NODE_COUNT, MAX_NODE_COUNT))
     return nodes, min(1.0, 2 * nodes / wanted)
 
 
@@ -246,8 +248,8 @@ def _rounding(linear: LinearModel, comparison: Comparison, noise: FloatArray) ->
     sizes, effect = comparison.relaxation.reduced.y_sizes, comparison.effect
     if not effect or not len(sizes):
         return 0.0
-    step = linalg.expm(comparison.times[-1] / PROPAGATED * linear.A * sizes / sizes[:, None])
-    powers = accumulate(repeat(step, PROPAGATED), np.matmul)
+    step = linalg.expm(comparison.times[-1] / AMPLIFICATION_TIMES * linear.A * sizes / sizes[:, None])
+    powers = accumulate(repeat(step, AMPLIFICATION_TIMES), np.matmul)
     gain = max(1.0, *(float(np.abs(power).sum(axis=1).max()) for power in powers))
     return 30 * float(np.max(noise, initial=0.0)) * float(comparison.times[-1]) * gain / effect
 

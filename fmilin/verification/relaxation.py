@@ -30,9 +30,9 @@ MOST_PERIODS = 40.0  # of the fastest mode that swings
 ALL_PERIODS, LEAST_PERIODS = 300.0, 4.0
 """Of that mode in all responses together, and at least in each: many coordinates are followed for a shorter time."""
 
-SLOW = 5e-3  # modes slower than this fraction of the fastest that swings do not count
+SLOW_RATE_FRACTION = 5e-3  # modes slower than this fraction of the fastest that swings do not count
 ZERO = 1e-6  # eigenvalues below this fraction of the largest are zero
-SWINGS = 0.1  # imaginary part over modulus above which a mode swings; one that merely decays limits nothing
+OSCILLATION_RATIO = 0.1  # imaginary part over modulus above which a mode swings; one that merely decays limits nothing
 GROWTH = 20.0  # by which an unstable mode may grow
 
 
@@ -98,11 +98,11 @@ def _modes(eigenvalues: NDArray[np.complex128], norm: float = 0.0) -> tuple[Floa
     rates = np.abs(eigenvalues)
     fastest = float(np.max(rates, initial=0.0))
     swinging = float(np.max(rates[_swings(eigenvalues)], initial=0.0))
-    return np.sort(rates[rates > max(ZERO * max(fastest, norm), SLOW * swinging)]), swinging
+    return np.sort(rates[rates > max(ZERO * max(fastest, norm), SLOW_RATE_FRACTION * swinging)]), swinging
 
 
 def _swings(eigenvalues: NDArray[np.complex128]) -> NDArray[np.bool_]:
-    return np.abs(eigenvalues.imag) > SWINGS * np.abs(eigenvalues)
+    return np.abs(eigenvalues.imag) > OSCILLATION_RATIO * np.abs(eigenvalues)
 
 
 def excitations(linear: LinearModel, horizon: float) -> list[Excitation]:
@@ -149,9 +149,9 @@ def linear_response(linear: LinearModel, excitation: Excitation, times: FloatArr
     return np.hstack((y, y @ linear.T.T + u @ linear.T_u.T, y @ linear.C.T + u @ linear.D.T))
 
 
-FINER = 4  # points between two nodes at which responses are compared
-STABLE = 2.5  # step times the fastest rate up to which Runge and Kutta's formula is stable
-LOST = 3.0  # deviation, relative to the response, beyond which further sweeps lead nowhere
+COMPARISON_POINTS_PER_NODE = 4  # points between two nodes at which responses are compared
+RUNGE_KUTTA_STABILITY_LIMIT = 2.5  # step times the fastest rate up to which Runge and Kutta's formula is stable
+MAX_DEVIATION_RATIO = 3.0  # deviation, relative to the response, beyond which further sweeps lead nowhere
 
 
 class ResponseError(NumericalError):
@@ -171,8 +171,8 @@ class Relaxation:
 
     def __init__(self, reduced: ReducedModel, linear: LinearModel, duration: float, nodes: int, cost: float) -> None:
         self.reduced, self.linear, self.cost = reduced, linear, cost
-        self.times = np.linspace(0.0, duration, FINER * nodes + 1)
-        self._some = slice(None, None, FINER)
+        self.times = np.linspace(0.0, duration, COMPARISON_POINTS_PER_NODE * nodes + 1)
+        self._some = slice(None, None, COMPARISON_POINTS_PER_NODE)
         p = len(linear.states)
         M = np.zeros((3 * p, 3 * p))
         M[:p, :p], M[:p, p : 2 * p], M[p : 2 * p, 2 * p :] = linear.A, np.eye(p), np.eye(p)
@@ -229,7 +229,7 @@ class Relaxation:
             e = new
             largest = float(np.max(np.abs(e) / r.y_sizes, initial=0.0))
             settled = change <= close * largest or largest == 0.0
-            if settled or largest > LOST * size:
+            if settled or largest > MAX_DEVIATION_RATIO * size:
                 break
         seen = np.hstack((e, e @ linear.T.T, e @ linear.C.T))
         seen[:, p:] += rest[:, p:]
@@ -239,7 +239,7 @@ class Relaxation:
         """Return the response (nt, P + N + ny) where sweeps would not settle, by Runge and Kutta: fit for a picture."""
         r, nodes = self.reduced, self.times[self._some]
         h, nu = float(nodes[1]), len(r.u0)
-        if h * float(np.max(np.abs(self.linear.eigenvalues()), initial=0.0)) > STABLE:
+        if h * float(np.max(np.abs(self.linear.eigenvalues()), initial=0.0)) > RUNGE_KUTTA_STABILITY_LIMIT:
             raise ResponseError("The linear model is too stiff for these steps.")
 
         def visit(t: float, z: FloatArray) -> tuple[FloatArray, FloatArray]:

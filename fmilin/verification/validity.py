@@ -20,11 +20,15 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import RESPONDS, RESPONDS_ITSELF, SLOPES_AT_WORST
 from fmilin.verification.relaxation import Deviation, Excitation, Relaxation, ResponseError
 
-FIRST = 1e-2  # size of the deviations at the first amplitude tried, in sizes of the states
-BENT = 3e-3  # relative deviation at the largest amplitude above which a smaller one is tried
+FIRST_DEVIATION_SIZE = 1e-2  # size of the deviations at the first amplitude tried, in sizes of the states
+NONLINEAR_DEVIATION_RATIO = 3e-3  # relative deviation at the largest amplitude above which a smaller one is tried
 TRIES = 8
-ROUNDED = 60.0  # times the noise of a signal over the amplitude, that c1 may hold: some four times, taken fifteenfold
-MAY_BE_ROUNDING = 5e-8  # A deviation below this part of the response may be rounding: nothing is said of its order
+NOISE_FACTOR = (
+    60.0  # times the noise of a signal over the amplitude, that c1 may hold: some four times, taken fifteenfold
+)
+ROUNDING_DEVIATION_RATIO = (
+    5e-8  # A deviation below this part of the response may be rounding: nothing is said of its order
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,23 +112,25 @@ class SlopeCheck:
 def compare_slopes(comparison: Comparison, natural: float) -> SlopeCheck:
     """Compare both responses at amplitudes small beside ``natural``, a size of the excited coordinate or input."""
     effect = comparison.effect
-    a = FIRST / effect if effect > 0 else FIRST * natural
+    a = FIRST_DEVIATION_SIZE / effect if effect > 0 else FIRST_DEVIATION_SIZE * natural
     a = float(2.0 ** np.round(np.log2(a)))
     largest, previous = comparison.largest_of(slice(None)), np.inf
-    least = ROUNDED * float(np.max(comparison.sizes.noise, initial=0.0)) / (SLOPES_AT_WORST * largest)
+    least = NOISE_FACTOR * float(np.max(comparison.sizes.noise, initial=0.0)) / (SLOPES_AT_WORST * largest)
     D1 = comparison.deviation(a)
     for _ in range(TRIES):
         relative = float(np.max(np.abs(D1), initial=0.0)) / largest
-        if relative <= BENT or relative > 0.5 * previous or a <= least:
+        if relative <= NONLINEAR_DEVIATION_RATIO or relative > 0.5 * previous or a <= least:
             break
-        a *= float(2.0 ** np.floor(np.log2(max(0.5 * BENT / relative, 2.0**-4, min(least / a, 0.5)))))
+        a *= float(
+            2.0 ** np.floor(np.log2(max(0.5 * NONLINEAR_DEVIATION_RATIO / relative, 2.0**-4, min(least / a, 0.5))))
+        )
         previous = relative
         D1 = comparison.deviation(a)
     D2 = comparison.deviation(a / 2)
     c1 = np.max(np.abs(D1 - 6 * D2 + 8 * comparison.deviation(a / 4)) / 3, axis=0, initial=0.0)
-    c1 = np.maximum(c1 - ROUNDED * comparison.sizes.noise / a, 0.0)
+    c1 = np.maximum(c1 - NOISE_FACTOR * comparison.sizes.noise / a, 0.0)
     E1, E2 = float(np.max(np.abs(D1), initial=0.0)), float(np.max(np.abs(D2), initial=0.0)) / 2
-    order = np.nan if MAY_BE_ROUNDING * largest > E2 else float(np.log2(E1 / E2))
+    order = np.nan if ROUNDING_DEVIATION_RATIO * largest > E2 else float(np.log2(E1 / E2))
     counts = comparison.sizes.counts
     relative = float(np.max(np.abs(D1[:, counts]) / comparison.own_responses()[counts], initial=0.0))
     own = c1 / comparison.own_responses(RESPONDS)
@@ -132,13 +138,15 @@ def compare_slopes(comparison: Comparison, natural: float) -> SlopeCheck:
     return SlopeCheck(a, error, order, worst, relative, D1)
 
 
-ACCEPTED = 0.05  # deviation over the linear response of the same signal
-FARTHEST = 100.0  # deviations of the states, in their sizes, at which the search ends
-SWEEPS = 6  # at most, for one amplitude, in one of several rounds
+ACCEPTED_DEVIATION_RATIO = 0.05  # deviation over the linear response of the same signal
+MAX_DEVIATION_SIZE = 100.0  # deviations of the states, in their sizes, at which the search ends
+MAX_SWEEPS = 6  # at most, for one amplitude, in one of several rounds
 ROUNDS = 4
-MARCHED = 4  # sweeps that cost as much as following the motion step by step
-SETTLED = 0.01  # change of the deviation, relative to itself, at which it is known well enough
-CLOSE = 0.9  # the limit is found when the deviation lies between this fraction of what is accepted and all of it
+MARCHING_SWEEP_COUNT = 4  # sweeps that cost as much as following the motion step by step
+SETTLED_CHANGE_TOLERANCE = 0.01  # change of the deviation, relative to itself, at which it is known well enough
+LIMIT_BRACKET_FRACTION = (
+    0.9  # the limit is found when the deviation lies between this fraction of what is accepted and all of it
+)
 STEPS = 24
 
 
@@ -189,8 +197,8 @@ class _ValiditySearch:
         sign = np.sign(amplitude / before) ** self._power
         guess: FloatArray = sign * ratio**self._power * D
         for _ in range(ROUNDS):
-            sweeps = int(np.clip(self._comparison.relaxation.affordable(self._end), 2, SWEEPS))
-            response = self._comparison.response(amplitude, sweeps=sweeps, close=SETTLED, first=guess)
+            sweeps = int(np.clip(self._comparison.relaxation.affordable(self._end), 2, MAX_SWEEPS))
+            response = self._comparison.response(amplitude, sweeps=sweeps, close=SETTLED_CHANGE_TOLERANCE, first=guess)
             guess = response.values / amplitude / self._comparison.sizes.signals
             if response.settled or self.is_over:
                 break
@@ -210,7 +218,9 @@ def validity_of(comparison: Comparison, check: SlopeCheck, end: float) -> tuple[
 
 
 def _limit(comparison: Comparison, check: SlopeCheck, search: _ValiditySearch) -> Validity:
-    farthest = FARTHEST / comparison.effect if comparison.effect > 0 else FARTHEST * 1e3 * check.amplitude
+    farthest = (
+        MAX_DEVIATION_SIZE / comparison.effect if comparison.effect > 0 else MAX_DEVIATION_SIZE * 1e3 * check.amplitude
+    )
     low, low_value, high, limiting = check.amplitude, max(check.relative, 1e-15), np.inf, ""
     power = max(check.order - 1.0, 0.5) if np.isfinite(check.order) else 1.0
     for _ in range(STEPS):
@@ -220,7 +230,7 @@ def _limit(comparison: Comparison, check: SlopeCheck, search: _ValiditySearch) -
             return Validity(low, at_least=True, motion=comparison.effect * low)
         guess = min(_guess(low, low_value, high, power), farthest)
         value = search.relative(guess, search.sign) if search.sign else search.worse(guess)
-        if value > ACCEPTED:
+        if value > ACCEPTED_DEVIATION_RATIO:
             high, limiting = guess, search.limited_by
             continue
         if guess >= farthest:
@@ -228,9 +238,9 @@ def _limit(comparison: Comparison, check: SlopeCheck, search: _ValiditySearch) -
         if value > low_value:
             power = float(np.clip(np.log(value / low_value) / np.log(guess / low), 0.25, 6.0))
         low, low_value = guess, max(value, 1e-15)
-        if value >= CLOSE * ACCEPTED:
+        if value >= LIMIT_BRACKET_FRACTION * ACCEPTED_DEVIATION_RATIO:
             limiting = search.limited_by
-            if search.is_over or search.relative(guess, -search.sign) <= ACCEPTED:
+            if search.is_over or search.relative(guess, -search.sign) <= ACCEPTED_DEVIATION_RATIO:
                 break
             # The other sign, better at first, is the worse one here.
             search.sign, high, limiting = -search.sign, guess, search.limited_by
@@ -240,7 +250,7 @@ def _limit(comparison: Comparison, check: SlopeCheck, search: _ValiditySearch) -
 
 def _guess(low: float, low_value: float, high: float, power: float) -> float:
     """Return where the deviation should be just below what is accepted, kept well inside a known bracket."""
-    guess = low * float(min((0.97 * ACCEPTED / low_value) ** (1 / power), 1000.0))
+    guess = low * float(min((0.97 * ACCEPTED_DEVIATION_RATIO / low_value) ** (1 / power), 1000.0))
     if high < np.inf and not low * 1.01 < guess < high / 1.01:
         return float(np.sqrt(low * high))
     return guess
@@ -260,13 +270,13 @@ def trace_at(
     i = first + int(np.argmax(shown[first:])) if well else int(np.argmax(shown))
     try:
         D = deviations.get(amplitude)
-        D = comparison.deviation(amplitude, sweeps=SWEEPS, close=SETTLED) if D is None else D
+        D = comparison.deviation(amplitude, sweeps=MAX_SWEEPS, close=SETTLED_CHANGE_TOLERANCE) if D is None else D
     except ResponseError:
         return None
     nonlinear = amplitude * (comparison.linear[:, i] + D[:, i] * sizes.signals[i])
     farther: FloatArray | None = None
     with suppress(ResponseError):
-        if sweeps >= MARCHED:
+        if sweeps >= MARCHING_SWEEP_COUNT:
             farther = comparison.relaxation.marched(comparison.excitation, 4 * amplitude)[:, i] / 4
     signal, linear = (sizes.names[i], sizes.units[i]), amplitude * comparison.linear[:, i]
     return Trace(*signal, amplitude, comparison.times, linear, nonlinear, farther)

@@ -24,7 +24,7 @@ from fmilin.wrapping import WRAPPED, residual_name
 
 Getter = Callable[[], float]
 Setter = Callable[[float], None]
-RELATIVE = 1e-9  # tolerance of the integration within a step
+RELATIVE_TOLERANCE = 1e-9  # tolerance of the integration within a step
 
 
 class WrappedModel(Fmi2Slave):  # type: ignore[misc]  # pythonfmu has no types
@@ -74,7 +74,9 @@ class WrappedModel(Fmi2Slave):  # type: ignore[misc]  # pythonfmu has no types
             return self.model.evaluate(t, x, self.u).derivatives
 
         scales, span = self.model.states.scales(self.x), (current_time, current_time + step_size)
-        moved = solve_ivp(rates, span, self.x, method="DOP853", rtol=RELATIVE, atol=RELATIVE * 1e-2 * scales)
+        moved = solve_ivp(
+            rates, span, self.x, method="DOP853", rtol=RELATIVE_TOLERANCE, atol=RELATIVE_TOLERANCE * 1e-2 * scales
+        )
         if not moved.success:
             raise NumericalError(f"The step from t = {current_time:g} s failed: {moved.message}")
         self.time = current_time + step_size

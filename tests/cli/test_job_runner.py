@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from fmilin.cli.streams import MOST_PRINTED, collect_printed_lines
+from fmilin.cli.streams import MAX_PRINTED_CHARACTERS, collect_printed_lines
 
 START = """
 import ctypes, logging, os, signal, sys, time
@@ -63,7 +63,7 @@ def test_lines_of_fmus_are_shown_up_to_a_limit(capfd: pytest.CaptureFixture[str]
         for _ in range(100):
             logging.getLogger("fmilin.fmu").warning("%s", line)
     shown = capfd.readouterr().err.splitlines()
-    assert len(shown) == MOST_PRINTED // 999 + 1
+    assert len(shown) == MAX_PRINTED_CHARACTERS // 999 + 1
     assert shown[-1] == "... and more: 99900 characters in all"
 
 

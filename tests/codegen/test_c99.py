@@ -249,7 +249,7 @@ def test_pieces_of_any_length_give_the_same_numbers(tmp_path: Path, monkeypatch:
     x = np.linspace(0.3, 1.4, 12)
     whole = Native(system, tmp_path)
     z, jacobian = whole.at(0.0, x, p=[2.0]), whole.jacobian()
-    monkeypatch.setattr(statements, "STATEMENTS_PER_FUNCTION", 3)
+    monkeypatch.setattr(statements, "MAX_STATEMENTS_PER_FUNCTION", 3)
     (tmp_path / "pieces").mkdir()
     pieces = Native(system, tmp_path / "pieces")
     assert "equations_motion_5" in pieces.code.sources["equations.c"]

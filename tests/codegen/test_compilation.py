@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from fmilin.codegen.compiler import COMPILING, STARTING, TRACING, CompilationBudget, compiler_seconds
+from fmilin.codegen.compiler import (
+    COMPILE_SECONDS_PER_INSTRUCTION,
+    COMPILER_START_SECONDS,
+    TRACE_SECONDS_PER_PAIR,
+    CompilationBudget,
+    compiler_seconds,
+)
 
 
 def test_a_long_computation_is_announced_by_its_number_of_points() -> None:
@@ -39,11 +45,11 @@ def test_a_price_that_turns_out_higher_takes_more_work() -> None:
 
 
 def test_writing_down_equations_grows_with_the_square_of_the_states() -> None:
-    small, large = (CompilationBudget.of_equations(TRACING, states) for states in (3, 6))
+    small, large = (CompilationBudget.of_equations(TRACE_SECONDS_PER_PAIR, states) for states in (3, 6))
     assert (small.is_spent_by(9), small.is_spent_by(1)) == (False, True)
     assert (large.is_spent_by(36), large.is_spent_by(1)) == (False, True)
 
 
 def test_a_compiler_takes_its_time_even_for_nothing() -> None:
-    assert compiler_seconds(0) == pytest.approx(STARTING + COMPILING)
-    assert compiler_seconds(1000) == pytest.approx(STARTING + 1000 * COMPILING)
+    assert compiler_seconds(0) == pytest.approx(COMPILER_START_SECONDS + COMPILE_SECONDS_PER_INSTRUCTION)
+    assert compiler_seconds(1000) == pytest.approx(COMPILER_START_SECONDS + 1000 * COMPILE_SECONDS_PER_INSTRUCTION)

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from fmilin.codegen.compiler import Compiler
-from fmilin.codegen.evaluator import SMALL, Backend, Evaluator
+from fmilin.codegen.evaluator import MAX_DENSE_SIZE, Backend, Evaluator
 from fmilin.errors import ModelError, UsageError
 from fmilin.signals import FloatArray
 
@@ -20,15 +20,15 @@ KINDS = ("casadi", "c")
 
 
 def results() -> list[Any]:
-    sparse = ca.SX(SMALL, 2)
-    sparse[3, 1], sparse[SMALL - 1, 0] = ca.exp(X[0]), P[0] / X[1]
+    sparse = ca.SX(MAX_DENSE_SIZE, 2)
+    sparse[3, 1], sparse[MAX_DENSE_SIZE - 1, 0] = ca.exp(X[0]), P[0] / X[1]
     kinked = ca.vertcat(ca.if_else(X[2] < X[3], ca.sqrt(X[2]), ca.fabs(X[0])), ca.sign(X[1]), ca.floor(3 * X[2]), 0.25)
     return [ca.mtimes(X, P.T), sparse, kinked, ca.SX(0, 3)]
 
 
 def by_hand(x: FloatArray, p: FloatArray) -> list[FloatArray]:
-    sparse = np.zeros((SMALL, 2))
-    sparse[3, 1], sparse[SMALL - 1, 0] = np.exp(x[0]), p[0] / x[1]
+    sparse = np.zeros((MAX_DENSE_SIZE, 2))
+    sparse[3, 1], sparse[MAX_DENSE_SIZE - 1, 0] = np.exp(x[0]), p[0] / x[1]
     chosen = np.sqrt(x[2]) if x[2] < x[3] else abs(x[0])
     kinked = np.array([[chosen], [np.sign(x[1])], [np.floor(3 * x[2])], [0.25]])
     return [np.outer(x, p), sparse, kinked, np.zeros((0, 3))]
@@ -49,7 +49,12 @@ def test_many_points_are_the_same_points(kind: Any, points: int) -> None:
     f = Evaluator([X, P], results(), Backend(kind))
     x, p = np.random.default_rng(1).normal(size=(points, 4)), np.array([3.0, -2.0])
     stacks = f.at_points(x, p)
-    assert [stack.shape for stack in stacks] == [(points, 4, 2), (points, SMALL, 2), (points, 4, 1), (points, 0, 3)]
+    assert [stack.shape for stack in stacks] == [
+        (points, 4, 2),
+        (points, MAX_DENSE_SIZE, 2),
+        (points, 4, 1),
+        (points, 0, 3),
+    ]
     for k in range(points):
         for stack, one in zip(stacks, f(x[k], p), strict=True):
             assert_array_equal(stack[k], one)

@@ -257,7 +257,7 @@ def test_a_netcdf_file_that_is_changed_in_place_is_damaged(tmp_path: Path) -> No
 def test_a_family_that_is_written_in_parts_has_the_checksum_of_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(netcdf_file, "LARGEST_RUN", 10)
+    monkeypatch.setattr(netcdf_file, "MAX_BLOCK_SIZE", 10)
     result = load(EARLIER / "pendulums.nc")
     result.save(tmp_path / "pendulums.nc")
     content = (tmp_path / "pendulums.nc").read_bytes()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.formulations.descriptor import MOST_BY_SVD, difference_to
+from fmilin.formulations.descriptor import MAX_SVD_UNKNOWNS, difference_to
 from fmilin.models import DaeModel
 
 
@@ -58,7 +58,7 @@ def test_an_fmu_without_room_for_the_linear_model_computes_no_eigenvalues(
 
     linear = oscillator()
     monkeypatch.setattr(linear_fmu, "MOST_EIGENVALUES", 1)
-    monkeypatch.setattr(fmu_file, "MOST_INSIDE", 1)
+    monkeypatch.setattr(fmu_file, "MAX_EMBEDDED_BYTES", 1)
     counted = count_spectra(monkeypatch)
     linear.save(tmp_path / "a.fmu")
     assert not any(calls.count for calls in counted)
@@ -81,7 +81,7 @@ def chain(length: int) -> DaeModel:
 def test_a_large_descriptor_system_is_compared_without_a_dense_least_squares_problem(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    linear = fl.linearize(chain(2 * MOST_BY_SVD), descriptor=True)
+    linear = fl.linearize(chain(2 * MAX_SVD_UNKNOWNS), descriptor=True)
     assert linear.descriptor is not None
     dense = Calls(np.linalg.lstsq)
     monkeypatch.setattr(np.linalg, "lstsq", dense)

@@ -46,7 +46,7 @@ def test_the_name_is_that_of_the_file_and_the_choices_are_kept(tmp_path: Path) -
 
 
 def test_a_large_model_does_not_carry_itself_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fmilin.export.fmu_file.MOST_INSIDE", 100)
+    monkeypatch.setattr("fmilin.export.fmu_file.MAX_EMBEDDED_BYTES", 100)
     pendulum().save(tmp_path / "plant.fmu")
     with pytest.raises(ModelError, match=r"an FMU without a linear model in it.*fmilin linearize"):
         load(tmp_path / "plant.fmu")

@@ -43,7 +43,7 @@ def _a_cache_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let whatever is asked for outweigh the compiler."""
-    for price in ("TRACING", "STARTING", "COMPILING"):
+    for price in ("TRACE_SECONDS_PER_PAIR", "STARTING", "COMPILING"):
         monkeypatch.setattr(compiler, price, 0.0)
 
 
@@ -141,7 +141,7 @@ def test_many_short_simulations_are_compiled_in_the_end_and_by_other_processes_a
     assert counts[0] > 10
     assert counts[-1] < 5
     seconds = sum(counts) * model.engine.visit_seconds
-    price = compiler.TRACING * len(model.states) ** 2 + compiler.compiler_seconds(2000)
+    price = compiler.TRACE_SECONDS_PER_PAIR * len(model.states) ** 2 + compiler.compiler_seconds(2000)
     assert seconds < price, "no more work than what was to be outweighed"
     again = drone()  # as in another process: the library is in the cache
     with slow_visits() as count:
@@ -233,7 +233,7 @@ def test_inputs_left_out_stay_at_their_start_values() -> None:
 
 @pytest.mark.parametrize("make", [four_bar, cartesian_pendulum])
 def test_symbolic_models_are_compiled_too(make: Callable[[], LagrangeModel], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler, "TRACING", 0.0)
+    monkeypatch.setattr(compiler, "TRACE_SECONDS_PER_PAIR", 0.0)
     compiled = make().compiled_for(1_000_000)
     assert compiled._visits is not None
     assert compiled._visits.is_compiled

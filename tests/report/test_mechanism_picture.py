@@ -17,7 +17,7 @@ from fmilin.errors import UsageError
 from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription, PointSpring
 from fmilin.report import mechanism_figure
 from fmilin.report.figures import rendered
-from fmilin.report.mechanism_picture import FRAMES, REACH, _swing, mechanism_motion, moving, named
+from fmilin.report.mechanism_picture import FRAME_COUNT, MODE_SHAPE_SIZE, _swing, mechanism_motion, moving, named
 from fmilin.report.mechanism_shapes import Shapes, outline, view_of
 from fmilin.systems import double_wishbone, furuta_pendulum, loader, slider_crank, stewart_platform
 from tests.systems.linkages import four_bar_mechanism, parallel_robot
@@ -77,7 +77,7 @@ def test_mode_shapes_reach_as_far_as_they_should_with_closed_loops(model: Mechan
         assert end.closing.shape == (len(model.description.loops), 3)
         here = {s.body: s.points for s in shapes.posture(q).bodies}
         way = max(np.abs(s.points.mean(axis=0) - here[s.body].mean(axis=0)).max() for s in end.bodies)
-        assert 0.3 * REACH * shapes.size < way < 1.5 * REACH * shapes.size
+        assert 0.3 * MODE_SHAPE_SIZE * shapes.size < way < 1.5 * MODE_SHAPE_SIZE * shapes.size
 
 
 def test_both_ends_of_a_swing_differ_from_the_middle_for_every_mode() -> None:
@@ -87,7 +87,7 @@ def test_both_ends_of_a_swing_differ_from_the_middle_for_every_mode() -> None:
     middle = shapes.posture(shapes.start).closing
     for motion in moving(fl.linearize(model), shapes):
         for end in _swing(shapes, shapes.start, motion.mode):
-            assert np.linalg.norm(end.closing - middle, axis=1).max() > 0.3 * REACH * shapes.size
+            assert np.linalg.norm(end.closing - middle, axis=1).max() > 0.3 * MODE_SHAPE_SIZE * shapes.size
 
 
 def test_there_and_back_is_one_motion() -> None:
@@ -120,13 +120,15 @@ def test_a_gif_swings_there_and_back() -> None:
     model = four_bar_mechanism()
     linear = fl.linearize(model)
     image = Image.open(io.BytesIO(mechanism_motion(model.description, linear)))
-    assert image.n_frames == FRAMES  # type: ignore[attr-defined]
+    assert image.n_frames == FRAME_COUNT  # type: ignore[attr-defined]
     frames = []
-    for k in range(FRAMES):
+    for k in range(FRAME_COUNT):
         image.seek(k)
         frames.append(np.asarray(image.convert("L"), float))
     apart = [float(np.abs(f - frames[0]).mean()) for f in frames]
-    assert int(np.argmax(apart)) in range(FRAMES // 2 - 3, FRAMES // 2 + 4)  # half a period later it is farthest away
+    assert int(np.argmax(apart)) in range(
+        FRAME_COUNT // 2 - 3, FRAME_COUNT // 2 + 4
+    )  # half a period later it is farthest away
     assert apart[-1] < 0.8 * max(apart)
     assert (frames[0][:3] > 250).all()  # paper is white
 

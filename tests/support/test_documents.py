@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fmilin.support.files import DEEPEST, DocumentError, read_json, read_toml
+from fmilin.support.files import MAX_KEY_PARTS, DocumentError, read_json, read_toml
 
 DIGITS = "1" * 100_000
 
@@ -15,8 +15,8 @@ DIGITS = "1" * 100_000
         ("x = " + "[" * 100_000, "nested too deeply"),
         ("x = " + "{a=" * 50_000, "nested too deeply"),
         (f"x = {DIGITS}", "an integer has thousands of digits"),
-        (".".join(["a"] * 50_000) + " = 1", f"a dotted key has more than {DEEPEST} parts"),
-        ("[" + " . ".join(["'a'", '"b"'] * 25_000) + "]", f"a dotted key has more than {DEEPEST} parts"),
+        (".".join(["a"] * 50_000) + " = 1", f"a dotted key has more than {MAX_KEY_PARTS} parts"),
+        ("[" + " . ".join(["'a'", '"b"'] * 25_000) + "]", f"a dotted key has more than {MAX_KEY_PARTS} parts"),
         (b"\xff\xfe\x00", "invalid start byte"),
         ("x = ", "Invalid value"),
     ],
@@ -43,7 +43,7 @@ def test_json_that_is_wrong_is_one_error(text: bytes | str, why: str) -> None:
 
 def test_what_is_long_for_a_reason_is_read() -> None:
     numbers = ", ".join(f"{i}.5" for i in range(1000))
-    path = ".".join(["a"] * DEEPEST)
+    path = ".".join(["a"] * MAX_KEY_PARTS)
     text = f"# {'.' * 500}\nx = [{numbers}]\n{path} = 1\ns = '{'word. ' * 30}'\n{'k' * 200_000} = 2"
     table = read_toml(text)
     assert len(table["x"]) == 1000

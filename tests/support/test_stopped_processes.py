@@ -33,7 +33,7 @@ LIMIT = 0.5  # seconds instead of the limits of fmilin
 @pytest.fixture(autouse=True)
 def limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Shorten the limits, and see to it that the test does not take long."""
-    monkeypatch.setattr(stopped_processes, "PATIENCE", LIMIT)
+    monkeypatch.setattr(stopped_processes, "PATIENCE_SECONDS", LIMIT)
     monkeypatch.setattr(stopped_processes, "INTERVAL", LIMIT / 5)
     monkeypatch.setattr(compiler, "VERSION_TIME", LIMIT)
     monkeypatch.setattr(compiler, "LEAST_COMPILING_TIME", LIMIT)

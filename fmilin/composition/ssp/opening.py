@@ -26,7 +26,7 @@ from fmilin.trimming.request import require_variable
 DEFAULT = "SystemStructure.ssd"
 _FMU = "application/x-fmu-sharedlibrary"
 _INSIDE = ".ssp!/"  # between the path of an archive inside the archive and a path in it
-_DEEPEST = 16  # files that lead to a component: a system needs few, and an archive can contain itself
+_MAX_NESTING = 16  # files that lead to a component: a system needs few, and an archive can contain itself
 _DEFINITION, _PACKAGE = "application/x-ssp-definition", "application/x-ssp-package"
 _MEND = "Put it there, or export the system again"
 Opener = Callable[[Path, Mapping[str, Value], Mapping[str, Value]], Model]
@@ -114,8 +114,8 @@ class SspFile:
             return None
         if component.type not in (_FMU, _DEFINITION, _PACKAGE):
             raise self._error(component, f"its type '{component.type}' is not supported")
-        if len(files) > _DEEPEST:
-            raise self._error(component, f"systems lie more than {_DEEPEST} files deep in each other")
+        if len(files) > _MAX_NESTING:
+            raise self._error(component, f"systems lie more than {_MAX_NESTING} files deep in each other")
         if component.source in files:
             raise self._error(component, _circle((*files[files.index(component.source) :], component.source)))
         source = component.source

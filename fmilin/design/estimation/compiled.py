@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fmilin.codegen.compiler import PRINTING, CompilationBudget, Compiler, compiler_seconds, is_built, loaded_library
+from fmilin.codegen.compiler import (
+    PRINT_SECONDS_PER_INSTRUCTION,
+    CompilationBudget,
+    Compiler,
+    compiler_seconds,
+    is_built,
+    loaded_library,
+)
 from fmilin.design.estimation.charts import CoordinateSplit
 from fmilin.design.estimation.corrections import Belief, Filter, Measured, MeasurementUpdate
 from fmilin.design.estimation.filter_code import UNIT, CallableCode, FilterPlan, print_calls
@@ -229,7 +236,7 @@ class CompiledFilter(Filter):
         graph = batch_graph(self._plan.model, ())
         if graph is None:
             return
-        yield PRINTING * graph.stacks.instructions
+        yield PRINT_SECONDS_PER_INSTRUCTION * graph.stacks.instructions
         try:
             code = self._print()
             built = is_built({UNIT: code.source}, UNIT, Compiler())

@@ -18,8 +18,16 @@ import casadi as ca
 import numpy as np
 
 from fmilin.codegen.c_component import Constant, Precision, resolve_names, runtime
-from fmilin.codegen.implicit import CONTRACTION, CONVERGED, ITERATIONS, STALLED, ImplicitSystem, cse_option, jacobian
-from fmilin.codegen.statements import STATEMENTS_PER_FUNCTION, Statements, indented
+from fmilin.codegen.implicit import (
+    CONTRACTION_RATIO,
+    ITERATIONS,
+    NEWTON_STEP_TOLERANCE,
+    STALLED_STEP_TOLERANCE,
+    ImplicitSystem,
+    cse_option,
+    jacobian,
+)
+from fmilin.codegen.statements import MAX_STATEMENTS_PER_FUNCTION, Statements, indented
 from fmilin.design.estimation.motion import ManifoldStepper
 from fmilin.errors import UsageError
 from fmilin.model.capabilities import has_graph, read_graph
@@ -271,8 +279,12 @@ def _part(name: str, system: ImplicitSystem, z: SX, along: int, precision: Preci
     filled |= {"D": s.motion.numel(), "NZ": z.numel(), "AT_A": at["A"], "AT_W": at["w"], "AT_Z": at["z"]}
     filled |= {"ALONG": along, "DW": _products([(e, at["e"], "X")], along, "dw")}
     filled |= {"PARAMETERS": _copied(sizes["p"], at["p"], "@parameters"), "AT_DW": at["dw"]}
-    filled |= {"NEWTON": ITERATIONS, "CONTRACTION": CONTRACTION}
-    filled |= {"CONVERGED": CONVERGED, "STALLED": STALLED} if precision == "double" else SINGLE_NEWTON
+    filled |= {"NEWTON": ITERATIONS, "CONTRACTION": CONTRACTION_RATIO}
+    filled |= (
+        {"CONVERGED": NEWTON_STEP_TOLERANCE, "STALLED": STALLED_STEP_TOLERANCE}
+        if precision == "double"
+        else SINGLE_NEWTON
+    )
     filled["DZ"] = _products([(z_s, at["z_s"], "X"), (z_w, at["z_w"], "dw")], along, "dz")
     functions.append(_text("newton" if newton else "implicit" if implicit else "explicit", filled))
     room = at["v"] + printed.stored + w.numel() * (1 + s.motion.numel() + 8)
@@ -408,5 +420,5 @@ def count_locals(parts: list[_Part], sizes: dict[str, Any]) -> int:
         points, added = (2 * P + 1) * N, D * W + N + N * W + 2 * P * rows + 3 * P * P + terms * P * K + P * P
         advance = N * P + points + P * P + P * (3 * P + 1) + added + 3 * N
         correct = N * P + points + (2 * P + 1) * NY + NY * (NY + 2) + (P + NY) * (2 * P + 1 + NY)
-    deepest = max(p.room for p in parts) + 2 * STATEMENTS_PER_FUNCTION
+    deepest = max(p.room for p in parts) + 2 * MAX_STATEMENTS_PER_FUNCTION
     return 2 * N + P * P + M + max(advance, correct) + max(manifold, deepest) + 3 * P + 2 * NY

@@ -21,7 +21,7 @@ from scipy.sparse import linalg
 from fmilin.errors import NumericalError
 from fmilin.tolerances import CANCELLED, PSEUDO_INVERSE, REFUSED
 
-PIVOT = 0.1  # A pivot is at least this fraction of the largest entry of its row
+MIN_PIVOT_FRACTION = 0.1  # A pivot is at least this fraction of the largest entry of its row
 
 SparseRow = dict[int, float]
 
@@ -127,7 +127,7 @@ def _pivot(row: SparseRow, holders: dict[int, set[int]], named: NDArray[np.bool_
     largest = max(usable.values(), default=0.0)
     if not largest * REFUSED > size:
         raise NumericalError(_NOT_INDEPENDENT)
-    good = [c for c, size in usable.items() if size >= PIVOT * largest]
+    good = [c for c, size in usable.items() if size >= MIN_PIVOT_FRACTION * largest]
     return min(good, key=lambda c: (len(holders[c]), -usable[c], c))
 
 

@@ -16,14 +16,14 @@ from fmilin.numerics.factors import SparseFactors
 from fmilin.signals import FloatArray
 from fmilin.tolerances import CANCELLED, EPS
 
-SMALL = 60  # problems of fewer coordinates are solved whole
+MAX_DENSE_SIZE = 60  # problems of fewer coordinates are solved whole
 
 DISTANCE = 0.013
 """The shift lies this fraction beside the frequency: exactly on an eigenvalue nothing could be factorized."""
 
 TINY = float(np.finfo(np.float64).tiny)
 
-NOTHING = 1e-9
+NEGLIGIBLE_MOTION_RATIO = 1e-9
 """Motions that the inverse of the shifted matrix reaches less than this are too far from the shift to matter."""
 
 
@@ -52,7 +52,7 @@ class Solutions:
 
 def quadratic(problem: QuadraticProblem, around: Around) -> Solutions:
     """Return the wanted solutions of (s^2 M + s C + K) x + G' l = 0, G x = 0."""
-    if problem.border and problem.M.shape[0] - problem.border <= SMALL:
+    if problem.border and problem.M.shape[0] - problem.border <= MAX_DENSE_SIZE:
         problem = problem.within(_reached(problem, around))
     values, x = _symmetric(problem, around) if problem.is_symmetric else _damped(problem, around)
     keep = _chosen(values, around)
@@ -71,7 +71,7 @@ def _reached(problem: QuadraticProblem, around: Around) -> FloatArray:
     sizes = np.abs(np.diag(upper))[:free]
     if free and not sizes[0] > 0:
         _require_inertia(np.zeros((free, free)))
-    return np.asarray(Q[:, :free][:, sizes > NOTHING * sizes[0]], dtype=np.float64)
+    return np.asarray(Q[:, :free][:, sizes > NEGLIGIBLE_MOTION_RATIO * sizes[0]], dtype=np.float64)
 
 
 def _symmetric(problem: QuadraticProblem, around: Around) -> tuple[ComplexArray, ComplexArray]:
@@ -99,7 +99,7 @@ def _lanczos(
 ) -> FloatArray:
     """Return vectors of the mu nearest to the shift, or of all of a small problem."""
     size = problem.M.shape[0]
-    if size <= SMALL and not problem.border:
+    if size <= MAX_DENSE_SIZE and not problem.border:
         M = problem.M.toarray()
         _require_inertia(M)
         nu, x = np.linalg.eig(np.column_stack([inverted(column) for column in M.T]))
@@ -185,7 +185,7 @@ def _arnoldi(
         start /= np.linalg.norm(start)
     operator = linalg.LinearOperator((size, size), matvec=inverted, dtype=kind)
     try:
-        if size <= 2 * SMALL:
+        if size <= 2 * MAX_DENSE_SIZE:
             nu, z = np.linalg.eig(np.column_stack([inverted(column) for column in np.eye(size, dtype=kind)]))
         else:
             nu, z = linalg.eigs(operator, k=min(wanted, size - 2), v0=start, tol=0)

@@ -32,8 +32,10 @@ from fmilin.tolerances import EPS
 
 __all__ = ["Around", "eigenvalues_near"]
 
-SWAMPED = 1e-4  # A relative loss by rounding that is remarked on
-BREAKS = 0.1  # A motion with more than this fraction of its penalized inertia in violated constraints is a spurious one
+MAX_UNREPORTED_LOSS = 1e-4  # A relative loss by rounding that is remarked on
+SPURIOUS_INERTIA_FRACTION = (
+    0.1  # A motion with more than this fraction of its penalized inertia in violated constraints is a spurious one
+)
 
 
 def eigenvalues_near(
@@ -86,7 +88,7 @@ def _spectrum(
     vectors = vectors / np.where(largest == 0, 1.0, largest)
     is_true = np.ones(len(values), dtype=bool)
     if isinstance(chosen, UCS):
-        is_true = _violated_inertia(form, chosen, vectors) < BREAKS
+        is_true = _violated_inertia(form, chosen, vectors) < SPURIOUS_INERTIA_FRACTION
     return Spectrum(
         formulation=type(chosen).__name__.lower(),
         method=method,
@@ -127,7 +129,7 @@ def _swamped(form: ConstrainedForm, options: UCS, spectrum: Spectrum) -> tuple[R
     sizes = np.abs(spectrum.eigenvalues)
     relative = (spectrum.errors / np.where(sizes > 0, sizes, 1.0))[np.asarray(spectrum.is_true, dtype=bool)]
     loss = max(float(np.nanmax(relative, initial=0.0)), float(weight) * EPS)
-    if loss <= SWAMPED:
+    if loss <= MAX_UNREPORTED_LOSS:
         return ()
     change = f"by {loss:.1g} of their size" if loss < 1 else "altogether"
     return (swamping_penalty(options.alpha, f"{change}. Take a smaller alpha, or the formulation mcs or rcs."),)

@@ -36,7 +36,7 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, UNTURNED
 
 EXTENDED = float(np.finfo(np.longdouble).eps)  # what the residuals are rounded to
-MOST = 4  # corrections; one is enough unless the matrix is very stiff
+MAX_CORRECTIONS = 4  # corrections; one is enough unless the matrix is very stiff
 GAIN = 0.1  # A correction that is not smaller than this part of the one before gains nothing
 
 
@@ -58,7 +58,7 @@ class RefinedFactors:
         right = extended(np.asarray(right))
         x = extended(self._factors.solve(right.astype(self._kind)))
         before = np.inf
-        for _ in range(MOST):
+        for _ in range(MAX_CORRECTIONS):
             change = self._factors.solve((right - self._W @ x).astype(self._kind))
             size = float(np.max(np.abs(change), initial=0.0))
             if not size < GAIN * before:
@@ -69,7 +69,7 @@ class RefinedFactors:
         return x.astype(self._kind)
 
 
-LARGEST_FILL = 20_000_000  # entries that the terms of a moving point may have
+MAX_FILL_SIZE = 20_000_000  # entries that the terms of a moving point may have
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +213,7 @@ def _carried(
 ) -> QuadraticProblem:
     """Return the problem with the terms N P, N Q, N W of a moving point: dv = (s - N P) dq."""
     filled = len(Z.dependent) * len(np.unique(sparse.csc_array(motion.gamma_v).nonzero()[1]))
-    if filled > LARGEST_FILL:
+    if filled > MAX_FILL_SIZE:
         raise NumericalError(
             f"The penalty formulation of this moving point would need a matrix of about {filled:,} entries: how each "
             "dependent coordinate follows the others. Use the formulation mcs or rcs, or a point of rest."

@@ -11,7 +11,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError
 from fmilin.linear_model.arrays import LinearArrays
 from fmilin.linear_model.no_response import (
-    PUSHES,
+    PUSH_SIZES,
     dead_zone_error,
     is_connected,
     with_remark_on_response,
@@ -77,8 +77,8 @@ def _list_unmoved(model: Model, point: OperatingPoint, sizes: FloatArray, inputs
 
 def _list_moved(model: Model, point: OperatingPoint, sizes: FloatArray, inputs: Sequence[int]) -> list[int]:
     """Return the inputs that move something, or an indicator across zero, when they are pushed by about their size."""
-    here, *pushed = _evaluate_pushed(model, point, _list_pushes(inputs, sizes, PUSHES))
-    count = 2 * len(PUSHES)
+    here, *pushed = _evaluate_pushed(model, point, _list_pushes(inputs, sizes, PUSH_SIZES))
+    count = 2 * len(PUSH_SIZES)
     moved = []
     for position, j in enumerate(inputs):
         answers = [a for a in pushed[position * count : (position + 1) * count] if a is not None]

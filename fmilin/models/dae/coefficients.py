@@ -22,7 +22,7 @@ from fmilin.tolerances import EPS
 
 SX = Any  # casadi.SX: casadi ships no types
 
-MANY = 20_000  # coefficients of which bounds are computed one by one
+MAX_BOUNDED_COEFFICIENTS = 20_000  # coefficients of which bounds are computed one by one
 
 
 def lift_graph(graph: DaeGraph) -> tuple[DaeGraph, SX, FloatArray]:
@@ -170,7 +170,7 @@ class Coefficients:
         for k, (i, j, c) in enumerate(zip(rows, columns, judged, strict=True)):
             if c is None or c.is_zero or j >= len(names) - len(graph.inputs):
                 continue
-            if not abs(c.value) * sizes[j] <= MOST_LEFT * EPS * sized[i]:
+            if not abs(c.value) * sizes[j] <= CANCELLATION_ROUNDING_FACTOR * EPS * sized[i]:
                 continue
             is_written = not (self._own.numel() and ca.depends_on(nodes[k], self._own))
             if is_left_by_cancellation(c.value, largest[i], is_written=is_written):
@@ -202,7 +202,7 @@ class Coefficients:
 
 
 def _judged(function: Any, values: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
-    if function.nnz_out(0) > MANY:
+    if function.nnz_out(0) > MAX_BOUNDED_COEFFICIENTS:
         numbers: FloatArray = function(values).full().ravel()
         return numbers, np.abs(numbers), numbers == 0.0
     numbers, bounds = compute_bounds(function, values)
@@ -255,8 +255,10 @@ def find_jumping(expression: SX, variables: SX) -> set[int]:
 
 
 FEW_BITS = 12  # of the mantissa of a number that is left where larger ones cancel: it is a small multiple of their ulp
-MOST_LEFT = 64.0  # eps, beside the largest coefficient: what cancellation leaves
-LEFT_ALONE = 2.0  # eps: a number below it that is written in an equation counts as left, whatever its mantissa is
+CANCELLATION_ROUNDING_FACTOR = 64.0  # eps, beside the largest coefficient: what cancellation leaves
+WRITTEN_ROUNDING_FACTOR = (
+    2.0  # eps: a number below it that is written in an equation counts as left, whatever its mantissa is
+)
 
 
 def is_left_by_cancellation(value: float, largest: float, *, is_written: bool) -> bool:
@@ -265,9 +267,9 @@ def is_left_by_cancellation(value: float, largest: float, *, is_written: bool) -
     Mixing equations in floating-point numbers leaves entries such as 2^-54, which are small multiples of a unit in the
     last place; a capacitance of 1e-18 F is not such a number.
     """
-    if value == 0.0 or not abs(value) <= MOST_LEFT * EPS * largest:
+    if value == 0.0 or not abs(value) <= CANCELLATION_ROUNDING_FACTOR * EPS * largest:
         return False
-    if is_written and abs(value) <= LEFT_ALONE * EPS * largest:
+    if is_written and abs(value) <= WRITTEN_ROUNDING_FACTOR * EPS * largest:
         return True
     mantissa: float = math.frexp(value)[0]
     return bool((mantissa * 2.0**FEW_BITS).is_integer())

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.errors import NumericalError, quote_first
-from fmilin.models.dae.rows import SLOW, ConsistentPoint, ConsistentPoints, Rows, Unknown
+from fmilin.models.dae.rows import SINGULAR_POINT_ERROR, ConsistentPoint, ConsistentPoints, Rows, Unknown
 from fmilin.models.dae.semi_explicit import DifferentiatedRow, JetDerivatives, SemiExplicit, column_of, derivative_name
 from fmilin.signals import FloatArray
 
@@ -22,8 +22,8 @@ DISTANCES = (1e-3, 1e-1, 0.7)  # sizes of the variables, beside a point at which
 ROUNDS = 8  # one for each index above that of the structure
 # After so many rounds without gain a graph of so many instructions is not differentiated again: it grows by 2.4 in
 # each, and what is redundant stays so.
-FEW_ROUNDS, LARGE = 4, 80_000
-DISPLACEMENT = 1e-2  # sizes of the states: how far from the start the rank is looked at
+MAX_ROUNDS, LARGE_SIZE = 4, 80_000
+DISPLACEMENT_SIZE = 1e-2  # sizes of the states: how far from the start the rank is looked at
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def completed(
             return Completion(rows, unknowns, selected(J, rows, at.zero))
         if best is None or missing < best[0]:
             best = missing, rows, unknowns
-        elif k >= FEW_ROUNDS and count > LARGE:
+        elif k >= MAX_ROUNDS and count > LARGE_SIZE:
             break
         rows, unknowns = _differentiated(motion, rows, unknowns, J, seen, at.zero)
     assert best is not None  # noqa: S101 - there is a first round
@@ -75,9 +75,11 @@ def _jacobian(
     """Return d rows / d unknowns, scaled, at a consistent point near the start or at it, and how large the graph is."""
     consistent = ConsistentPoints(form, motion, rows, unknowns)
     numbers = consistent.numbers
-    points = [consistent.find(moved) for moved in (DISPLACEMENT, 0.0)]
+    points = [consistent.find(moved) for moved in (DISPLACEMENT_SIZE, 0.0)]
     best = min(
-        (p for p in points if p is not None), key=lambda p: p.zero, default=ConsistentPoint(numbers.x, numbers.w, SLOW)
+        (p for p in points if p is not None),
+        key=lambda p: p.zero,
+        default=ConsistentPoint(numbers.x, numbers.w, SINGULAR_POINT_ERROR),
     )
     J = _finite_slopes(numbers, best, [row.name for row in rows], [motion.name(*key) for key in unknowns])
     return _scaled(J * numbers.sizes[1]), best, numbers.count

@@ -17,7 +17,7 @@ from fmilin.model.interface import ModelInfo
 from fmilin.models.dae.coefficients import is_left_by_cancellation
 from fmilin.models.dae.graph import DaeGraph
 from fmilin.models.dae.reduction import Reduced, reduce_graph
-from fmilin.models.dae.rows import EXACT, convert_to_numbers, reciprocal_condition
+from fmilin.models.dae.rows import REGULAR_POINT_ERROR, convert_to_numbers, reciprocal_condition
 from fmilin.models.dae.semi_explicit import column_of
 from fmilin.models.engine import Quantity, offered
 from fmilin.models.symbolic import SymbolicEngine
@@ -64,10 +64,13 @@ class DaeEngine(SymbolicEngine):
         moved = np.diag(graph.states.scales(x)), np.zeros((len(u), len(x)))
         H = numeric.products((0.0, x, u, graph.values), *moved)[1]
         H, order = np.nan_to_num(H), [graph.states.index_of(name, "a state") for name in graph.preferred]
-        free, rank = np.ones(len(x), dtype=bool), np.linalg.matrix_rank(H, tol=EXACT * np.abs(H).max(initial=1.0))
+        free, rank = (
+            np.ones(len(x), dtype=bool),
+            np.linalg.matrix_rank(H, tol=REGULAR_POINT_ERROR * np.abs(H).max(initial=1.0)),
+        )
         for i in dict.fromkeys((*order, *range(len(x)))):
             free[i] = False
-            free[i] = np.linalg.matrix_rank(H[:, free], tol=EXACT * np.abs(H).max(initial=1.0)) < rank
+            free[i] = np.linalg.matrix_rank(H[:, free], tol=REGULAR_POINT_ERROR * np.abs(H).max(initial=1.0)) < rank
         return tuple(np.array(graph.states.names)[~free].tolist())
 
     @cached_property

@@ -20,7 +20,7 @@ from fmilin.model.ranges import find_extrapolated
 from fmilin.models.dae.coefficients import lift_graph
 from fmilin.models.dae.engine import DaeEngine
 from fmilin.models.dae.graph import DaeGraph
-from fmilin.models.dae.rows import EXACT
+from fmilin.models.dae.rows import REGULAR_POINT_ERROR
 from fmilin.models.dae.start import certify_start
 from fmilin.models.engine import Quantity
 from fmilin.models.labels import Expr, Labels, Name
@@ -30,7 +30,7 @@ from fmilin.numerics.staircase import deflate
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.support.kinds import containers_checked
 
-MOST_DEFLATED = 400  # equations of a pencil from which the index is read: a second or so
+MAX_DEFLATED_EQUATIONS = 400  # equations of a pencil from which the index is read: a second or so
 
 
 class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates):
@@ -126,7 +126,9 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates):
         together) or one less (unknowns that were chosen by numbers).
         """
         reduced = self.engine.reduced
-        if not (reduced.index and self.engine.is_linear and self.engine.graph.residuals.numel() <= MOST_DEFLATED):
+        if not (
+            reduced.index and self.engine.is_linear and self.engine.graph.residuals.numel() <= MAX_DEFLATED_EQUATIONS
+        ):
             return reduced.index
         try:
             form = self.descriptor_form(self.start.time, self.start.states, self.start.inputs)
@@ -159,7 +161,7 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates):
         products = self.products(t, x, u, np.eye(n), np.zeros((len(u), n)))
         H = np.zeros((0, n)) if products is None else products.residuals * self.states.scales(x)
         sizes = np.linalg.norm(H, axis=1, keepdims=True)
-        rank = np.linalg.matrix_rank(H / np.where(sizes > 0, sizes, 1.0), tol=EXACT) if H.size else 0
+        rank = np.linalg.matrix_rank(H / np.where(sizes > 0, sizes, 1.0), tol=REGULAR_POINT_ERROR) if H.size else 0
         point = t, x, full[: len(graph.inputs)]
         outputs = self.outputs.names
         if any(name not in _named(graph) for name in outputs):

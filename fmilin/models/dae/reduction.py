@@ -21,9 +21,17 @@ from scipy.sparse.csgraph import maximum_bipartite_matching, min_weight_full_bip
 
 from fmilin.errors import FmilinError, NumericalError, UsageError, join_first, quote_first
 from fmilin.models.dae.coefficients import Suspect, drop_suspects, lift_graph, settle
-from fmilin.models.dae.deficient import DISPLACEMENT, completed
+from fmilin.models.dae.deficient import DISPLACEMENT_SIZE, completed
 from fmilin.models.dae.graph import DaeGraph
-from fmilin.models.dae.rows import EXACT, SLOW, ConsistentPoint, ConsistentPoints, Rows, Unknown, reciprocal_condition
+from fmilin.models.dae.rows import (
+    REGULAR_POINT_ERROR,
+    SINGULAR_POINT_ERROR,
+    ConsistentPoint,
+    ConsistentPoints,
+    Rows,
+    Unknown,
+    reciprocal_condition,
+)
 from fmilin.models.dae.semi_explicit import (
     DifferentiatedRow,
     JetDerivatives,
@@ -124,7 +132,7 @@ def _singular(delays: Pattern, columns: NDArray[Any], name: str, equations: tupl
 
 SX = Any
 
-NOTHING = 1e-4  # of the largest effect of an input: what is a billionth of a smaller one is rounding
+INPUT_EFFECT_TOLERANCE = 1e-4  # of the largest effect of an input: what is a billionth of a smaller one is rounding
 
 
 @dataclass(frozen=True)
@@ -323,14 +331,18 @@ def _last_jacobian(
     top = [unknowns.index((j, int(s))) for j, s in enumerate(d)]
     last = Rows(form, motion, [rows[i, int(r)].value for i, r in enumerate(c)], unknowns)
     consistent = ConsistentPoints(form, motion, list(rows.values()), unknowns)
-    for moved in (0.0, DISPLACEMENT) if c.any() else (None, 0.0, DISPLACEMENT):
+    for moved in (0.0, DISPLACEMENT_SIZE) if c.any() else (None, 0.0, DISPLACEMENT_SIZE):
         if moved is None:
-            point: ConsistentPoint | None = ConsistentPoint(last.x, last.w, EXACT)  # no states to be made consistent
+            point: ConsistentPoint | None = ConsistentPoint(
+                last.x, last.w, REGULAR_POINT_ERROR
+            )  # no states to be made consistent
         else:
             point = consistent.find(moved)
         if point is not None:
             J = last.matrix_without_rounding(point.x, point.w)[:, top]
-            if reciprocal_condition(J) > (SLOW if moved or point.zero == SLOW else SINGULAR):
+            if reciprocal_condition(J) > (
+                SINGULAR_POINT_ERROR if moved or point.zero == SINGULAR_POINT_ERROR else SINGULAR
+            ):
                 return J if c.any() else np.zeros((0, 0))
     return None
 
@@ -349,8 +361,8 @@ def _driving(
     values = [row.value for row in (*solved, *invariants)] + [*form.f.elements(), *form.z.elements()]
     rows = Rows(form, motion, values, unknowns)
     consistent = ConsistentPoints(form, motion, (*solved, *invariants), unknowns)
-    points = (consistent.find(moved) for moved in (DISPLACEMENT, 0.0))
-    at = next((p for p in points if p is not None), ConsistentPoint(rows.x, rows.w, SLOW))
+    points = (consistent.find(moved) for moved in (DISPLACEMENT_SIZE, 0.0))
+    at = next((p for p in points if p is not None), ConsistentPoint(rows.x, rows.w, SINGULAR_POINT_ERROR))
     by_w, by_u = rows.gradients(at.x, at.w)[1], rows.input_gradient(at.x, at.w)
     n = len(solved)
     if not (np.isfinite(by_w).all() and np.isfinite(by_u).all()):
@@ -361,7 +373,7 @@ def _driving(
         return np.ones((len(invariants) + 1, count), dtype=bool)
     terms = np.abs(by_u[n:]) + np.abs(by_w[n:]) @ np.abs(inverse) @ np.abs(by_u[:n])
     largest = terms.max(axis=1, initial=0.0)[:, None]
-    sizes = np.maximum(np.sqrt(largest * terms.max(axis=0, initial=0.0)), NOTHING * largest)
+    sizes = np.maximum(np.sqrt(largest * terms.max(axis=0, initial=0.0)), INPUT_EFFECT_TOLERANCE * largest)
     moved: NDArray[np.bool_] = np.abs(by_u[n:] - by_w[n:] @ inverse @ by_u[:n]) > at.zero * sizes
     return moved
 

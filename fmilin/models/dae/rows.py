@@ -23,16 +23,18 @@ SX = Any
 Unknown = tuple[int, int]  # which of w, and how often differentiated
 
 ITERATIONS = 100
-CONVERGED = 1e-13  # the last step, in sizes of the unknowns
-STALLED = 1e-8
+NEWTON_STEP_TOLERANCE = 1e-13  # the last step, in sizes of the unknowns
+STALLED_STEP_TOLERANCE = 1e-8
 START_RULES = NewtonRules(iterations=ITERATIONS, trust_radius=np.inf, shortest_part=1e-6)
-FREE = 1e3  # how much easier unknowns move than states
-LONGEST = 0.5  # sizes of the states in a step
-DEPENDENT = 1e-10  # of the largest singular value of scaled rows
-NEAR = 1e-3  # sizes: below this, steps shrink by more than QUADRATIC where nothing is redundant
-QUADRATIC = 0.2
-EXACT, SLOW = 1e-9, 1e-5
-ASIDE = 0.9  # sizes of the unknowns, from a guess without a slope
+UNKNOWN_WEIGHT = 1e3  # how much easier unknowns move than states
+MAX_STEP_SIZE = 0.5  # sizes of the states in a step
+DEPENDENT_ROW_TOLERANCE = 1e-10  # of the largest singular value of scaled rows
+QUADRATIC_CONVERGENCE_SIZE = (
+    1e-3  # sizes: below this, steps shrink by more than QUADRATIC_CONVERGENCE_RATIO where nothing is redundant
+)
+QUADRATIC_CONVERGENCE_RATIO = 0.2
+REGULAR_POINT_ERROR, SINGULAR_POINT_ERROR = 1e-9, 1e-5
+LATERAL_START_SIZE = 0.9  # sizes of the unknowns, from a guess without a slope
 
 
 def reciprocal_condition(J: Any) -> float:
@@ -99,9 +101,15 @@ class ConsistentPoints:
             if (solution := self._lower.consistent(x, w)) is not None:
                 x, w, slow = solution
             if (solution := self.numbers.nearest(x, w, np.zeros(len(x)))) is not None:
-                return ConsistentPoint(*solution[:2], SLOW if slow or solution[2] else EXACT)
+                return ConsistentPoint(
+                    *solution[:2], SINGULAR_POINT_ERROR if slow or solution[2] else REGULAR_POINT_ERROR
+                )
         solution = self.numbers.consistent(x, w)
-        return None if solution is None else ConsistentPoint(*solution[:2], SLOW if slow or solution[2] else EXACT)
+        return (
+            None
+            if solution is None
+            else ConsistentPoint(*solution[:2], SINGULAR_POINT_ERROR if slow or solution[2] else REGULAR_POINT_ERROR)
+        )
 
 
 class Rows:
@@ -181,7 +189,7 @@ class Rows:
 
     def nearest(self, x: FloatArray, w: FloatArray, free: FloatArray) -> tuple[FloatArray, FloatArray, bool] | None:
         """Return near (x, w) where rows vanish, x moved as ``free`` (N,) says, and whether slowly; None without."""
-        n, sizes = len(x), np.concatenate((self.sizes[0] * free, FREE * self.sizes[1]))
+        n, sizes = len(x), np.concatenate((self.sizes[0] * free, UNKNOWN_WEIGHT * self.sizes[1]))
         previous, was_slow = np.inf, False
         for _ in range(ITERATIONS):
             r, J = self.values(x, w), np.hstack(self.gradients(x, w)) * sizes
@@ -189,16 +197,16 @@ class Rows:
                 return None
             norms = np.linalg.norm(J, axis=1)
             norms = np.where(norms > 0, norms, 1.0)
-            step = sizes * np.linalg.lstsq(J / norms[:, None], -r / norms, rcond=DEPENDENT)[0]
+            step = sizes * np.linalg.lstsq(J / norms[:, None], -r / norms, rcond=DEPENDENT_ROW_TOLERANCE)[0]
             size = float(np.max(np.abs(step[:n]) / self.sizes[0], initial=0.0))
-            step *= min(1.0, LONGEST / size) if size > 0 else 1.0
+            step *= min(1.0, MAX_STEP_SIZE / size) if size > 0 else 1.0
             x, w = x + step[:n], w + step[n:]
             last = max(size, float(np.max(np.abs(step[n:]) / np.maximum(np.abs(w), self.sizes[1]), initial=0.0)))
-            if last <= CONVERGED or previous / 2 < last <= STALLED:
+            if last <= NEWTON_STEP_TOLERANCE or previous / 2 < last <= STALLED_STEP_TOLERANCE:
                 left = np.abs(self.values(x, w)) / norms
-                slow = QUADRATIC * previous < last and not last <= CONVERGED
-                return (x, w, slow or was_slow) if np.max(left, initial=0.0) <= STALLED else None
-            was_slow = QUADRATIC * previous < last <= NEAR
+                slow = QUADRATIC_CONVERGENCE_RATIO * previous < last and not last <= NEWTON_STEP_TOLERANCE
+                return (x, w, slow or was_slow) if np.max(left, initial=0.0) <= STALLED_STEP_TOLERANCE else None
+            was_slow = QUADRATIC_CONVERGENCE_RATIO * previous < last <= QUADRATIC_CONVERGENCE_SIZE
             previous = last
         return None
 
@@ -207,11 +215,11 @@ class Rows:
         J, sizes, solutions = self.matrix(self.x, self.w), self.sizes[1], list[FloatArray]()
         if not (isinstance(J, np.ndarray) and J.size and np.isfinite(J).all()):
             return None
-        missing = linalg.null_space(J * sizes, rcond=DEPENDENT).sum(axis=1)
-        for side in (ASIDE, -ASIDE) if missing.any() else ():
+        missing = linalg.null_space(J * sizes, rcond=DEPENDENT_ROW_TOLERANCE).sum(axis=1)
+        for side in (LATERAL_START_SIZE, -LATERAL_START_SIZE) if missing.any() else ():
             with suppress(NumericalError):
                 solutions.append(self.solved(equations, self.w + side * sizes * missing))
-        if len(solutions) > 1 and self._size(solutions[1] - solutions[0], solutions[0]) > STALLED:
+        if len(solutions) > 1 and self._size(solutions[1] - solutions[0], solutions[0]) > STALLED_STEP_TOLERANCE:
             raise NumericalError(
                 f"The equations of '{self.name}' have two solutions near the start values of algebraic variables, "
                 "where no slope tells which is meant: give start values nearer to it (start=...)."
@@ -273,4 +281,4 @@ class StartSystem:
 
     def is_zero(self, points: IntArray, z: FloatArray, r: FloatArray) -> BoolArray:
         """Return where the step that would follow is short."""
-        return np.asarray(self.measure(points, self.correct(points, r)) <= STALLED)
+        return np.asarray(self.measure(points, self.correct(points, r)) <= STALLED_STEP_TOLERANCE)

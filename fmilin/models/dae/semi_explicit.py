@@ -22,7 +22,7 @@ from fmilin.signals import FloatArray, Signal, Signals, rate_unit
 
 SX = Any
 
-SMALLEST = 1e-9  # of the largest coefficient of an equation: a smaller one is not divided by
+MIN_DIVISOR_RATIO = 1e-9  # of the largest coefficient of an equation: a smaller one is not divided by
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class _Peeling:
         """Let an equation give one of its unknowns if it can; return the equations that this changes."""
         row = self._open[i]
         largest = max((abs(c) for c in row.values() if c is not None), default=0.0)
-        candidates = [j for j, c in row.items() if c is not None and abs(c) > SMALLEST * largest]
+        candidates = [j for j, c in row.items() if c is not None and abs(c) > MIN_DIVISOR_RATIO * largest]
         alone = [j for j in candidates if self._where[j] == {i}]
         if alone:
             return self._taken(i, alone[0])

@@ -40,7 +40,7 @@ from fmilin.tolerances import REFUSED
 if TYPE_CHECKING:
     from sympy.physics.mechanics import KanesMethod, LagrangesMethod
 
-AT_ONCE = 256  # points of a path that are computed together
+MAX_BATCH_POINTS = 256  # points of a path that are computed together
 
 
 class KaneNumeric(SystemFunctions):
@@ -262,8 +262,8 @@ class KaneModel(SymbolicModel):
             require_sizes(self, point)
         matrices: list[Matrices] = []
         partition = self._partition_for(points, independent)
-        for first in range(0, len(points), AT_ONCE):
-            some = points[first : first + AT_ONCE]
+        for first in range(0, len(points), MAX_BATCH_POINTS):
+            some = points[first : first + MAX_BATCH_POINTS]
             t, x, u = ([getattr(point, part) for point in some] for part in ("time", "states", "inputs"))
             arguments = self.engine.arguments(np.array(t), np.array(x), self._full(np.array(u)))
             matrices += self._eliminated(self.engine.form_functions.at(arguments), partition)

@@ -177,7 +177,7 @@ def eliminate(
 
 
 Matrix = Any  # sympy.Matrix
-LARGEST = 10_000  # operations in all equations beyond which symbols are no help any more
+MAX_OPERATIONS = 10_000  # operations in all equations beyond which symbols are no help any more
 
 
 @dataclass(frozen=True)
@@ -242,9 +242,9 @@ def linearize_symbolic(
 def _require_small(form: KaneForm, name: str) -> None:
     size = sum(int(row.expression.count_ops()) for row in (*form.velocity, *form.kinematics, *form.acceleration))
     size += sum(int(row.expression.count_ops()) for row in form.dynamics)
-    if size > LARGEST:
+    if size > MAX_OPERATIONS:
         raise UsageError(
-            f"The equations of '{name}' have {size} operations; symbolic matrices are made up to {LARGEST}. Use "
+            f"The equations of '{name}' have {size} operations; symbolic matrices are made up to {MAX_OPERATIONS}. Use "
             "linearize() or matrices() at the points that matter: they are as exact, and quick."
         )
 

@@ -203,8 +203,8 @@ def _size(description: MechanismDescription) -> float:
     return max(lengths, default=0.0) or 1.0
 
 
-STARTS = 24  # further starts around the guess, where the first one leads nowhere
-REACHES = (0.05, 0.3, 1.0, 3.0)  # how far around it, in rad or sizes of the mechanism
+RANDOM_START_COUNT = 24  # further starts around the guess, where the first one leads nowhere
+START_DISTANCES = (0.05, 0.3, 1.0, 3.0)  # how far around it, in rad or sizes of the mechanism
 
 
 @dataclass(frozen=True)
@@ -273,8 +273,8 @@ def _nearest(closing: Closing) -> Floats:
         return first
     random = np.random.default_rng(1801)
     candidates = [first]
-    for k in range(STARTS):
-        displacement = REACHES[k % len(REACHES)] * random.uniform(-1, 1, len(closing.scales))
+    for k in range(RANDOM_START_COUNT):
+        displacement = START_DISTANCES[k % len(START_DISTANCES)] * random.uniform(-1, 1, len(closing.scales))
         candidates.append(
             closing.descended(closing.moved(closing.start, displacement * closing.scales * closing.free_q))
         )

@@ -142,7 +142,9 @@ def _open(limits: tuple[float, float], side: str) -> tuple[float, float]:
     return (-inf, limits[1]) if side == "lower" else (limits[0], inf)
 
 
-AT_REST = 1e-6  # speed of a foot at the point, in m/s or rad/s, beside that of the fastest joint (or 1)
+STANDSTILL_SPEED_TOLERANCE = (
+    1e-6  # speed of a foot at the point, in m/s or rad/s, beside that of the fastest joint (or 1)
+)
 
 
 def loop_of(foot: Foot) -> str:
@@ -183,7 +185,7 @@ def held(
         frame, w = X[link] @ offset, V[link, :3]
         p = frame[:3, 3] + frame[:3, :3] @ stands.point
         speed = float(np.linalg.norm(np.concatenate((V[link, 3:] + np.cross(w, p), w if foot.flat else ()))))
-        if speed > AT_REST * fastest:
+        if speed > STANDSTILL_SPEED_TOLERANCE * fastest:
             raise ConstraintError(
                 f"The foot '{foot.name}' cannot be held at this point: it moves there, at {speed:.3g} m/s. Give a "
                 "point where it rests."

@@ -22,7 +22,7 @@ from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.elements import Actuator, Motion, Sensor
 from fmilin.models.mechanism.evaluator import MechanismQuantities, in_graph, separated
 from fmilin.models.mechanism.independence import independence_of, preferred_states, remarks_of, require_mass
-from fmilin.models.mechanism.outputs import CONTACT, constraint_of
+from fmilin.models.mechanism.outputs import CONTACT_INDICES_AND_SIGNS, constraint_of
 from fmilin.models.mechanism.quantities import available, input_signals, state_signals
 from fmilin.models.mechanism.system import System
 from fmilin.signals import FloatArray
@@ -190,7 +190,7 @@ class MechanismEngine(NativeEngine[MechanismQuantities], AdjustableEngine):
         forces = {}
         for contact in self.contacts:
             of = changes.loop_of(contact.foot)
-            keys = [((of, index), sign) for index, sign in CONTACT[: 6 if contact.foot.flat else 3]]
+            keys = [((of, index), sign) for index, sign in CONTACT_INDICES_AND_SIGNS[: 6 if contact.foot.flat else 3]]
             forces[contact.foot.name] = np.array(
                 [
                     0.0

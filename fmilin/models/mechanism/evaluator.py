@@ -194,8 +194,8 @@ class MechanismQuantities:
         return np.concatenate((E_q @ dq + E @ dv, dv_dot, system.activation_columns(solution.state.u) @ du)), out, dz
 
 
-POINT = 6e-6  # seconds that the recursion takes for a point among many, about, for each state
-AT_ONCE = 2**16  # numbers in the largest arrays of the recursion: a 6 x 6 matrix for each speed of each point
+SECONDS_PER_STATE = 6e-6  # seconds that the recursion takes for a point among many, about, for each state
+MAX_BATCH_SIZE = 2**16  # numbers in the largest arrays of the recursion: a 6 x 6 matrix for each speed of each point
 
 
 class ManyPoints:
@@ -203,7 +203,7 @@ class ManyPoints:
 
     def __init__(self, model: Model, recursion: Callable[[FloatArray, FloatArray, Choice], TangentBatch]) -> None:
         self._model, self._recursion = model, recursion
-        self.compilation = GraphCompilation(model, POINT * max(len(model.states), 1))
+        self.compilation = GraphCompilation(model, SECONDS_PER_STATE * max(len(model.states), 1))
 
     def __call__(
         self,
@@ -225,7 +225,7 @@ class ManyPoints:
             )
         if graph is not None:
             return self._compiled(graph, x, u, choice, threads)
-        size = max(1, AT_ONCE // (18 * max(1, x.shape[1])))
+        size = max(1, MAX_BATCH_SIZE // (18 * max(1, x.shape[1])))
 
         def work(first: int) -> TangentBatch:
             some = slice(first, first + size)

@@ -169,7 +169,7 @@ def _row(force: Force | Torque, ground: str, markers: Markers, rows: RowCollecto
     return rows.line((ground, force.body), markers.point(force.body, force.point), direction)
 
 
-NOTHING = 1e-14  # of the largest eigenvalue
+EIGENVALUE_ROUNDING_TOLERANCE = 1e-14  # of the largest eigenvalue
 
 
 class SpringPath(NamedTuple):
@@ -209,5 +209,5 @@ def _modes(matrix: NDArray[np.float64]) -> Iterator[tuple[float, list[float]]]:
     diagonal = not (matrix - np.diag(np.diag(matrix))).any()
     values, vectors = (np.diag(matrix), np.eye(6)) if diagonal else np.linalg.eigh(matrix)
     for value, w in zip(values.tolist(), vectors.T.tolist(), strict=True):
-        if abs(value) > NOTHING * np.abs(values).max():
+        if abs(value) > EIGENVALUE_ROUNDING_TOLERANCE * np.abs(values).max():
             yield value, w

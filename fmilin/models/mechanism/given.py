@@ -17,8 +17,10 @@ from fmilin.tolerances import CLOSED, PSEUDO_INVERSE
 
 Floats = NDArray[np.float64]
 
-AS_GIVEN = 1e-3  # change of a start value, in rad, sizes of the mechanism, or of the fastest: less is its rounding
-LISTED = 6  # start values that a remark names
+START_VALUE_TOLERANCE = (
+    1e-3  # change of a start value, in rad, sizes of the mechanism, or of the fastest: less is its rounding
+)
+MAX_LISTED_CHANGES = 6  # start values that a remark names
 
 
 def velocities(motions: Motions, free: Floats) -> tuple[Floats, tuple[str, ...]]:
@@ -118,8 +120,8 @@ def moved_starts(
     tree, before = system.tree, {m.state: m.given for m in system.description.moved}
     neutral = np.zeros(tree.n_q)
     neutral[tree.ball_coordinates[:, 0]] = 1.0
-    moved_q = (np.abs(changes[0]) > AS_GIVEN) & (given[0] != neutral)
-    moved_v = (np.abs(changes[1]) > AS_GIVEN) & stated
+    moved_q = (np.abs(changes[0]) > START_VALUE_TOLERANCE) & (given[0] != neutral)
+    moved_v = (np.abs(changes[1]) > START_VALUE_TOLERANCE) & stated
     names, old_values = sum(tree.state_names, ()), np.concatenate(given)
     values = zip(names, old_values, np.concatenate(starts), (*moved_q, *moved_v), strict=True)
     return tuple(
@@ -132,4 +134,6 @@ def moved_starts(
 def moved_remark(moved: Sequence[Moved]) -> Remark:
     """Return the remark on start values that had to move."""
     changes = (f"given {m.state} = {m.given:.6g}, became {m.became:.6g}" for m in moved)
-    return Remark("moved", f"To close the loops, start values had to move: {join_first(changes, LISTED, '; ')}.")
+    return Remark(
+        "moved", f"To close the loops, start values had to move: {join_first(changes, MAX_LISTED_CHANGES, '; ')}."
+    )

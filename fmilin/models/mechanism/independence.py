@@ -22,8 +22,8 @@ from fmilin.tolerances import CLOSED, RANK
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
-VANISHING = 1e-11  # rows of G smaller than this at every configuration tried are zero by construction
-NEARBY = 0.05  # how far the freedoms are moved, in rad or m, to look at configurations near the given one
+VANISHING_ROW_TOLERANCE = 1e-11  # rows of G smaller than this at every configuration tried are zero by construction
+NEARBY_DISTANCE = 0.05  # how far the freedoms are moved, in rad or m, to look at configurations near the given one
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _vanishing(system: System, closed: Floats, random: np.random.Generator) -> N
         _jacobian(system, normalized(system, closed + random.uniform(-0.7, 0.7, closed.shape))) for _ in range(3)
     ]
     sizes = np.max([np.linalg.norm(G, axis=1) for G in elsewhere], axis=0)
-    vanishing = sizes <= VANISHING * max(float(sizes.max(initial=0.0)), 1e-300)
+    vanishing = sizes <= VANISHING_ROW_TOLERANCE * max(float(sizes.max(initial=0.0)), 1e-300)
     gaps = np.abs(_linear(system, closed)[0])
     vanishing[: system.m_q] &= gaps <= CLOSED
     return np.asarray(vanishing)
@@ -134,7 +134,7 @@ def _nearby(system: System, q: Floats, random: np.random.Generator) -> Floats:
     rank = int(np.linalg.matrix_rank(G, tol=_tolerance(G))) if len(G) else 0
     free = Vt[rank:]
     step = random.uniform(-1, 1, len(free)) @ free if len(free) else np.zeros(system.tree.n)
-    return close_loops(system, q + NEARBY * (E @ step))
+    return close_loops(system, q + NEARBY_DISTANCE * (E @ step))
 
 
 def _tolerance(G: Floats) -> float:
@@ -242,8 +242,8 @@ def remarks_of(system: System, independence: Independence) -> tuple[str, ...]:
     return tuple(remarks)
 
 
-WELL = 100.0  # condition number up to which the drives are preferred to what pivoting would find
-OTHERS = 1e-3  # how much a joint without a drive counts beside one with a drive
+MAX_DRIVE_CONDITION_NUMBER = 100.0  # condition number up to which the drives are preferred to what pivoting would find
+PASSIVE_JOINT_WEIGHT = 1e-3  # how much a joint without a drive counts beside one with a drive
 
 
 def preferred_states(system: System, independence: Independence, q: NDArray[np.float64]) -> tuple[str, ...]:
@@ -258,10 +258,10 @@ def preferred_states(system: System, independence: Independence, q: NDArray[np.f
     K = linalg.null_space(np.asarray(G))
     if K.shape[1] != p or len(tree.screw_speeds) < p:
         return ()
-    weights = np.where(np.isin(tree.screw_speeds, list(driven)), 1.0, OTHERS)
+    weights = np.where(np.isin(tree.screw_speeds, list(driven)), 1.0, PASSIVE_JOINT_WEIGHT)
     pivots = linalg.qr((K[tree.screw_speeds] * weights[:, None]).T, mode="r", pivoting=True)[1][:p]
     chosen = tree.screw_speeds[np.sort(pivots)]
-    if np.linalg.cond(K[chosen]) > WELL:
+    if np.linalg.cond(K[chosen]) > MAX_DRIVE_CONDITION_NUMBER:
         return ()
     positions, speeds = tree.state_names
     kept = [positions[i] for i in tree.freedom_coordinates[chosen]] + [speeds[i] for i in chosen]

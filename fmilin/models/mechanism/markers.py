@@ -18,7 +18,7 @@ from fmilin.models.mechanism.recursions import AccelerationTerms, LinkColumns, V
 from fmilin.models.mechanism.tree import Array, Tree, along, cross, root
 
 Floats = NDArray[np.float64]
-FLAT = 1e-7  # sine of the angle between axle and normal below which a wheel lies flat
+FLAT_WHEEL_TOLERANCE = 1e-7  # sine of the angle between axle and normal below which a wheel lies flat
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Rims:
         N = (self.normals * e).sum(axis=-1)
         s = root(1 - N * N * (self.radii > 0))
         if s.dtype.kind == "f":  # a wheel that lies flat has no lowest point: it says so without a warning
-            s = np.where(s > FLAT, s, np.nan)
+            s = np.where(s > FLAT_WHEEL_TOLERANCE, s, np.nan)
         return s, N
 
     def _along_normal(self, a: Array) -> Array:

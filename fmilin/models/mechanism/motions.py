@@ -29,8 +29,8 @@ from fmilin.models.mechanism.parts import Joint
 from fmilin.models.native_model import NativeModel
 from fmilin.signals import FloatArray, Signal, Signals, rate_unit
 
-TIED = 1e12  # condition of d(accelerations of driven joints)/d(their forces)
-IN_LOOP = 1e-9  # entries of G above this belong to joints that loops, wheels or couplings tie to others
+MAX_DRIVE_CONDITION_NUMBER = 1e12  # condition of d(accelerations of driven joints)/d(their forces)
+LOOP_ENTRY_TOLERANCE = 1e-9  # entries of G above this belong to joints that loops, wheels or couplings tie to others
 ENERGIES = ("kinetic_energy", "energy")
 
 
@@ -103,7 +103,7 @@ class MovedEngine(NativeEngine[MovedQuantities]):
         shifts = np.random.default_rng(1877).uniform(-0.1, 0.1, (2, len(q))) * [[0], [1]]
         G = np.max([np.abs(system.state(q + s, v, np.zeros(system.nu)).G) for s in shifts], axis=0)
         constraints = list(self.inner.constraints)
-        for i, moves in enumerate(G[:, self.v - system.tree.n_q] > IN_LOOP):
+        for i, moves in enumerate(G[:, self.v - system.tree.n_q] > LOOP_ENTRY_TOLERANCE):
             names = [motion.name for motion, through in zip(self.motions, moves, strict=True) if through]
             constraint, rates = constraints[i], [n for name in names for n in (name, f"{name}.v")]
             if constraint.rate is None:  # of velocities alone
@@ -208,7 +208,7 @@ class MovedEngine(NativeEngine[MovedQuantities]):
 
     def _force(self, beta: FloatArray, accelerations: FloatArray) -> FloatArray:
         """Return f of beta f = accelerations."""
-        if not np.linalg.cond(beta) < TIED:
+        if not np.linalg.cond(beta) < MAX_DRIVE_CONDITION_NUMBER:
             names = "', '".join(motion.name for motion in self.motions)
             raise ModelError(
                 f"The motions '{names}' drive what cannot be moved so here: a loop, a wheel or a coupling ties the "

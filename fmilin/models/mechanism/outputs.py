@@ -21,7 +21,7 @@ from fmilin.models.mechanism.tree import Array, Partials, limited
 
 ORIENTATION = "orientation of "
 IN_BODY = ("accelerometer", "gyroscope", "velocimeter")
-CONTACT = ((1, -1), (2, -1), (3, -1), (5, 1), (4, -1), (6, -1))
+CONTACT_INDICES_AND_SIGNS = ((1, -1), (2, -1), (3, -1), (5, 1), (4, -1), (6, -1))
 """Constraints of a fixed loop whose multipliers are force and torque on its second body, and their signs."""
 
 
@@ -43,8 +43,8 @@ class OutputColumns:
 
 def constraint_of(sensor: Sensor) -> tuple[int, int]:
     """Return the number of the constraint, from 1, whose multiplier a ``reaction`` or ``contact`` is, and its sign."""
-    if sensor.quantity == "contact" and sensor.coordinate < len(CONTACT):
-        return CONTACT[sensor.coordinate]
+    if sensor.quantity == "contact" and sensor.coordinate < len(CONTACT_INDICES_AND_SIGNS):
+        return CONTACT_INDICES_AND_SIGNS[sensor.coordinate]
     return sensor.coordinate + 1, 1
 
 

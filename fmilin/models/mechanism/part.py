@@ -24,7 +24,7 @@ from fmilin.tolerances import SYMMETRIC
 Vector = tuple[float, float, float]
 Numbers = Sequence[float] | NDArray[Any]
 
-ORTHONORMAL = 1e-9  # A matrix that misses R' R = 1 by more is no rotation
+ORTHONORMALITY_TOLERANCE = 1e-9  # A matrix that misses R' R = 1 by more is no rotation
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Placement:
         R = np.asarray(self.rotation, dtype=np.float64)
         if R.shape != (3, 3) or not np.isfinite(R).all():
             raise ModelError(f"The rotation of a frame must be 3 x 3 finite numbers, not {self.rotation!r}.")
-        if np.abs(R.T @ R - np.eye(3)).max() > ORTHONORMAL or np.linalg.det(R) < 0:
+        if np.abs(R.T @ R - np.eye(3)).max() > ORTHONORMALITY_TOLERANCE or np.linalg.det(R) < 0:
             raise ModelError(
                 f"{R.tolist()} is no rotation: its columns must be three perpendicular unit vectors, right-handed. "
                 "Build it with Placement.from_rpy, from_axis or from_quaternion."

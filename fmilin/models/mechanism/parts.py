@@ -52,7 +52,9 @@ SPEEDS: dict[str, tuple[str, ...]] = {
 }
 """Velocity coordinates: rates of the positions, except wx, wy, wz, the angular velocity in axes of the child."""
 
-TRIANGLE = 1e-9  # rounding allowed in the triangle inequality, relative to the largest moment of inertia
+TRIANGLE_INEQUALITY_TOLERANCE = (
+    1e-9  # rounding allowed in the triangle inequality, relative to the largest moment of inertia
+)
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,8 @@ class Body(Part, kind="body"):
         if self.mass is None and J.any():
             raise ModelError(f"The body '{self.name}' has an inertia but no mass: give it a mass.")
         moments = np.linalg.eigvalsh(J)
-        negative = moments[0] < -TRIANGLE * abs(moments[2])
-        if not self.any_inertia and (negative or beyond_triangle(moments) > TRIANGLE):
+        negative = moments[0] < -TRIANGLE_INEQUALITY_TOLERANCE * abs(moments[2])
+        if not self.any_inertia and (negative or beyond_triangle(moments) > TRIANGLE_INEQUALITY_TOLERANCE):
             raise ModelError(
                 f"The body '{self.name}' cannot have this inertia: its principal moments are {moments[0]:.6g}, "
                 f"{moments[1]:.6g} and {moments[2]:.6g} kg m2, and of three moments none may be negative or exceed the "

@@ -185,7 +185,7 @@ class _Scanner:
 
 
 _DECLARATION = re.compile(rb"<\?xml(?=\s)([^>]*)\?>")
-_LOOKED_INTO = 4096  # bytes in which a declaration may stand
+_MAX_HEADER_BYTES = 4096  # bytes in which a declaration may stand
 _BEFORE = re.compile(rb"\s*(?:<!--.*?-->\s*)*", re.DOTALL)  # what may stand before it
 _FIRST_COUNTS = {"link": ("inertial",), "inertial": ("origin", "mass", "inertia"), "joint": ("origin", "axis", "dynamics", "mimic")}  # noqa: E501  # fmt: skip
 _PRODUCTS = ("ixy", "ixz", "iyz")
@@ -215,7 +215,7 @@ def mended_root(path: Path) -> tuple[Any, tuple[str, ...]]:
 
 def _declared_first(content: bytes, mended: list[str]) -> bytes:
     """Return a file whose XML declaration is its beginning and of version 1.0; lines keep their numbers."""
-    declaration = _DECLARATION.search(content[:_LOOKED_INTO])
+    declaration = _DECLARATION.search(content[:_MAX_HEADER_BYTES])
     if declaration is None:
         return content
     before = content[: declaration.start()].removeprefix(b"\xef\xbb\xbf")

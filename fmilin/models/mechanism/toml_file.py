@@ -71,7 +71,7 @@ def _scaled(value: Any, is_angle: list[bool]) -> Any:
     return [v * DEGREE if turns else v for v, turns in zip(value, is_angle, strict=True)]
 
 
-SHOWN = 5  # problems that are listed at once
+MAX_LISTED_PROBLEMS = 5  # problems that are listed at once
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def _validated(table: dict[str, Any], source: SourceLines, lines: Lines) -> dict
 def _explained(error: ValidationError, table: dict[str, Any], source: SourceLines, lines: Lines) -> ModelError:
     """Return one sentence for each problem: the line, the part, what is wrong and what is right."""
     sentences = []
-    for problem in error.errors()[:SHOWN]:
+    for problem in error.errors()[:MAX_LISTED_PROBLEMS]:
         path = tuple(problem["loc"])
         keys = _keys(path[:-1]) if problem["type"] == "extra_forbidden" else []
         if problem["type"].startswith("union_tag"):
@@ -161,7 +161,7 @@ def _explained(error: ValidationError, table: dict[str, Any], source: SourceLine
         line = lines.find(path)
         what = _owner(table, path) + _sentence(problem, path, keys)
         sentences.append((f"line {line}: " if line else "") + what + ("" if what.endswith("?") else "."))
-    more = error.error_count() - SHOWN
+    more = error.error_count() - MAX_LISTED_PROBLEMS
     rest = f" And {more} more." if more > 0 else ""
     return ModelError(
         f"The mechanism file '{source.file}' is wrong. " + " ".join(t[0].upper() + t[1:] for t in sentences) + rest

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from fmilin.errors import ModelError, UnknownNameError, join_first
 from fmilin.models.mechanism.description import Input, MechanismDescription
 from fmilin.models.mechanism.elements import Coupling, JointForce, Sensor
-from fmilin.models.mechanism.parts import SPEEDS, TRIANGLE, Body, Joint, JointType, beyond_triangle
+from fmilin.models.mechanism.parts import SPEEDS, TRIANGLE_INEQUALITY_TOLERANCE, Body, Joint, JointType, beyond_triangle
 from fmilin.models.mechanism.sources import Lines, SourceLines
 from fmilin.models.mechanism.toml_file import Parts, offset_in_radians, with_settings
 from fmilin.models.mechanism.urdf_elements import Inertial, UrdfJoint, UrdfLink, UrdfTree, read_urdf
 from fmilin.support.files import is_file
 from fmilin.tolerances import NEGATIVE_INERTIA
 
-SHOWN = 8  # so many names are listed in a remark
+MAX_LISTED_NAMES = 8  # so many names are listed in a remark
 
 
 @dataclass
@@ -40,25 +40,30 @@ class UrdfRemarks:
                 "it is."
             )
         if self.massless:
-            sentences.append(f"Massless frames, because their mass is 0: the links {join_first(self.massless, SHOWN)}.")
+            sentences.append(
+                f"Massless frames, because their mass is 0: the links {join_first(self.massless, MAX_LISTED_NAMES)}."
+            )
         if self.beyond:
             each = [f"{name} ({part:.2g} of its largest)" for name, part in self.beyond.items()]
             sentences.append(
                 f"No body can have these inertias, in which one principal moment exceeds the sum of the other two: "
-                f"{join_first(each, SHOWN)}. They are taken as they are."
+                f"{join_first(each, MAX_LISTED_NAMES)}. They are taken as they are."
             )
         if self.negative:
             each = [f"{name} ({moment:.2g} kg m2)" for name, moment in self.negative.items()]
             sentences.append(
-                f"No body can have these inertias, with a negative principal moment: {join_first(each, SHOWN)}. They "
-                "are taken as they are, being negligible beside the largest in the file."
+                "No body can have these inertias, with a negative principal moment: "
+                f"{join_first(each, MAX_LISTED_NAMES)}. "
+                "They are taken as they are, being negligible beside the largest in the file."
             )
         if self.astray:
-            sentences.append(" ".join(self.astray[:SHOWN]))
+            sentences.append(" ".join(self.astray[:MAX_LISTED_NAMES]))
         if tree.unknown:
-            sentences.append(f"Ignored, because URDF does not know it: {join_first(tree.unknown, SHOWN)}.")
+            sentences.append(f"Ignored, because URDF does not know it: {join_first(tree.unknown, MAX_LISTED_NAMES)}.")
         if tree.mended:
-            sentences.append(f"Read all the same, though URDF is not written so: {join_first(tree.mended, SHOWN)}.")
+            sentences.append(
+                f"Read all the same, though URDF is not written so: {join_first(tree.mended, MAX_LISTED_NAMES)}."
+            )
         return sentences
 
 
@@ -191,7 +196,7 @@ def _body(link: UrdfLink, source: SourceLines, least: float, remarks: UrdfRemark
         raise source.wrong(link.line, f"the link '{link.name}' has a mass of {inertial.mass:g} kg: no mass is "
                            "negative; a frame without mass has 0, or no <inertial>")  # fmt: skip
     moments = _moments(inertial)
-    if moments[0] < min(least, -TRIANGLE * abs(moments[2])):
+    if moments[0] < min(least, -TRIANGLE_INEQUALITY_TOLERANCE * abs(moments[2])):
         raise source.wrong(link.line, f"the link '{link.name}' has an inertia with the negative principal moment "
                            f"{moments[0]:.4g} kg m2; the others are {moments[1]:.4g} and {moments[2]:.4g}")  # fmt: skip
     if inertial.mass == 0:
@@ -199,9 +204,9 @@ def _body(link: UrdfLink, source: SourceLines, least: float, remarks: UrdfRemark
         if not moments.any():
             return Body(link.name, None)
     beyond = beyond_triangle(moments)
-    if moments[0] < -TRIANGLE * abs(moments[2]):
+    if moments[0] < -TRIANGLE_INEQUALITY_TOLERANCE * abs(moments[2]):
         remarks.negative[link.name] = float(moments[0])
-    elif beyond > TRIANGLE:
+    elif beyond > TRIANGLE_INEQUALITY_TOLERANCE:
         remarks.beyond[link.name] = beyond
     R = inertial.origin.R
     J = R @ _tensor(inertial) @ R.T

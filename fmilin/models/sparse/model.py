@@ -21,8 +21,8 @@ from fmilin.models.sparse.manifold import SparseManifold
 from fmilin.numerics.factors import LARGEST_DENSE, regular_factors
 from fmilin.signals import FloatArray, Signal, Signals
 
-LEAST_SPARSE = 60  # coordinates and multipliers from which sparse matrices are quicker than one evaluation a column
-LARGEST_FORM = 2000  # coordinates up to which matrices of all states are made dense
+MIN_SPARSE_SIZE = 60  # coordinates and multipliers from which sparse matrices are quicker than one evaluation a column
+MAX_DENSE_COORDINATES = 2000  # coordinates up to which matrices of all states are made dense
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class NumericModel(NativeModel, HasSparseForm, HasSparseEquations):
 
     def sparse_equations(self) -> SparseEquations | None:
         """Return the equations in sparse matrices, of a model that is not small and has its own constraints."""
-        is_small = self.equations.n + self.equations.m < LEAST_SPARSE
+        is_small = self.equations.n + self.equations.m < MIN_SPARSE_SIZE
         return self._pointwise if self._has_own_constraints and not is_small else None
 
     @cached_property
@@ -186,7 +186,7 @@ class _SparseEngine(NativeEngine[SparseQuantities]):
 
     def require_dense(self, what: str) -> None:
         """Refuse what would need dense matrices of too many coordinates."""
-        if self.equations.n > LARGEST_FORM:
+        if self.equations.n > MAX_DENSE_COORDINATES:
             raise UsageError(
                 f"{what} of '{self.info.name}' would be a full matrix of {2 * self.equations.n} states. Ask for "
                 "a few eigenvalues instead, with fmilin.formulations.sparse: all stays sparse."

@@ -19,8 +19,8 @@ from fmilin.version import __version__
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_VECTORS = 250_000  # bytes of an SVG picture; one with more goes in as PNG
-DPI = 110
+MAX_VECTOR_BYTES = 250_000  # bytes of an SVG picture; one with more goes in as PNG
+PICTURE_RESOLUTION_DPI = 110
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ def picture(caption: str, draw: Callable[[], Figure]) -> Block:
     except FmilinError as error:
         return text(f"{caption}: {error}")
     content, kind = rendered(figure, ".svg"), "svg+xml"
-    if len(content) > MOST_VECTORS:
-        content, kind = rendered(figure, ".png", DPI), "png"
+    if len(content) > MAX_VECTOR_BYTES:
+        content, kind = rendered(figure, ".png", PICTURE_RESOLUTION_DPI), "png"
     return EmbeddedPicture(caption, f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}")
 
 

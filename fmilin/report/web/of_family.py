@@ -18,7 +18,7 @@ from fmilin.support.tables import Cell
 
 MOST_POINTS = 2000  # that are looked at for participation and channels, evenly chosen; those of the eigenvalues are all
 MOST_MODES = 200
-MOST_LISTED = 20_000  # points in a table
+MAX_TABLE_POINTS = 20_000  # points in a table
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,7 +291,7 @@ def _points(family: LinearFamily) -> list[Block]:
     values = known_eigenvalues(family).reshape(len(family), -1)
     grows = np.asarray(np.isin(family.spectra.kinds, GROWING).any(axis=-1))
     accuracy = family.models.read("accuracy")
-    shown = range(min(len(family), MOST_LISTED))
+    shown = range(min(len(family), MAX_TABLE_POINTS))
     rows: list[list[Cell]] = []
     for k in shown:
         if family.ok.flat[k]:
@@ -301,8 +301,8 @@ def _points(family: LinearFamily) -> list[Block]:
         else:
             rows.append([*[Cell("")] * 5, Cell(str(family.reasons.flat[k])[:200])])
     heads = ["Grows", "Smallest damping ratio", "Slowest [rad/s]", "Fastest [rad/s]", "Residual", "Remarks"]
-    listed = point_table(family, shown).beside(table("", heads, rows, most=MOST_LISTED))
-    return [replace(listed, caption="Every point of the grid", note=note_omitted(len(family), MOST_LISTED))]
+    listed = point_table(family, shown).beside(table("", heads, rows, most=MAX_TABLE_POINTS))
+    return [replace(listed, caption="Every point of the grid", note=note_omitted(len(family), MAX_TABLE_POINTS))]
 
 
 def _figures(w: np.ndarray) -> list[Cell]:

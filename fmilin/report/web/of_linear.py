@@ -191,7 +191,7 @@ def verification_section(verification: Verification) -> Section:
     )
 
 
-MOST_CELLS = 30  # columns of a matrix that is printed
+MAX_MATRIX_COLUMNS = 30  # columns of a matrix that is printed
 
 
 def linear_report(linear: LinearModel, verification: Verification | None = None, model: Model | None = None) -> str:
@@ -264,7 +264,7 @@ def _coordinates(linear: LinearModel, model: Model | None) -> list[Block]:
         "that the coordinates hardly determine the dependent states." if relations else "",
     ))  # fmt: skip
     dependent = [i for i, name in enumerate(linear.full_states.names) if name not in set(linear.states.names)]
-    if dependent and P <= MOST_CELLS:
+    if dependent and P <= MAX_MATRIX_COLUMNS:
         rows = ([linear.full_states[i].name, *(number(v, digits=5) for v in linear.T[i])] for i in dependent)
         heads = ["State", *map(shortened, linear.states.names)]
         blocks.append(table("Dependent states follow to first order: rows of T", heads, rows))
@@ -325,7 +325,7 @@ def _matrices(linear: LinearModel) -> list[Block]:
     f0: FloatArray = linear.f0[:, None]
     every = [(name, getattr(linear, name), rows, columns.names) for name, rows, columns in matrices_of(linear)]
     for name, matrix, rows, columns in [*every, ("f0", f0, linear.states, ("rate",))]:
-        if matrix.size and matrix.shape[1] <= MOST_CELLS:
+        if matrix.size and matrix.shape[1] <= MAX_MATRIX_COLUMNS:
             lines = (
                 [row.name, *(number(v, digits=8) for v in values)] for row, values in zip(rows, matrix, strict=True)
             )

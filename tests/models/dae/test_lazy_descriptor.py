@@ -30,7 +30,7 @@ def test_it_is_that_of_the_request_and_computed_once(monkeypatch: pytest.MonkeyP
         return real(*arguments, **options)
 
     monkeypatch.setattr(formulations, "descriptor_of", counted)
-    monkeypatch.setattr(formulations, "MOST_COMPARED", 0)  # as of a large model
+    monkeypatch.setattr(formulations, "MAX_COMPARED_VARIABLES", 0)  # as of a large model
     lazy = fl.linearize(pendulum())
     changed = fl.LinearModel.with_prescribed_states(lazy)  # a copy computes nothing
     assert isinstance(changed.descriptor, LazyDescriptor)

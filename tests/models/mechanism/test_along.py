@@ -171,7 +171,7 @@ def test_the_recursion_has_the_last_word_close_to_a_singular_choice(monkeypatch:
     chain = Mechanism(five_bar_chain())
     points = at_random(chain, 40)
     expected = chain.matrices_along(points, compiled=False)
-    monkeypatch.setattr(batch_graph_module, "FAR", 0.5)
+    monkeypatch.setattr(batch_graph_module, "MAX_DEPENDENT_SLOPE", 0.5)
     counts: list[int] = []
     recursion = chain._many_points._recursion
 
@@ -196,9 +196,9 @@ def for_nothing(monkeypatch: pytest.MonkeyPatch, points: int) -> None:
     """Let compiled code cost no more than so many points by the recursion."""
     for price in ("PRINTING", "STARTING", "COMPILING"):
         monkeypatch.setattr(compiler, price, 0.0)
-    monkeypatch.setattr(functions, "PRINTING", 0.0)
-    monkeypatch.setattr(compiler, "TRACING", 1.0)
-    monkeypatch.setattr(evaluator, "POINT", len(five_bar().states) / (points - 0.5))
+    monkeypatch.setattr(functions, "PRINT_SECONDS_PER_INSTRUCTION", 0.0)
+    monkeypatch.setattr(compiler, "TRACE_SECONDS_PER_PAIR", 1.0)
+    monkeypatch.setattr(evaluator, "SECONDS_PER_STATE", len(five_bar().states) / (points - 0.5))
 
 
 def test_a_few_hundred_points_do_not_outweigh_the_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
