@@ -43,8 +43,8 @@ def lowered(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Called, it lets every model count as large."""
 
     def lower() -> None:
-        for room in ("models.large", "constraints.functions"):
-            monkeypatch.setattr(f"fmilin.{room}.LARGEST_DENSE", 0)
+        monkeypatch.setattr("fmilin.models.large.LARGEST_DENSE", 0)
+        monkeypatch.setattr("fmilin.constraints.functions.MAX_DENSE_SIZE", 0)
 
     return lower
 

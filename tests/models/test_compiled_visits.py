@@ -43,7 +43,7 @@ def _a_cache_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let whatever is asked for outweigh the compiler."""
-    for price in ("TRACE_SECONDS_PER_PAIR", "STARTING", "COMPILING"):
+    for price in ("TRACE_SECONDS_PER_PAIR", "COMPILER_START_SECONDS", "COMPILE_SECONDS_PER_INSTRUCTION"):
         monkeypatch.setattr(compiler, price, 0.0)
 
 

@@ -194,7 +194,7 @@ def test_a_singular_choice_is_refused_by_both() -> None:
 
 def for_nothing(monkeypatch: pytest.MonkeyPatch, points: int) -> None:
     """Let compiled code cost no more than so many points by the recursion."""
-    for price in ("PRINTING", "STARTING", "COMPILING"):
+    for price in ("PRINT_SECONDS_PER_INSTRUCTION", "COMPILER_START_SECONDS", "COMPILE_SECONDS_PER_INSTRUCTION"):
         monkeypatch.setattr(compiler, price, 0.0)
     monkeypatch.setattr(functions, "PRINT_SECONDS_PER_INSTRUCTION", 0.0)
     monkeypatch.setattr(compiler, "TRACE_SECONDS_PER_PAIR", 1.0)
