@@ -186,7 +186,7 @@ def _sparse_entries(parts: list[tuple[int, bytes]], shape: tuple[int, ...], orde
     numbers = [np.frombuffer(payload, f"{order}{_NUMBERS[k]}") for k, payload in parts]
     if len(shape) != 2 or len(numbers) < 2 or len(numbers[1]) != shape[1] + 1:
         raise ValueError("a sparse matrix does not have the columns of its shape")
-    counts = np.diff(numbers[1].astype(np.int64))
+    counts: np.ndarray = np.diff(numbers[1].astype(np.int64))
     if (counts < 0).any():
         raise ValueError("a sparse matrix has columns that end before they begin")
     count = int(counts.sum())

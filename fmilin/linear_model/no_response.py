@@ -15,7 +15,7 @@ from fmilin.linear_model.sparse import SparseLinearModel, is_sparse
 from fmilin.linear_model.sparse_matrices import SparseMatrices
 from fmilin.linear_model.stability import Stability
 from fmilin.numerics.balanced import NewtonStep, is_equilibrium, newton_step
-from fmilin.numerics.sparse_equilibrium import is_sparse_equilibrium
+from fmilin.numerics.sparse_equilibrium import find_sparse_step, is_sparse_equilibrium
 from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:
@@ -130,6 +130,9 @@ def with_remark_on_response(linear: LinearModel) -> LinearModel:
 
 def step_to_rest(linear: LinearModel) -> NewtonStep:
     """Return the Newton step of the coordinates y, in their sizes."""
+    if is_sparse(linear) and not linear.sample_time:
+        rates, sizes, J, E = _sparse_parts(linear)
+        return find_sparse_step(rates, sizes, J[:, : len(rates)], E[:, : len(rates)])
     rates, sizes, slopes, errors = _parts(linear)
     p = len(sizes)
     return newton_step(rates, sizes, slopes[:, :p], errors[:, :p])
@@ -138,18 +141,21 @@ def step_to_rest(linear: LinearModel) -> NewtonStep:
 def is_at_rest(linear: LinearModel) -> bool:
     """Whether an equilibrium is so near to the point that it is one."""
     if is_sparse(linear) and not linear.sample_time:
-        return _is_sparsely_at_rest(linear)
+        return is_sparse_equilibrium(*_sparse_parts(linear))
     return not len(linear.f0) or is_equilibrium(*_parts(linear), len(linear.f0))
 
 
-def _is_sparsely_at_rest(linear: SparseLinearModel) -> bool:
+def _sparse_parts(
+    linear: SparseLinearModel,
+) -> tuple[FloatArray, FloatArray, csr_array[Any], csr_array[Any]]:
+    """Return rates and sizes (P,), slopes and their errors (P, P + nu) in sizes of y and u."""
     from scipy import sparse
 
     y, u = linear.states.scales(linear.y0), linear.inputs.scales(linear.u0)
     matrices, columns = linear.sparse, sparse.diags_array(np.concatenate((y, u)))
     slopes = sparse.hstack((matrices.A, matrices.B), format="csr") @ columns
     errors = sparse.hstack((matrices.errors.A, matrices.errors.B), format="csr") @ columns
-    return is_sparse_equilibrium(linear.f0, y, slopes, errors)
+    return linear.f0, y, slopes.tocsr(), errors.tocsr()
 
 
 MOVING_KINDS = frozenset({"off-equilibrium", "steady"})  # kinds of remarks that say that the point moves

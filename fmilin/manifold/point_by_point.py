@@ -48,5 +48,5 @@ def compute_tangents(
         G = H[:, independent_rows(rows, len(others), len(rows))]
         T[:, others] = -np.linalg.solve(G[..., others], G[..., kept])
     parts = derivatives.derivatives, derivatives.outputs
-    J, C = (np.concatenate((part[..., :n] @ T, part[..., n:]), axis=2) for part in parts)
+    J, C = (np.concatenate((part[..., :n] @ T if others else part[..., kept], part[..., n:]), axis=2) for part in parts)
     return TangentBatch(tuple(kept), values.derivatives, values.outputs, values.residuals, H, T, J, C, smooth=False)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fmilin.numerics.balanced import MEASURED, UNTOLD
+from fmilin.numerics.balanced import MEASURED, UNTOLD, NewtonStep
 from fmilin.numerics.sparse_rank import equilibrate, factorize
 from fmilin.numerics.sparse_rows import reduce_rows
 from fmilin.signals import FloatArray
@@ -19,35 +19,58 @@ LEAST_SQUARES_TOLERANCE = 1e-14
 LEAST_SQUARES_STEPS = 4  # times the number of states
 
 
+def find_sparse_step(
+    rates: FloatArray, sizes: FloatArray, slopes: sparse.csr_array[Any], errors: sparse.csr_array[Any]
+) -> NewtonStep:
+    """Return the Newton step from rates (N,) with slopes and errors (N, N) along states in their sizes.
+
+    It is that of a sparse factorization where the states determine it, else the shortest one.
+    """
+    noise = _find_noise(sizes, slopes, errors)
+    nothing = np.zeros(len(rates))
+    if (np.abs(rates) <= noise).all():
+        return NewtonStep(nothing, nothing, balances=True)
+    step = _solve(slopes, -rates)
+    if step is None:
+        step = _find_shortest_step(rates, slopes, noise)
+    return NewtonStep(step, nothing, balances=bool((np.abs(rates + slopes @ step) <= noise).all()))
+
+
 def is_sparse_equilibrium(
     rates: FloatArray, sizes: FloatArray, slopes: sparse.csr_array[Any], errors: sparse.csr_array[Any]
 ) -> bool:
     """Whether an equilibrium is so near to a point that it is one.
 
     ``rates`` and ``sizes`` (N,) are those of the states; ``slopes`` and their ``errors`` (N, N + nu) those of the rates
-    along states and inputs, all in sizes of these. The step to the equilibrium is that of a sparse factorization where
-    the states determine it, else the shortest one.
+    along states and inputs, all in sizes of these.
     """
+    count = len(rates)
+    is_slow = bool((np.abs(rates) <= EQUILIBRIUM * sizes).all())
+    along_states = slopes[:, :count], errors[:, :count]
+    if is_slow and find_sparse_step(rates, sizes, *along_states).is_within(DETERMINED / 2):
+        return True
+    noise = _find_noise(sizes, slopes, errors)
+    step = _find_shortest_step(rates, slopes, noise)
+    return bool((np.abs(step) <= BALANCED_EXACTLY).all() and (np.abs(rates + slopes @ step) <= noise).all())
+
+
+def _find_noise(sizes: FloatArray, slopes: sparse.csr_array[Any], errors: sparse.csr_array[Any]) -> FloatArray:
+    """Return the rates that say nothing, shape (N,)."""
+    terms = reduce_rows(np.add, np.abs(slopes.data), slopes.indptr)
+    measured = reduce_rows(np.maximum, errors.data, errors.indptr)
+    return np.maximum(np.maximum(UNTOLD * sizes, ROUNDING * terms), MEASURED * measured)
+
+
+def _find_shortest_step(rates: FloatArray, slopes: sparse.csr_array[Any], noise: FloatArray) -> FloatArray:
+    """Return the shortest step that removes the rates as far as slopes can, rows in their sizes."""
     from scipy import sparse
     from scipy.sparse.linalg import lsmr
 
-    count = len(rates)
     terms = reduce_rows(np.add, np.abs(slopes.data), slopes.indptr)
-    measured = reduce_rows(np.maximum, errors.data, errors.indptr)
-    noise = np.maximum(np.maximum(UNTOLD * sizes, ROUNDING * terms), MEASURED * measured)
-    is_slow = bool((np.abs(rates) <= EQUILIBRIUM * sizes).all())
-    if is_slow:
-        if (np.abs(rates) <= noise).all():
-            return True
-        step = _solve(slopes[:, :count], -rates)
-        is_short = step is not None and (np.abs(step) <= DETERMINED / 2).all()
-        if is_short and (np.abs(rates + slopes[:, :count] @ step) <= noise).all():
-            return True
     weights = 1.0 / np.maximum(terms, noise)
     scaled = sparse.diags_array(weights) @ slopes
-    tolerance = LEAST_SQUARES_TOLERANCE
-    step = lsmr(scaled, -rates * weights, atol=tolerance, btol=tolerance, maxiter=LEAST_SQUARES_STEPS * count)[0]
-    return bool((np.abs(step) <= BALANCED_EXACTLY).all() and (np.abs(rates + slopes @ step) <= noise).all())
+    tolerance, most = LEAST_SQUARES_TOLERANCE, LEAST_SQUARES_STEPS * len(rates)
+    return np.asarray(lsmr(scaled, -rates * weights, atol=tolerance, btol=tolerance, maxiter=most)[0])
 
 
 def _solve(matrix: sparse.csr_array[Any], right: FloatArray) -> FloatArray | None:

@@ -17,7 +17,8 @@ from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:
     from scipy import sparse
-    from scipy.sparse.linalg import SuperLU
+
+Factorization = Any  # scipy.sparse.linalg.SuperLU, of which SciPy's types do not know that it solves with A', too
 
 MOST_COMBINATIONS = 64  # that are sought; of more, arrays are to tell
 FIRST_COMBINATIONS = 4
@@ -26,7 +27,7 @@ POWER_STEPS = 20
 START = 1911  # seed of the vector with which Lanczos' method begins
 
 
-def factorize(matrix: sparse.csc_array[Any]) -> SuperLU | None:
+def factorize(matrix: sparse.csc_array[Any]) -> Factorization | None:
     """Return the factors of a square matrix; None where it is exactly singular."""
     from scipy.sparse.linalg import splu
 
@@ -111,7 +112,7 @@ def find_left_null_space(matrix: sparse.csr_array[Any], relative: float) -> Floa
     return np.asarray(basis @ U[:, is_small])
 
 
-def _find_small(factors: SuperLU, m: int, limit: float) -> FloatArray | None:
+def _find_small(factors: Factorization, m: int, limit: float) -> FloatArray | None:
     """Return the left singular vectors (m, r) of S with singular values up to a limit; None if they are many."""
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 

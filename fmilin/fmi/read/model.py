@@ -168,10 +168,14 @@ class FmuModel(
         self._discrete: DiscreteValues | None = None
         self.copies = self._find_copies()
         self._tables = find_tables(layout)
-        # Nothing is declared about parameters.
-        self.structure = None if self._tuned else declared_structure(layout, outputs, self._input_positions)
         start = session.start_states.copy(), self._base_inputs[self._input_positions], changed_parameters(session)
         self.start = OperatingPoint(session.start_time, *start, names=(self.states.names, self.inputs.names))
+
+    @cached_property
+    def structure(self) -> NDArray[np.bool_] | None:  # type: ignore[override]
+        """What the FMU declares of the rows and columns of its derivatives; nothing is declared about parameters."""
+        outputs = [s for _, s in self._interface.outputs]
+        return None if self._tuned else declared_structure(self._session.layout, outputs, self._input_positions)
 
     def _make_buffers(self, *, most: int) -> Buffers:
         """Return room for the numbers of up to ``most`` points."""

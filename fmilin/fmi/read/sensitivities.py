@@ -147,6 +147,12 @@ def _cheapest(pattern: Mask) -> tuple[list[list[int]], list[int]]:
 _MOST_BYTES = 1 << 23  # of answers at many points
 
 
+def is_unit_matrix(directions: FloatArray) -> bool:
+    """Return whether directions are those of all variables in turn: a product with a large unit matrix takes time."""
+    n, count = directions.shape
+    return n == count and n > FEW and np.count_nonzero(directions) == n and bool((np.diagonal(directions) == 1).all())
+
+
 class _ManyPoints(NamedTuple):
     """The calls for all columns at many points, and their answers with a row for each point."""
 
@@ -210,7 +216,9 @@ class Sensitivities:
         needed, every = self._needed, b"\0" not in self._needed.tobytes()
         if not (self._in_one_go and every and self._filled_in_one_go()) and not self._fill(needed):
             return None
-        if every:
+        if every and is_unit_matrix(directions):
+            changes[self._first :] = self._J
+        elif every:
             self._J.dot(directions, out=changes[self._first :])
         else:
             changes[self._first :] = self._J[:, needed] @ directions[needed]
