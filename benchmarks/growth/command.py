@@ -21,7 +21,7 @@ __all__ = ["main", "measure_growth"]
 LONGEST, MOST_MEGABYTES = 60.0, 4000.0
 """What the largest size may take."""
 PATIENCE = 6.0
-"""How many times ``--seconds`` a point may take, by the clock on the wall, before it is ended."""
+"""How many times ``--seconds`` a point may take, with all its calls, before it is ended."""
 LARGEST_SIZE = 2**20
 COLUMNS = ("tool", "sizes", "first", "exponent", "again", "exponent", "memory", "exponent", "60 s", "4 GB")
 EXPLANATION = """\

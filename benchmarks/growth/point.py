@@ -21,6 +21,8 @@ REPEATED_BELOW = 0.5
 REPETITIONS = 5
 MOST_MEGABYTES = 8000.0
 """What takes more than this is ended: the machine has other work."""
+SLOWEST = 20.0
+"""How many times its processor time a process may take on a machine that is at work."""
 GLANCE = 0.2
 """Seconds between looks at the memory of a process."""
 LEAST_MEGABYTES = 1.0
@@ -42,20 +44,21 @@ class Point:
 
 
 def measure_point(name: str, tool: str, size: int, folder: Path, seconds: float) -> Point | str:
-    """Measure a path as ``tool`` goes it, in a process that is ended after ``seconds``.
+    """Measure a path as ``tool`` goes it, in a process that is ended after ``seconds`` of processor time.
 
     Return why there is no point instead of it.
     """
-    end = time.monotonic() + seconds
+    end = time.monotonic() + SLOWEST * seconds
     receiver, sender = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.Process(target=_measure, args=(sender, name, tool, size, folder))
     process.start()
     sender.close()
     try:
         while not receiver.poll(GLANCE):
-            if time.monotonic() > end:
+            used, megabytes = _read_use(process.pid)
+            if used > seconds or time.monotonic() > end:
                 return f"not within {seconds:g} s"
-            if _resident_megabytes(process.pid) > MOST_MEGABYTES:
+            if megabytes > MOST_MEGABYTES:
                 return f"more than {MOST_MEGABYTES:g} MB"
         answer: Point | str = receiver.recv()
     except EOFError:
@@ -67,11 +70,15 @@ def measure_point(name: str, tool: str, size: int, folder: Path, seconds: float)
         process.join()
 
 
-def _resident_megabytes(process_id: int | None) -> float:
+def _read_use(process_id: int | None) -> tuple[float, float]:
+    """Return the processor time of a process and its running children, and its resident megabytes."""
     try:
-        return float(psutil.Process(process_id).memory_info().rss) / 2**20
+        process = psutil.Process(process_id)
+        times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
+        used = sum(each.user + each.system for each in times)
+        return float(used), float(process.memory_info().rss) / 2**20
     except psutil.Error:
-        return 0.0
+        return 0.0, 0.0
 
 
 def _measure(sender: Connection, name: str, tool: str, size: int, folder: Path) -> None:

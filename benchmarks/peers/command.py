@@ -7,6 +7,8 @@ import sys
 import tempfile
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -23,7 +25,7 @@ from fmilin.signals import FloatArray
 __all__ = ["main"]
 
 ROUNDS = 5
-SECONDS_TO_WARM_UP, MOST_CALLS = 2.0, 300
+SECONDS_TO_WARM_UP, MOST_CALLS = 1.5, 200
 """Calls that let compiled code take the place of slower code, as it does after many of a user's."""
 COLUMNS = ("task", "peer", "warm", "peer's", "ratio", "start", "peer's", "ratio", "difference")
 EXPLANATION = f"""\
@@ -70,37 +72,44 @@ def main(arguments: Sequence[str] = ()) -> int:
 
 
 def _compare_task(task: Task, size: int, folder: Path) -> list[list[str]]:
-    """Return a row for each peer; one that is not installed gives a row that says so."""
+    """Measure all ways in turns; return a row for each peer, which says why where there are no figures."""
     ours, *peers = task.ways
+    failures = {peer.tool.name: f"not installed: {peer.tool.install}" for peer in peers if not peer.tool.is_installed}
+    calls: dict[str, Callable[[], Any]] = {}
+    matrices: dict[str, FloatArray] = {}
+    with ExitStack() as opened:
+        for way in task.ways:
+            if way.tool.name in failures:
+                continue
+            try:
+                call = opened.enter_context(way.open(size, folder))
+                matrices[way.tool.name] = way.matrix(call())
+                calls[way.tool.name] = call
+            except Exception as error:  # what a peer cannot do is a line of the table
+                if way is ours:
+                    raise
+                failures[way.tool.name] = f"{type(error).__name__}: {error}".splitlines()[0][:90]
+        _warm_up(calls[ours.tool.name])
+        warm = measure_in_turns(calls, rounds=ROUNDS)
+    from_start = {
+        way.tool.name: partial(_open_and_call, way, size, folder) for way in task.ways if way.tool.name in calls
+    }
+    start = measure_in_turns(from_start, rounds=ROUNDS, least_seconds=0.0)
     rows = []
     for peer in peers:
-        start = [f"{task.title}, {size:,} {task.unit}", f"{peer.tool.name} {peer.remark}".strip()]
-        if peer.tool.is_installed:
-            try:
-                rows.append([*start, *_compare(ours, peer, size, folder)])
-            except Exception as error:  # noqa: BLE001 - what a peer cannot do is a line of the table
-                rows.append([*start, f"{type(error).__name__}: {error}".splitlines()[0][:90], *[""] * 6])
-        else:
-            rows.append([*start, f"not installed: {peer.tool.install}", *[""] * 6])
+        name = peer.tool.name
+        heads = [f"{task.title}, {size:,} {task.unit}", f"{name} {peer.remark}".strip()]
+        if name in failures:
+            rows.append([*heads, failures[name], *[""] * (len(COLUMNS) - 3)])
+            continue
+        times = [_write(seconds[ours.tool.name], seconds[name]) for seconds in (warm, start)]
+        rows.append([*heads, *times[0], *times[1], _write_difference(matrices[ours.tool.name], matrices[name])])
     return rows
 
 
-def _compare(ours: Way, peer: Way, size: int, folder: Path) -> list[str]:
-    with ours.open(size, folder) as our_call, peer.open(size, folder) as their_call:
-        difference = _difference(ours.matrix(our_call()), peer.matrix(their_call()))
-        _warm_up(our_call)
-        warm = measure_in_turns({"ours": our_call, "theirs": their_call}, rounds=ROUNDS)
-    whole = {"ours": _from_the_start(ours, size, folder), "theirs": _from_the_start(peer, size, folder)}
-    cold = measure_in_turns(whole, rounds=ROUNDS)
-    return [*_write(warm), *_write(cold), difference]
-
-
-def _from_the_start(way: Way, size: int, folder: Path) -> Callable[[], None]:
-    def run() -> None:
-        with way.open(size, folder) as call:
-            call()
-
-    return run
+def _open_and_call(way: Way, size: int, folder: Path) -> None:
+    with way.open(size, folder) as call:
+        call()
 
 
 def _warm_up(call: Callable[[], Any]) -> None:
@@ -111,13 +120,12 @@ def _warm_up(call: Callable[[], Any]) -> None:
             return
 
 
-def _write(seconds: dict[str, list[float]]) -> list[str]:
-    ours, theirs = seconds["ours"], seconds["theirs"]
+def _write(ours: Sequence[float], theirs: Sequence[float]) -> list[str]:
     medians = [f"{1e3 * statistics.median(times):.3g} ms" for times in (ours, theirs)]
-    return [*medians, f"{median_ratio(ours, theirs):.2f}"]
+    return [*medians, f"{median_ratio(ours, theirs):.3g}"]
 
 
-def _difference(ours: FloatArray, theirs: FloatArray) -> str:
+def _write_difference(ours: FloatArray, theirs: FloatArray) -> str:
     if ours.shape != theirs.shape:
         return f"shapes {ours.shape}, {theirs.shape}"
     return f"{np.abs(ours - theirs).max(initial=0.0) / np.abs(ours).max(initial=1e-300):.0e}"
