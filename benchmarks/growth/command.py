@@ -90,7 +90,7 @@ def measure_growth(name: str, way: Way, seconds: float, folder: Path) -> Growth:
             path.prepare(size, folder)
         point = measure_point(name, way.tool.name, size, folder, PATIENCE * seconds + 10.0)
         if isinstance(point, str):
-            growth.failed_at, growth.ended_by = size, f"{size:,} {path.unit}: {point[:70]}"
+            growth.failed_at, growth.ended_by = size, f"{size:,} {path.unit}: {point}"
             break
         growth.points.append(point)
         if point.first > seconds or point.megabytes > MOST_MEGABYTES:

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.growth.paths import PATHS
-from benchmarks.peers.ways import Way
+from benchmarks.peers.ways import Way, shorten_error
 from benchmarks.processor_time import ProcessorClock, peak_megabytes
 
 __all__ = ["Point", "measure_point"]
@@ -87,7 +87,7 @@ def _measure(sender: Connection, name: str, tool: str, size: int, folder: Path) 
     try:
         sender.send(_measure_here(way, size, path.first, folder))
     except Exception as error:  # noqa: BLE001 - what a peer cannot do is a line of the table
-        sender.send(f"{type(error).__name__}: {error}".splitlines()[0])
+        sender.send(shorten_error(error))
 
 
 def _measure_here(way: Way, size: int, smallest: int, folder: Path) -> Point:

@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.page import describe_making, write_tables
 from benchmarks.peers.tasks import TASKS, Task
-from benchmarks.peers.ways import TOOLS, Way
+from benchmarks.peers.ways import TOOLS, Way, shorten_error
 from benchmarks.processor_time import describe_load, measure_in_turns, median_ratio
 from benchmarks.tables import Shown, recorded, show
 from fmilin.signals import FloatArray
@@ -88,7 +88,7 @@ def _compare_task(task: Task, size: int, folder: Path) -> list[list[str]]:
             except Exception as error:  # what a peer cannot do is a line of the table
                 if way is ours:
                     raise
-                failures[way.tool.name] = f"{type(error).__name__}: {error}".splitlines()[0][:90]
+                failures[way.tool.name] = shorten_error(error)
         _warm_up(calls[ours.tool.name])
         warm = measure_in_turns(calls, rounds=ROUNDS)
     from_start = {

@@ -34,9 +34,7 @@ def dae_by_casadi(nodes: int, _folder: Path) -> Iterator[Callable[[], Any]]:
 
     graph = _network_of(nodes).graph
     unknowns, knowns = ca.vertcat(graph.dx, graph.z), ca.vertcat(graph.x, graph.u)
-    solver = ca.rootfinder(
-        "solver", "newton", {"x": unknowns, "p": knowns, "g": graph.residuals}, {"linear_solver": "csparse"}
-    )
+    solver = ca.rootfinder("solver", "newton", {"x": unknowns, "p": knowns, "g": graph.residuals})
     guess = np.zeros(unknowns.numel())
     known = ca.MX.sym("known", knowns.numel())
     solution = solver(guess, known)[: graph.dx.numel()]

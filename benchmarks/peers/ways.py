@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ import numpy as np
 
 from fmilin.signals import FloatArray
 
-__all__ = ["TOOLS", "Tool", "Way"]
+__all__ = ["TOOLS", "Tool", "Way", "shorten_error"]
 
+LONGEST_MESSAGE = 60
 Open = Callable[[int, Path], AbstractContextManager[Callable[[], Any]]]
 """(size, folder with the files) -> context of a call that gives the numbers."""
 
@@ -69,3 +71,9 @@ class Way:
     matrix: Callable[[Any], FloatArray] = np.asarray
     """Of what the call returns, in the form in which all ways of a task are compared."""
     remark: str = ""
+
+
+def shorten_error(error: Exception) -> str:
+    """Return the kind of an error and the first words of its message, without folders."""
+    message = re.sub(r"\S*/", "", str(error)).strip() or "no message"
+    return f"{type(error).__name__}: {message.splitlines()[0][:LONGEST_MESSAGE]}"
