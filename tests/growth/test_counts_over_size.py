@@ -35,7 +35,7 @@ GROWTH = {
     "fmu_directional": Growing((80, 240), {"messages": CONSTANT, "repetitions": LINEAR, "megabytes": QUADRATIC}),
     "fmu_both": Growing((80, 240), {"messages": CONSTANT, "repetitions": CONSTANT, "megabytes": QUADRATIC}),
     "open_chain": Growing(
-        (4, 8, 16), {"evaluations": CONSTANT, "tangents": CONSTANT, "directions": LINEAR, "megabytes": LINEAR}
+        (20, 60), {"evaluations": CONSTANT, "tangents": CONSTANT, "directions": LINEAR, "megabytes": QUADRATIC}
     ),
     # a chain of n links whose end is welded to the ground has n - 6 degrees of freedom
     "closed_chain": Growing(
@@ -83,3 +83,17 @@ def test_the_fmus_that_are_counted_have_the_right_linear_model(name: str, folder
     way = PATHS[name].ways[0]
     with way.open(80, folder) as call:
         assert np.abs(call().A - exact_A(80)).max() < 1e-9
+
+
+def test_a_chain_of_many_bodies_is_not_evaluated_more_often_than_a_short_one(folder: Path) -> None:
+    way = PATHS["open_chain"].ways[0]
+    short, long = (count_work(way, links, folder, traced=False) for links in (10, 60))
+    assert long["evaluations"] <= short["evaluations"] + 10
+    assert long["directions"] <= 6 * short["directions"]
+
+
+def test_a_large_fmu_that_declares_its_dependencies_takes_less_than_a_dense_matrix(folder: Path) -> None:
+    states = 1000
+    counts = count_work(PATHS["fmu_both"].ways[0], states, folder)
+    assert counts["megabytes"] < 8 * states**2 / 1e6
+    assert counts["repetitions"] < 50
