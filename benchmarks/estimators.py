@@ -9,8 +9,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from scipy import stats
@@ -19,6 +21,8 @@ import fmilin as fl
 from benchmarks import schedules
 from benchmarks.tables import show
 from fmilin.design.estimation.corrections import Linearized, MovingHorizon
+from fmilin.fmi.client.process import HostProcess
+from fmilin.fmi.write import build_fmu
 from fmilin.models.ode import OdeModel
 from fmilin.systems import cartesian_pendulum, four_bar
 
@@ -63,7 +67,90 @@ def main() -> None:
         ],
         list(ways()),
     )
+    show(
+        "A step on an FMU: messages to its process, and ms of processor time of this one",
+        ["model", "derivatives", "kind", "N", "P", "messages", "time"],
+        list(messages()),
+    )
+    show(
+        "A record by a linear Kalman filter, in us of processor time a sample, medians of five interleaved runs",
+        ["model", "states", "sample by sample", "together", "ratio"],
+        list(linear_records()),
+    )
     schedules.main()
+
+
+def messages() -> Iterator[list[str]]:
+    """Yield a row for each FMU and kind."""
+    plants: dict[str, tuple[fl.Model, list[str]]] = {
+        "pendulum, Cartesian": (cartesian_pendulum(angle=0.5), ["x"]),
+        "four-bar": (four_bar(), ["phi"]),
+        "5 masses in a row, cubic springs": (chain(5).with_parameters({"k": 1.0}), ["y0", "y1"]),
+    }
+    for (name, (model, outputs)), derivatives in product(plants.items(), (True, False)):
+        with tempfile.TemporaryDirectory() as folder:
+            build_fmu(model, Path(folder) / "plant.fmu", directional_derivatives=derivatives)
+            with fl.load(str(Path(folder) / "plant.fmu")) as fmu:
+                for kind in ("ekf", "iekf", "ukf"):
+                    kf = fl.design.estimator(
+                        fmu,
+                        outputs=outputs,
+                        process_noise=dict.fromkeys(model.inputs.names, 0.1),
+                        measurement_noise=dict.fromkeys(outputs, 1e-3),
+                        sample_time=0.01,
+                        initial_covariance=dict.fromkeys(model.states.names, 0.1),
+                        kind=kind,
+                    )
+                    yield [name, "exact" if derivatives else "differences", kind, *count_messages(kf)]
+
+
+def count_messages(kf: fl.design.Estimator) -> list[str]:
+    """Return sizes, messages and milliseconds of a step."""
+    sent: list[int] = []
+    send = HostProcess._send
+
+    def counting(self: HostProcess, message: bytes) -> None:
+        sent.append(len(message))
+        send(self, message)
+
+    steps, y = 40, kf.motion.visits.values(kf.time, kf.x, kf.settings.inputs)[1]
+    for _ in range(3):
+        kf.step(None, y)
+    with patch.object(HostProcess, "_send", counting):
+        began = time.process_time()
+        for k in range(steps):
+            kf.step(None, y + 1e-3 * np.sin(k))
+        seconds = time.process_time() - began
+    return [str(len(kf.x)), str(len(kf.states)), f"{len(sent) / steps:.1f}", f"{seconds / steps * 1e3:.2f}"]
+
+
+def linear_records() -> Iterator[list[str]]:
+    """Yield a row for each linear model."""
+    for name, model, output in (("four-bar", four_bar(), "phi"), ("5 masses in a row", chain(5), "y0")):
+        linear = fl.linearize(model, outputs=[output])
+        noise = dict.fromkeys(linear.inputs.names, 0.1)
+        kf = fl.design.kalman_filter(linear, 0.01, process=noise, measured={output: 1e-3})
+        K = 2000
+        u = np.tile(linear.u0, (K, 1))
+        y = linear.g0 + 0.03 * np.random.default_rng(0).standard_normal((K, 1))
+
+        def run_samples(kf: fl.design.KalmanFilter = kf, u: Any = u, y: Any = y) -> None:
+            observer, estimate = kf.observe_turns(), kf.sampled.y0
+            for u_k, y_k in zip(u, y, strict=True):
+                estimate, _ = kf.correct_during(observer, estimate, u_k, y_k)
+                estimate = kf.predict(estimate, u_k)
+
+        times = []
+        for _ in range(5):
+            row = []
+            for way in (run_samples, lambda: kf.run(u, y)):  # noqa: B023 - called at once
+                began = time.process_time()
+                way()
+                row.append((time.process_time() - began) / K * 1e6)
+            times.append(row)
+        single, together = np.median(times, axis=0)
+        ratio = np.median([row[0] / row[1] for row in times])
+        yield [name, str(len(linear.states)), f"{single:.1f}", f"{together:.1f}", f"{ratio:.1f}"]
 
 
 def consistency() -> Iterator[list[str]]:

@@ -103,6 +103,15 @@ class NativeEngine(ABC, Generic[Selection]):
         """Return the exact derivatives of all three along the columns of dx (N, k) and du (nu, k); None without any."""
         return None
 
+    def differentiate_points(
+        self, selection: Selection, t: FloatArray, x: FloatArray, u: FloatArray
+    ) -> tuple[Values, Values] | None:
+        """Return all three at points, and their derivatives (k, rows, N + nu) along all states and inputs.
+
+        None where that is no quicker than one point after the other.
+        """
+        return None
+
     def observe(self, selection: Selection, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
         """Return the observed quantities without the rates; None where that costs as much as :meth:`evaluate`."""
         return None

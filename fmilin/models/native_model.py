@@ -18,6 +18,7 @@ from fmilin.codegen.library_errors import explain_library_errors
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.diagnostics import Remark
 from fmilin.errors import UnknownNameError
+from fmilin.manifold.point_by_point import EvaluationWithDerivatives, compute_tangents
 from fmilin.model.capabilities import (
     HasBatchDerivatives,
     HasCompiledDerivatives,
@@ -305,10 +306,33 @@ class NativeModel(
     def tangents(
         self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
     ) -> TangentBatch | None:
-        """Return values and slopes at many points from the graph of the equations; None where there is none."""
+        """Return values and slopes at many points from the graph of the equations, or together from the engine."""
         from fmilin.models.batch_graph import tangents_of_graph
 
-        return tangents_of_graph(self, t, x, u, kept, parameters)
+        tangents = tangents_of_graph(self, t, x, u, kept, parameters)
+        return self._tangents_of_engine(t, x, u, kept) if tangents is None and not parameters else tangents
+
+    def _tangents_of_engine(
+        self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int]
+    ) -> TangentBatch | None:
+        if not self.engine.batches or self.constraints.hidden or self.constraints.prescribing:
+            return None
+        full = self._full(u)
+        answer = self.engine.differentiate_points(self._selection, t, x, full)
+        if answer is None:
+            return None
+        (rates, outputs, z), slopes = answer
+        n = x.shape[1]
+        chosen = self._input_selection.complete_directions(np.eye(u.shape[1]))
+        rate_slopes, output_slopes, dz = (np.concatenate((s[..., :n], s[..., n:] @ chosen), axis=2) for s in slopes)
+        directions = np.eye(n + u.shape[1])
+        residual_slopes = [
+            self.constraints.along((*point, z_k), np.concatenate((directions, dz_k)))
+            for *point, z_k, dz_k in zip(t.tolist(), x, u, z, dz, strict=True)
+        ]
+        values = Evaluation(rates, outputs, self._residuals(t, x, u, z))
+        derivatives = Evaluation(rate_slopes, output_slopes, np.array(residual_slopes))
+        return compute_tangents(EvaluationWithDerivatives(values, derivatives), self.states, x, kept)
 
     def reach_manifold(
         self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], sizes: FloatArray

@@ -150,6 +150,22 @@ def tank(kind: str, seed: int) -> Case:
     return simulated(kf, seed, 1e-2)
 
 
+def redundant(kind: str, seed: int) -> Case:
+    """A constraint on velocities without its rate, which needs accelerations, and adds nothing."""
+    plain = cartesian_pendulum(angle=1.2)
+    along = fl.Constraint.from_text("x*vx + y*vy", level="position")
+    kf = fl.design.estimator(
+        plain.with_constraints([plain.constraints.declared[0], along]),
+        outputs=["x"],
+        process_noise={"F": 1e-3},
+        measurement_noise={"x": 1e-4},
+        sample_time=0.05,
+        kind=kind,
+        initial_covariance={"y": 1e-2, "vy": 1e-2},
+    )
+    return simulated(kf, seed, 1e-2)
+
+
 CASES: dict[str, Callable[[str, int], Case]] = {
     "pendulum": pendulum,
     "four-bar": linkage,
@@ -158,4 +174,5 @@ CASES: dict[str, Callable[[str, int], Case]] = {
     "accelerometer": press,
     "angle": wheel,
     "DAE": tank,
+    "hidden rate": redundant,
 }

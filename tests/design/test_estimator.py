@@ -453,14 +453,10 @@ def test_events_are_not_carried_out_which_is_told(zoo: Callable[[str], Path]) ->
     assert [r.kind for r in kf.remarks] == ["held"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "derivatives", "most"), [("ekf", True, 10), ("iekf", True, 15), ("ukf", True, 20), ("ekf", False, 40)]
-)
-def test_a_step_on_an_fmu_is_few_messages(kind: str, derivatives: bool, most: int, tmp_path: Path) -> None:
-    """Values and derivatives at a point are one message, or its values and all differences; so are sigma points."""
+def step_on_an_fmu(tmp_path: Path, *, derivatives: bool = True, **choices: Any) -> tuple[list[design.Estimator], float]:
+    """Return a filter on an FMU, and on its equations, after 11 steps, and the messages of a step of the first."""
     model = cartesian_pendulum(angle=0.5)
     build_fmu(model, tmp_path / "pendulum.fmu", directional_derivatives=derivatives)
-    y = 0.48 + 1e-3 * np.sin(np.arange(12))
     messages = []
     send = HostProcess._send
 
@@ -468,20 +464,54 @@ def test_a_step_on_an_fmu_is_few_messages(kind: str, derivatives: bool, most: in
         messages.append(message)
         send(self, message)
 
+    options: dict[str, Any] = {
+        "outputs": ["x"],
+        "process_noise": {"F": 1e-3},
+        "initial_covariance": {"x": 1e-2, "vx": 1e-2},
+        "sample_time": SAMPLE,
+    }
+    options |= choices
+    noise = dict.fromkeys(options["outputs"], 1e-4)
     with fl.load(str(tmp_path / "pendulum.fmu")) as fmu:
-        filters = [
-            fl.design.estimator(
-                source, outputs=["x"], process_noise={"F": 1e-3}, measurement_noise={"x": 1e-4}, sample_time=SAMPLE,
-                initial_covariance={"x": 1e-2, "vx": 1e-2}, kind=kind,
-            )
-            for source in (fmu, model)
-        ]  # fmt: skip
+        filters = [design.estimator(source, measurement_noise=noise, **options) for source in (fmu, model)]
+        at = filters[1].model.evaluate(0.0, filters[1].x, filters[1].settings.inputs).outputs
+        y = at + 1e-3 * np.sin(np.arange(12))[:, None]
         for kf in filters:
-            kf.step([0.0], y[:1])
+            kf.step([0.0], y[0])
         with patch.object(HostProcess, "_send", counted):
-            filters[0].run(np.zeros((11, 1)), y[1:, None])
-        filters[1].run(np.zeros((11, 1)), y[1:, None])
-    assert len(messages) <= most * 11 + 11  # the standard deviations of each sample, too
+            for row in y[1:]:
+                filters[0].step([0.0], row)
+        for row in y[1:]:
+            filters[1].step([0.0], row)
+    return filters, len(messages) / 11
+
+
+@pytest.mark.parametrize(
+    ("kind", "derivatives", "most"),
+    [("ekf", True, 10), ("iekf", True, 15), ("ukf", True, 20), ("ekf", False, 12), ("ukf", False, 21)],
+)
+def test_a_step_on_an_fmu_is_few_messages(kind: str, derivatives: bool, most: int, tmp_path: Path) -> None:
+    """Values and derivatives at a point are one message, or its values and all differences; so are sigma points."""
+    filters, messages = step_on_an_fmu(tmp_path, derivatives=derivatives, kind=kind)
+    assert messages <= most
     exact = 1e-12 if derivatives else 1e-7  # errors of differences
     np.testing.assert_allclose(filters[0].x, filters[1].x, rtol=exact, atol=exact)
     np.testing.assert_allclose(filters[0].covariance, filters[1].covariance, rtol=10 * exact, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", ["ekf", "ukf"])
+@pytest.mark.parametrize("further", ["bias", "held noise"])
+def test_a_bias_and_held_noise_add_no_messages_to_a_step_on_an_fmu(further: str, kind: str, tmp_path: Path) -> None:
+    choices: dict[str, Any] = {
+        "bias": {
+            "outputs": ["x", "y"],
+            "augment": ["y.bias"],
+            "process_noise": {"F": 1e-3, "y.bias": 1e-6},
+            "initial_covariance": {"x": 1e-2, "vx": 1e-2, "y.bias": 1e-2},
+        },
+        "held noise": {"outputs": ["x", "der(vx)"], "held": True},
+    }
+    filters, messages = step_on_an_fmu(tmp_path, kind=kind, **choices[further])
+    assert messages <= (11 if kind == "ekf" else 21)
+    np.testing.assert_allclose(filters[0].x, filters[1].x, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(filters[0].covariance, filters[1].covariance, rtol=1e-11, atol=1e-14)

@@ -12,6 +12,7 @@ import fmilin as fl
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, four_bar, furuta_pendulum, rolling_disk
 from tests.c_code import COMPILERS, PLACES, CCode, compiled, run_elsewhere, stack_of, stated
+from tests.design.filters_of_records import CASES
 
 
 def swinging(kind: str = "ekf") -> tuple[fl.design.Estimator, FloatArray]:
@@ -80,6 +81,7 @@ def felt(kind: str) -> tuple[fl.design.Estimator, FloatArray]:
 
 def by_python(kf: fl.design.Estimator, rows: FloatArray) -> FloatArray:
     nu, steps = len(kf.model.inputs), []
+    kf.method = kf.settings.filter  # not by the code in question
     for row in rows:
         x = kf.step(row[:nu], row[nu:])
         steps.append([*x, 0.0 if np.isnan(row[nu:]).all() else kf.nis, 0.0])
@@ -100,6 +102,17 @@ def test_a_filter_in_c_gives_the_numbers_of_python(plant: str, kind: str, tmp_pa
     if plant == "swinging":
         assert kf.motion.switches > 0
         assert any(r.kind == "skipped" for r in kf.remarks)
+
+
+@pytest.mark.parametrize(("plant", "kind"), [("DAE", "ekf"), ("DAE", "ukf"), ("attitude", "ekf")])
+def test_unknowns_by_iteration_and_rates_of_constraints_with_inputs_are_written(
+    plant: str, kind: str, tmp_path: Path
+) -> None:
+    case = CASES[plant](kind, 1)
+    case.kf.save(tmp_path / "filter.c")
+    rows = np.column_stack((case.inputs, case.measured))
+    np.testing.assert_allclose(CCode(tmp_path / "filter.c").run(rows), by_python(case.kf, rows), rtol=1e-12, atol=1e-12)
+    assert stack_of(tmp_path / "filter.c", "-O1") <= stated(tmp_path / "filter.c")["stack"]
 
 
 @pytest.mark.parametrize("kind", ["ekf", "iekf", "ukf"])

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fmilin.codegen.functions import SystemFunctions
 from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.errors import UnknownNameError, UsageError
-from fmilin.model.capabilities import has_graph, read_graph, read_products
+from fmilin.model.capabilities import has_graph, read_graph, read_products, read_tangents
 from fmilin.model.interface import Model
 from fmilin.models.engine import NativeEngine, Quantity, Values, offered
 from fmilin.models.native_model import NativeModel
@@ -95,6 +95,7 @@ class _AugmentedEngine(NativeEngine[SelectedRows]):
         self.constraints = model.constraints.declared
         self.parameters = {n: v for n, v in model.constraints.parameters.items() if n not in self.moved}
         self.independent, self.compilable = (), has_graph(model)
+        self.batches = model.batches and not self.compilable
 
     @cached_property
     def available(self) -> Mapping[str, Quantity]:
@@ -174,6 +175,59 @@ class _AugmentedEngine(NativeEngine[SelectedRows]):
         z = at.outputs.copy()
         z[self._biased_rows] += bias
         return rates, z[selection.outputs], z[selection.observed]
+
+    def evaluate_points(self, selection: SelectedRows, t: FloatArray, x: FloatArray, u: FloatArray) -> Values:
+        """Return the same at many points, together where the model evaluates points together."""
+        if not self.batches:
+            return super().evaluate_points(selection, t, x, u)
+        states, inputs, bias = self._split(x, u)
+        at = self._with_moved_parameters.evaluate_points(t, states, inputs)
+        return self._extend(selection, at.derivatives, at.outputs, bias)
+
+    def differentiate_points(
+        self, selection: SelectedRows, t: FloatArray, x: FloatArray, u: FloatArray
+    ) -> tuple[Values, Values] | None:
+        """Return all three at many points with derivatives, where the model computes these together; else None."""
+        states, inputs, bias = self._split(x, u)
+        n, nu = states.shape[1], u.shape[1]
+        at = read_tangents(self._with_moved_parameters, t, states, inputs, range(n))
+        if at is None:
+            return None
+
+        def arrange(slopes: FloatArray) -> FloatArray:
+            """Return columns for states, parameters, biases, noise and inputs."""
+            columns = np.arange(slopes.shape[2])
+            moving = (
+                columns[:n],
+                columns[n + nu :],
+                columns[n + np.array(self.noisy, dtype=np.intp)],
+                columns[n : n + nu],
+            )
+            along_states, along_parameters, along_noise, along_inputs = (slopes[..., part] for part in moving)
+            nothing = np.zeros((*slopes.shape[:2], len(self.biased)))
+            return np.concatenate((along_states, along_parameters, nothing, along_noise, along_inputs), axis=2)
+
+        values = self._extend(selection, at.rates, at.values, bias)
+        rates, outputs = arrange(at.derivatives), arrange(at.outputs)
+        first = int(self._sizes[1])
+        outputs[:, self._biased_rows, first : first + len(self.biased)] = np.eye(len(self.biased))
+        further = np.zeros((len(x), x.shape[1] - n, rates.shape[2]))
+        rates = np.concatenate((rates, further), axis=1)
+        return values, (rates, outputs[:, selection.outputs], outputs[:, selection.observed])
+
+    def _split(self, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the model's states, its inputs with noise and parameters, and biases, at points."""
+        states, parameters, bias, noise = np.split(x, self._sizes, axis=1)
+        inputs = np.hstack((u, parameters))
+        inputs[:, self.noisy] += noise
+        return states, inputs, bias
+
+    def _extend(self, selection: SelectedRows, rates: FloatArray, outputs: FloatArray, bias: FloatArray) -> Values:
+        """Return rates of all states, outputs and observed quantities, from those of the model at points."""
+        constant = np.zeros((len(rates), len(self.states) - rates.shape[1]))
+        z = outputs.copy()
+        z[:, self._biased_rows] += bias
+        return np.hstack((rates, constant)), z[:, selection.outputs], z[:, selection.observed]
 
     def differentiate(
         self, selection: SelectedRows, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray

@@ -6,7 +6,7 @@ import numpy as np
 
 from fmilin.errors import NumericalError
 from fmilin.manifold.invariants import Invariants
-from fmilin.model.capabilities import compile_for, is_quick_in_batches, read_products, read_tangents
+from fmilin.model.capabilities import compile_for, read_products, read_tangents
 from fmilin.model.interface import Model, TangentBatch
 from fmilin.models.batch_graph import BatchGraph, batch_graph
 from fmilin.signals import FloatArray, wrap_differences
@@ -94,9 +94,10 @@ class SourceVisits:
     def __init__(self, model: Model, invariants: Invariants, turns: FloatArray) -> None:
         self._model, self._invariants = compile_for(model, 10_000), invariants
         self._turns = np.concatenate((np.zeros(len(model.states)), turns))  # of rates, which do not wrap, and outputs
-        self._last: tuple[tuple[float, bytes, bytes] | None, FloatArray] = None, np.zeros((0, 0))
+        nothing = np.zeros(0), np.zeros((0, 0))
+        self._last: tuple[tuple[float, bytes, bytes] | None, tuple[FloatArray, FloatArray]] = None, nothing
         self._batch: tuple[tuple[float, bytes, bytes], TangentBatch] | None = None  # the last point of a batch of one
-        self._asks_in_batches = is_quick_in_batches(self._model)
+        self._asks_in_batches, self._measures_in_batches = self._model.batches, False
 
     def _differentiate(self, t: float, X: FloatArray, u: FloatArray) -> TangentBatch | None:
         """Return values and derivatives along all states and inputs at states X (k, N); None without batches."""
@@ -105,6 +106,7 @@ class SourceVisits:
         count, N = X.shape
         inputs = np.broadcast_to(u, (count, len(u)))
         batch = read_tangents(self._model, np.full(count, t), X, inputs, range(N))
+        self._measures_in_batches = batch is None
         if batch is None or not (np.isfinite(batch.derivatives).all() and np.isfinite(batch.outputs).all()):
             self._asks_in_batches = False  # no derivatives, or none along parameters
             return None
@@ -139,19 +141,19 @@ class SourceVisits:
             parts = batch.derivatives[0], batch.outputs[0]
             F, C = (part[:, :n] @ X + (0.0 if U is None else part[:, n:] @ U) for part in parts)
             return batch.rates[0], batch.values[0], F, C
-        f, c = self.values(t, x, u)
         U = np.zeros((len(u), X.shape[1])) if U is None else U
         exact = read_products(self._model, t, x, u, X, U)
-        given = np.full((len(f) + len(c), X.shape[1]), np.nan)
-        if exact is not None:
-            given = np.concatenate((exact.derivatives, exact.outputs))
 
         def values(x: FloatArray, u: FloatArray) -> FloatArray:
             at = self._model.evaluate_points(np.full(len(x), t), x, u)
             return np.hstack((at.derivatives, at.outputs))
 
-        slopes = self._filled(given, values, (x, u), (X, U))
-        return f, c, slopes[: len(f)], slopes[len(f) :]
+        given = None if exact is None else np.concatenate((exact.derivatives, exact.outputs))
+        here, slopes = self._complete(given, values, (x, u), (X, U))
+        if here is None:
+            here = np.concatenate(self.values(t, x, u))
+        n = len(x)
+        return here[:n], here[n:], slopes[:n], slopes[n:]
 
     def surface(
         self, t: float, x: FloatArray, u: FloatArray, columns: Sequence[int] | None = None
@@ -163,25 +165,27 @@ class SourceVisits:
         batch = self._at(t, x, u)
         if batch is not None:
             return batch.residuals[0], batch.gradient[0]
-        h = invariants.values(t, x, u)
+        chosen = list(range(len(x))) if columns is None else list(columns)
         key = t, x.tobytes(), u.tobytes()
-        if self._last[0] != key:
-            N = len(x)
-            kept = list(range(N)) if columns is None else list(columns)
-            X, U, H = np.eye(N)[:, kept], np.zeros((len(u), len(kept))), np.full((len(h), N), np.nan)
-            exact = read_products(self._model, t, x, u, X, U)
-            given = np.full((len(h), len(kept)), np.nan) if exact is None else exact.residuals
+        if self._last[0] == key:
+            return self._last[1]
+        X, U = np.eye(len(x))[:, chosen], np.zeros((len(u), len(chosen)))
+        exact = read_products(self._model, t, x, u, X, U)
+        if exact is None and self._model.batches:
+            residuals, gradients = self._measure_surfaces(t, x[None], u, chosen)
+            h, H = residuals[0], gradients[0]
+        else:
 
             def values(x: FloatArray, u: FloatArray) -> FloatArray:
-                if self._model.batches:
-                    return self._model.evaluate_points(np.full(len(x), t), x, u).residuals
                 return np.array([invariants.values(t, *point) for point in zip(x, u, strict=True)])
 
-            H[:, kept] = self._filled(given, values, (x, u), (X, U))
-            if columns is not None:
-                return h, H
-            self._last = key, H
-        return h, self._last[1]
+            given = None if exact is None else exact.residuals
+            here, slopes = self._complete(given, values, (x, u), (X, U))
+            h, H = invariants.values(t, x, u) if here is None else here, np.full((len(slopes), len(x)), np.nan)
+            H[:, chosen] = slopes
+        if columns is None:
+            self._last = key, (h, H)
+        return h, H
 
     @property
     def _needs_care(self) -> bool:
@@ -202,30 +206,61 @@ class SourceVisits:
         batch = None if len(X) == 1 or self._needs_care else self._differentiate(t, X, u)
         if batch is not None:
             return batch.residuals, batch.gradient
+        if len(X) > 1 and self._measures_in_batches and not self._needs_care:
+            return self._measure_surfaces(t, X, u, columns)
         return join_points(self.surface(t, x, u, columns) for x in X)
 
-    def _filled(
+    def _measure_surfaces(
+        self, t: float, X: FloatArray, u: FloatArray, columns: Sequence[int]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return h (k, m) and H (k, m, N) at states X (k, N) by differences, all in one question."""
+        count, N = X.shape
+        chosen = list(columns)
+        h = STEP * self._invariants.scales[chosen]
+        moves = np.zeros((len(chosen), N))
+        moves[range(len(chosen)), chosen] = h
+        here = X[:, None]
+        points = np.concatenate((here, here + moves, here - moves), axis=1).reshape(-1, N)
+        inputs = np.broadcast_to(u, (len(points), len(u)))
+        at = self._model.evaluate_points(np.full(len(points), t), points, inputs)
+        residuals, ahead, behind = np.split(at.residuals.reshape(count, 1 + 2 * len(h), -1), [1, 1 + len(h)], axis=1)
+        H = np.full((count, residuals.shape[2], N), np.nan)
+        H[..., chosen] = np.swapaxes((ahead - behind) / (2 * h[:, None]), 1, 2)
+        return residuals[:, 0], H
+
+    def _complete(
         self,
-        given: FloatArray,
+        given: FloatArray | None,
         function: Callable[[FloatArray, FloatArray], FloatArray],
         at: tuple[FloatArray, FloatArray],
         along: tuple[FloatArray, FloatArray],
-    ) -> FloatArray:
-        """Return slopes along columns, those that are NaN by central differences of a ``function`` of many points."""
-        (x, u), (X, U) = at, along
-        slopes = given.copy()
-        columns = np.flatnonzero(~np.isfinite(slopes).all(axis=0))
+    ) -> tuple[FloatArray | None, FloatArray]:
+        """Return slopes along columns, those that are not given measured, and the values where any are, else None."""
+        if given is None:
+            return self._measure(function, at, along)
+        columns = np.flatnonzero(~np.isfinite(given).all(axis=0))
         if not len(columns):
-            return slopes
-        X, U = X.T[columns], U.T[columns]
+            return None, given
+        X, U = along
+        slopes = given.copy()
+        here, slopes[:, columns] = self._measure(function, at, (X[:, columns], U[:, columns]))
+        return here, slopes
+
+    def _measure(
+        self,
+        function: Callable[[FloatArray, FloatArray], FloatArray],
+        at: tuple[FloatArray, FloatArray],
+        along: tuple[FloatArray, FloatArray],
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return a ``function`` of many points, and its slopes along columns by central differences."""
+        (x, u), X, U = at, along[0].T, along[1].T
         scales = np.concatenate((self._invariants.scales, self._model.inputs.scales(u)))
         sizes = np.max(np.abs(np.hstack((X, U))) / scales, axis=1, initial=0.0)
         h = np.where(sizes > 0, STEP / np.maximum(sizes, 1e-300), 1.0)[:, None]
-        points = np.vstack((x + h * X, x - h * X)), np.vstack((u + h * U, u - h * U))
-        ahead, behind = np.split(function(*points), 2)
+        points = np.vstack((x, x + h * X, x - h * X)), np.vstack((u, u + h * U, u - h * U))
+        here, ahead, behind = np.split(function(*points), [1, 1 + len(h)])
         turns = self._turns if ahead.shape[1] == len(self._turns) else np.zeros(ahead.shape[1])
-        slopes[:, columns] = (wrap_differences(ahead - behind, turns) / (2 * h)).T
-        return slopes
+        return here[0], (wrap_differences(ahead - behind, turns) / (2 * h)).T
 
 
 def join_points(points: Iterable[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
