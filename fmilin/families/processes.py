@@ -17,7 +17,7 @@ from types import TracebackType
 from fmilin.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.families.continuation import ContinuationPoint
 from fmilin.families.plan import Plan, SweepExecutor, SweepTask, TaskReport
-from fmilin.families.rows import Outcome
+from fmilin.families.rows import Outcome, list_numbers
 from fmilin.families.solver import Solver
 from fmilin.families.worker_process import MakersPipe, WorkerProcess, serve_standard_streams
 from fmilin.fmi.client.restrictions import Limits, restricted_to
@@ -28,6 +28,7 @@ logger = logging.getLogger("fmilin.fmu")
 MESSAGE = 0.1  # seconds of work between two messages of a process
 WAIT_SECONDS = 0.05  # seconds to wait for messages, until those are looked after that have nothing to do
 MAX_FAILED_STARTS = 3  # how often in a row a process may end before it begins a point, until no other is started
+RUNS_PER_JOB = 2  # of a source that is computed in batches: a point that starts a run stands alone, and costs dozens
 
 
 class _LineSender(logging.Handler):
@@ -58,7 +59,7 @@ def serving(plan: Plan, limits: Limits | None = None) -> Callable[[MakersPipe], 
         except Exception as error:  # noqa: BLE001 - raised again in the parent
             pipe.send(("refused", _sendable(error)))
             return
-        pipe.send(("ready",))
+        pipe.send(("ready", solver.base.batches))
         try:
             while True:
                 _compute(pipe, solver, pipe.receive())
@@ -69,29 +70,26 @@ def serving(plan: Plan, limits: Limits | None = None) -> Callable[[MakersPipe], 
 
 
 def _compute(pipe: MakersPipe, solver: Solver, task: SweepTask) -> None:
-    def numbers() -> Iterator[int]:
-        for number in task.numbers:
-            pipe.send(("begin", number))
-            yield number
-
     def solve() -> Iterator[tuple[Sequence[Outcome], ContinuationPoint | None]]:
         if not task.is_repeated:
-            yield from solver.solve(numbers(), task.predecessor)
+            pipe.send(("begin", task.numbers[-1]))  # points of batches begin together
+            yield from solver.solve(task.numbers, task.predecessor)
             return
         previous = task.predecessor
-        for number in numbers():
+        for number in task.numbers:
+            pipe.send(("begin", number))
             for some, solved in solver.solve([number], previous):
                 previous = solved
                 yield some, solved
 
-    outcomes: list[Outcome] = []
+    blocks: list[Sequence[Outcome]] = []
     predecessor, last = task.predecessor, time.monotonic()
     for some, predecessor in solve():
-        outcomes += some
+        blocks.append(some)
         if time.monotonic() - last > MESSAGE:
-            pipe.send(("some", outcomes, predecessor))
-            outcomes, last = [], time.monotonic()
-    pipe.send(("end", outcomes, predecessor))
+            pipe.send(("some", blocks, predecessor))
+            blocks, last = [], time.monotonic()
+    pipe.send(("end", blocks, predecessor))
 
 
 def _sendable(error: Exception) -> Exception:
@@ -130,7 +128,7 @@ class Processes(SweepExecutor):
         self._program = program or not hasattr(os, "fork")
         if self._program and not isinstance(plan.source, str):
             raise UsageError("Other processes need the model's file: give its path, not a model that is open here.")
-        self.capacity = 2 * jobs
+        self.capacity, self._jobs = 2 * jobs, jobs
         self._tasks: deque[SweepTask] = deque()
         self._failures, self._opened = 0, False
         self._broken: ModelCrashError | None = None
@@ -215,6 +213,8 @@ class Processes(SweepExecutor):
             match kind:
                 case "ready":
                     self._opened = worker.ready = True
+                    if content[0]:
+                        self.least_run = max(self.least_run, -(-self._plan.grid.size // (RUNS_PER_JOB * self._jobs)))
                 case "refused" if not self._opened:
                     raise content[0]
                 case "refused":  # another process could open the model before
@@ -229,18 +229,20 @@ class Processes(SweepExecutor):
                     yield from self._done(worker, *content, finished=kind == "end")
 
     def _done(
-        self, worker: _Worker, outcomes: list[Outcome], predecessor: ContinuationPoint | None, *, finished: bool
+        self, worker: _Worker, blocks: list[Sequence[Outcome]], predecessor: ContinuationPoint | None, *, finished: bool
     ) -> Iterator[TaskReport]:
         task = worker.task
         assert task is not None  # noqa: S101 - it has answered
-        seen = {o.number for o in outcomes}
+        seen = {number for block in blocks for number in list_numbers(block)}
         worker.left = [n for n in worker.left if n not in seen]
         worker.predecessor = predecessor
         self._failures = 0
         if finished:
             worker.task = None
-        if outcomes or finished:
-            yield TaskReport(task, outcomes, predecessor, finished)
+        for block in blocks:
+            yield TaskReport(task, block, predecessor, finished=False)
+        if finished:
+            yield TaskReport(task, (), predecessor)
 
     def _lost(self, worker: _Worker, error: ModelCrashError) -> Iterator[TaskReport]:
         """Mark the point that a child died of, or have it looked for, and have another one do the rest."""

@@ -116,6 +116,14 @@ class OutcomeBlock(Sequence[Outcome]):
         return Outcome(int(self.numbers[k]), "", row, self.template, self.states, self.method, self.remarks[k])
 
 
+def list_numbers(outcomes: Sequence[Outcome]) -> list[int]:
+    """Return which points on the grid outcomes are of, without making those of a block."""
+    if isinstance(outcomes, OutcomeBlock):
+        numbers: list[int] = outcomes.numbers.tolist()
+        return numbers
+    return [outcome.number for outcome in outcomes]
+
+
 @dataclass(frozen=True)
 class Layout:
     """Where each quantity stands in the row of a linear model."""

@@ -55,9 +55,10 @@ class Pipe:
             end = _HEADER + int.from_bytes(self._received[:_HEADER], "little")
             if len(self._received) < end:
                 return
-            content = bytes(self._received[_HEADER:end])
+            with memoryview(self._received) as received, received[_HEADER:end] as content:
+                message = pickle.loads(content)  # noqa: S301 - written by a process of ours, see above
             del self._received[:end]
-            yield pickle.loads(content)  # noqa: S301 - written by a process of ours, see above
+            yield message
 
     def close(self) -> None:
         """Close both ends, once: their numbers may be others' afterwards."""

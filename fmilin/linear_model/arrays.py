@@ -82,7 +82,16 @@ class LinearArrays:
         return replace(self, count=len(pattern), stored=stored, pattern=pattern)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "file": None}
+        stored = {name: _store_once(name, array) for name, array in self.stored.items()}
+        return {**vars(self), "stored": stored, "file": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        count = state["count"]
+        stored = {
+            name: np.broadcast_to(array, (count, *array.shape[1:])) if len(array) == 1 < count else array
+            for name, array in state["stored"].items()
+        }
+        vars(self).update(state, stored=stored)
 
     # -- reading ---------------------------------------------------------------------------------------
 
@@ -269,6 +278,13 @@ class LinearArrays:
             for each in self.zeros
         ]
         return replace(self, stored=stored, zeros=zeros)
+
+
+def _store_once(name: str, values: FloatArray) -> FloatArray:
+    """Return values (count, ...) as they are sent and stored: (1, ...) where they are the same at all points."""
+    if len(values) > 1 and (_is_shared(values) or (name in MAY_BE_SHARED and (values == values[0]).all())):
+        return values[:1]
+    return values
 
 
 def _is_shared(values: FloatArray) -> bool:

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,13 @@ from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import grid_over
 from fmilin.families.plan import Plan
 from fmilin.families.sweep import engine_for, run, runs_of
-from fmilin.families.worker_process import MakersPipe
+from fmilin.families.worker_process import MakersPipe, Pipe
 from fmilin.fmi.client.restrictions import restricted_to
 from fmilin.options import Loading
 from fmilin.systems import four_bar
 from tests.attacks import hostile_fmu, sandbox_holds
 from tests.families.plants import oscillator
+from tests.linearization.test_stack import in_stacks
 from tests.shared import shared
 
 pytestmark = [
@@ -70,6 +71,29 @@ def test_two_processes_say_what_one_says(linkage: Path) -> None:
     )
 
 
+def test_points_of_batches_come_in_few_messages_and_runs_are_long(
+    linkage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds: list[str] = []
+    take_messages, here = Pipe.messages, os.getpid()
+
+    def messages(pipe: Pipe) -> Iterator[Any]:
+        for message in take_messages(pipe):
+            if os.getpid() == here:
+                kinds.append(message[0])
+            yield message
+
+    monkeypatch.setattr(Pipe, "messages", messages)
+    vary = {"torque": np.linspace(0.0, 1.0, 400)}
+    two, one = fl.sweep(linkage, vary, jobs=2), fl.sweep(linkage, vary)
+    assert in_stacks(two) >= 400 - 6  # the start of each of four runs, and what is left of them, stand alone
+    assert kinds.count("begin") <= 8
+    assert len(kinds) < 40
+    for name in ("A", "B", "C", "T", "x0", "u0", "f0"):
+        np.testing.assert_allclose(two.array(name), one.array(name), rtol=1e-12, atol=1e-12)
+    assert [linear.warnings for linear in two] == [linear.warnings for linear in one]
+
+
 def test_a_model_that_is_open_here_is_inherited() -> None:
     vary = {"k": np.linspace(1.0, 4.0, 40)}
     np.testing.assert_array_equal(fl.sweep(oscillator(), vary, jobs=2).A, fl.sweep(oscillator(), vary).A)
@@ -79,7 +103,8 @@ def test_an_fmu_that_is_open_here_is_inherited_and_each_process_has_a_host_of_it
     vary = {"phi": np.linspace(0.4, 2.6, 70)}
     trim = fl.TrimRequest(free=["torque"])
     with fl.load(linkage) as model:
-        start = fl.linearize(model).A
+        fl.linearize(model)
+        start = fl.linearize(model).A  # as later calls compute it
         two = fl.sweep(model, vary, trim=trim, jobs=2)
         one = fl.sweep(model, vary, trim=trim)
         np.testing.assert_array_equal(fl.linearize(model).A, start)
@@ -132,7 +157,7 @@ def test_a_model_that_destroys_the_connection_to_its_host_ends_itself_alone(
 
 def test_models_that_end_before_any_point_is_begun_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     def serve(pipe: MakersPipe) -> None:
-        pipe.send(("ready",))
+        pipe.send(("ready", False))
         pipe.receive()
         os._exit(1)
 
