@@ -183,6 +183,10 @@ class StaticBalance:
         slopes[n:, n:] = -self.compliance * np.eye(len(form.G))
         return self._row_factors[:, None] * slopes * self._column_sizes, True
 
+    def values_each(self, z: FloatArray) -> FloatArray:
+        """Return the residuals (k, m) at several z (k, n)."""
+        return np.array([self.values(row) for row in z])
+
     def entry_sizes(self, z: FloatArray) -> FloatArray:
         """Return how large the entries of the slopes are near z."""
         return np.abs(self.jacobian(z)[0])

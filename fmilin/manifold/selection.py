@@ -35,9 +35,13 @@ def find_kinematic_pairs(evaluator: PointEvaluator, point: OperatingPoint) -> Ma
     """Return :func:`kinematic_pairs`, and None where the model cannot be evaluated near the point."""
     rng = np.random.default_rng(20160901)
     scales = evaluator.model.states.scales(point.states)
+    points = [
+        point.states + amount * scales * rng.uniform(0.5, 1.0, len(scales)) * rng.choice([-1.0, 1.0], len(scales))
+        for amount in (0.0, PERTURBATION, PERTURBATION)
+    ]
+    evaluator.evaluate_ahead([(point.time, x, point.inputs) for x in points])
     candidates: set[tuple[int, int]] | None = None
-    for amount in (0.0, PERTURBATION, PERTURBATION):
-        x = point.states + amount * scales * rng.uniform(0.5, 1.0, len(scales)) * rng.choice([-1.0, 1.0], len(scales))
+    for x in points:
         try:
             rates = evaluator.evaluate(point.time, x, point.inputs).derivatives
         except (ModelError, NumericalError):

@@ -41,6 +41,9 @@ FIRST_ORDER_SEPARATION = 10.0
 CLUSTER_SEPARATION = 2.0
 ANGLES = 16  # points on a circle at which the spectral radius is looked at
 GROWTH = 1.3  # of the radius from one trial circle to the next
+CIRCLES = 8  # that are looked at together
+POWERS = 4  # of a matrix without negative entries, which mostly tell on which side of 1 its spectral radius is
+SMALLEST_PART, SMALLEST_SIZE = 1e-9, 1e-200  # of vectors that are to stay positive
 COARSE = 2  # such steps at once, as long as circles fail
 MAX_CLUSTER = 60  # order of a cluster up to which circles are tried; larger ones get the k-th root law
 REMEMBERED = 500  # matrices whose estimates are kept
@@ -307,11 +310,19 @@ def _find_radius(A: Complex, E: FloatArray, center: complex) -> float:
     directions = [np.exp(1j * part) for part in (angles[::4], np.concatenate((angles, elsewhere)))]
     largest = 2.0 * float(np.linalg.norm(A - center * np.eye(k)) + np.linalg.norm(E))
 
+    def separate(radii: FloatArray) -> Pattern:
+        return _separate(A, E, center + radii[:, None] * directions[0])
+
     def separates(radius: float) -> bool:
-        return all(_is_separating(A, E, center + radius * part) for part in directions)
+        return all(_separate(A, E, center + radius * part[None])[0] for part in directions)
 
     radius = float(E.max()) / k
-    while radius < largest and not separates(radius):
+    promising: list[bool] = []  # of the circles that were looked at together, at few points
+    while radius < largest:
+        if not promising:
+            promising = separate(radius * GROWTH ** (COARSE * np.arange(CIRCLES))).tolist()
+        if promising.pop(0) and separates(radius):
+            break
         radius *= GROWTH**COARSE
     for finer in range(COARSE - 1, 0, -1):
         smaller = radius / GROWTH**finer
@@ -320,26 +331,39 @@ def _find_radius(A: Complex, E: FloatArray, center: complex) -> float:
     return min(radius, largest)
 
 
-def _is_separating(A: Complex, E: FloatArray, points: Complex) -> bool:
-    """Whether no eigenvalue of A can be at one of some points (m,), for errors E."""
-    shifted = points[:, None, None] * np.eye(len(A)) - A
+def _separate(A: Complex, E: FloatArray, points: Complex) -> Pattern:
+    """Return on which of some circles (c,) no eigenvalue of A can be at one of the points (c, m), for errors E."""
+    shifted = points[..., None, None] * np.eye(len(A)) - A
     with np.errstate(all="ignore"):
         try:
-            resolvent = np.abs(np.linalg.inv(shifted))
-        except np.linalg.LinAlgError:
-            return False
-    return bool(np.isfinite(resolvent).all()) and _is_below_one(resolvent @ E)
+            products = np.abs(np.linalg.inv(shifted)) @ E
+        except np.linalg.LinAlgError:  # an eigenvalue is at one of the points
+            if len(points) == 1:
+                return np.zeros(1, dtype=bool)
+            return np.concatenate([_separate(A, E, circle[None]) for circle in points])
+    return _are_below_one(products)
 
 
-def _is_below_one(products: FloatArray) -> bool:
-    """Whether the spectral radius of each of some matrices without negative entries (m, k, k) is below 1."""
-    # It is between the smallest and the largest sum of a row, and of a column.
-    undecided = np.ones(len(products), dtype=bool)
-    for axis in (1, 2):
-        sums = products.sum(axis=axis)
-        if (sums.min(axis=1) >= 1.0).any():
-            return False
-        undecided &= sums.max(axis=1) >= 1.0
-    if not undecided.any():
-        return True
-    return bool(np.abs(np.linalg.eigvals(products[undecided])).max() < 1.0)
+def _are_below_one(products: FloatArray) -> Pattern:
+    """Return where the spectral radii of all matrices without negative entries (c, m, k, k) are below 1, (c,).
+
+    It is between the smallest and the largest (P x)_i / x_i for any positive x (Collatz and Wielandt).
+    """
+    is_finite = np.isfinite(products).all(axis=(-2, -1))
+    above, below = ~is_finite, np.zeros_like(is_finite)
+    products = np.where(is_finite[..., None, None], products, 0.0)
+    sums = products.sum(axis=-2)
+    above |= sums.min(axis=-1) >= 1.0
+    below |= sums.max(axis=-1) < 1.0
+    x = np.ones((*products.shape[:-1], 1))
+    for _ in range(POWERS):
+        powered = products @ x
+        ratios = powered / x
+        above |= ratios.min(axis=(-2, -1)) >= 1.0
+        below |= ratios.max(axis=(-2, -1)) < 1.0
+        x = np.maximum(powered, SMALLEST_PART * powered.max(axis=(-2, -1), keepdims=True) + SMALLEST_SIZE)
+    is_failing = above.any(axis=-1)
+    undecided = ~(above | below) & ~is_failing[:, None]
+    if undecided.any():
+        above[undecided] = np.abs(np.linalg.eigvals(products[undecided])).max(axis=-1) >= 1.0
+    return np.asarray(~above.any(axis=-1))

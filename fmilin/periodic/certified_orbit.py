@@ -169,6 +169,10 @@ class OrbitEquations:
             self._arcs = {**dict(list(self._arcs.items())[-1:]), key: (arcs, shot)}  # where it is, and a place nearby
         return self._arcs[key]
 
+    def values_each(self, z: FloatArray) -> FloatArray:
+        """Return the residuals (k, m) at several z (k, n)."""
+        return np.array([self.values(row) for row in z])
+
     def entry_sizes(self, z: FloatArray) -> FloatArray:
         """Return how large the entries of the Jacobian are near z (n,)."""
         return np.abs(self.sizes)

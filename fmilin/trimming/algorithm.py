@@ -114,7 +114,7 @@ def search_each(
     def search_from(guess: Mapping[str, float]) -> Search[TrimmedPoint]:
         guess = request.checked_guess(model, guess)
         only_signals = all(quantity(shown, name)[0] != "parameter" for name in guess)
-        if sparse is not None and only_signals and can_search_sparse(shown, request):
+        if sparse is not None and only_signals and can_search_sparse(shown, sparse, request):
             point = search_sparse(shown, sparse, request, guess, anywhere=anywhere)
             if point is not None:
                 return point

@@ -144,8 +144,8 @@ def make_point(
         request=request,
     )
     own = read_remarks_at(candidate.model, point)
-    report = replace(report, remarks=(*remarks, *remarks_on(equations, candidate, report, restless), *own))
+    report = replace(report, search_remarks=(*remarks, *remarks_on(equations, candidate, report, restless), *own))
     unstable = None if request.steady or report.moving else judge_equilibrium(equations, solution)
     if unstable is None:
         return replace(point, report=report)
-    return replace(point, report=unstable.add_to(report), slope_changes=unstable.slope_changes)
+    return replace(point, report=replace(report, instability=unstable), slope_changes=unstable.slope_changes)

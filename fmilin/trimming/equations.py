@@ -25,7 +25,7 @@ from fmilin.model.interface import Evaluation
 from fmilin.numerics.differences.differences import slopes
 from fmilin.numerics.steps import runge_kutta_step
 from fmilin.signals import FloatArray
-from fmilin.trimming.together import PointAnswer, compute_jacobians
+from fmilin.trimming.together import PointAnswer, compute_jacobians, compute_residuals
 from fmilin.trimming.unknowns import Candidate, Reading, Unknowns, change_of_rates, reading_slopes, reading_values
 
 FOLLOWING = 32  # steps in which a steady motion is followed
@@ -119,6 +119,9 @@ class Equations:
             return
         # Newtons beside a mass of tons are too small; an input's start (0) and its unit do not say how large it is.
         wanted = max(1.0, float(np.max(np.abs(r[self.first_order]), initial=0.0)))
+        steps = candidate.model.inputs.scales(candidate.inputs)
+        first = [self._with_step(candidate, int(i), float(steps[i])) for i in unknowns.inputs]
+        candidate.evaluator.evaluate_ahead([(each.time, each.states, each.inputs) for each in first])
         effects = np.array([self._effect(candidate, int(i), wanted) for i in unknowns.inputs])
         unknowns.resize_inputs(np.where(effects > 0, wanted / np.where(effects > 0, effects, 1.0), 0.0))
 
@@ -127,9 +130,8 @@ class Equations:
         step = float(candidate.model.inputs.scales(candidate.inputs)[i])
         base = self.values_at(candidate)
         for _ in range(LARGER_STEPS):
-            u = candidate.inputs.copy()
-            u[i] += step
-            change = np.abs(self.values_at(replace(candidate, inputs=u)) - base)[self.first_order]
+            moved = self._with_step(candidate, i, step)
+            change = np.abs(self.values_at(moved) - base)[self.first_order]
             size = float(np.max(change, initial=0.0))
             if not np.isfinite(size):
                 return 0.0
@@ -137,6 +139,12 @@ class Equations:
                 return size / step
             step *= 1e3
         return 0.0
+
+    def _with_step(self, candidate: Candidate, i: int, step: float) -> Candidate:
+        """Return a candidate with an input moved by a step."""
+        u = candidate.inputs.copy()
+        u[i] += step
+        return replace(candidate, inputs=u)
 
     def with_targets(self, targets: Sequence[Reading]) -> Equations:
         """Return the same equations with other targets."""
@@ -175,6 +183,10 @@ class Equations:
     def values_at(self, candidate: Candidate) -> FloatArray:
         """Return r of a candidate."""
         return self.residual_at(candidate)
+
+    def values_each(self, z: FloatArray) -> FloatArray:
+        """Return r (k, m) at several z (k, n): the model is evaluated at all of them together where it can be."""
+        return compute_residuals([self] * len(z), z)
 
     def balance(self, z: FloatArray) -> FloatArray:
         """Return the rows of r that are of first order."""

@@ -145,7 +145,7 @@ def _assess_motion(model: Model, point: TrimmedPoint) -> TrimmedPoint:
     if not point.report.moving or isinstance(model, HasSparseForm):
         return point
     remarks, linear = along_motion(model_at(model, point), point)
-    report = replace(point.report, remarks=(*point.report.remarks, *remarks))
+    report = replace(point.report, search_remarks=(*point.report.search_remarks, *remarks))
     if linear is not None:
-        report = judge_growth(linear.A, BLURRED[linear.method.derivatives == "exact"]).add_to(report)
+        report = replace(report, instability=judge_growth(linear.A, BLURRED[linear.method.derivatives == "exact"]))
     return replace(point, report=report)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
-from fmilin.linear_model.stability import Stability
+from fmilin.linear_model.stability import Stability, judge_stability
 from fmilin.model.interface import OperatingPoint
 from fmilin.numerics.certificate import Certificate
 from fmilin.signals import FloatArray, Signals
@@ -24,6 +25,36 @@ class FreeDirection:
 
     name: str  # the quantity that leads; when it moves by one, the others that lead stay
     along: dict[str, float]  # how far the quantities that follow move, in their units per unit of the leading one
+
+
+@dataclass(frozen=True, eq=False)
+class Instability:
+    """Whether deviations from a point grow, and how many eigenvalues certainly have positive real parts.
+
+    It is judged when it is first asked for: that takes as long as the search for the equilibrium of a small model.
+    """
+
+    A: FloatArray  # (P, P), of the linear model at the point
+    errors: FloatArray  # (P, P), of its entries
+    slope_changes: FloatArray | None = None  # (N, N), of the rates, over the distance within which the point is known
+
+    @cached_property
+    def stability(self) -> Stability:
+        """The verdict on deviations."""
+        return judge_stability(self.A, self.errors)
+
+    @property
+    def count(self) -> int:
+        """How many eigenvalues certainly have positive real parts."""
+        return self.stability.unstable
+
+    @property
+    def text(self) -> str:
+        """The verdict, as the predicate of a sentence."""
+        verdict = self.stability.text
+        if verdict.startswith("cannot be told: "):
+            return f"may be stable or not: {verdict.removeprefix('cannot be told: ')}"
+        return f"is {verdict}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,11 +77,8 @@ class TrimReport(TableRepr):
     free_directions: tuple[FreeDirection, ...] = ()  # empty when the solution is isolated
     is_nearest: bool = False  # of a family, whether no move along it leads nearer to the states of the guess
     at_bounds: tuple[str, ...] = ()  # quantities that lie on one of their bounds
-    remarks: tuple[Remark, ...] = ()
-    # how many eigenvalues have a positive real part, whatever rounding does, of how many; None where not looked at
-    unstable: int | None = None
-    eigenvalues: NDArray[np.complex128] | None = None  # (P,), on the manifold, in 1/s
-    stability: Stability | None = None  # the verdict on deviations; None where not looked at
+    search_remarks: tuple[Remark, ...] = ()  # all but what is said of stability
+    instability: Instability | None = None  # None where not looked at
     targets: Mapping[str, float] = field(default_factory=dict)  # what came out, where that was asked for
     missed: Mapping[str, float] = field(default_factory=dict)  # by how much it is off what was wished for
     preferred: float | None = None  # the least value of what was to be minimized, or as near as possible
@@ -79,6 +107,31 @@ class TrimReport(TableRepr):
     def multiple(self) -> tuple[str, ...]:
         """Unknowns at which several solutions meet."""
         return self.certificate.multiple
+
+    @property
+    def stability(self) -> Stability | None:
+        """The verdict on deviations; None where not looked at."""
+        return None if self.instability is None else self.instability.stability
+
+    @property
+    def unstable(self) -> int | None:
+        """How many eigenvalues have a positive real part, whatever rounding does; None where not looked at."""
+        return None if self.instability is None else self.instability.count
+
+    @property
+    def eigenvalues(self) -> NDArray[np.complex128] | None:
+        """Those on the manifold, (P,), in 1/s; None where not looked at."""
+        return None if self.stability is None else self.stability.eigenvalues
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """What is to be said of the point, and that deviations grow where they do."""
+        # Where nothing grows exponentially another start helps nothing: a mass that floats freely drifts everywhere.
+        if self.instability is None or self.stable is not False:
+            return self.search_remarks
+        kind = "unstable" if self.instability.count else "drift"
+        subject = "motion" if self.moving else "equilibrium"
+        return (*self.search_remarks, Remark(kind, f"The {subject} {self.instability.text}."))
 
     @property
     def is_equilibrium(self) -> bool:

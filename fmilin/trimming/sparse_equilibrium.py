@@ -1,11 +1,14 @@
 """The equilibrium of a large model: F(q, 0, u) - G' lambda = 0 and g(q) = 0 by Newton's method on sparse matrices.
 
-Its Jacobian, [[d(F - G' lambda)/dq, -G'], [G, 0]], is as sparse as the equations of motion.
+Its Jacobian, [[d(F - G' lambda)/dq, dF/du, -G'], [G, 0, 0]] with the columns of free coordinates and free inputs,
+is as sparse as the equations of motion. As many inputs are free as coordinates are fixed.
 """
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,14 +31,18 @@ from fmilin.trimming.stable_equilibrium import BLURRED, MOST_STATES, judge_growt
 
 NEWTON_RULES = NewtonRules(iterations=60, trust_radius=0.2, is_compared=False, polishing_steps=1)
 """What lies farther away than the trust radius, in sizes of the coordinates, is another equilibrium."""
+NOISE = 4.0  # times what rounding of all terms makes of accelerations, that is no motion
 ROUNDED = 1e-9  # steps, in sizes of the coordinates, that may be rounding
 TINY = 1e-15  # of the size of a state: rounding, shown as 0
 
 
-def can_search_sparse(model: Model, request: TrimRequest) -> bool:
-    """Whether the states are all that is solved for, and none of them moves or is held."""
-    fixed = all(model.inputs.has(name) for name in request.fixed)
-    return fixed and request.is_plain and not (request.steady or request.free)
+def can_search_sparse(model: Model, equations: SparseEquations, request: TrimRequest) -> bool:
+    """Whether states and inputs are all that is solved for, none moves, and as many inputs are free as are needed."""
+    fixed = [name for name in request.fixed if not model.inputs.has(name)]
+    are_coordinates = all(model.states.has(name) and model.states.positions[name] < equations.n for name in fixed)
+    are_inputs = all(model.inputs.has(name) for name in request.free)
+    is_square = are_coordinates and are_inputs and len(fixed) == len(request.free)
+    return is_square and request.is_plain and not request.steady
 
 
 def search_sparse(
@@ -56,26 +63,36 @@ def search_sparse(
     except ConstraintError:
         if not held:
             raise
+        if any(model.states.has(name) for name in request.fixed):
+            return None
         x = consistent_states(model, equations, t, x, u, (), project=True)  # a guess need not be kept
     x[n:] = 0.0
-    sizes = model.states.scales(x)
+    unknowns = SparseUnknowns.of(model, equations, request, t, x, u)
     try:
-        x, step, distance = _solve_equilibrium(equations, t, x, u, sizes)
+        x, u, step, distance, forces = _solve_equilibrium(equations, unknowns)
         W, r = equations.matrix(t, x, u)
-        accelerations: FloatArray = equations.solver(W).solve(r)[: equations.n]
-        rates = np.concatenate((x[n:], accelerations))
+        factors = equations.solver(W)
+        rates = np.concatenate((x[n:], factors.solve(r)[:n]))
+        rounded = [factors.solve(np.concatenate((s * forces, np.zeros(len(r) - n))))[:n] for s in _list_signs(n)]
     except NumericalError:
         return None
+    sizes = model.states.scales(unknowns.states)
     x = np.where(np.abs(x) < TINY * sizes, 0.0, x)
     residual = float(np.max(np.abs(rates) / sizes, initial=0.0))
-    if not (residual <= EQUILIBRIUM and (distance <= DETERMINED * sizes).all()):
+    # Forces of a stiff structure that cancel leave accelerations of its small elements.
+    rounding = NOISE * float(np.max(np.abs(rounded) / sizes[n:], initial=0.0))
+    if not (residual <= max(EQUILIBRIUM, rounding) and (distance <= DETERMINED * unknowns.name_sizes(u)).all()):
         return None
     names = model.states.names, model.inputs.names
+    nominal = {
+        **dict(zip(names[0], model.states.scales().tolist(), strict=True)),
+        **dict(zip(names[1], model.inputs.scales().tolist(), strict=True)),
+    }
     certificate = Certificate(
         residual=residual,
-        step=dict(zip(names[0], step.tolist(), strict=True)),
-        distance=dict(zip(names[0], distance.tolist(), strict=True)),
-        sizes=dict(zip(names[0], model.states.scales().tolist(), strict=True)),
+        step=dict(zip(unknowns.names, step.tolist(), strict=True)),
+        distance=dict(zip(unknowns.names, distance.tolist(), strict=True)),
+        sizes={name: nominal[name] for name in unknowns.names},
     )
     exact = residual <= BALANCED_EXACTLY
     report = TrimReport(model.states, model.inputs, rates, certificate, exact=exact)
@@ -89,41 +106,106 @@ def _with_stability(model: Model, equations: SparseEquations, point: TrimmedPoin
     computed = compute_sparsely(model, equations, point, Request())
     if computed is None:
         return point
-    return replace(point, report=judge_growth(check(computed).A, BLURRED[True]).add_to(point.report))
+    return replace(point, report=replace(point.report, instability=judge_growth(check(computed).A, BLURRED[True])))
+
+
+@dataclass(frozen=True, eq=False)
+class SparseUnknowns:
+    """Which coordinates and inputs are solved for, and the values from which that begins."""
+
+    time: float
+    states: FloatArray  # (2n,), at rest
+    inputs: FloatArray  # (nu,)
+    coordinates: IntArray  # those that are free
+    free_inputs: IntArray
+    sizes: FloatArray  # of the free coordinates
+    input_sizes: FloatArray  # of the free inputs
+    names: tuple[str, ...]  # of the free coordinates, of the velocities, and of the free inputs
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        equations: SparseEquations,
+        request: TrimRequest,
+        t: float,
+        x: FloatArray,
+        u: FloatArray,
+    ) -> SparseUnknowns:
+        """Return the unknowns of a request that begin at states x and inputs u."""
+        n, names = equations.n, model.states.names
+        coordinates = np.array([i for i in range(n) if names[i] not in request.fixed], dtype=np.intp)
+        inputs = np.array([model.inputs.positions[name] for name in request.free], dtype=np.intp)
+        all_names = (*(names[i] for i in coordinates), *names[n:], *request.free)
+        sizes = model.states.scales(x)[coordinates]
+        return cls(t, x, u, coordinates, inputs, sizes, model.inputs.scales(u)[inputs], all_names)
+
+    @property
+    def column_sizes(self) -> FloatArray:
+        """Of the free coordinates and the free inputs."""
+        return np.concatenate((self.sizes, self.input_sizes))
+
+    def begin(self) -> FloatArray:
+        """Return the values of the unknowns from which the search begins, in their sizes."""
+        values = np.concatenate((self.states[self.coordinates], self.inputs[self.free_inputs]))
+        return np.asarray(values / self.column_sizes)
+
+    def read(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the states and the inputs that z holds."""
+        x, u, free = self.states.copy(), self.inputs.copy(), len(self.coordinates)
+        x[self.coordinates] = z[:free] * self.sizes
+        u[self.free_inputs] = z[free : free + len(self.free_inputs)] * self.input_sizes
+        return x, u
+
+    def list_by_name(self, of_columns: FloatArray) -> FloatArray:
+        """Return values of the columns in the order of the names; velocities are exact."""
+        coordinates, inputs = np.split(of_columns, [len(self.coordinates)])
+        return np.concatenate((coordinates, np.zeros(len(self.names) - len(of_columns)), inputs))
+
+    def name_sizes(self, u: FloatArray) -> FloatArray:
+        """Return sizes in the order of the names: an input's own value counts where it is larger."""
+        inputs = np.maximum(self.input_sizes, np.abs(u[self.free_inputs]))
+        sizes = self.list_by_name(np.concatenate((self.sizes, inputs)))
+        return np.where(sizes > 0, sizes, 1.0)
+
+
+def _list_signs(count: int) -> tuple[FloatArray, FloatArray]:
+    """Return signs (count,) with which rounding of equal sizes may add up, and cancel."""
+    return np.ones(count), np.where(np.arange(count) % 2, -1.0, 1.0)
 
 
 def _solve_equilibrium(
-    equations: SparseEquations, t: float, x: FloatArray, u: FloatArray, sizes: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the states at rest by Newton's method, the Newton step there, and bounds of how far the solution may be.
+    equations: SparseEquations, unknowns: SparseUnknowns
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return states and inputs at rest, the Newton step there, bounds of their distance, and rounding of forces (n,).
 
     The bounds are infinite where nothing says that there is a solution.
     """
-    n = equations.n
-    system = SparseBalance(equations, t, x, u, sizes)
-    W, r = equations.matrix(t, x, u)
+    system = SparseBalance(equations, unknowns)
+    W, r = equations.matrix(unknowns.time, unknowns.states, unknowns.inputs)
     w = equations.solver(W).solve(r)  # multipliers start as those of the motion from rest
-    result = follow_zeros(system, np.concatenate((x[:n] / sizes[:n], w[n:]))[None], NEWTON_RULES)
+    result = follow_zeros(system, np.concatenate((unknowns.begin(), w[equations.n :]))[None], NEWTON_RULES)
     z, step, bound = system.certify(result.z[0])
-    at_rest = np.zeros(len(x) - n)
-    states = np.concatenate((z[:n] * sizes[:n], at_rest))
-    distance = bound if result.has_converged[0] else np.full(n, np.inf)
-    return states, np.concatenate((step, at_rest)), np.concatenate((distance, at_rest))
+    x, u = unknowns.read(z)
+    distance = bound if result.has_converged[0] else np.full(len(bound), np.inf)
+    forces = system.rounding[: equations.n]
+    return x, u, unknowns.list_by_name(step), unknowns.list_by_name(distance), forces
 
 
 class SparseBalance:
-    """The equations of an equilibrium in unknowns z = (q / sizes, lambda), with sparse factors of their Jacobian.
+    """The equations of an equilibrium in z = (q, u in their sizes, lambda), with sparse factors of their Jacobian.
 
     Steps are full ones, shortened to the trust radius: far from an equilibrium residuals of stiff structures grow
     before they fall.
     """
 
-    def __init__(self, equations: SparseEquations, t: float, x: FloatArray, u: FloatArray, sizes: FloatArray) -> None:
-        self._equations, self._time, self._inputs = equations, t, u
-        self._at_rest = np.zeros(len(x) - equations.n)
-        self._n, self._sizes = equations.n, sizes[: equations.n]
+    def __init__(self, equations: SparseEquations, unknowns: SparseUnknowns) -> None:
+        self._equations, self._unknowns = equations, unknowns
+        self._coordinates = len(unknowns.coordinates)
+        self._sizes = unknowns.column_sizes
         self._matrix: Any = None
         self._factors: Any = None
+        self.rounding = np.zeros(0)  # of the rows, where that was certified
 
     def clip(self, points: IntArray, z: FloatArray) -> FloatArray:
         """Return the unknowns: they have no bounds."""
@@ -137,15 +219,21 @@ class SparseBalance:
         """Factorize the Jacobian; False where it is singular."""
         from scipy import sparse
 
-        n, equations = self._n, self._equations
+        equations, unknowns = self._equations, self._unknowns
+        n, t = equations.n, unknowns.time
         self._factors = None
         for row in z:
-            x = self._read_states(row)
-            W, _ = equations.matrix(self._time, x, self._inputs)
+            x, u = unknowns.read(row)
+            W, _ = equations.matrix(t, x, u)
             G = W[n:, :n]
-            unknowns = np.concatenate((np.zeros(n), row[n:]))
-            stiffness = equations.slopes(self._time, x, self._inputs, unknowns)[:n, :n]
-            self._matrix = sparse.block_array([[stiffness, -G.T], [G, None]], format="csc")
+            held = np.concatenate((np.zeros(n), row[len(self._sizes) :]))
+            slopes = sparse.csc_array(equations.slopes(t, x, u, held)[:n])
+            stiffness, of_inputs = slopes[:, unknowns.coordinates], slopes[:, len(x) + unknowns.free_inputs]
+            of_constraints = sparse.csc_array(G)[:, unknowns.coordinates]
+            rows = [[stiffness, of_inputs, -G.T], [of_constraints, None, None]]
+            if not len(unknowns.free_inputs):
+                rows = [[stiffness, -G.T], [of_constraints, None]]
+            self._matrix = sparse.block_array(rows, format="csc")
             with suppress(NumericalError):
                 self._factors = equations.solver(self._matrix)
         return np.full(len(points), self._factors is not None)
@@ -155,30 +243,33 @@ class SparseBalance:
         if self._factors is None:
             return np.full_like(r, np.nan)
         steps = np.array([self._factors.solve(-row) for row in r])
-        steps[:, : self._n] /= self._sizes
+        steps[:, : len(self._sizes)] /= self._sizes
         return steps
 
     def measure(self, points: IntArray, step: FloatArray) -> FloatArray:
-        """Return the largest change of a coordinate; multipliers enter affinely, and go as far as they must."""
-        return np.asarray(np.max(np.abs(step[:, : self._n]), axis=1, initial=0.0))
+        """Return the largest change of a coordinate; multipliers and inputs go as far as they must, mostly affine."""
+        return np.asarray(np.max(np.abs(step[:, : self._coordinates]), axis=1, initial=0.0))
 
     def is_zero(self, points: IntArray, z: FloatArray, r: FloatArray) -> BoolArray:
         """Return where the step that would follow may be rounding."""
         return np.asarray(self.measure(points, self.correct(points, r)) <= ROUNDED)
 
     def certify(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return z (n + m,) one step nearer, the Newton step of the coordinates there, and bounds of their distance.
+        """Return z one step nearer, the Newton step of coordinates and inputs (k,) there, and bounds of their distance.
 
-        The bounds (n,) are infinite where nothing says that there is a solution.
+        The bounds (k,) are infinite where nothing says that there is a solution.
         """
-        n, one = self._n, np.arange(1)
+        n, one = len(self._sizes), np.arange(1)
         nowhere = np.full(n, np.inf)
+        self.rounding = np.zeros(len(z))
         if not self.differentiate(one, z[None], self.values(one, z[None]))[0]:
             return z, nowhere, nowhere
         step = self.correct(one, self.values(one, z[None]))[0]
         nearer = z + step
         following = self.correct(one, self.values(one, nearer[None]))[0, :n]
-        last, next_length = (float(np.max(np.abs(part), initial=0.0)) for part in (step[:n], following))
+        # A torque of 500 N.m has the rounding of its own value.
+        sizes = np.where(np.arange(n) < self._coordinates, 1.0, np.maximum(np.abs(nearer[:n]), 1.0))
+        last, next_length = (float(np.max(np.abs(part) / sizes, initial=0.0)) for part in (step[:n], following))
         # The next step is a quarter of the last one, up to rounding, where K |d| <= 1/2: see
         # :mod:`fmilin.numerics.certification`.
         ratio = next_length / max(last, 1e-300)
@@ -186,18 +277,16 @@ class SparseBalance:
             return nearer, following * self._sizes, nowhere
         further = np.abs(following) / (1 - min(ratio, 0.9))
         lengths = np.concatenate((np.maximum(np.abs(nearer[:n]), 1.0) * self._sizes, np.abs(nearer[n:])))
-        terms = abs(self._matrix) @ lengths
-        signs = np.where(np.arange(len(terms)) % 2, -1.0, 1.0)
-        blurred = sum(np.abs(self._factors.solve(TERMS_ROUNDED * s * terms))[:n] for s in (1.0, signs))
+        self.rounding = TERMS_ROUNDED * (abs(self._matrix) @ lengths)
+        signs = _list_signs(len(lengths))
+        blurred = sum(np.abs(self._factors.solve(s * self.rounding))[:n] for s in signs)
         bound = 2 * (np.abs(step[:n]) + further) * self._sizes + blurred + TERMS_ROUNDED * self._sizes
         return nearer, following * self._sizes, bound
 
-    def _read_states(self, z: FloatArray) -> FloatArray:
-        return np.concatenate((z[: self._n] * self._sizes, self._at_rest))
-
     def _compute_residual(self, z: FloatArray) -> FloatArray:
-        equations, n, x = self._equations, self._n, self._read_states(z)
-        W, r = equations.matrix(self._time, x, self._inputs)
+        equations, t, n = self._equations, self._unknowns.time, self._equations.n
+        x, u = self._unknowns.read(z)
+        W, r = equations.matrix(t, x, u)
         G = W[n:, :n]
-        residuals = equations.residuals(self._time, x, self._inputs)[: G.shape[0]]
-        return np.concatenate((r[:n] - G.T @ z[n:], residuals))
+        residuals = equations.residuals(t, x, u)[: G.shape[0]]
+        return np.concatenate((r[:n] - G.T @ z[len(self._sizes) :], residuals))

@@ -9,16 +9,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fmilin.diagnostics import Remark
 from fmilin.errors import REFUSALS
-from fmilin.linear_model.stability import Stability, judge_stability
 from fmilin.manifold.projection import project
 from fmilin.manifold.rank import row_sizes
 from fmilin.numerics.decompositions import null_space
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, RANK, RANK_MEASURED
 from fmilin.trimming.equations import Equations
-from fmilin.trimming.report import TrimReport
+from fmilin.trimming.report import Instability
 from fmilin.trimming.request import TrimRequest
 from fmilin.trimming.solver import Solution, solve
 from fmilin.trimming.unknowns import Candidate, Unknowns, invariants_at
@@ -27,45 +25,6 @@ MOST_STATES = 400  # more take longer than the search
 KNOWN_WELL = 1e-13  # distance of a solution, in sizes of the unknowns, over which A hardly changes
 KNOWN_TO_ROUNDING = 1e-9  # the same up to which the linear model there is as good as that at a simple solution
 BLURRED = {True: 1e-13, False: 1e-6}  # relative error of exact slopes, and of those that were measured
-
-
-@dataclass(frozen=True)
-class Instability:
-    """Whether deviations from an equilibrium grow, and how many eigenvalues certainly have positive real parts."""
-
-    stability: Stability
-    slope_changes: FloatArray | None = None  # (N, N), of the rates, over the distance within which the point is known
-
-    @property
-    def count(self) -> int:
-        """How many eigenvalues certainly have positive real parts."""
-        return self.stability.unstable
-
-    @property
-    def text(self) -> str:
-        """The verdict, as the predicate of a sentence."""
-        verdict = self.stability.text
-        if verdict.startswith("cannot be told: "):
-            return f"may be stable or not: {verdict.removeprefix('cannot be told: ')}"
-        return f"is {verdict}"
-
-    def add_to(self, report: TrimReport) -> TrimReport:
-        """Return the report with the verdict, and a remark where deviations grow."""
-        # Where nothing grows exponentially another start helps nothing: a mass that floats freely drifts everywhere.
-        remarks = [
-            Remark(
-                "unstable" if self.count else "drift",
-                f"The {'motion' if report.moving else 'equilibrium'} {self.text}.",
-            )
-        ]
-        grows = self.stability.stable is False
-        return replace(
-            report,
-            unstable=self.count,
-            eigenvalues=self.stability.eigenvalues,
-            stability=self.stability,
-            remarks=(*report.remarks, *(remarks if grows else ())),
-        )
 
 
 def judge_equilibrium(equations: Equations, solution: Solution) -> Instability | None:
@@ -138,7 +97,7 @@ def judge_growth(A: FloatArray, blurred: float, change: FloatArray | float = 0.0
     Rows of A are known to ``blurred`` of their largest entry, and entries to ``change``.
     """
     sizes = np.abs(A).max(axis=1, keepdims=True, initial=0.0)
-    return Instability(judge_stability(A, np.broadcast_to(blurred * sizes, A.shape) + change))
+    return Instability(A, np.broadcast_to(blurred * sizes, A.shape) + change)
 
 
 STEPS = 400

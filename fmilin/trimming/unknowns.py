@@ -137,6 +137,8 @@ def assemble_guess(
 
 def _project_guess(candidate: Candidate, held: Sequence[int]) -> FloatArray:
     """Return the nearest point of the manifold with these states held, or else the candidate's own."""
+    if not len(candidate.model.constraints):
+        return candidate.states
     pairs = find_kinematic_pairs(candidate.evaluator, candidate.model.start) or {}
     try:
         return project(invariants_at(candidate, pairs), candidate.time, candidate.states, held)

@@ -41,6 +41,10 @@ class StartEquations:
         slopes = self.rows.gradients(self.states, z * self.column_sizes)[1]
         return np.asarray(slopes * self.column_sizes / self.row_sizes[:, None]), True
 
+    def values_each(self, z: FloatArray) -> FloatArray:
+        """Return the residuals (k, m) at several z (k, n)."""
+        return np.array([self.values(row) for row in z])
+
     def entry_sizes(self, z: FloatArray) -> FloatArray:
         """Return how large the entries of the slopes are near z."""
         return np.abs(self.jacobian(z)[0])
