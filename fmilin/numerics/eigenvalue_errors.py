@@ -41,10 +41,10 @@ FIRST_ORDER_SEPARATION = 10.0
 CLUSTER_SEPARATION = 2.0
 ANGLES = 16  # points on a circle at which the spectral radius is looked at
 GROWTH = 1.3  # of the radius from one trial circle to the next
-CIRCLES = 8  # that are looked at together
 POWERS = 4  # of a matrix without negative entries, which mostly tell on which side of 1 its spectral radius is
 SMALLEST_PART, SMALLEST_SIZE = 1e-9, 1e-200  # of vectors that are to stay positive
 COARSE = 2  # such steps at once, as long as circles fail
+CIRCLES: FloatArray = GROWTH ** (COARSE * np.arange(8.0))  # radii that are looked at together, in units of the first
 MAX_CLUSTER = 60  # order of a cluster up to which circles are tried; larger ones get the k-th root law
 REMEMBERED = 500  # matrices whose estimates are kept
 MAX_SCHUR = 800  # order of a block up to which its Schur form is computed for clusters
@@ -320,7 +320,7 @@ def _find_radius(A: Complex, E: FloatArray, center: complex) -> float:
     promising: list[bool] = []  # of the circles that were looked at together, at few points
     while radius < largest:
         if not promising:
-            promising = separate(radius * GROWTH ** (COARSE * np.arange(CIRCLES))).tolist()
+            promising = separate(radius * CIRCLES).tolist()
         if promising.pop(0) and separates(radius):
             break
         radius *= GROWTH**COARSE
@@ -349,7 +349,7 @@ def _are_below_one(products: FloatArray) -> Pattern:
 
     It is between the smallest and the largest (P x)_i / x_i for any positive x (Collatz and Wielandt).
     """
-    is_finite = np.isfinite(products).all(axis=(-2, -1))
+    is_finite = np.asarray(np.isfinite(products).all(axis=(-2, -1)))
     above, below = ~is_finite, np.zeros_like(is_finite)
     products = np.where(is_finite[..., None, None], products, 0.0)
     sums = products.sum(axis=-2)
@@ -362,8 +362,8 @@ def _are_below_one(products: FloatArray) -> Pattern:
         above |= ratios.min(axis=(-2, -1)) >= 1.0
         below |= ratios.max(axis=(-2, -1)) < 1.0
         x = np.maximum(powered, SMALLEST_PART * powered.max(axis=(-2, -1), keepdims=True) + SMALLEST_SIZE)
-    is_failing = above.any(axis=-1)
-    undecided = ~(above | below) & ~is_failing[:, None]
+    is_failing = np.asarray(above.any(axis=-1))
+    undecided = ~(above | below) & ~is_failing[..., None]
     if undecided.any():
         above[undecided] = np.abs(np.linalg.eigvals(products[undecided])).max(axis=-1) >= 1.0
     return np.asarray(~above.any(axis=-1))
