@@ -24,7 +24,8 @@ UNCHECKED = (
 UNCHECKED_REPORT = (
     "report.certificate.regularity: a ratio of singular values depends on how the equations are scaled",
     "report.certificate.distance: bounds, to which the step of Newton's method is the second way",
-    "report.stability.errors, report.stability.groups and report.instability.errors: estimates, which decide its verdict",
+    "report.stability.errors, report.stability.groups and report.instability.errors: estimates, which decide the "
+    "verdict on stability",
     "report.free_directions, report.changes, report.preferred, report.multipliers, report.targets and report.missed: "
     "trim again from a displaced guess",
 )
