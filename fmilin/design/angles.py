@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
@@ -66,6 +67,15 @@ def _find_possible_turn(signal: Signal) -> float:
     return 0.0 if turns is None or signal.turn is not None else turns[0]
 
 
+def _find_wraps(innovations: FloatArray, before: FloatArray, turns: FloatArray) -> NDArray[np.bool_]:
+    """Return where an innovation has changed by whole turns since the one before it; nowhere for a turn of 0."""
+    sizes = np.where(turns > 0, turns, 1.0)
+    change = (innovations - before) / sizes
+    whole = np.round(change)
+    is_turn = (turns > 0) & (whole != 0) & (np.abs(change - whole) < NEAR_TURN)
+    return np.asarray(is_turn & (np.abs(before) < NEAR_TURN * sizes))
+
+
 class TurnObserver:
     """The turns of measured outputs during a run, those that are seen to wrap included.
 
@@ -95,12 +105,7 @@ class TurnObserver:
         possible = self._possible[rows]
         if not possible.any():
             return np.asarray(self.turns[rows])
-        sizes = np.where(possible > 0, possible, 1.0)
-        before = self._last[rows]
-        change = (innovations - before) / sizes
-        misses = np.abs(change - np.round(change))
-        is_wrap = (possible > 0) & (np.abs(before) < NEAR_TURN * sizes) & (np.round(change) != 0)
-        is_wrap &= misses < NEAR_TURN
+        is_wrap = _find_wraps(innovations, self._last[rows], possible)
         self.turns[rows] = np.where(is_wrap & self._jumped[rows], possible, self.turns[rows])
         self._jumped[rows] = is_wrap
         self._ever[rows] |= is_wrap
@@ -124,9 +129,7 @@ class TurnObserver:
             rows = np.flatnonzero(np.isfinite(innovations[:, i]))
             column, turn = innovations[rows, i], self._possible[i]
             before = np.concatenate((self._last[i : i + 1], column[:-1]))
-            change = (column - before) / turn
-            is_wrap = (np.abs(before) < NEAR_TURN * turn) & (np.round(change) != 0)
-            is_wrap &= np.abs(change - np.round(change)) < NEAR_TURN
+            is_wrap = _find_wraps(column, before, np.broadcast_to(turn, column.shape))
             if is_wrap.any():
                 first = min(first, int(rows[np.argmax(is_wrap)]))
         return first

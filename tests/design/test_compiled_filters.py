@@ -260,6 +260,24 @@ def test_a_copy_goes_its_own_way() -> None:
         assert_same(fork, kf)
 
 
+def test_copies_run_in_threads() -> None:
+    for prepare in (by_python, by_c):
+        case = pendulum("ekf", 1)
+        kf = prepare(case)
+        measured = [case.measured + 0.01 * k for k in range(4)]
+        expected = [copy(kf).run(case.inputs, y).states for y in measured]
+        forks = [copy(kf) for _ in measured]
+
+        def run(fork: fl.design.Estimator, y: FloatArray, u: FloatArray = case.inputs) -> FloatArray:
+            return np.array(
+                [fork.step(u_k, [None if np.isnan(v) else v for v in y_k]) for u_k, y_k in zip(u, y, strict=True)]
+            )
+
+        with ThreadPoolExecutor(4) as pool:
+            for states, answer in zip(expected, pool.map(run, forks, measured), strict=True):
+                np.testing.assert_array_equal(answer, states)
+
+
 def test_without_a_compiler_the_python_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     case = pendulum("ekf", 5)
     expected = by_c(pendulum("ekf", 5))

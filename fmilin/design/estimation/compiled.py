@@ -37,7 +37,7 @@ MAX_STACK = 512 * 1024  # bytes: half of what the smallest main thread has (Wind
 LOADED = 64  # libraries that are remembered
 
 
-class _Library(NamedTuple):
+class _FilterFunctions(NamedTuple):
     """Functions of a loaded library."""
 
     predict: Any  # these two keep the interpreter's lock: they take microseconds
@@ -46,7 +46,7 @@ class _Library(NamedTuple):
 
 
 @lru_cache(LOADED)
-def _load(source: str) -> _Library:
+def _load(source: str) -> _FilterFunctions:
     """Compile and load the code of a filter; once for each text."""
     quick = loaded_library({UNIT: source}, UNIT, Compiler(), ctypes.PyDLL)
     slow = ctypes.CDLL(quick._name, handle=quick._handle)
@@ -55,7 +55,7 @@ def _load(source: str) -> _Library:
     quick.correct_sample.argtypes, quick.correct_sample.restype = [pointer] * 2, ctypes.c_int
     slow.filter_record.argtypes = [pointer, pointer, ctypes.c_long, pointer, pointer]
     slow.filter_record.restype = ctypes.c_long
-    return _Library(quick.predict_sample, quick.correct_sample, slow.filter_record)
+    return _FilterFunctions(quick.predict_sample, quick.correct_sample, slow.filter_record)
 
 
 class FilteredRows(NamedTuple):

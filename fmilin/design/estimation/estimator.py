@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy, deepcopy
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -95,10 +95,10 @@ class Estimator(TableRepr):
         self.reset()
 
     def __copy__(self) -> Self:
-        """Return a filter at the same estimate, which goes its own way from here."""
+        """Return a filter at the same estimate, which goes its own way from here, also in another thread."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other.motion, other._turns = copy(self.motion), deepcopy(self._turns)
+        other.motion, other._turns = self.motion.fork(), deepcopy(self._turns)
         other._skipped = self._skipped.copy()
         for name in ("_innovations", "_whitened", "_passed"):
             setattr(other, name, getattr(self, name).copy())

@@ -17,6 +17,7 @@ R_new T_old.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import ClassVar
 
 import numpy as np
@@ -77,13 +78,15 @@ class ManifoldStepper:
         self.switches = 0
 
     def has_rules_of(self, other: ManifoldStepper) -> bool:
-        """Return whether the motion, its noise and its steps are those of another one, the chart apart."""
-        return (
-            self.noise is other.noise
-            and self.renewed is other.renewed
-            and self.visits is other.visits
-            and self.substeps == other.substeps
-        )
+        """Return whether noise and steps are those of another motion of the same model, whatever the chart."""
+        is_same_noise = self.noise is other.noise and self.renewed is other.renewed
+        return is_same_noise and self.substeps == other.substeps
+
+    def fork(self) -> ManifoldStepper:
+        """Return the same motion with a chart and memory of its own."""
+        motion = copy(self)
+        motion.visits = self.visits.fork()
+        return motion
 
     def on_manifold(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return the point with the coordinates of x that lies on the manifold."""

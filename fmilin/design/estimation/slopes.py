@@ -1,6 +1,9 @@
 """The values and slopes of a model that a filter needs at a point, by the quickest means that the model has."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 
 import numpy as np
 
@@ -27,6 +30,10 @@ class GraphVisits:
         self._ends = N, int(graph.ends[1])
         if self._code is not None:
             self._code[0][1 + N + nu :] = self._p[0]
+
+    def fork(self) -> GraphVisits:
+        """Return the same with memory of its own, for another thread."""
+        return GraphVisits(self._graph, self._N, self._nu)
 
     def _at(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return z = (f, c, h) and its slopes along (x, u)."""
@@ -98,6 +105,12 @@ class SourceVisits:
         self._last: tuple[tuple[float, bytes, bytes] | None, tuple[FloatArray, FloatArray]] = None, nothing
         self._batch: tuple[tuple[float, bytes, bytes], TangentBatch] | None = None  # the last point of a batch of one
         self._asks_in_batches, self._measures_in_batches = self._model.batches, False
+
+    def fork(self) -> SourceVisits:
+        """Return the same with memory of its own."""
+        other = copy(self)
+        other._turns = self._turns.copy()
+        return other
 
     def _differentiate(self, t: float, X: FloatArray, u: FloatArray) -> TangentBatch | None:
         """Return values and derivatives along all states and inputs at states X (k, N); None without batches."""
