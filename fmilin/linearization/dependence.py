@@ -8,6 +8,7 @@ Rates that happen to be zero, are always zero, or on which none depends are told
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import join_first
@@ -25,6 +26,7 @@ from fmilin.tolerances import EQUILIBRIUM, RANK, ROUNDING
 
 MOST_NAMED = 8
 LARGE = 200  # states from which the rank of [A B f0] is decided without singular values, where that can be done
+MANY_ROWS = 64  # from so many on, rows with one entry are eliminated before singular values are computed
 SPARSE = 0.1  # part of its entries up to which it is factorized as a sparse matrix
 
 
@@ -59,7 +61,8 @@ def find_unmovable(
     if chosen and rows.all() and visible[:, chosen].any(axis=0).all() and is_regular(both[:, chosen]):
         return np.zeros((len(sizes), 0))
     still = np.eye(len(sizes))[:, ~rows]
-    moving = both[np.ix_(rows, visible.any(axis=0))]
+    used = np.ix_(rows, visible.any(axis=0))
+    moving = both[used]
     if not moving.size:
         return still
     weights = np.ones((len(moving), 1))
@@ -67,7 +70,7 @@ def find_unmovable(
         norms = np.maximum(np.sqrt((moving * moving).sum(axis=axis, keepdims=True)), TINY)
         moving = moving / norms
         weights = weights / norms if axis == 1 else weights
-    null = find_null_combinations(moving)
+    null = find_null_combinations(moving, visible[used])
     if not null.shape[1]:
         return still
     null = null * weights
@@ -76,8 +79,8 @@ def find_unmovable(
     return np.hstack((still, embedded))
 
 
-def find_null_combinations(matrix: FloatArray) -> FloatArray:
-    """Return orthonormal combinations (m, r) of the rows of a matrix that are zero to working accuracy.
+def find_null_combinations(matrix: FloatArray, visible: NDArray[np.bool_]) -> FloatArray:
+    """Return combinations (m, r) of the rows of a matrix, which have length one, that are zero to working accuracy.
 
     A large matrix with few entries is factorized as a sparse one; singular values take the cube of its size.
     """
@@ -88,10 +91,36 @@ def find_null_combinations(matrix: FloatArray) -> FloatArray:
         if combinations is not None:
             return combinations
     m = len(matrix)
+    if m >= MANY_ROWS:
+        alone = np.flatnonzero(np.count_nonzero(visible, axis=1) == 1)
+        pivots, first = np.unique(visible[alone].argmax(axis=1), return_index=True)
+        if 4 * len(pivots) >= m:
+            return find_by_elimination(matrix, alone[first], pivots)
     if m >= LARGE and matrix.shape[1] >= m and is_regular(matrix[:, :m]):
         return np.zeros((m, 0))
+    return find_by_singular_values(matrix, 0.0)
+
+
+def find_by_elimination(matrix: FloatArray, alone: NDArray[np.intp], pivots: NDArray[np.intp]) -> FloatArray:
+    """Return the same where rows ``alone`` have one entry each, in columns ``pivots``, as rates of positions have.
+
+    For what remains without them singular values take an eighth of the time.
+    """
+    others = np.delete(np.arange(len(matrix)), alone)
+    null = find_by_singular_values(np.delete(matrix[others], pivots, axis=1), 1.0)
+    combinations = np.zeros((len(matrix), null.shape[1]))
+    combinations[others] = null
+    combinations[alone] = -(matrix[np.ix_(others, pivots)].T @ null) / matrix[alone, pivots][:, None]
+    return combinations
+
+
+def find_by_singular_values(matrix: FloatArray, least: float) -> FloatArray:
+    """Return orthonormal combinations (m, r) of rows that are zero beside the largest singular value, or ``least``."""
+    m = len(matrix)
+    if not matrix.size:
+        return np.eye(m)
     s = singular_values(matrix)
-    rank = int(np.count_nonzero(s > RANK * s[0]))
+    rank = int(np.count_nonzero(s > RANK * max(s[0], least)))
     return np.zeros((m, 0)) if rank == m else np.asarray(np.linalg.svd(matrix)[0][:, rank:])
 
 
@@ -108,7 +137,8 @@ def dependent_combinations(linear: LinearModel, model: Model, point: OperatingPo
     """Return the gradients of what seems to be kept of a model's states, shape (N, k), for states in their sizes."""
     sizes, errors = linear.states.scales(linear.y0), (linear.errors.A, linear.errors.B)
     candidates = find_unmovable((linear.A, linear.B), errors, linear.f0, sizes, linear.inputs.scales())
-    return examine_combinations(candidates, model, point, sizes, (np.abs(linear.A) > errors[0]).any(axis=0))
+    influential: NDArray[np.bool_] = np.asarray((np.abs(linear.A) > errors[0]).any(axis=0))
+    return examine_combinations(candidates, model, point, sizes, influential)
 
 
 @dataclass(frozen=True, eq=False)

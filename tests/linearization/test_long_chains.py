@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.linearization.dependence import find_unmovable
 from fmilin.manifold import comparison
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.noisy_comparison import confirm_within_noise
@@ -134,3 +135,17 @@ def test_a_wrong_slope_of_an_ill_conditioned_chain_is_not_used(monkeypatch: pyte
     linear = fl.linearize(wrong)
     assert "directional-derivative" in [warning.kind for warning in linear.warnings]
     np.testing.assert_allclose(linear.A, expected.A, atol=1e-4 * np.abs(expected.A).max())
+
+
+@pytest.mark.parametrize("rank", [40, 37, 0])
+def test_rows_with_one_entry_are_eliminated_without_another_result(rank: int) -> None:
+    random = np.random.default_rng(11)
+    n = 40
+    stiffness = random.normal(size=(n, rank)) @ random.normal(size=(rank, n))
+    zero, one = np.zeros((n, n)), np.eye(n)
+    A = np.block([[zero, one], [stiffness, random.normal(size=(n, n))]])
+    nothing, none = np.zeros_like(A), np.zeros((2 * n, 0))
+    combinations = find_unmovable((A, none), (nothing, none), np.zeros(2 * n), np.ones(2 * n), np.ones(0))
+    assert combinations.shape[1] == n - rank
+    np.testing.assert_allclose(combinations.T @ A, 0.0, atol=1e-10)
+    assert np.linalg.matrix_rank(combinations) == n - rank
