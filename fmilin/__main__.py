@@ -11,6 +11,10 @@ from typing import NoReturn
 # default, takes a tenth of a short command, and finds none.
 gc.set_threshold(50_000, 20, 20)
 
+# Read when NumPy is imported. The matrices of a command are small as a rule: on many threads OpenBLAS takes two to four
+# times the processor time for a linear model of 260 states, and no less time by the clock. Who sets it, has it so.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from fmilin.cli.main import main  # noqa: E402 - it imports most of what is imported
 
 
