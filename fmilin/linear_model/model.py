@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,13 +164,6 @@ class LinearModel(TableRepr):
         as that of any other, which is made when it is first read.
         """
         ...
-
-    def with_fields(self, **changes: Any) -> LinearModel:
-        """Return the same with other values of some fields, as ``dataclasses.replace`` does; in sparse form if it is.
-
-        Only fields that are not matrices leave it in that form.
-        """
-        return replace(self, **changes)
 
     @property
     def u0(self) -> FloatArray:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.sparse import SparseLinearModel, is_sparse
+from fmilin.linear_model.sparse import SparseLinearModel, change_fields, is_sparse
 from fmilin.linear_model.sparse_matrices import SparseMatrices
 from fmilin.linear_model.stability import Stability
 from fmilin.numerics.balanced import NewtonStep, is_equilibrium, newton_step
@@ -125,7 +125,7 @@ def with_remark_on_response(linear: LinearModel) -> LinearModel:
         "events or samples (fl.Stepping(lifted=True)), inputs that are read once at the start, a part that is switched "
         "off; or other outputs are needed (outputs=). fl.explain_zeros(model) looks for the reason of each.",
     )
-    return linear.with_fields(warnings=(remark, *linear.warnings))
+    return change_fields(linear, warnings=(remark, *linear.warnings))
 
 
 def step_to_rest(linear: LinearModel) -> NewtonStep:

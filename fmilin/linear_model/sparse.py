@@ -82,6 +82,11 @@ class SparseLinearModel(LinearModel):
             return value
 
 
+def change_fields(linear: LinearModel, **changes: Any) -> LinearModel:
+    """Return a linear model with other values of fields that are not matrices, in the form that it has."""
+    return linear.with_fields(**changes) if isinstance(linear, SparseLinearModel) else replace(linear, **changes)
+
+
 def extract_sparse_matrices(linear: LinearModel) -> SparseMatrices:
     """Return the matrices of a linear model in sparse form."""
     from scipy import sparse

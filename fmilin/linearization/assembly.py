@@ -20,6 +20,7 @@ from fmilin.diagnostics import Remark
 from fmilin.linear_model.arrays import LinearArrays, Mask
 from fmilin.linear_model.builder import built_of_arrays, point_of
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearizationMethod, LinearModel
+from fmilin.linear_model.sparse import change_fields
 from fmilin.linearization.context import AssembledPoint
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
@@ -267,4 +268,4 @@ def attach_descriptor(linear: LinearModel, model: Model, nearby: Neighbourhood, 
 def state_accuracy(at: AssembledPoint, diagnostics: Sequence[Remark]) -> LinearModel:
     """Return the linear model of a point with diagnostics, and with the evaluations that checks took, too."""
     method = replace(at.linear.method, evaluations=at.evaluator.evaluations, products=at.evaluator.directions)
-    return at.stated.with_fields(method=method, warnings=tuple(diagnostics))
+    return change_fields(at.stated, method=method, warnings=tuple(diagnostics))

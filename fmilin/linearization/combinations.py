@@ -46,7 +46,7 @@ def examine_combinations(
     """
     if not candidates.shape[1]:
         return candidates
-    samples = _Samples(model, point, sizes, candidates.shape[1])
+    samples = RateSamples(model, point, sizes, candidates.shape[1])
     candidates = _without(candidates, samples.idle(candidates, influential))
     always = samples.always_conserved(candidates)
     bending = candidates @ null_space((np.linalg.pinv(candidates) @ always).T)
@@ -55,7 +55,7 @@ def examine_combinations(
     return np.hstack((_without_totals(always, samples), bending))
 
 
-class _Samples:
+class RateSamples:
     """A model at random points near one, states and inputs in their sizes."""
 
     def __init__(self, model: Model, point: OperatingPoint, sizes: FloatArray, combinations: int) -> None:
@@ -164,7 +164,7 @@ def _without(candidates: FloatArray, states: list[int]) -> FloatArray:
     return np.asarray(candidates @ null_space(candidates[states], rcond=RANK))
 
 
-def _without_totals(candidates: FloatArray, samples: _Samples) -> FloatArray:
+def _without_totals(candidates: FloatArray, samples: RateSamples) -> FloatArray:
     """Leave out what no input acts on and what all adds up with one sign: matter and charge are conserved like that."""
     if not candidates.shape[1]:
         return candidates

@@ -249,6 +249,7 @@ class Model(TableRepr, ABC):
     batches: bool = False  #: whether sweeps and paths evaluate many points together, by :meth:`evaluate_points`
     autonomous: bool = False  #: whether its rates and outputs certainly do not depend on time
     freedoms_known: bool = False  #: whether its states certainly do not depend on each other: joints of an open tree
+    views_are_stable: bool = False  #: whether a view with other outputs stays what it is: it is made once then
 
     @implemented_in("fmilin.report.notebook:show_model")
     def _print_table(self, page: Sheet) -> None: ...

@@ -43,8 +43,8 @@ MAX_VIEWS = 8  # of one model with other outputs
 
 
 def with_outputs(model: Model, outputs: Sequence[str]) -> Model:
-    """Return a model with chosen outputs: of a model of equations the same object at every call, with its memory."""
-    if not has_graph(model):
+    """Return a model with chosen outputs: of FMUs and equations the same object at every call, with its memory."""
+    if not (model.views_are_stable or has_graph(model)):
         return model.with_interface(None, outputs)
     views: dict[tuple[str, ...], Model] = memory_of(model).setdefault("outputs", {})
     key = tuple(outputs)

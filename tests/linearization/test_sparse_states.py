@@ -119,6 +119,13 @@ def test_a_warm_point_costs_four_evaluations_and_a_call_for_each_group_of_column
     assert first.method.evaluations < 60
 
 
+def test_chosen_outputs_cost_no_more(chain: Path) -> None:
+    with fl.load(chain) as model:
+        fl.linearize(model, outputs=["y"])
+        warm = fl.linearize(model, outputs=["y"])
+    assert (warm.method.evaluations, warm.method.products) == (4, 4)
+
+
 def test_a_row_that_depends_on_all_states_leaves_the_groups_of_the_others(chain: Path) -> None:
     with fl.load(chain) as model:
         derivatives = read(model.with_interface(None, ["squares"]))

@@ -46,11 +46,9 @@ def test_combinations_of_rows_are_those_of_the_singular_value_decomposition(seed
 
 
 def second_difference(count: int, *, is_free: bool) -> sparse.csr_array:
-    beside, diagonal = np.ones(count - 1), np.full(count, -2.0)
+    K = np.eye(count, k=-1) - 2 * np.eye(count) + np.eye(count, k=1)
     if is_free:
-        diagonal[[0, -1]] = -1.0
-    offsets = (-1, 0, 1)
-    K = sparse.diags_array((beside, diagonal, beside), offsets=offsets)  # type: ignore[list-item]
+        K[0, 0] = K[-1, -1] = -1.0
     return sparse.csr_array(K)
 
 

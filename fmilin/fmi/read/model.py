@@ -84,7 +84,7 @@ class FmuModel(
     another one does when it is the last. Threads take turns. ``notes`` may grow while the model is used.
     """
 
-    moves_parameters = batches = True
+    moves_parameters = batches = views_are_stable = True
     session_class: ClassVar[type[Session]] = Session
 
     @classmethod

@@ -81,7 +81,7 @@ def find_declared_rows(session: Session, buffers: Buffers) -> DeclaredRows | Non
             dependencies = declared.get(variable.reference)
             row = list(range(len(knowns)))
             if dependencies is not None:
-                keys = (s.key for v in dependencies if v.is_float for s in layout.scalars(v))
+                keys = ((v.reference, 0) for v in dependencies if v.is_float)  # no state or input is an array
                 row = sorted({columns[key] for key in keys if key in columns})
             room -= len(row)
             if room < 0:
@@ -98,7 +98,7 @@ def find_declared_rows(session: Session, buffers: Buffers) -> DeclaredRows | Non
     return DeclaredRows(unknowns, [scalar.variable for scalar in knowns], pattern, *rows)
 
 
-class _Calls:
+class EntryCalls:
     """The calls for all declared entries; ``rows`` and ``columns`` are those of the numbers that they answer."""
 
     def __init__(self, session: Session, declared: DeclaredRows) -> None:
@@ -182,7 +182,7 @@ class SparseSensitivities:
         inputs: Numbers,
     ) -> None:
         self._session, self._buffers = session, buffers
-        self._calls = calls = _Calls(session, declared)
+        self._calls = calls = EntryCalls(session, declared)
         rows = np.flatnonzero(np.diff(declared.pattern.indptr) > 0)
         self._direction = np.random.default_rng(1974).uniform(0.5, 1.0, len(declared.knowns))
         test, self._test = calls.ask_along(rows, np.arange(len(declared.knowns)), self._direction)

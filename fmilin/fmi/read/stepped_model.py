@@ -72,6 +72,7 @@ _EXCURSION = 1e-4  # how far states are moved to see whether they can be, in the
 class SteppedFmu(FmuModel, Stepped):
     """A view of a co-simulation FMU, whose derivatives are had where it stands, if its states can be set there."""
 
+    views_are_stable = False  # each stands at steps of its own
     session_class = SteppedSession
     _session: SteppedSession
     _steps: CommunicationSteps | None = None
