@@ -27,6 +27,7 @@ NAMES = (
     "exports",
     "fmu",
     "fmu_chain",
+    "fmu_mass_chain",
     "cosimulation",
     "kills",
     "attacks",

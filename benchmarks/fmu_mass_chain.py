@@ -2,21 +2,37 @@
 
 Mass i of m hangs between its neighbours, the ends are fixed; springs harden unless ``hardening`` is zero. A force u
 acts on the first mass, y is the position of the last one, and ``squares`` is a sum over all positions.
+
+The peer is a script over FMPy that knows the same colors: one directional derivative for each, into a sparse matrix,
+without a look at anything else.
 """
 
 from __future__ import annotations
 
+import tempfile
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+import fmilin as fl
+from benchmarks.fmu_chain import spent
 from benchmarks.fmu_masses import compiled
+from benchmarks.tables import show
 from fmilin.codegen.compiler import library_suffix
 from fmilin.fmi.platforms import fmi2_folders
 from tests.fmus.make import pack
 
 DAMPING = 0.1
+SIZES = (500, 1000, 2000, 3000, 5000)
+ROUNDS = 11
 
 SOURCE = """
 #define NX {n}
@@ -138,3 +154,93 @@ def chain_eigenvalues(n: int) -> NDArray[np.complex128]:
     squares = 4 * np.sin(np.pi * np.arange(1, m + 1) / (2 * m + 2)) ** 2
     roots = np.sqrt(DAMPING**2 / 4 - squares + 0j)
     return np.sort_complex(np.concatenate((-DAMPING / 2 + roots, -DAMPING / 2 - roots)))
+
+
+def main() -> None:
+    rows, times = [], []
+    with tempfile.TemporaryDirectory(prefix="fmilin-bench-") as name:
+        for n in SIZES:
+            ours, theirs, ratio, megabytes = compare(n, build_chain(n, Path(name), hardening=0.3, start=0.2))
+            times.append(ours)
+            rows.append(
+                [str(n), f"{ours * 1e3:.1f} ms", f"{theirs * 1e3:.2f} ms", f"{ratio:.1f}", f"{megabytes:.1f} MB"]
+            )
+    exponent = float(np.polyfit(np.log(SIZES), np.log(times), 1)[0])
+    show(
+        "Large FMUs with declared dependencies: one linear model, warm",
+        ["states", "fmilin", "FMPy script", "ratio", "memory"],
+        rows,
+        "Processor time of this process, without the FMU's host; medians of interleaved rounds, each at its own point. "
+        f"Memory is the peak of what Python allocates. Exponent of time over states: {exponent:.2f}.",
+    )
+
+
+def compare(n: int, path: Path) -> tuple[float, float, float, float]:
+    """Return seconds of fmilin and of the script, the median of their ratio, and the megabytes that fmilin takes."""
+    with fl.load(path) as model, by_fmpy(n, path) as script:
+        start = model.start
+        linear = fl.linearize(model, outputs=["y"])
+        assert abs(script()[:n, :n] - linear.sparse.A).max() < 1e-12
+        samples = []
+        for i in range(1, ROUNDS + 1):
+            point = replace(start, states=start.states * (1 + 1e-9 * i))
+            samples.append((spent(partial(fl.linearize, model, point, outputs=["y"])), spent(script)))
+        tracemalloc.start()
+        fl.linearize(model, replace(start, states=start.states * 1.001), outputs=["y"])
+        megabytes = tracemalloc.get_traced_memory()[1] / 1e6
+        tracemalloc.stop()
+    ours, theirs = (median(values) for values in zip(*samples, strict=True))
+    return ours, theirs, median(mine / its for mine, its in samples), megabytes
+
+
+@contextmanager
+def by_fmpy(n: int, path: Path) -> Iterator[Callable[[], Any]]:
+    """The script, which calls the FMU in this process."""
+    import ctypes
+    import shutil
+
+    import fmpy
+    from fmpy.fmi2 import FMU2Model
+    from scipy import sparse
+
+    folder = fmpy.extract(str(path))
+    fmu = FMU2Model(guid=f"{{chain{n}}}", modelIdentifier=f"chain{n}", unzipDirectory=folder, instanceName="m")
+    fmu.instantiate()
+    fmu.setupExperiment(startTime=0.0)
+    fmu.enterInitializationMode()
+    fmu.exitInitializationMode()
+    fmu.enterContinuousTimeMode()
+    x = (ctypes.c_double * n)()
+    fmu.getContinuousStates(x, n)
+    m, i = n // 2, np.arange(n // 2)
+    entries = [
+        (i, m + i),
+        (m + i, i),
+        (m + i[1:], i[:-1]),
+        (m + i[:-1], i[1:]),
+        (m + i, m + i),
+        ([m], [n]),
+        ([n], [m - 1]),
+    ]
+    rows, columns = (np.concatenate(part) for part in zip(*entries, strict=True))
+    colors = np.concatenate((i % 3, np.full(m, 3), [4]))
+    knowns = np.array([*range(n), 2 * n])
+    groups = [knowns[colors == color].tolist() for color in range(5)]
+    unknowns = [*range(n, 2 * n), 2 * n + 1]
+
+    def linearize() -> Any:
+        fmu.setContinuousStates(x, n)
+        fmu.setReal([2 * n], [0.0])
+        answers = [fmu.getDirectionalDerivative(unknowns, group, [1.0] * len(group)) for group in groups]
+        return sparse.csr_array((np.array(answers)[colors[columns], rows], (rows, columns)), shape=(n + 1, n + 1))
+
+    try:
+        yield linearize
+    finally:
+        fmu.terminate()
+        fmu.freeInstance()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
