@@ -61,7 +61,8 @@ def select_modes(linear: LinearModel, count: int | None = None, *, near: complex
 def _make_mode(linear: LinearModel, value: complex, vector: Complex, error: float) -> Mode:
     """Return the mode of an eigenvalue; of the one of a pair with negative imaginary part that of the other one."""
     upper, along = (value.conjugate(), vector.conj()) if value.imag < 0 else (value, vector)
-    shape, largest = shape_of(linear.sparse.T, along)
+    T: Any = linear.sparse.T
+    shape, largest = shape_of(T, along)
     sample_time = linear.sample_time
     rate_error = float(convert_errors_to_rates(upper, error, sample_time))
     is_alternating = sample_time > 0 and upper.imag == 0 and upper.real < 0
@@ -88,7 +89,7 @@ def _find_nearest(A: sparse.csr_array[Any], count: int, near: complex) -> tuple[
     start = np.random.default_rng(START).uniform(-1.0, 1.0, A.shape[0])
     for moved in (0.0, OFF_EIGENVALUE * _norm(A)):
         try:
-            values, vectors = eigs(matrix, k=count, sigma=shift + moved, v0=start)
+            _, vectors = eigs(matrix, k=count, sigma=shift + moved, v0=start)
         except RuntimeError as error:
             if isinstance(error, ArpackError):
                 raise NumericalError(
@@ -96,16 +97,16 @@ def _find_nearest(A: sparse.csr_array[Any], count: int, near: complex) -> tuple[
                     "another number; modes() computes all."
                 ) from None
             continue  # the shift is an eigenvalue, so that the factor is exactly singular
-        return _polish(A, np.asarray(values), np.asarray(vectors))
+        return _polish(A, np.asarray(vectors))
     raise NumericalError(f"A - s I is singular for all s near {near:g}. Ask for modes near another number.")
 
 
-def _polish(A: sparse.csr_array[Any], values: Complex, vectors: Complex) -> tuple[Complex, Complex]:
+def _polish(A: sparse.csr_array[Any], vectors: Complex) -> tuple[Complex, Complex]:
     """Return Rayleigh quotients, real where they are real to rounding."""
     vectors = vectors / np.linalg.norm(vectors, axis=0)
-    values = np.einsum("ij,ij->j", vectors.conj(), A @ vectors)
-    is_real = np.abs(values.imag) <= 100 * EPS * _norm(A)
-    return np.where(is_real, values.real + 0j, values), vectors
+    quotients = (vectors.conj() * np.asarray(A @ vectors)).sum(axis=0)
+    is_real = np.abs(quotients.imag) <= 100 * EPS * _norm(A)
+    return np.where(is_real, quotients.real + 0j, quotients), vectors
 
 
 def _estimate_errors(
@@ -119,7 +120,7 @@ def _estimate_errors(
     errors = []
     for value, v in zip(values.tolist(), vectors.T, strict=True):
         residual = np.linalg.norm(A @ v - value * v)
-        factors = splu((A - (value + OFF_EIGENVALUE * norm) * unit).tocsc())
+        factors: Any = splu((A - (value + OFF_EIGENVALUE * norm) * unit).tocsc())
         w = np.conj(v)
         for _ in range(2):
             w = factors.solve(w, trans="T")

@@ -126,7 +126,7 @@ def _ask(model: Model, t: float, x: FloatArray, u: FloatArray, structure: Learne
     rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
     data = along[rows, group_of[pattern.indices]]
     J = sparse.csr_array((data, pattern.indices, pattern.indptr), shape=pattern.shape)
-    size = np.maximum(abs(J) @ test, np.abs(along[:, -1]))
+    size = np.maximum(np.asarray(abs(J) @ test), np.abs(along[:, -1]))
     if not (np.abs(J @ test - along[:, -1]) <= COLUMNS_AGREE * size).all():
         return None
     return SparseJacobian(J, len(groups) + 1, groups, np.empty(0, dtype=np.intp))
