@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zlib
@@ -26,11 +27,13 @@ from fmilin_modelica import compiler_process
 from fmilin_modelica.compiler_cache import private_cache
 from fmilin_modelica.declarations import declarations_of, functions_of
 from fmilin_modelica.libraries import library_name
+from fmilin_modelica.needed_classes import needed_files
 from fmilin_modelica.sources import Source, names_of_libraries
 
 __all__ = ["flattened", "fresh"]
 
 FORMAT = 4
+LIBRARY = "library"  # the folder with the needed files of libraries in that of a run
 FLATTENING_TIME = 600.0  # seconds; large examples of the Modelica Standard Library take less than a minute
 WRAPPER = "FmilinModel"
 BLOCKS = """package Modelica package Blocks package Interfaces
@@ -78,8 +81,11 @@ def fresh(source: Source) -> dict[str, Any]:
 
 def _compiled(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the flattened model, and a digest of each file that was read."""
-    named = f"{text}\n// {' '.join(names_of_libraries(source, text))}\n"  # it loads libraries that the text names
-    answer = _answer(source, named, model)
+    library = needed_files(source.roots, text, model or source.model)
+    answer = _answer(source, text, model, library) if library else {"error": "no library"}
+    if "dae" not in answer:  # with its words about the whole libraries
+        library = {}
+        answer = _answer(source, text, model, {})
     if "crash" in answer:
         raise ModelError(
             f"The Modelica front end (rumoca) crashed on '{source.shown}': {_one_line(answer['crash'])}. That is its "
@@ -97,18 +103,37 @@ def _compiled(source: Source, text: str, model: str | None) -> tuple[dict[str, A
     flat["declarations"] = _without_places(declarations_of(answer["flat"], texts))
     flat["tree_functions"] = _without_places(functions_of(answer["flat"]))
     flat["tool"] = f"rumoca {_version()}"
-    read = {path: _digest(path) for _, path, _ in files if Path(path).is_file() and path != str(source.file)}
-    return flat, read
+    paths = [str(library.get(path.removeprefix(f"{LIBRARY}/"), path)) for _, path, _ in files]
+    return flat, {path: _digest(path) for path in paths if Path(path).is_file() and path != str(source.file)}
 
 
-def _answer(source: Source, text: str, model: str | None) -> dict[str, Any]:
-    """Return what the front end answers, from a process of its own."""
-    request = {"text": text, "model": model, "roots": list(source.roots), "filename": _file_name(source)}
+def _answer(source: Source, text: str, model: str | None, library: Mapping[str, Path]) -> dict[str, Any]:
+    """Return what the front end answers, from a process of its own.
+
+    It reads the files in ``library``, by their places in a folder, where there are some, else all of the libraries.
+    """
+    roots, name = list(source.roots), f"modelica-{_version()}"
+    if library:
+        roots, name = _folders_of(library), f"{name}-classes"
+        names = [library_name(Path(root)) for root in source.roots]
+    else:
+        names = names_of_libraries(source, text)
+    request = {
+        "text": f"{text}\n// {' '.join(names)}\n",  # it loads libraries that the text names
+        "model": model,
+        "roots": roots,
+        "filename": _file_name(source),
+    }
     script = [sys.executable, "-P", compiler_process.__file__, "request.json", "answer.json"]
     path = os.pathsep.join(entry for entry in sys.path if entry)
-    with private_cache(cache_folder().parent / f"modelica-{_version()}") as folder:
+    with private_cache(cache_folder().parent / name) as folder:
+        for place, file in library.items():
+            (folder / LIBRARY / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, folder / LIBRARY / place)
         (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
         environment = {**os.environ, "XDG_CACHE_HOME": str(folder), "PYTHONPATH": path}
+        if library:
+            environment.pop("MODELICAPATH", None)  # where the front end would find the whole libraries once more
         errors = folder / "errors.txt"
         with errors.open("wb") as file:
             try:
@@ -138,6 +163,12 @@ def _answer(source: Source, text: str, model: str | None) -> dict[str, Any]:
 def _version() -> str:
     """Return the version of the front end from its metadata: its import takes longer than to read a flattened model."""
     return metadata.version("rumoca")
+
+
+def _folders_of(library: Mapping[str, Path]) -> list[str]:
+    """Return the libraries in the folder of a run: relative, since what was parsed is kept by the path of a file."""
+    tops = {place.partition("/")[0] for place in library}
+    return [f"{LIBRARY}/{top}" for top in sorted(tops)]
 
 
 def _text(source: Source, changed: Mapping[str, Any]) -> tuple[str, str | None]:
