@@ -82,8 +82,8 @@ def fresh(source: Source) -> dict[str, Any]:
 def _compiled(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the flattened model, and a digest of each file that was read."""
     library = needed_files(source.roots, text, model or source.model)
-    answer = _answer(source, text, model, library) if library else {"error": "no library"}
-    if "dae" not in answer:  # with its words about the whole libraries
+    answer: dict[str, Any] = _answer(source, text, model, library) if library else {}
+    if "dae" not in answer:  # errors are explained by the whole libraries
         library = {}
         answer = _answer(source, text, model, {})
     if "crash" in answer:
@@ -127,15 +127,13 @@ def _answer(source: Source, text: str, model: str | None, library: Mapping[str, 
     script = [sys.executable, "-P", compiler_process.__file__, "request.json", "answer.json"]
     path = os.pathsep.join(entry for entry in sys.path if entry)
     with private_cache(cache_folder().parent / name) as folder:
-        for place, file in library.items():
-            (folder / LIBRARY / place).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, folder / LIBRARY / place)
+        _copy_files(library, folder / LIBRARY)
         (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
         environment = {**os.environ, "XDG_CACHE_HOME": str(folder), "PYTHONPATH": path}
         if library:
             environment.pop("MODELICAPATH", None)  # where the front end would find the whole libraries once more
         errors = folder / "errors.txt"
-        with errors.open("wb") as file:
+        with errors.open("wb") as written:
             try:
                 done = subprocess.run(  # noqa: S603 - this Python and its own script
                     script,
@@ -143,7 +141,7 @@ def _answer(source: Source, text: str, model: str | None, library: Mapping[str, 
                     env=environment,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
-                    stderr=file,
+                    stderr=written,
                     check=False,
                     timeout=FLATTENING_TIME,
                 )
@@ -163,6 +161,14 @@ def _answer(source: Source, text: str, model: str | None, library: Mapping[str, 
 def _version() -> str:
     """Return the version of the front end from its metadata: its import takes longer than to read a flattened model."""
     return metadata.version("rumoca")
+
+
+def _copy_files(library: Mapping[str, Path], folder: Path) -> None:
+    """Copy the needed files of libraries into a folder; the front end reads no others, such as data of tables."""
+    for place, file in library.items():
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(OSError):  # the front end then misses it, and the whole libraries are read
+            shutil.copyfile(file, folder / place)
 
 
 def _folders_of(library: Mapping[str, Path]) -> list[str]:
