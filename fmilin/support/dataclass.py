@@ -35,9 +35,11 @@ _lock = RLock()  # two threads may make the first objects of a class
 def _decorate(kind: type, options: dict[str, bool]) -> type:
     is_derived = any(hasattr(base, "__dataclass_fields__") for base in kind.__mro__[1:])
     # Rare ones are left to ``dataclasses``; a class without a docstring gets its signature as one.
-    if is_derived or not options.keys() <= _HANDLED or vars(kind).keys() & _WRITTEN or kind.__doc__ is None:
+    if not options.keys() <= _HANDLED or vars(kind).keys() & _WRITTEN or kind.__doc__ is None:
         return dataclasses.dataclass(**options)(kind)
     structure = {name: options[name] for name in ("slots", "kw_only") if name in options}
+    if is_derived:  # it is compared with the base's
+        structure["frozen"] = options.get("frozen", False)
     decorated: type = dataclasses.dataclass(init=False, repr=False, eq=False, **structure)(kind)
     described = vars(decorated)["__dataclass_params__"]
     described.init, described.frozen = True, options.get("frozen", False)
@@ -54,7 +56,7 @@ def _decorate(kind: type, options: dict[str, bool]) -> type:
     for name in names:
         setattr(decorated, name, _complete_on_call(decorated, name))
     setattr(decorated, "__signature__", _Signature())  # noqa: B010 - no attribute that a class declares
-    if described.frozen:
+    if described.frozen and not is_derived:
         _freeze(decorated)
     return decorated
 

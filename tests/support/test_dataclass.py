@@ -151,6 +151,39 @@ def test_classes_derived_from_one_have_its_fields_and_their_own_signature() -> N
         dataclasses.dataclass(type("Loose", (Base,), {"__annotations__": {}}))
 
 
+@pytest.mark.parametrize("options", [{}, {"frozen": True}, {"frozen": True, "slots": True}], ids=str)
+def test_classes_derived_from_one_behave_as_those_of_dataclasses(options: dict[str, bool]) -> None:
+    def looks(decorate: Decorator) -> list[str]:
+        class Base:
+            """A base."""
+
+            x: float
+            labels: list[str] = field(default_factory=list)
+
+        base = decorate(Base)
+        derived: Any = decorate(
+            type("Derived", (base,), {"__annotations__": {"y": float}, "y": 1.0, "__doc__": "One more field."})
+        )
+        one = derived(2.0, y=3.0)
+        return [
+            seen(lambda: one),
+            seen(lambda: base(2.0)),
+            seen(lambda: one == derived(2.0, [], 3.0)),
+            seen(lambda: one == base(2.0)),
+            seen(lambda: hash(derived(1.0, ())) == hash(derived(1.0, ()))),
+            seen(lambda: setattr(one, "x", 5.0)),
+            seen(lambda: setattr(one, "y", 5.0)),
+            seen(lambda: delattr(one, "y")),
+            seen(lambda: inspect.signature(derived)),
+            seen(lambda: inspect.signature(base)),
+            seen(lambda: dataclasses.replace(derived(2.0), x=3.0).x),
+            seen(lambda: copy.deepcopy(derived(2.0)).x),
+            seen(lambda: [f.name for f in dataclasses.fields(derived)]),
+        ]
+
+    assert looks(dataclass(**options)) == looks(dataclasses.dataclass(**options))
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """A class that pickle finds."""
