@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from fmilin.codegen.c_component import CComponent, Memory, Precision, described
+from fmilin.design.estimation.estimator import make_plan
 from fmilin.design.estimation.filter_code import NAMES, assemble, count_locals, count_operations
 from fmilin.fmi.write.fmu import NAME, block_fmu
 from fmilin.formats import Writing, require_codec
@@ -48,7 +49,7 @@ def dumps_fmu(kf: Estimator, writing: Writing) -> bytes:
 def component(kf: Estimator, name: str, precision: Precision) -> CComponent:
     """Return the parts of a file that is a filter by itself."""
     start = kf.start
-    parts = assemble(kf.plan(), precision, in_process=False)
+    parts = assemble(make_plan(kf), precision, in_process=False)
     N, P, RENEWED = (int(parts.sizes[key]) for key in ("N", "P", "RENEWED"))
     measured = kf.model.outputs.with_turns([turn or None for turn in kf.turns.tolist()])
     outputs, inputs, states = kf.model.outputs, kf.model.inputs, kf.model.states

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import optimize, stats
 
-from fmilin.design.estimation.estimator import Estimator
+from fmilin.design.estimation.estimator import Estimator, require_records
 from fmilin.errors import NumericalError, UsageError
 from fmilin.signals import FloatArray, RealArrayLike, Signals
 from fmilin.support.implemented_in import implemented_in
@@ -87,7 +87,7 @@ def filtered(kf: Estimator, inputs: RealArrayLike, measured: RealArrayLike) -> F
     inputs, measured : array, shapes (K, nu), (K, m)
         What was held over the sample that ends with each measurement, which is NaN where nothing was measured.
     """
-    kf.require_records(inputs, measured)
+    require_records(kf, inputs, measured)
     kf.reset()
     return Filtered(*kf.run(inputs, measured), kf.model.states, kf.model.outputs, kf.log_likelihood)
 

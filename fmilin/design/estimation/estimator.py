@@ -114,7 +114,7 @@ class Estimator(TableRepr):
     def R(self, R: FloatArray) -> None:
         self._R = R
         self._factors: dict[tuple[int, ...], FloatArray] = {}
-        used, plan = self.settings.filter, self.plan()
+        used, plan = self.settings.filter, make_plan(self)
         if isinstance(used, MovingHorizon):
             used.extended = compile_later(Linearized(), replace(plan, kind="ekf", iterations=1))
             self.method: Filter = used
@@ -207,13 +207,6 @@ class Estimator(TableRepr):
             remarks.append(Remark("diverging", text))
         return tuple(remarks)
 
-    def plan(self) -> FilterPlan:
-        """Return what C code of the filter depends on, angles that were seen to wrap included."""
-        used, settings = self.settings.filter, self.settings
-        iterations = used.iterations if isinstance(used, Linearized) else 0
-        constants = self.R, settings.ends, self.turns, self.sample_time
-        return FilterPlan(self.kind, iterations, settings.model, self.motion, *constants)
-
     def reset(self, point: OperatingPoint | None = None) -> None:
         """Begin again, at the first point or at another one, with the first covariance."""
         self.method.restart()
@@ -254,14 +247,16 @@ class Estimator(TableRepr):
     def run(self, inputs: RealArrayLike, measured: RealArrayLike) -> FilteredRows:
         """Take a :meth:`step` for each sample of recorded data, all in one call where there is compiled code.
 
-        Raises UsageError when shapes do not fit.
+        Returns a tuple of the times (K,), the states and their standard deviations (K, N), and the innovations and
+        these in their standard deviations (K, m), NaN where nothing was measured. Raises UsageError when shapes do not
+        fit.
 
         Parameters
         ----------
         inputs, measured : array, shapes (K, nu), (K, m)
             What was held over the sample that ends with each measurement, which is NaN where nothing was measured.
         """
-        u, y = self.require_records(inputs, measured)
+        u, y = require_records(self, inputs, measured)
         parts, k = [], 0
         together = len(u) - max(self.settings.lag, 1)  # what may be late, and the last step, are remembered
         while k < len(u):
@@ -326,18 +321,6 @@ class Estimator(TableRepr):
         of an input are ``output.NAME``, the last two ``nis`` and ``failed``), and takes its first step at its start.
         """
         ...
-
-    def require_records(self, inputs: RealArrayLike, measured: RealArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Return recorded inputs (K, nu) and measurements (K, m); reject other shapes."""
-        u, y = as_numbers(inputs, "The inputs"), as_numbers(measured, "The measurements")
-        count = len(y) if y.ndim else 0
-        shapes = (count, len(self.model.inputs)), (count, len(self.model.outputs))
-        if (u.shape, y.shape) != shapes or not count:
-            raise UsageError(
-                f"Inputs and measurements are of the shapes {u.shape} and {y.shape}: (K, {shapes[0][1]}) and "
-                f"(K, {shapes[1][1]}) are needed, with one sample or more."
-            )
-        return u, y
 
     def _step_of_record(self, u: FloatArray, y: FloatArray) -> FilteredRows:
         """Take one step; return it as a row."""
@@ -440,6 +423,26 @@ class Estimator(TableRepr):
         if key not in self._factors:
             self._factors[key] = np.asarray(np.linalg.cholesky(self.R[np.ix_(rows, rows)]), dtype=np.float64)
         return self._factors[key]
+
+
+def make_plan(kf: Estimator) -> FilterPlan:
+    """Return what C code of a filter depends on, angles that were seen to wrap included."""
+    used, settings = kf.settings.filter, kf.settings
+    iterations = used.iterations if isinstance(used, Linearized) else 0
+    return FilterPlan(kf.kind, iterations, settings.model, kf.motion, kf.R, settings.ends, kf.turns, kf.sample_time)
+
+
+def require_records(kf: Estimator, inputs: RealArrayLike, measured: RealArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return recorded inputs (K, nu) and measurements (K, m); reject other shapes."""
+    u, y = as_numbers(inputs, "The inputs"), as_numbers(measured, "The measurements")
+    count = len(y) if y.ndim else 0
+    shapes = (count, len(kf.model.inputs)), (count, len(kf.model.outputs))
+    if (u.shape, y.shape) != shapes or not count:
+        raise UsageError(
+            f"Inputs and measurements are of the shapes {u.shape} and {y.shape}: (K, {shapes[0][1]}) and "
+            f"(K, {shapes[1][1]}) are needed, with one sample or more."
+        )
+    return u, y
 
 
 def _in_order(
