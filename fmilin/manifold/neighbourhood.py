@@ -370,10 +370,8 @@ class Neighbourhood:
             lambda _, s: self.at(s * direction), self.base, np.ones(1), nothing, unit, extrapolating
         )
         is_confirmed, has_value = np.zeros(count, dtype=bool), False
-        for h in (
-            step,
-            CLOSER * step,
-        ):  # a kink beside the point, that slopes at the point stop at, is not passed twice
+        # Noise of single rows needs longer steps; a kink beside the point, at which slopes end, needs shorter ones.
+        for h in (step, STEP_IN_NOISE, CLOSER * step):
             self.evaluate_ahead([s * direction for s in list_first_steps(h, extrapolating)])
             try:
                 measured = difference_at_step(line, 0, h)
@@ -382,7 +380,8 @@ class Neighbourhood:
             has_value = True
             bend = np.abs(measured.curvature) / np.where(size > 0, size, 1.0)
             truncation = size * truncation_error(bend, measured.h, extrapolating)
-            is_confirmed |= np.abs(measured.D - slope) <= GROUPS_AGREE * size + 10 * (truncation + error)
+            allowed = GROUPS_AGREE * size + 10 * error
+            is_confirmed |= np.abs(measured.D - slope) <= allowed + np.minimum(10 * truncation, allowed)
             if is_confirmed.all():
                 return True
         # At an event or at the border of the domain there is nothing to compare.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Literal
 from unittest.mock import patch
 
@@ -319,6 +320,35 @@ def test_an_undeclared_dependency_is_found_out_where_it_is_a_small_part_of_its_r
     lin = fl.linearize(liar, one_sided=options)
     assert lin.A[3, 9] == pytest.approx(strength, abs=1e-6 * strength + 1e-8)
     assert lin.method.evaluations > fl.linearize(honest, one_sided=options).method.evaluations + n
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        lambda x: np.round(x / 1e-7) * 1e-7,
+        lambda x: abs(x - 0.1001),
+        lambda x: float(x > 0.101),
+        lambda x: 1e-3 * np.tanh((x - 0.1) / 1e-4),
+    ],
+    ids=["stairs", "a kink beside the point", "a jump beside the point", "friction"],
+)
+def test_a_rough_row_leaves_the_groups_and_the_other_rows_as_they_are(row: Callable[[float], float]) -> None:
+    smooth = lags(20)
+    plain = smooth.parts.rates
+
+    def rates(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
+        answer = plain(t, s, u)
+        answer[7] += row(s[8])
+        return answer
+
+    rough = FunctionModel(dataclasses.replace(smooth.parts, rates=rates))
+    apart = fl.linearize(rough, keep_inaccurate=True)
+    rough.structure = smooth.structure
+    together = fl.linearize(rough, keep_inaccurate=True)
+    assert together.method.evaluations < 600
+    assert (np.abs(together.A - apart.A) <= 10 * (together.errors.A + apart.errors.A)).all()
+    others = np.delete(together.errors.A, 7, axis=0)
+    assert others.max() < 1e-9
 
 
 def test_groups_are_as_few_as_a_band_allows() -> None:
