@@ -231,7 +231,9 @@ class ContinuedBatch(ContinuedMotion):
     def _evaluate_together(self, steps: Sequence[BatchStep]) -> list[PointsAhead]:
         parametrization, count = self.parametrization, len(self.numbers)
         kept = parametrization.kept
-        near, dy, later = (np.concatenate(part) for part in zip(*steps, strict=True))
+        near = np.concatenate([x for x, _, _ in steps])
+        dy = np.concatenate([step for _, step, _ in steps])
+        later = np.concatenate([t for _, _, t in steps])
         guess = near + np.concatenate([(self.T @ step[..., None])[..., 0] for _, step, _ in steps])
         guess[:, kept] = near[:, kept] + dy
         reached, good = parametrization.reach(guess, np.concatenate((self.numbers,) * len(steps)))

@@ -150,6 +150,8 @@ class LocalParametrization:
     @cached_property
     def distance(self) -> FloatArray:
         """How far the points are from the manifold, in sizes of the states, shape (k,)."""
+        if not self.H.shape[1]:
+            return np.zeros(len(self.points))
         residuals = self._residuals
         if residuals is None:
             residuals = self.equations.compute_gradient(self.points)[0]

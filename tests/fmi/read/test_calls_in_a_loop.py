@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 import numpy as np
 import pytest
@@ -15,6 +17,8 @@ from fmilin.linearization import algorithm
 from fmilin.systems import four_bar, furuta_pendulum
 from tests.fmi.read.recorded import Recorded
 from tests.shared import shared
+
+MOST_FUNCTIONS = 440  # of fmilin, in one call at a point in motion
 
 Build = Callable[[], fl.Model]
 
@@ -51,6 +55,25 @@ def test_a_later_call_takes_few_messages_and_says_what_a_first_call_says(
                 largest = np.abs(expected).max(initial=1e-12)
                 np.testing.assert_allclose(getattr(again, matrix), expected, rtol=0, atol=1e-12 * largest)
             assert 0 < again.accuracy.A < 1e-9
+
+
+def test_a_later_call_enters_few_functions() -> None:
+    """Most of its time is that of Python: each function that is entered, with its few operations, takes some 2 us."""
+    folder, entered = str(Path(fl.__file__).parent), [0]
+
+    def count(frame: FrameType, event: str, _argument: object) -> None:
+        entered[0] += event == "call" and frame.f_code.co_filename.startswith(folder)
+
+    with fl.load(written(furuta_pendulum)) as model:
+        points = [fl.operating_point(model, {"arm.q": 0.1 * i, "pendulum.v": 0.2}) for i in range(3)]
+        for point in points:
+            fl.linearize(model, point)
+        sys.setprofile(count)
+        try:
+            fl.linearize(model, points[0])
+        finally:
+            sys.setprofile(None)
+    assert entered[0] <= MOST_FUNCTIONS
 
 
 def test_batches_of_one_that_are_in_vain_are_tried_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
