@@ -22,7 +22,8 @@ Name = tuple[str, ...]
 
 _NAME = r"[A-Za-z_]\w*(?:\s*\.\s*[A-Za-z_]\w*)*"
 _NAMES = re.compile(rf"(?<![\w.]){_NAME}")
-_INHERITED = re.compile(rf"(?:\b(?:extends|constrainedby)\b|=)\s*(?:\.\s*)?({_NAME})")
+_INHERITED = re.compile(rf"(?:\b(?:extends|constrainedby)\b|=)\s*({_NAME})")
+_GLOBAL = re.compile(r"(?<![\w)\]])\.(?=[A-Za-z_])")  # the dot in front of ".Modelica.Icons"
 _IMPORT = re.compile(rf"\bimport\s+(?:([A-Za-z_]\w*)\s*=\s*)?({_NAME})\s*(\.\s*\*|\.\s*{{[^}}]*}})?")
 
 
@@ -50,7 +51,7 @@ class _Class:
     def text(self) -> str:
         """What stands in the file, without comments and strings."""
         try:
-            return SKIPPED.sub(" ", self.file.read_text(encoding="utf-8-sig", errors="replace"))
+            return _names_only(self.file.read_text(encoding="utf-8-sig", errors="replace"))
         except OSError:
             return ""
 
@@ -79,6 +80,11 @@ class _Imports:
                 self.named |= {inner: (*parts, inner) for inner in re.findall(r"\w+", rest)}
             else:
                 self.named[alias or parts[-1]] = parts
+
+
+def _names_only(text: str) -> str:
+    """Return a text without comments, strings, and dots in front of names."""
+    return _GLOBAL.sub(" ", SKIPPED.sub(" ", text))
 
 
 def _parts(name: str) -> Name:
@@ -154,7 +160,7 @@ def needed_files(roots: Sequence[str], text: str, model: str | None) -> dict[str
     ``{"Modelica/Icons.mo": Path("/msl/Modelica/Icons.mo")}``; a library keeps the name of its folder or file.
     """
     search = _Search(roots)
-    written = SKIPPED.sub(" ", text)
+    written = _names_only(text)
     search.follow(f"{written} {model or ''}", None, [_Imports(written)])
     files = {}
     for library in search.libraries.values():

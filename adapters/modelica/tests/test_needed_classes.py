@@ -26,7 +26,7 @@ FILES = {
     "Plant/Bases/package.mo": "within Plant;\npackage Bases\nend Bases;\n",
     "Plant/Bases/Speeds/package.mo": "within Plant.Bases;\npackage Speeds\nend Speeds;\n",
     "Plant/Bases/Speeds/Rate.mo": "within Plant.Bases.Speeds;\ntype Rate = Real(unit = \"m/s\");\n",
-    "Plant/Fast/package.mo": "within Plant;\npackage Fast\n  extends Bases.Speeds;\nend Fast;\n",
+    "Plant/Fast/package.mo": "within Plant;\npackage Fast\n  extends .Plant.Bases.Speeds;\nend Fast;\n",
     "Plant/Fast/Tank.mo": (
         "within Plant.Fast;\nmodel Tank\n  Real x(start = 1);\n  Rate v;\n"
         "equation\n  der(x) = v;\n  v = Laws.decay(x);\nend Tank;\n"
