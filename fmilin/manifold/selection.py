@@ -192,7 +192,8 @@ def select_states(manifold: Manifold, states: Sequence[int], kind: str) -> Selec
     coordinates = StateCoordinates(independent, n)
     condition = condition_number(np.concatenate((coordinates.R, manifold.Hs))) if len(manifold.Hs) else 1.0
     values = manifold.x0[independent].tolist()
-    starting = [manifold.states[i].starting_at(v) for i, v in zip(independent, values, strict=True)]
+    signals_of_states = tuple(manifold.states)
+    starting = [signals_of_states[i].starting_at(v) for i, v in zip(independent, values, strict=True)]
     is_whole = len(starting) == n and all(map(operator.is_, starting, manifold.states))
     signals = manifold.states if is_whole else Signals(starting)
     return Selection(kind, signals, coordinates, condition, tuple(independent))

@@ -137,7 +137,8 @@ class DenseFactors:
         if right.size == 0:
             return np.zeros_like(right)
         if 1 < math.prod(self._scaled.shape[:-2]) <= FEW and right.shape[:-2] == self._scaled.shape[:-2]:
-            if self._each:
+            one_by_one = right.shape[-1] == 1 or math.prod(right.shape[-2:]) >= SMALL
+            if self._each and one_by_one:
                 return np.stack(
                     [one.solve(b) for one, b in zip(self._each, right.reshape(-1, *right.shape[-2:]), strict=True)]
                 ).reshape(right.shape)

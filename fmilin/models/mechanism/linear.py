@@ -82,13 +82,20 @@ class LocalFormMatrices:
             M = solution.state.M
             self.dq = self.K_q = self.K = np.broadcast_to(np.eye(M.shape[-1]), M.shape)
             self.K_dot = np.zeros(M.shape)
-            self.dv_dot = -solution.factors.accelerations(
-                np.concatenate((columns.rho_q, columns.rho_v, rho_u), axis=-1)
-            )
+            self.dv_dot = self._accelerate(np.concatenate((columns.rho_q, columns.rho_v, rho_u), axis=-1))
             m = len(equations.system.loop_constraints)
             self.multipliers = np.zeros((*self.dv_dot.shape[:-2], m, self.dv_dot.shape[-1]))
         else:
             self._close(columns, rho_u)
+
+    def _accelerate(self, pushes: Array) -> Array:
+        """Return the accelerations against pushes (..., n, k), without a solution for columns of zeros."""
+        moving = pushes.any(axis=tuple(range(pushes.ndim - 1)))
+        if moving.all():
+            return -self._solution.factors.accelerations(pushes)
+        accelerations = np.zeros(pushes.shape)
+        accelerations[..., moving] = -self._solution.factors.accelerations(pushes[..., moving])
+        return accelerations
 
     def _is_open(self) -> bool:
         """Whether all freedoms are kept in their order: K is one then, and not worth multiplying with."""
@@ -249,7 +256,8 @@ class MechanismSlopes(ExactSlopes):
         if self._last is None or self._last[0] != independent:
             choice = Choice.of(independent, self._equations.system)
             form = LocalFormMatrices(self._equations, self._solution, choice, self._columns)
-            order = [choice.states.index(state) for state in independent]
+            positions = {state: position for position, state in enumerate(choice.states)}
+            order = [positions[state] for state in independent]
             slopes = form.rates(), form.outputs(), form.tangent()
             self._last = independent, (slopes, order, [*order, *range(len(order), slopes[0].shape[-1])])
         return self._last[1]
