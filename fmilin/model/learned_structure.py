@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 COLUMNS_AT_ONCE = 128  # that are computed together while the structure is learned
 MAX_DENSITY = 0.1  # part of the entries; of fuller matrices dense arrays take less time
 GENERAL = 2.0**-7  # how far the other point is, in sizes of the variables
+HAS_PROCEDURE = "procedure of its own"  # under which a model remembers that it has one, which is used instead
 MOST_GROUPS = 0.25  # part of the columns: with more groups little is saved
 
 
@@ -46,10 +47,14 @@ def compute_sparse_derivatives(model: Model, t: float, x: FloatArray, u: FloatAr
     """Return the derivatives of a model at a point in a sparse matrix, its own or by what was learned; None without."""
     if isinstance(model, HasSparseDerivatives):
         return read_sparse_derivatives(model, t, x, u)
-    if read_exact_slopes(model, t, x, u) is not None:
-        return None  # it has a procedure of its own
-    structure: LearnedStructure | None = memory_of(model).get(LearnedStructure)
+    memory = memory_of(model)
+    structure: LearnedStructure | None = memory.get(LearnedStructure)
+    if memory.get(HAS_PROCEDURE):
+        return None
     if structure is None:
+        memory[HAS_PROCEDURE] = read_exact_slopes(model, t, x, u) is not None
+        if memory[HAS_PROCEDURE]:
+            return None
         structure = _learn(model, t, x, u, None)
     if structure is None or not structure.is_sparse:
         return None
