@@ -45,6 +45,11 @@ class UnionMember:
             return []
         return self.node.slice.elts if isinstance(self.node.slice, ast.Tuple) else [self.node.slice]
 
+    @cached_property
+    def entries(self) -> list[list[UnionMember]]:
+        """The members of each of the types in brackets."""
+        return [union_entries(parameter, self.module) for parameter in self.parameters]
+
     @property
     def stands_for(self) -> object:
         """The class, the union of classes, or ``Any`` for every other type that accepts everything."""

@@ -14,7 +14,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from fmilin.errors import UsageError
-from fmilin.support.annotations import ITERABLES, PREDICATES, UnionMember, is_number, members_of, union_entries
+from fmilin.support.annotations import ITERABLES, PREDICATES, UnionMember, is_number, members_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -130,7 +130,7 @@ def _require_contents(name: str, value: object, declared: UnionMember) -> None:
         _require_representable(f"'{name}'", value)
     if declared.name in _ARRAYS:
         _require_array(f"'{name}'", value, complex_numbers=declared.name == "ArrayLike")
-    entries = [union_entries(parameter, declared.module) for parameter in declared.parameters]
+    entries = declared.entries
     if isinstance(value, Mapping) and len(entries) == 2:
         for key, entry in value.items():
             _require_entry(f"A key of '{name}'", key, entries[0])
