@@ -40,18 +40,23 @@ def find_kinematic_pairs(evaluator: PointEvaluator, point: OperatingPoint) -> Ma
         for amount in (0.0, PERTURBATION, PERTURBATION)
     ]
     evaluator.evaluate_ahead([(point.time, x, point.inputs) for x in points])
-    candidates: set[tuple[int, int]] | None = None
+    rates = []
     for x in points:
         try:
-            rates = evaluator.evaluate(point.time, x, point.inputs).derivatives
+            rates.append(evaluator.evaluate(point.time, x, point.inputs).derivatives)
         except (ModelError, NumericalError):
             return None
-        rows, columns = np.nonzero(rates[:, None] == x[None, :])
-        here = {(int(i), int(j)) for i, j in zip(rows, columns, strict=True) if i != j}
-        candidates = here if candidates is None else candidates & here
+    # Beside the point few values are equal by chance; at rest all speeds and rates are zero.
+    rows, columns = np.nonzero(rates[-1][:, None] == points[-1])
+    is_pair = rows != columns
+    for x, f in zip(points, rates, strict=True):
+        is_pair &= f[rows] == x[columns]
     pairs: dict[int, int] = {}
-    for i, j in sorted(candidates or ()):
-        if j not in pairs.values():
+    paired = set()
+    for i, j in zip(rows[is_pair].tolist(), columns[is_pair].tolist(), strict=True):
+        if j not in paired:
+            paired.discard(pairs.get(i))
+            paired.add(j)
             pairs[i] = j
     return pairs
 
