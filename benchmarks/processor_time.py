@@ -6,7 +6,6 @@ FMUs run in processes of their own, which live as long as their model: their tim
 from __future__ import annotations
 
 import os
-import resource
 import statistics
 import sys
 import time
@@ -15,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+
+if sys.platform != "win32":
+    import resource
 
 __all__ = ["ProcessorClock", "describe_load", "measure_in_turns", "median_ratio", "peak_megabytes"]
 
@@ -25,7 +27,7 @@ KIBIBYTES_PER_UNIT = 1 / 1024 if sys.platform == "darwin" else 1.0
 class ProcessorClock:
     """Processor time of this process, of its children that have ended, and of those that run now.
 
-    Children that start later are not seen before they end, unless :meth:`look_for_children` is called again.
+    Children that start later are not counted before they end, unless :meth:`look_for_children` is called again.
     """
 
     def __init__(self) -> None:
@@ -36,9 +38,7 @@ class ProcessorClock:
         self.children = psutil.Process().children(recursive=True)
 
     def seconds(self) -> float:
-        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-        running = sum(map(_seconds_of, self.children))
-        return time.process_time() + ended.ru_utime + ended.ru_stime + running
+        return time.process_time() + _seconds_of_ended_children() + sum(map(_seconds_of, self.children))
 
 
 def measure_in_turns(
@@ -72,9 +72,19 @@ def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 
 def peak_megabytes() -> float:
-    """Return the peak resident memory of this process and of the largest of its ended children."""
+    """Return the peak resident memory of this process and, except on Windows, of the largest of its ended children."""
+    if sys.platform == "win32":
+        return float(psutil.Process().memory_info().peak_wset) / 2**20
     kibibytes = sum(resource.getrusage(of).ru_maxrss for of in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return kibibytes * KIBIBYTES_PER_UNIT / 1024
+
+
+def _seconds_of_ended_children() -> float:
+    """Return their processor time; 0 on Windows, which does not tell."""
+    if sys.platform == "win32":
+        return 0.0
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_utime + ended.ru_stime
 
 
 def _seconds_of(process: psutil.Process) -> float:

@@ -16,6 +16,7 @@ from benchmarks.peers import command as peers
 from benchmarks.peers.tasks import TASKS, Task
 from benchmarks.peers.ways import TOOLS, Tool, Way
 
+DOCS = Path(__file__).parents[2] / "docs"
 MISSING = Tool("Missing", "no_such_module", "no-such-package", "pip install no-such-package")
 
 
@@ -63,3 +64,9 @@ def test_an_unknown_name_is_answered_with_the_names(
     with pytest.raises(SystemExit):
         main(["sum"])
     assert "There are: fmu_plain" in capsys.readouterr().err
+
+
+def test_the_pages_of_the_site_have_every_path_and_task() -> None:
+    growth_page, peers_page = ((DOCS / f"{name}.md").read_text("utf-8").lower() for name in ("growth", "peers"))
+    assert [path.title for path in PATHS.values() if f"## {path.title.lower()}\n" not in growth_page] == []
+    assert [task.title for task in TASKS.values() if f"\n| {task.title.lower()}, " not in peers_page] == []
