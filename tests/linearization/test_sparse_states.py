@@ -7,6 +7,7 @@ import pickle
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -265,3 +266,44 @@ def test_connected_systems_are_linearized_in_the_same_form(in_arrays: Callable[[
     expected = fl.linearize(system)
     assert np.array_equal(linear.A, expected.A)
     assert [w.kind for w in linear.warnings] == [w.kind for w in expected.warnings]
+
+
+def small_lags(further: dict[str, float], start: float, **rates: str) -> fl.Model:
+    """Return 40 lags that pull at each other, with ``further`` states that start there, and terms added to rates."""
+    every = {f"x{i}": f"-x{i}" for i in range(40)}
+    for i in range(39):
+        every[f"x{i}"] += f" + sin(x{i + 1} - x{i})"
+        every[f"x{i + 1}"] += f" + sin(x{i} - x{i + 1})"
+    every["x0"] += " + u"
+    for name, term in rates.items():
+        every[name] = every.get(name, "0") + f" + {term}"
+    values = {f"x{i}": start * ((i * 7) % 5 - 2) for i in range(40)} | further
+    return fl.models.OdeModel("lags", every, inputs=["u"], outputs={"y": "x5"}, start=values)
+
+
+@pytest.mark.parametrize(
+    ("model", "kinds"),
+    [
+        (partial(small_lags, {}, 0.0, x3="sin(time)*x4"), ["periodic"]),
+        (partial(small_lags, {"p": 0.3, "v": 1.0}, 0.1, p="v", v="-sin(p)*x5"), ["off-equilibrium", "periodic"]),
+        (partial(small_lags, {"p": 0.3, "v": 2.0}, 0.0, p="v", v="2 - v"), ["off-equilibrium"]),
+        (
+            partial(small_lags, {"a": 0.0, "b": 0.0}, 0.1, a="x1 - x2", b="x1 - x2", x7="a + b"),
+            ["off-equilibrium", "dependent-states"],
+        ),
+    ],
+    ids=["time", "speed", "steady", "twins"],
+)
+def test_motions_and_dependent_states_are_described_as_from_arrays(
+    model: Callable[[], fl.Model], kinds: list[str], in_arrays: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sparse_states, "MIN_STATES", 10)
+    linear = fl.linearize(model())
+    assert is_sparse(linear)
+    in_arrays()
+    expected = fl.linearize(model())
+    assert [w.kind for w in linear.warnings] == [w.kind for w in expected.warnings] == kinds
+    assert linear.is_equilibrium == expected.is_equilibrium
+    for one, other in zip(linear.warnings, expected.warnings, strict=True):
+        # How fast the fastest eigenvalue is decides when A is compared; it is estimated here.
+        assert one.message.split(", as seen")[0] == other.message.split(", as seen")[0]
