@@ -84,10 +84,14 @@ def modes_of(A: FloatArray, T: FloatArray, sample_time: float = 0.0, E: FloatArr
 
 def _match_eigenvectors(A: FloatArray, values: Complex) -> Complex:
     """Return an eigenvector for each of the eigenvalues, as columns in their order."""
-    from scipy.optimize import linear_sum_assignment
-
     computed, vectors = np.linalg.eig(A)
-    order = linear_sum_assignment(np.abs(values[:, None] - computed))[1]
+    distances = np.abs(values[:, None] - computed)
+    order = distances.argmin(axis=1)
+    if np.unique(order, return_index=True)[0].size < len(order):
+        # Multiple eigenvalues have the same neighbour: the least sum of distances decides.
+        from scipy.optimize import linear_sum_assignment
+
+        order = linear_sum_assignment(distances)[1]
     return np.asarray(vectors, dtype=np.complex128)[:, order]
 
 

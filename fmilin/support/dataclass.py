@@ -37,7 +37,7 @@ def _decorate(kind: type, options: dict[str, bool]) -> type:
     # Rare ones are left to ``dataclasses``; a class without a docstring gets its signature as one.
     if not options.keys() <= _HANDLED or vars(kind).keys() & _WRITTEN or kind.__doc__ is None:
         return dataclasses.dataclass(**options)(kind)
-    structure = {name: options[name] for name in ("slots", "kw_only") if name in options}
+    structure: dict[str, Any] = {name: options[name] for name in ("slots", "kw_only") if name in options}
     if is_derived:  # it is compared with the base's
         structure["frozen"] = options.get("frozen", False)
     decorated: type = dataclasses.dataclass(init=False, repr=False, eq=False, **structure)(kind)

@@ -14,8 +14,12 @@ HEAVY = ENGINES | RESULTS | {"IPython", "pydantic", "sympy"}
 
 @pytest.mark.parametrize(
     ("arguments", "unneeded"),
-    [(["info"], HEAVY | {"scipy"}), (["linearize", "--json"], HEAVY | {"rich", "scipy"})],
-    ids=["info", "linearize"],
+    [
+        (["info"], HEAVY | {"scipy"}),
+        (["linearize"], HEAVY | {"scipy"}),
+        (["linearize", "--json"], HEAVY | {"rich", "scipy"}),
+    ],
+    ids=["info", "linearize", "linearize --json"],
 )
 def test_a_command_imports_no_library_that_an_fmu_does_without(
     arguments: list[str], unneeded: set[str], fmus: Path
