@@ -34,7 +34,7 @@ took too long. Each point is measured once, in a process of its own.
 PAGE = """# Growth with size
 
 {made}
-{load}. Exponents of a busy machine are good to about 0.2.
+{load}. On a busy machine exponents differ by 0.3 from run to run.
 
 {explanation}
 `tests/growth` asserts the exponents of counts on the same paths: evaluations, derivatives, messages and memory, which
