@@ -15,7 +15,7 @@ from fmilin.cli.linear_models import file_at
 from fmilin.cli.options import names
 from fmilin.cli.sweep import axes_of
 from fmilin.codegen.evaluator import Evaluator
-from fmilin.composition.declaration import qualified, split
+from fmilin.composition.declaration import qualify, split
 from fmilin.constraints.expressions import parse
 from fmilin.errors import nearest_names
 from fmilin.export.for_people import short
@@ -45,8 +45,8 @@ from fmilin.systems import four_bar_form
         (lambda: names("q[1,2],der(v),`a, b`", "--outputs"), ["q[1,2]", "der(v)", "a, b"]),
         (lambda: names("theta=atan2(abs(x),-y),v", "--independent"), ["theta=atan2(abs(x),-y)", "v"]),
         (lambda: axes_of(["v=0:1:3", "q[1]=[1,2.5]"]), {"v": [0.0, 0.5, 1.0], "q[1]": [1.0, 2.5]}),
-        (lambda: qualified("plant", "pin.x"), "plant.pin.x"),
-        (lambda: qualified("plant", "der(v)"), "der(plant.v)"),
+        (lambda: qualify("plant", "pin.x"), "plant.pin.x"),
+        (lambda: qualify("plant", "der(v)"), "der(plant.v)"),
         (lambda: split("der(a.b.x)", ["a", "a.b"]), ("a.b", "der(x)")),
         (
             lambda: [machine.fmi3_folder for machine in machines(["win64", "darwin64"])],

@@ -13,13 +13,13 @@ from fmilin.composition.declaration import (
     NO_CHANGE,
     Connection,
     Feed,
-    Link,
     SystemOutput,
+    WireLink,
     in_member,
-    inputs_of,
-    links_of,
-    outputs_of,
-    qualified,
+    qualify,
+    resolve_inputs,
+    resolve_links,
+    resolve_outputs,
 )
 from fmilin.composition.linear_member import SampledMember, at_rest, from_linear, linear_from_control, with_outputs
 from fmilin.composition.master import base_step
@@ -74,10 +74,10 @@ def sampled_loop(
     linearization : Linearization, optional
         How the plant is linearized; its options may be keywords instead.
     """
-    return sampled_loop_as(model, point, Request.of("sampled_loop", linearization, options))
+    return linearize_sampled_loop(model, point, Request.of("sampled_loop", linearization, options))
 
 
-def sampled_loop_as(model: ConnectedModel, point: OperatingPoint | None, request: Request) -> LinearModel:
+def linearize_sampled_loop(model: ConnectedModel, point: OperatingPoint | None, request: Request) -> LinearModel:
     """Return the loop that a request describes; see :func:`sampled_loop`."""
     reject_without_meaning("sampled_loop", given_options(request))
     sampled = {name: m for name, m in model.members.items() if isinstance(m, SampledMember)}
@@ -89,32 +89,35 @@ def sampled_loop_as(model: ConnectedModel, point: OperatingPoint | None, request
     model = model_at(model, point)  # type: ignore[assignment]
     continuous, declaration = _split(model, sampled)
     plant = linearize_as(continuous, _plant_point(continuous, model, point), request)
-    whole = system_of(replace(declaration, members={_PLANT: from_linear(plant), **sampled}))
+    loop_system = build_system(replace(declaration, members={_PLANT: from_linear(plant), **sampled}))
     parts = {_PLANT: plant, **{name: m.linear for name, m in sampled.items()}}
     members = tuple(
         LinearizedMember(
-            part.name, with_outputs(own, [own.outputs.index_of(name) for name in part.model.outputs.names])
+            part.name,
+            with_outputs(member_linear, [member_linear.outputs.index_of(name) for name in part.model.outputs.names]),
         )
-        for part in whole.coupling.parts
-        for own in (parts[part.name],)
+        for part in loop_system.coupling.parts
+        for member_linear in (parts[part.name],)
     )
     master = Master("gauss-seidel", (*sampled, _PLANT))
-    every = {name: periods[m.linear.sample_time] for name, m in sampled.items()}
-    loop = Cosimulation(whole, operating_point(whole), master, step, plant, members, every)
-    return _renamed(loop.linear, model)
+    member_periods = {name: periods[m.linear.sample_time] for name, m in sampled.items()}
+    loop = Cosimulation(loop_system, operating_point(loop_system), master, step, plant, members, member_periods)
+    return _restore_names(loop.linear, model)
 
 
 _PLANT = "plant of the loop"
 
 
-def approximated_loop(model: ConnectedModel, point: OperatingPoint, request: Request) -> LinearModel:
+def approximate_loop(model: ConnectedModel, point: OperatingPoint, request: Request) -> LinearModel:
     """Return a continuous approximation of the same, with :func:`continuous_law` for each regulator."""
     reject_without_meaning("sampled_loop", given_options(request))
     sampled = {name: m for name, m in model.members.items() if isinstance(m, SampledMember)}
     continuous, declaration = _split(model, sampled)
     plant = linearize_as(continuous, _plant_point(continuous, model, point), request)
     laws = {name: from_linear(continuous_law(m.linear)) for name, m in sampled.items()}
-    return _renamed(linearize(system_of(replace(declaration, members={_PLANT: from_linear(plant), **laws}))), model)
+    return _restore_names(
+        linearize(build_system(replace(declaration, members={_PLANT: from_linear(plant), **laws}))), model
+    )
 
 
 def continuous_law(linear: LinearModel) -> LinearModel:
@@ -127,15 +130,15 @@ def continuous_law(linear: LinearModel) -> LinearModel:
     M = np.linalg.inv(linear.A + one)
     A, B = 2 / h * M @ (linear.A - one), 4 / h * M @ linear.B
     C, D = linear.C @ M, linear.D - linear.C @ M @ linear.B
-    held = Signals(Signal(f"hold of {s.name}", s.unit, s.nominal) for s in linear.outputs)
+    hold_states = Signals(Signal(f"hold of {s.name}", s.unit, s.nominal) for s in linear.outputs)
     matrices = (
         np.block([[A, np.zeros((len(A), k))], [8 / h * C, -4 / h * np.eye(k)]]),
         np.vstack((B, 8 / h * D)),
         np.hstack((-C, np.eye(k))),
         -D,
     )
-    law = at_rest(linear.model, (Signals([*linear.states, *held]), linear.inputs, linear.outputs), matrices, 0.0)
-    start = {s.name: 0.0 for s in held} | dict(zip(linear.states.names, linear.y0.tolist(), strict=True))
+    law = at_rest(linear.model, (Signals([*linear.states, *hold_states]), linear.inputs, linear.outputs), matrices, 0.0)
+    start = {s.name: 0.0 for s in hold_states} | dict(zip(linear.states.names, linear.y0.tolist(), strict=True))
     y0 = np.concatenate((linear.y0, np.zeros(k)))
     return replace(law, y0=y0, point=replace(linear.point, states={s.name: start[s.name] for s in law.states}))
 
@@ -144,27 +147,27 @@ def _split(model: ConnectedModel, sampled: Mapping[str, SampledMember]) -> tuple
     """Return the continuous members as a system of their own, and how the regulators are wired to it."""
     d = model.declaration
     inner = [link for link in d.links if link.source[0] not in sampled and link.target[0] not in sampled]
-    held = [link for link in d.links if link.source[0] in sampled and link.target[0] not in sampled]
+    held_links = [link for link in d.links if link.source[0] in sampled and link.target[0] not in sampled]
     read = [link for link in d.links if link.source[0] not in sampled and link.target[0] in sampled]
-    if len(inner) + len(held) + len(read) < len(d.links):
+    if len(inner) + len(held_links) + len(read) < len(d.links):
         raise UsageError("One sampled regulator feeds another: join them to one first.")
-    own = [f for f in (d.feeds[i] for i in model._chosen) if any(t[0] not in sampled for t, _ in f.targets)]
-    feeds = [replace(f, targets=tuple(x for x in f.targets if x[0][0] not in sampled)) for f in own]
-    feeds += [Feed(Signal(f"held {qualified(*k.target)}"), ((k.target, k.change),)) for k in held]
-    shown = [w for w in d.wanted if w.source[0] not in sampled]
+    plant_feeds = [f for f in (d.feeds[i] for i in model._chosen) if any(t[0] not in sampled for t, _ in f.targets)]
+    feeds = [replace(f, targets=tuple(x for x in f.targets if x[0][0] not in sampled)) for f in plant_feeds]
+    feeds += [Feed(Signal(f"held {qualify(*k.target)}"), ((k.target, k.change),)) for k in held_links]
+    direct_outputs = [w for w in d.outputs if w.source[0] not in sampled]
     sources = list(dict.fromkeys(link.source for link in read))
-    wanted = [*shown, *(SystemOutput(f"read {qualified(*s)}", s) for s in sources)]
+    plant_outputs = [*direct_outputs, *(SystemOutput(f"read {qualify(*s)}", s) for s in sources)]
     members = {name: m for name, m in model.members.items() if name not in sampled}
-    plant = system_of(SystemDeclaration(_PLANT, members, inner, feeds, wanted))
-    links = [Link((_PLANT, f"read {qualified(*k.source)}"), k.target, k.change) for k in read]
-    links += [Link(k.source, (_PLANT, f"held {qualified(*k.target)}"), NO_CHANGE) for k in held]
+    plant = build_system(SystemDeclaration(_PLANT, members, inner, feeds, plant_outputs))
+    links = [WireLink((_PLANT, f"read {qualify(*k.source)}"), k.target, k.change) for k in read]
+    links += [WireLink(k.source, (_PLANT, f"held {qualify(*k.target)}"), NO_CHANGE) for k in held_links]
     outer = []
     for i in model._chosen:
         f = d.feeds[i]
         targets = [((_PLANT, f.signal.name), NO_CHANGE)] if any(t[0] not in sampled for t, _ in f.targets) else []
         targets += [x for x in f.targets if x[0][0] in sampled]
         outer.append(Feed(f.signal, tuple(targets)))
-    out = [w if w.source[0] in sampled else SystemOutput(w.name, (_PLANT, w.name)) for w in d.wanted]
+    out = [w if w.source[0] in sampled else SystemOutput(w.name, (_PLANT, w.name)) for w in d.outputs]
     return plant, SystemDeclaration(model.info.name, {}, links, outer, out)
 
 
@@ -181,22 +184,22 @@ def _plant_point(plant: ConnectedModel, model: ConnectedModel, point: OperatingP
     return OperatingPoint(point.time, point.states, np.array(inputs, dtype=float), {})
 
 
-def _renamed(linear: LinearModel, model: ConnectedModel) -> LinearModel:
+def _restore_names(linear: LinearModel, model: ConnectedModel) -> LinearModel:
     """Give the plant's states the names that they have in the system."""
 
-    def own(signal: Signal) -> Signal:
+    def strip_prefix(signal: Signal) -> Signal:
         return replace(signal, name=signal.name.removeprefix(f"{_PLANT}."), aliases=())
 
     point = linear.point
     states = {name.removeprefix(f"{_PLANT}."): value for name, value in point.states.items()}
-    y, x = (Signals(map(own, signals)) for signals in (linear.states, linear.full_states))
+    y, x = (Signals(map(strip_prefix, signals)) for signals in (linear.states, linear.full_states))
     return replace(linear, point=replace(point, states=states), states=y, full_states=x, model=model.info)
 
 
-__all__ = ["Connection", "HybridSystem", "connect", "member_of", "system_of"]
+__all__ = ["Connection", "HybridSystem", "build_member", "build_system", "connect"]
 
 
-def system_of(declaration: SystemDeclaration) -> ConnectedModel:
+def build_system(declaration: SystemDeclaration) -> ConnectedModel:
     """Return the model; a :class:`Hybrid` one where a member is."""
     hybrid = any(isinstance(model, Hybrid) for model in declaration.members.values())
     return (HybridSystem if hybrid else ConnectedModel)(declaration)
@@ -210,13 +213,15 @@ class HybridSystem(ConnectedModel, Hybrid, HasEvents, HasDiscreteStates):
 
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return the event indicators of all members, one member after the other."""
-        indicators = self._at_members(t, x, u, lambda m, own, v: read_event_indicators(m, t, own, v))
+        indicators = self._at_members(
+            t, x, u, lambda m, member_states, v: read_event_indicators(m, t, member_states, v)
+        )
         return np.concatenate([np.empty(0), *indicators])
 
     def discrete_states(self) -> Mapping[str, str]:
         """Return the discrete states of all members, each with the name of its member."""
         return {
-            qualified(name, state): text
+            qualify(name, state): text
             for name, member in self.members.items()
             for state, text in read_discrete_states(member).items()
         }
@@ -230,17 +235,22 @@ class HybridSystem(ConnectedModel, Hybrid, HasEvents, HasDiscreteStates):
 
     def pass_event(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
         """Carry out what happens at a point in every member, with the inputs that stood just before."""
-        return self._passed(t, x, u, lambda m, own, v: m.pass_event(t, own, v))
+        return self._pass_to_members(t, x, u, lambda m, member_states, v: m.pass_event(t, member_states, v))
 
     def completed_step(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
         """Tell every member that a step was accepted."""
-        return self._passed(t, x, u, lambda m, own, v: m.completed_step(t, own, v))
+        return self._pass_to_members(t, x, u, lambda m, member_states, v: m.completed_step(t, member_states, v))
 
-    def _passed(
+    def _pass_to_members(
         self, t: float, x: FloatArray, u: FloatArray, act: Callable[[Any, FloatArray, FloatArray], Passage]
     ) -> Passage:
         passages = self._at_members(
-            t, x, u, lambda model, own, v: act(model, own, v) if isinstance(model, Hybrid) else Passage(own)
+            t,
+            x,
+            u,
+            lambda model, member_states, v: (
+                act(model, member_states, v) if isinstance(model, Hybrid) else Passage(member_states)
+            ),
         )
         self.coupling.forget()
         states = np.concatenate([np.empty(0), *(p.states for p in passages)])
@@ -311,13 +321,13 @@ def connect(
         if not isinstance(member, str) or not member:
             raise UsageError(f"A member's name is a text, not {member!r}.")
         with in_member(member):
-            models[member] = member_of(member, source)
-    links = links_of(models, connections)
-    feeds = inputs_of(models, links, inputs)
-    return system_of(SystemDeclaration(name, models, links, feeds, outputs_of(models, outputs)))
+            models[member] = build_member(member, source)
+    links = resolve_links(models, connections)
+    feeds = resolve_inputs(models, links, inputs)
+    return build_system(SystemDeclaration(name, models, links, feeds, resolve_outputs(models, outputs)))
 
 
-def member_of(name: str, source: Any) -> Model:
+def build_member(name: str, source: Any) -> Model:
     """Return what is connected as a model."""
     if isinstance(source, LinearModel):
         return SampledMember(source) if source.sample_time else from_linear(source)

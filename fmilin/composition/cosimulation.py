@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 from scipy.optimize import linear_sum_assignment
 
-from fmilin.composition.declaration import qualified
+from fmilin.composition.declaration import qualify
 from fmilin.composition.linear_member import SampledMember
 from fmilin.composition.master import MASTERS, LinearizedMember, Master, OneStep, one_period, output_name
 from fmilin.composition.system import ConnectedModel
@@ -49,13 +49,21 @@ class CoupledMode(NamedTuple):
 
     plant: complex  # s, in 1/s
     multiplier: complex  # z of the co-simulation
-    seen: complex  # log(z)/h, in 1/s
+    apparent: complex  # log(z)/h, in 1/s
     resolved: bool  # whether the step is short enough to see the mode at all: |Im s| h < pi
+
+    @property
+    def seen(self) -> complex:
+        """The same as ``apparent``.
+
+        .. deprecated:: 0.3
+        """
+        return self.apparent
 
     @property
     def damping(self) -> tuple[float, float]:
         """Damping ratio of the plant, and in the co-simulation."""
-        return tuple(0.0 if s == 0 else -s.real / abs(s) for s in (self.plant, self.seen))  # type: ignore[return-value]
+        return tuple(0.0 if s == 0 else -s.real / abs(s) for s in (self.plant, self.apparent))  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,8 +92,8 @@ class Cosimulation(TableRepr):
     @cached_property
     def linear(self) -> LinearModel:
         """The discrete linear model over one step."""
-        whole = one_period(self.model, self.master, self.members, self.step, self.periods)
-        return _as_linear_model(self, whole.held, _slopes(self, whole))
+        period_step = one_period(self.model, self.master, self.members, self.step, self.periods)
+        return _as_linear_model(self, period_step.held_outputs, _compute_matrices(self, period_step))
 
     @cached_property
     def modes(self) -> tuple[CoupledMode, ...]:
@@ -97,9 +105,9 @@ class Cosimulation(TableRepr):
         rows, columns = linear_sum_assignment(np.abs(z[:, None] - np.exp(s * self.step)))
         multipliers = dict(zip(columns.tolist(), z[rows].tolist(), strict=True))
         upper = sorted((i for i in multipliers if s[i].imag >= -1e-12 * abs(s[i])), key=lambda i: abs(s[i]))
-        seen = {i: complex(np.log(m) / self.step) if m else complex(-np.inf) for i, m in multipliers.items()}
+        apparent = {i: complex(np.log(m) / self.step) if m else complex(-np.inf) for i, m in multipliers.items()}
         resolved = np.abs(s.imag) * self.step < np.pi
-        return tuple(CoupledMode(complex(s[i]), complex(multipliers[i]), seen[i], bool(resolved[i])) for i in upper)
+        return tuple(CoupledMode(complex(s[i]), complex(multipliers[i]), apparent[i], bool(resolved[i])) for i in upper)
 
     @property
     def growth(self) -> float:
@@ -122,8 +130,8 @@ class Cosimulation(TableRepr):
                 f"The coupled plant is unstable itself (an eigenvalue {s[np.argmax(s.real)]:.6g} 1/s): at no "
                 "step its co-simulation is stable."
             )
-        own = np.concatenate([s, *(m.linear.eigenvalues() for m in self.members)])
-        sizes = np.abs(own)[np.abs(own) > 1e-9 * np.max(np.abs(own), initial=1e-300)]
+        eigenvalues = np.concatenate([s, *(m.linear.eigenvalues() for m in self.members)])
+        sizes = np.abs(eigenvalues)[np.abs(eigenvalues) > 1e-9 * np.max(np.abs(eigenvalues), initial=1e-300)]
         if not len(sizes):
             sizes = np.ones(1)
         steps = np.geomspace(MIN_STEP_RATIO / sizes.max(), MAX_STEP_RATIO / sizes.min(), STEPS_TRIED)
@@ -186,15 +194,15 @@ def cosimulated(
     how.numbers(list(model.members))
     point = operating_point(model) if point is None else point
     model = model_at(model, point)  # type: ignore[assignment]
-    points = model.coupling.evaluated_members(point.time, point.states, point.inputs)
+    points = model.coupling.compute_member_points(point.time, point.states, point.inputs)
     members = tuple(
-        LinearizedMember(part.name, _linearized(part.model, OperatingPoint(point.time, x, v), step, request))
+        LinearizedMember(part.name, _linearize_member(part.model, OperatingPoint(point.time, x, v), step, request))
         for part, (x, v) in zip(model.coupling.parts, points, strict=True)
     )
     return Cosimulation(model, point, how, float(step), linearize_as(model, point, request), members)
 
 
-def _linearized(model: Model, point: OperatingPoint, step: float, request: Request) -> LinearModel:
+def _linearize_member(model: Model, point: OperatingPoint, step: float, request: Request) -> LinearModel:
     if not isinstance(model, SampledMember):
         return linearize_as(model, point, request)
     if abs(model.linear.sample_time - step) > 1e-9 * step:
@@ -202,54 +210,74 @@ def _linearized(model: Model, point: OperatingPoint, step: float, request: Reque
             f"'{model.info.name}' is sampled every {model.linear.sample_time:g} s: the communication step is that, not "
             f"{step:g} s."
         )
-    return model.shown()
+    return model.to_linear_model()
 
 
-def _slopes(of: Cosimulation, whole: OneStep) -> LinearMatrices:
+def _compute_matrices(cosimulation: Cosimulation, period_step: OneStep) -> LinearMatrices:
     """Return the slopes of the step; their errors are its change when all slopes of the members are off by theirs."""
-    moved = [LinearizedMember(m.name, _moved(m.linear)) for m in of.members]
-    off = one_period(of.model, of.master, moved, of.step, of.periods)
-    nz, nu = len(whole.states), len(of.model.inputs)
-    states, outputs = np.abs(off.states - whole.states), np.abs(off.outputs - whole.outputs)
+    moved = [LinearizedMember(m.name, _perturb_member(m.linear)) for m in cosimulation.members]
+    perturbed_step = one_period(cosimulation.model, cosimulation.master, moved, cosimulation.step, cosimulation.periods)
+    nz, nu = len(period_step.states), len(cosimulation.model.inputs)
+    states, outputs = (
+        np.abs(perturbed_step.states - period_step.states),
+        np.abs(perturbed_step.outputs - period_step.outputs),
+    )
     y, u = slice(nz), slice(nz, nz + nu)
-    matrices = whole.states[:, y], whole.states[:, u], whole.outputs[:, y], whole.outputs[:, u]
+    matrices = period_step.states[:, y], period_step.states[:, u], period_step.outputs[:, y], period_step.outputs[:, u]
     errors = states[:, y], states[:, u], outputs[:, y], outputs[:, u]
-    return LinearMatrices(*matrices, whole.states[:, -1], *errors)
+    return LinearMatrices(*matrices, period_step.states[:, -1], *errors)
 
 
-def _moved(linear: LinearModel) -> LinearModel:
+def _perturb_member(linear: LinearModel) -> LinearModel:
     """Return a member whose slopes are wrong by their errors; an output without feedthrough gets none."""
     moved = {name: getattr(linear, name) + getattr(linear.errors, name) for name in "ABCD"}
     return replace(linear, **moved | {"D": np.where(linear.D == 0.0, 0.0, moved["D"])})
 
 
-def _as_linear_model(of: Cosimulation, held: Sequence[str], slopes: LinearMatrices) -> LinearModel:
-    plant = of.plant
-    T = block_diag(np.zeros((0, 0)), *(m.linear.T for m in of.members))
-    T = np.hstack((T, np.zeros((len(T), len(held)))))
-    coordinates = [replace(s, name=qualified(m.name, s.name), aliases=()) for m in of.members for s in m.linear.states]
+def _as_linear_model(cosimulation: Cosimulation, held_outputs: Sequence[str], slopes: LinearMatrices) -> LinearModel:
+    plant = cosimulation.plant
+    T = block_diag(np.zeros((0, 0)), *(m.linear.T for m in cosimulation.members))
+    T = np.hstack((T, np.zeros((len(T), len(held_outputs)))))
+    coordinates = [
+        replace(s, name=qualify(m.name, s.name), aliases=()) for m in cosimulation.members for s in m.linear.states
+    ]
     taken = {s.name for s in coordinates}
-    memories = [Signal(name if name not in taken else f"held({name})") for name in held]
-    every = [replace(s, name=qualified(m.name, s.name), aliases=()) for m in of.members for s in m.linear.full_states]
-    at = of.model.coupling.settle(of.point.time, of.point.states, of.point.inputs)
-    names = [output_name(of.model, j) for j in range(of.model.coupling.size[2])]
-    values = np.array([at.outputs[names.index(name)] for name in held], dtype=np.float64)
-    y0, accuracy = np.concatenate([*(m.linear.y0 for m in of.members), values]), plant.accuracy
-    own = IndependentCoordinates(
-        Signals([*coordinates, *memories]), Signals(every), y0, T, np.zeros_like(T), plant.method.coordinates,
+    memories = [Signal(name if name not in taken else f"held({name})") for name in held_outputs]
+    full_states = [
+        replace(s, name=qualify(m.name, s.name), aliases=()) for m in cosimulation.members for s in m.linear.full_states
+    ]
+    at = cosimulation.model.coupling.settle(
+        cosimulation.point.time, cosimulation.point.states, cosimulation.point.inputs
+    )
+    names = [output_name(cosimulation.model, j) for j in range(cosimulation.model.coupling.size[2])]
+    values = np.array([at.outputs[names.index(name)] for name in held_outputs], dtype=np.float64)
+    y0, accuracy = np.concatenate([*(m.linear.y0 for m in cosimulation.members), values]), plant.accuracy
+    independent = IndependentCoordinates(
+        Signals([*coordinates, *memories]), Signals(full_states), y0, T, np.zeros_like(T), plant.method.coordinates,
         accuracy.conditioning, accuracy.constraint_residual,
     )  # fmt: skip
     method = plant.method.derivatives, plant.method.evaluations, plant.method.products
+    is_lifted = cosimulation.period > cosimulation.step
+    lifted = f", lifted over {cosimulation.period:g} s, over which inputs are held" if is_lifted else ""
     remark = Remark(
         "way",
-        f"The discrete model of a co-simulation by a {of.master.kind} master over steps of {of.step:g} s"
-        f"{f', lifted over {of.period:g} s, over which inputs are held' if of.period > of.step else ''}; the members' "
-        "own solvers are taken as exact.",
+        f"The discrete model of a co-simulation by a {cosimulation.master.kind} master over steps of "
+        f"{cosimulation.step:g} s{lifted}; the members' own solvers are taken as exact.",
     )
-    seen = of.model.evaluate(of.point.time, of.point.states, of.point.inputs).outputs
+    outputs = cosimulation.model.evaluate(
+        cosimulation.point.time, cosimulation.point.states, cosimulation.point.inputs
+    ).outputs
     point = replace(
-        point_of(of.model, of.point, seen),
-        states={qualified(m.name, n): v for m in of.members for n, v in m.linear.point.states.items()},
+        point_of(cosimulation.model, cosimulation.point, outputs),
+        states={qualify(m.name, n): v for m in cosimulation.members for n, v in m.linear.point.states.items()},
         parameters=plant.point.parameters,
     )
-    return built(of.model, own, slopes, point, method, (remark, *plant.warnings), sample_time=of.period)
+    return built(
+        cosimulation.model,
+        independent,
+        slopes,
+        point,
+        method,
+        (remark, *plant.warnings),
+        sample_time=cosimulation.period,
+    )

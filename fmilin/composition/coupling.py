@@ -73,7 +73,7 @@ class CoupledMembers(Members):
     def compiled_for(self, evaluations: int) -> CoupledMembers:
         """Return the same of members that are compiled as soon as that pays; these itself where none ever is."""
         parts = tuple(MemberView(part.name, compile_for(part.model, evaluations)) for part in self.parts)
-        if all(part.model is own.model for part, own in zip(parts, self.parts, strict=True)):
+        if all(part.model is former.model for part, former in zip(parts, self.parts, strict=True)):
             return self
         view = copy(self)
         view.parts, view._uncompiled = parts, self
@@ -96,9 +96,9 @@ class CoupledMembers(Members):
             elif step.member >= 0:
                 visit.at(step.member)
             if len(step.settles):
-                visit.inputs[step.settles] = self.wires.fed(step.settles, visit.outputs)
+                visit.inputs[step.settles] = self.wires.compute_inputs(step.settles, visit.outputs)
         connected = self.wires.connected_inputs
-        fed = self.wires.fed(connected, visit.outputs)
+        fed = self.wires.compute_inputs(connected, visit.outputs)
         if not np.array_equal(fed, v[connected]):  # mostly they are equal, and only then cheap
             gaps = _compute_gaps(fed, v[connected])
             if not (gaps <= LOOP_CLOSED).all():
@@ -129,9 +129,11 @@ class CoupledMembers(Members):
         for step in self._steps:
             if step.loop is not None:
                 which = step.loop.inputs
-                others = [v[which] for v in solutions if not np.allclose(v[which], base[which], rtol=1e-6, atol=1e-6)]
-                if others:
-                    several.append((self._names(step), np.array([base[which], *others])))
+                distinct_solutions = [
+                    v[which] for v in solutions if not np.allclose(v[which], base[which], rtol=1e-6, atol=1e-6)
+                ]
+                if distinct_solutions:
+                    several.append((self._names(step), np.array([base[which], *distinct_solutions])))
         return several
 
     def _again(self, gap: int, t: float, x: FloatArray, w: FloatArray) -> Settled:
@@ -155,7 +157,7 @@ class CoupledMembers(Members):
             visit.inputs[which] = v
             for member in members:
                 visit.at(member)
-            return self.wires.fed(which, visit.outputs)
+            return self.wires.compute_inputs(which, visit.outputs)
 
         def slopes(v: FloatArray) -> FloatArray:
             visit.inputs[which] = v
@@ -170,15 +172,15 @@ class CoupledMembers(Members):
         """Return K D of a loop, shape (loop, loop)."""
         KD = np.zeros((len(which), len(which)))
         for member in members:
-            own = self.inputs[member]
-            columns = np.flatnonzero((which >= own.start) & (which < own.stop))
+            input_range = self.inputs[member]
+            columns = np.flatnonzero((which >= input_range.start) & (which < input_range.stop))
             rows = np.flatnonzero(self._owners[1][self.wires.sources[which]] == member)
             if not len(columns) or not len(rows):
                 continue
             part = self.parts[member]
-            at = (visit.t, visit.x[self.states[member]], visit.inputs[own])
+            at = (visit.t, visit.x[self.states[member]], visit.inputs[input_range])
             with in_member(part.name):
-                D = input_slopes(part.model, at, which[columns] - own.start)
+                D = input_slopes(part.model, at, which[columns] - input_range.start)
             outputs = self.wires.sources[which[rows]] - self.outputs[member].start
             KD[np.ix_(rows, columns)] = self.wires.factors[which[rows], None] * D[outputs]
         return KD
@@ -202,10 +204,10 @@ class CoupledMembers(Members):
                 products = read_products(part.model, t, x[states], at.inputs[inputs], directions[:n], directions[n:])
             if products is None:
                 return None
-            own = np.concatenate((products.derivatives, products.outputs))
-            members.append(MemberSlopes(own[:, :n], own[:, n:], states, inputs, outputs))
+            jacobian = np.concatenate((products.derivatives, products.outputs))
+            members.append(MemberSlopes(jacobian[:, :n], jacobian[:, n:], states, inputs, outputs))
         around = self._around([m.over_inputs[m.states.stop - m.states.start :] for m in members])
-        return Jacobians(members, self.wires.feeds, self.wires.leads, self._closed(around), self.size)
+        return Jacobians(members, self.wires.feeds, self.wires.leads, self._build_loop_inverse(around), self.size)
 
     def _around(self, D: Sequence[FloatArray]) -> Any:
         """Return K D, sparse; None where it is zero."""
@@ -232,7 +234,7 @@ class CoupledMembers(Members):
                 KD = self._loop_slopes(step.loop.inputs, step.loop.members, visit)
                 require_solvable(KD, self._names(step))
 
-    def _closed(self, KD: Any) -> Any:
+    def _build_loop_inverse(self, KD: Any) -> Any:
         if KD is None:
             return lambda columns: columns
         for step in self._steps:
@@ -251,13 +253,13 @@ class CoupledMembers(Members):
                 "The algebraic loops of the system have no solution, or many: det(I - K D) = 0. Break one of them."
             ) from None
 
-    def evaluated_members(self, t: float, x: FloatArray, w: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
+    def compute_member_points(self, t: float, x: FloatArray, w: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
         """Return the states and the inputs of every member at a point of the system."""
         at = self.settle(t, x, w)
         return [(x[s].copy(), at.inputs[k].copy()) for s, k in zip(self.states, self.inputs, strict=True)]
 
 
-def _compute_gaps(fed: FloatArray, held: FloatArray) -> FloatArray:
+def _compute_gaps(fed: FloatArray, values: FloatArray) -> FloatArray:
     """Return how far every connected input is from what feeds it, relative to its size; both unknown is no gap."""
-    gaps: FloatArray = np.abs(fed - held) / np.maximum(1.0, np.abs(fed))
-    return np.where(np.isnan(fed) & np.isnan(held), 0.0, gaps)
+    gaps: FloatArray = np.abs(fed - values) / np.maximum(1.0, np.abs(fed))
+    return np.where(np.isnan(fed) & np.isnan(values), 0.0, gaps)

@@ -16,7 +16,7 @@ from fmilin.signals import Signal
 _RATE = re.compile(r"der\((.*)\)", re.DOTALL)
 
 
-def qualified(member: str, name: str) -> str:
+def qualify(member: str, name: str) -> str:
     """Return the name that a member's variable has in the system."""
     rate = _RATE.fullmatch(name)
     return f"der({member}.{rate[1]})" if rate else f"{member}.{name}"
@@ -25,8 +25,8 @@ def qualified(member: str, name: str) -> str:
 def split(name: str, members: Collection[str], what: str = "a variable of the system") -> tuple[str, str]:
     """Return the member and its own name of a variable: of several members that fit, the one with the longest name."""
     if (rate := _RATE.fullmatch(name)) is not None:
-        member, own = split(rate[1], members, what)
-        return member, f"der({own})"
+        member, variable = split(rate[1], members, what)
+        return member, f"der({variable})"
     parts = name.split(".")
     for count in range(len(parts) - 1, 0, -1):
         member = ".".join(parts[:count])
@@ -43,10 +43,10 @@ def split(name: str, members: Collection[str], what: str = "a variable of the sy
 def of_member(member: str, signal: Signal, name: str = "") -> Signal:
     """Return a member's signal under its name in the system, or another one."""
     aliases = tuple(
-        f"-{qualified(member, alias[1:])}" if alias.startswith("-") else qualified(member, alias)
+        f"-{qualify(member, alias[1:])}" if alias.startswith("-") else qualify(member, alias)
         for alias in signal.aliases
     )
-    full = qualified(member, signal.name)
+    full = qualify(member, signal.name)
     if name and name != full:
         aliases = (full, *aliases)
     return replace(signal, name=name or full, aliases=aliases)
@@ -70,10 +70,10 @@ class Prefixed(Mapping[str, float]):
         if not isinstance(name, str):
             return None
         try:
-            member, own = split(name, self._parts)
+            member, variable = split(name, self._parts)
         except UnknownNameError:
             return None
-        return (self._parts[member], own) if own in self._parts[member] else None
+        return (self._parts[member], variable) if variable in self._parts[member] else None
 
     def __getitem__(self, name: str) -> float:
         entry = self._entry(name)
@@ -85,7 +85,7 @@ class Prefixed(Mapping[str, float]):
         return self._entry(name) is not None
 
     def __iter__(self) -> Iterator[str]:
-        return (qualified(member, name) for member, values in self._parts.items() for name in values)
+        return (qualify(member, name) for member, values in self._parts.items() for name in values)
 
     def __len__(self) -> int:
         return sum(map(len, self._parts.values()))
@@ -107,8 +107,8 @@ def parameters_by_member(values: Mapping[str, float], members: Mapping[str, Mode
     """Return values by member and own name."""
     by_member: dict[str, dict[str, float]] = {}
     for name, value in values.items():
-        member, own = split(name, members, "a parameter of the system")
-        by_member.setdefault(member, {})[own] = value
+        member, variable = split(name, members, "a parameter of the system")
+        by_member.setdefault(member, {})[variable] = value
     return by_member
 
 
@@ -150,7 +150,7 @@ def conversion(source: str, target: str, where: str, declared: Mapping[str, Abso
     """Return how numbers in unit ``source`` become those in ``target``; ``declared`` units, a file's, go first."""
     if not source or not target or source == target:
         return Affine()
-    a, b = _understood(source, declared or {}), _understood(target, declared or {})
+    a, b = _find_unit(source, declared or {}), _find_unit(target, declared or {})
     if a is None or b is None:
         unknown = source if a is None else target
         raise UsageError(
@@ -165,7 +165,7 @@ def conversion(source: str, target: str, where: str, declared: Mapping[str, Abso
     return Affine(a.factor / b.factor, (a.offset - b.offset) / b.factor)
 
 
-def _understood(unit: str, declared: Mapping[str, AbsoluteUnit]) -> AbsoluteUnit | None:
+def _find_unit(unit: str, declared: Mapping[str, AbsoluteUnit]) -> AbsoluteUnit | None:
     if (absolute := declared.get(unit) or _WITH_OFFSET.get(unit)) is not None:
         return absolute
     base = base_unit(unit)
@@ -189,7 +189,7 @@ class Connection:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class WireLink:
     """An input of a member, and the output of a member that feeds it."""
 
     source: tuple[str, str]
@@ -220,24 +220,24 @@ def with_parameter_feeds(
 ) -> tuple[list[Feed], dict[str, Model]]:
     """Return feeds and members with those of ``names`` as inputs that are parameters which a member takes as such."""
     feeds, members = list(feeds), dict(members)
-    every = {name for feed in feeds for name in (feed.signal.name, *feed.signal.aliases)}
+    input_names = {name for feed in feeds for name in (feed.signal.name, *feed.signal.aliases)}
     for name in names:
-        member, own = next((split(name, [m]) for m in members if name.startswith(f"{m}.")), ("", ""))
+        member, variable = next((split(name, [m]) for m in members if name.startswith(f"{m}.")), ("", ""))
         model = members.get(member)
-        if name in every or model is None or not model.moves_parameters or model.inputs.has(own):
+        if name in input_names or model is None or not model.moves_parameters or model.inputs.has(variable):
             continue
         with in_member(member):
-            model = members[member] = model.with_interface([*model.inputs.names, own])
+            model = members[member] = model.with_interface([*model.inputs.names, variable])
         signal = replace(model.inputs[-1], name=name, aliases=(), start=float(model.start.inputs[-1]))
-        feeds.append(Feed(signal, (((member, own), NO_CHANGE),)))
+        feeds.append(Feed(signal, (((member, variable), NO_CHANGE),)))
     return feeds, members
 
 
-def links_of(members: Mapping[str, Model], connections: Iterable[Connection | Sequence[object]]) -> list[Link]:
+def resolve_links(members: Mapping[str, Model], connections: Iterable[Connection | Sequence[object]]) -> list[WireLink]:
     """Return every scalar connection, checked."""
-    links: list[Link] = []
-    for given in connections:
-        connection = given if isinstance(given, Connection) else _from_tuple(given)
+    links: list[WireLink] = []
+    for entry in connections:
+        connection = entry if isinstance(entry, Connection) else _from_tuple(entry)
         source, target = _ends(members, connection)
         sources = _scalars(members, source, outputs=True)
         targets = _scalars(members, target, outputs=False)
@@ -247,19 +247,19 @@ def links_of(members: Mapping[str, Model], connections: Iterable[Connection | Se
                 "the same size."
             )
         links += [_link(members, connection, a, b) for a, b in zip(sources, targets, strict=True)]
-    _refuse_second_feeds([(link.target, qualified(*link.source)) for link in links])
+    _reject_second_feeds([(link.target, qualify(*link.source)) for link in links])
     return links
 
 
-def _from_tuple(given: object) -> Connection:
-    if not isinstance(given, Sequence) or isinstance(given, str) or not 2 <= len(given) <= 4:
+def _from_tuple(entry: object) -> Connection:
+    if not isinstance(entry, Sequence) or isinstance(entry, str) or not 2 <= len(entry) <= 4:
         raise UsageError(
             f"A connection is a pair ('plant.y', 'controller.u'), with a factor and an offset if need be, not "
-            f"{given!r}."
+            f"{entry!r}."
         )
-    source, target, *numbers = given
+    source, target, *numbers = entry
     if not (isinstance(source, str) and isinstance(target, str) and all(isinstance(n, (int, float)) for n in numbers)):
-        raise UsageError(f"A connection is two names, a factor and an offset, not {tuple(given)!r}.")
+        raise UsageError(f"A connection is two names, a factor and an offset, not {tuple(entry)!r}.")
     return Connection(source, target, *numbers)
 
 
@@ -283,17 +283,17 @@ def _scalars(members: Mapping[str, Model], end: tuple[str, str], *, outputs: boo
     return [(member, n) for n in elements(name, names)]
 
 
-def _link(members: Mapping[str, Model], connection: Connection, a: tuple[str, str], b: tuple[str, str]) -> Link:
+def _link(members: Mapping[str, Model], connection: Connection, a: tuple[str, str], b: tuple[str, str]) -> WireLink:
     change = Affine(float(connection.factor), float(connection.offset))
     if connection.convert_units:
         unit = members[b[0]].inputs[members[b[0]].inputs.index_of(b[1])].unit
-        change = change.after(conversion(signal_of(members[a[0]], a).unit, unit, connection.label))
+        change = change.after(conversion(get_signal(members[a[0]], a).unit, unit, connection.label))
     else:
-        signal_of(members[a[0]], a)
-    return Link(a, b, change)
+        get_signal(members[a[0]], a)
+    return WireLink(a, b, change)
 
 
-def signal_of(model: Model, variable: tuple[str, str]) -> Signal:
+def get_signal(model: Model, variable: tuple[str, str]) -> Signal:
     """Return what a member says of one of its variables."""
     member, name = variable
     for signals in (model.outputs, model.states):
@@ -303,45 +303,45 @@ def signal_of(model: Model, variable: tuple[str, str]) -> Signal:
         return model.with_interface(None, [name]).outputs[0]
 
 
-def _refuse_second_feeds(fed: Iterable[tuple[tuple[str, str], str]]) -> None:
-    seen: dict[tuple[str, str], str] = {}
+def _reject_second_feeds(fed: Iterable[tuple[tuple[str, str], str]]) -> None:
+    sources: dict[tuple[str, str], str] = {}
     for target, source in fed:
-        if target in seen:
+        if target in sources:
             raise UsageError(
-                f"The input '{qualified(*target)}' is fed twice, by '{seen[target]}' and by '{source}'. Keep one: a "
+                f"The input '{qualify(*target)}' is fed twice, by '{sources[target]}' and by '{source}'. Keep one: a "
                 "sum needs a member that adds."
             )
-        seen[target] = source
+        sources[target] = source
 
 
-def inputs_of(
-    members: Mapping[str, Model], links: Sequence[Link], wanted: Sequence[str] | Mapping[str, object] | None
+def resolve_inputs(
+    members: Mapping[str, Model], links: Sequence[WireLink], requested: Sequence[str] | Mapping[str, object] | None
 ) -> list[Feed]:
     """Return the system's inputs, by default what nothing feeds; a mapping renames or joins members' inputs."""
-    taken = {link.target: qualified(*link.source) for link in links}
-    if wanted is None:
+    taken = {link.target: qualify(*link.source) for link in links}
+    if requested is None:
         free = [(m, s.name) for m, model in members.items() for s in model.inputs if (m, s.name) not in taken]
-        wanted = {qualified(*target): qualified(*target) for target in free}
-    elif not isinstance(wanted, Mapping):
-        wanted = {name: name for name in _require_names("inputs", wanted)}
+        requested = {qualify(*target): qualify(*target) for target in free}
+    elif not isinstance(requested, Mapping):
+        requested = {name: name for name in _require_names("inputs", requested)}
     feeds = []
-    for name, value in wanted.items():
+    for name, value in requested.items():
         texts = [value] if isinstance(value, str) else _require_names("inputs", value)
         ends = [_scalars(members, split(text, members, "an input of the system"), outputs=False) for text in texts]
         if len({len(end) for end in ends}) > 1:
             raise UsageError(f"The input '{name}' feeds arrays of different sizes. Give each an input of its own.")
         for scalars in zip(*ends, strict=True):
-            own = scalars[0][1][len(split(texts[0], members)[1]) :] if len(ends[0]) > 1 else ""
-            label = qualified(*scalars[0]) if name == texts[0] else f"{name}{own}"
+            suffix = scalars[0][1][len(split(texts[0], members)[1]) :] if len(ends[0]) > 1 else ""
+            label = qualify(*scalars[0]) if name == texts[0] else f"{name}{suffix}"
             feeds.append(_feed(members, label, scalars))
-    _refuse_second_feeds([*taken.items(), *((t, feed.signal.name) for feed in feeds for t, _ in feed.targets)])
+    _reject_second_feeds([*taken.items(), *((t, feed.signal.name) for feed in feeds for t, _ in feed.targets)])
     return feeds
 
 
 def _feed(members: Mapping[str, Model], name: str, targets: Sequence[tuple[str, str]]) -> Feed:
-    signals = [members[m].inputs[members[m].inputs.index_of(own)] for m, own in targets]
+    signals = [members[m].inputs[members[m].inputs.index_of(variable)] for m, variable in targets]
     first = signals[0]
-    aliases = () if name == qualified(*targets[0]) else (qualified(*targets[0]),)
+    aliases = () if name == qualify(*targets[0]) else (qualify(*targets[0]),)
     signal = Signal(name, first.unit, first.nominal, first.start, first.description, aliases)
     changes = [conversion(first.unit, s.unit, f"The input '{name}'") for s in signals]
     return Feed(signal, tuple(zip(targets, changes, strict=True)))
@@ -356,10 +356,12 @@ def _require_names(what: str, names: object) -> list[str]:
     return listed
 
 
-def outputs_of(members: Mapping[str, Model], chosen: Sequence[str] | Mapping[str, str] | None) -> list[SystemOutput]:
+def resolve_outputs(
+    members: Mapping[str, Model], chosen: Sequence[str] | Mapping[str, str] | None
+) -> list[SystemOutput]:
     """Return the outputs of the system; all outputs of its members where none are named."""
     if chosen is None:
-        return [SystemOutput(qualified(m, s.name), (m, s.name)) for m, model in members.items() for s in model.outputs]
+        return [SystemOutput(qualify(m, s.name), (m, s.name)) for m, model in members.items() for s in model.outputs]
     pairs = (
         chosen.items() if isinstance(chosen, Mapping) else [(name, name) for name in _require_names("outputs", chosen)]
     )
@@ -369,11 +371,11 @@ def outputs_of(members: Mapping[str, Model], chosen: Sequence[str] | Mapping[str
         scalars = _scalars(members, end, outputs=True)
         for scalar in scalars:
             index = scalar[1][len(end[1]) :] if len(scalars) > 1 else ""
-            outputs.append(SystemOutput(qualified(*scalar) if name == text else name + index, scalar))
+            outputs.append(SystemOutput(qualify(*scalar) if name == text else name + index, scalar))
     return outputs
 
 
-def require_rates_of_prescribed_motions(members: Mapping[str, Model], links: Sequence[Link]) -> None:
+def require_rates_of_prescribed_motions(members: Mapping[str, Model], links: Sequence[WireLink]) -> None:
     """Raise a UsageError if a connection ends at an input that prescribes a motion, and none at its time derivative.
 
     The member's constraints contain that derivative. Left at its start value it would contradict the input, and the
@@ -390,7 +392,7 @@ def require_rates_of_prescribed_motions(members: Mapping[str, Model], links: Seq
             first, second = (name, inputs.names[j]), (name, inputs.names[rate])
             if (first in targets) != (second in targets):
                 raise UsageError(
-                    f"'{qualified(*first)}' prescribes a motion, and its time derivative '{qualified(*second)}' is an "
+                    f"'{qualify(*first)}' prescribes a motion, and its time derivative '{qualify(*second)}' is an "
                     "input of its own: connections must end at both or at none. Connect the derivative, too, or write "
                     "the member so that the variable that follows the input at once is algebraic."
                 )

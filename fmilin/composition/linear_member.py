@@ -70,12 +70,12 @@ class LinearEngine(Engine):
         n, k = len(self.states), len(self.inputs)
         x, u = ca.SX.sym("x", n), ca.SX.sym("u", k)
         values = ca.DM(self._base) + ca.mtimes(ca.sparsify(ca.DM(self.J)), ca.vertcat(x, u) - ca.DM(self._at))
-        every = ca.vertcat(values, x, u)
+        expressions = ca.vertcat(values, x, u)
         first = {"rate": 0, "quantity": n, "state": len(self._base), "input": len(self._base) + n}
 
         def node(quantity: Quantity) -> Any:
             kind, i = quantity.source
-            return every[first[kind] + i]
+            return expressions[first[kind] + i]
 
         nothing = ca.SX(0, 1)
         return ImplicitSystem(
@@ -126,13 +126,15 @@ class LinearMember(EngineModel, HasDerivativeErrors):
 
 def from_linear(linear: LinearModel) -> EngineModel:
     """Return a continuous linear model as a model: all its states, dependent ones too, may be outputs."""
-    point, own = linear.point, set(linear.states.names)
-    further = [i for i, s in enumerate(linear.full_states) if s.name not in own and not linear.outputs.has(s.name)]
+    point, state_names = linear.point, set(linear.states.names)
+    further = [
+        i for i, s in enumerate(linear.full_states) if s.name not in state_names and not linear.outputs.has(s.name)
+    ]
     states = Signals(s.starting_at(float(v)) for s, v in zip(linear.states, linear.y0, strict=True))
     inputs = Signals(s.starting_at(point.inputs.get(s.name, s.start)) for s in linear.inputs)
     hidden = linear.full_states.select(further)
-    shown = [s.starting_at(point.outputs.get(s.name, s.start)) for s in linear.outputs]
-    quantities = Signals([*shown, *(s.starting_at(point.states.get(s.name, s.start)) for s in hidden)])
+    output_signals = [s.starting_at(point.outputs.get(s.name, s.start)) for s in linear.outputs]
+    quantities = Signals([*output_signals, *(s.starting_at(point.states.get(s.name, s.start)) for s in hidden)])
     C, D = linear.C, linear.D
     if further:
         C, D = np.vstack((C, linear.T[further])), np.vstack((D, linear.T_u[further]))
@@ -176,11 +178,11 @@ def at_rest(
     """Return the linear model of matrices with states, inputs and outputs, at rest at zero."""
     (states, inputs, outputs), (A, B, C, D) = signals, matrices
     n, k, p = len(states), len(inputs), len(outputs)
-    own = Named(info, inputs, outputs)
+    named = Named(info, inputs, outputs)
     coordinates = IndependentCoordinates(states, states, np.zeros(n), np.eye(n), np.zeros((n, n)), "named")
     exact = LinearMatrices.known_to(0.0, (A, B.reshape(n, k), C.reshape(p, n), D.reshape(p, k)), np.zeros(n))
     rest = LinearizationPoint(0.0, *(dict.fromkeys(s.names, 0.0) for s in (states, inputs, outputs)))
-    return built(own, coordinates, exact, rest, ("exact", 0, 0), sample_time=sample_time)
+    return built(named, coordinates, exact, rest, ("exact", 0, 0), sample_time=sample_time)
 
 
 def with_outputs(linear: LinearModel, rows: Sequence[int]) -> LinearModel:
@@ -225,10 +227,10 @@ class SamplingTimes:
 
 
 @dataclass
-class _Mode:
+class _SamplingState:
     """What is kept from one sample to the next; shared by all views."""
 
-    held: FloatArray
+    held_outputs: FloatArray
     samples: int = 0
     coming: list[tuple[float, FloatArray]] = field(default_factory=list)
 
@@ -248,14 +250,14 @@ class HeldMember(Model, Hybrid, HasDirectionalDerivatives, HasDiscreteStates):
     ) -> None:
         self.info, self.law, self.schedule = info, law, schedule
         self.actuator = ActuatorLimits() if actuator is None else actuator
-        self.states, self.inputs, self._every = Signals(), inputs, outputs
+        self.states, self.inputs, self._all_outputs = Signals(), inputs, outputs
         self.constraints = Constraints((), self.states, self.inputs)
         self.start = OperatingPoint(schedule.start, np.empty(0), inputs.starts)
-        self._mode = _Mode(outputs.starts)
+        self._mode = _SamplingState(outputs.starts)
         self._show(range(len(outputs)))
 
     def _show(self, outputs: Sequence[int]) -> None:
-        self._shown, self.outputs = list(outputs), self._every.select(outputs)
+        self._output_indices, self.outputs = list(outputs), self._all_outputs.select(outputs)
         self.structure = np.zeros((len(outputs), len(self.inputs)), dtype=bool)
 
     @property
@@ -268,7 +270,7 @@ class HeldMember(Model, Hybrid, HasDirectionalDerivatives, HasDiscreteStates):
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return the outputs that are held."""
-        return Evaluation(np.empty(0), self._mode.held[self._shown], np.empty(0))
+        return Evaluation(np.empty(0), self._mode.held_outputs[self._output_indices], np.empty(0))
 
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation:
         """Return zeros: what is held follows nothing."""
@@ -277,13 +279,13 @@ class HeldMember(Model, Hybrid, HasDirectionalDerivatives, HasDiscreteStates):
 
     def discrete_states(self) -> Mapping[str, str]:
         """Return the outputs, by name."""
-        return {s.name: f"{v:.6g}" for s, v in zip(self._every, self._mode.held, strict=True)}
+        return {s.name: f"{v:.6g}" for s, v in zip(self._all_outputs, self._mode.held_outputs, strict=True)}
 
     def restart(self) -> None:
         """Go back to before the first sample."""
         self.law.restart()
         mode = self._mode
-        mode.held, mode.samples, mode.coming = self._every.starts, 0, []
+        mode.held_outputs, mode.samples, mode.coming = self._all_outputs.starts, 0, []
 
     def next_event_time(self) -> float:
         """Return when the next sample is taken, or an earlier one takes effect."""
@@ -297,13 +299,13 @@ class HeldMember(Model, Hybrid, HasDirectionalDerivatives, HasDiscreteStates):
         """Take a sample if one is due, and let take effect what is."""
         mode, near = self._mode, SIMULTANEOUS_TIME_TOLERANCE * self.schedule.step
         if abs(t - self._next_sample()) <= near:
-            answer = np.asarray(self.law.answer(t, u), dtype=np.float64).reshape(len(self._every))
-            given = np.clip(answer, self.actuator.lower, self.actuator.upper)
-            self.law.applied(given)
-            mode.coming.append((t + self.actuator.delay, given))
+            answer = np.asarray(self.law.answer(t, u), dtype=np.float64).reshape(len(self._all_outputs))
+            limited = np.clip(answer, self.actuator.lower, self.actuator.upper)
+            self.law.applied(limited)
+            mode.coming.append((t + self.actuator.delay, limited))
             mode.samples += 1
         while mode.coming and mode.coming[0][0] <= t + near:
-            mode.held = mode.coming.pop(0)[1]
+            mode.held_outputs = mode.coming.pop(0)[1]
         return Passage(x)
 
     @kinds_checked
@@ -315,7 +317,7 @@ class HeldMember(Model, Hybrid, HasDirectionalDerivatives, HasDiscreteStates):
             return self
         what = f"an output of '{self.info.name}'"
         view = copy(self)
-        view._show([self._every.index_of(name, what) for name in outputs])
+        view._show([self._all_outputs.index_of(name, what) for name in outputs])
         return view
 
     @kinds_checked
@@ -360,6 +362,6 @@ class SampledMember(HeldMember):
         law, schedule = LinearLaw(linear), SamplingTimes(linear.sample_time, linear.point.time)
         super().__init__(linear.model, law, schedule, law.inputs, law.outputs)
 
-    def shown(self) -> LinearModel:
+    def to_linear_model(self) -> LinearModel:
         """Return the linear model with the outputs of this view."""
-        return with_outputs(self.linear, self._shown)
+        return with_outputs(self.linear, self._output_indices)

@@ -51,20 +51,20 @@ def compare(
     names = (*linear.full_states.names, *trajectory.input_signals.names)
     first = {name: float(trajectory[name][0]) for name in names}
     of_both = (trajectory.output_signals, trajectory.state_signals)
-    shown = dict.fromkeys((*linear.outputs.names, *linear.full_states.names))
-    shared = [name for name in shown if any(signals.has(name) for signals in of_both)]
+    candidates = dict.fromkeys((*linear.outputs.names, *linear.full_states.names))
+    shared = [name for name in candidates if any(signals.has(name) for signals in of_both)]
     system = from_linear(linear).with_interface(outputs=shared)
     u = np.array([first[name] for name in linear.inputs.names])
-    start = OperatingPoint(float(trajectory.times[0]), _coordinates_of(linear, first), u)
+    start = OperatingPoint(float(trajectory.times[0]), _compute_coordinates(linear, first), u)
     rows = _last_of_each_time(trajectory.times)
     times = trajectory.times[rows]
-    motion = simulate_at(system, start, times, RunRequest(_for(linear, inputs), "none", method))
+    motion = simulate_at(system, start, times, RunRequest(_select_inputs(linear, inputs), "none", method))
     theirs = _last_of_each_time(motion.times)  # of a jump of the inputs there are two samples
     nonlinear = np.column_stack([trajectory[name][rows] for name in shared])
     return ResponseComparison(times, system.outputs, nonlinear, motion.outputs[theirs])
 
 
-def _coordinates_of(linear: LinearModel, values: Mapping[str, float]) -> FloatArray:
+def _compute_coordinates(linear: LinearModel, values: Mapping[str, float]) -> FloatArray:
     """Return y from all states and inputs: read off where coordinates are among them, else by least squares."""
     if all(name in values for name in linear.states.names):
         return np.array([values[name] for name in linear.states.names])
@@ -95,7 +95,7 @@ def _last_of_each_time(times: FloatArray) -> NDArray[np.intp]:
     return np.array([k for k in range(len(times)) if k + 1 == len(times) or times[k + 1] > times[k]], dtype=np.intp)
 
 
-def _for(linear: LinearModel, inputs: Inputs | None) -> Inputs | None:
+def _select_inputs(linear: LinearModel, inputs: Inputs | None) -> Inputs | None:
     """Return the part of the inputs that the linear model has."""
     if inputs is None:
         return None

@@ -11,8 +11,17 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from fmilin.composition.connect import approximated_loop, sampled_loop_as, system_of
-from fmilin.composition.declaration import NO_CHANGE, Feed, Link, SystemOutput, in_member, qualified, signal_of, split
+from fmilin.composition.connect import approximate_loop, build_system, linearize_sampled_loop
+from fmilin.composition.declaration import (
+    NO_CHANGE,
+    Feed,
+    SystemOutput,
+    WireLink,
+    get_signal,
+    in_member,
+    qualify,
+    split,
+)
 from fmilin.composition.linear_member import HeldMember, SampledMember
 from fmilin.composition.loops import require_solvable
 from fmilin.composition.system import ConnectedModel, SystemDeclaration
@@ -34,7 +43,7 @@ class NamedWire:
     """What a name stands for: links from one output, or a wire inside a member that is a system itself."""
 
     name: str
-    links: tuple[Link, ...] = ()
+    links: tuple[WireLink, ...] = ()
     inside: tuple[str, str] | None = None  # the member, and the wire's name in it
     at_source: bool = False  # whether the value meant is that of the output, not what an input makes of it
 
@@ -46,24 +55,24 @@ class CutSystem(NamedTuple):
     point: OperatingPoint
 
 
-def brought_by(wire: str) -> str:
+def name_wire_output(wire: str) -> str:
     """Return the name of the output that is what a wire brings."""
     return f"brought by the wire to {wire}"
 
 
-def wire_of(model: ConnectedModel, name: str) -> NamedWire:
+def find_wire(model: ConnectedModel, name: str) -> NamedWire:
     """Return the wire of a name."""
     wires = _wires(model)
     if name in wires:
         return wires[name]
     try:
-        member, own = split(name, model.members)
+        member, variable = split(name, model.members)
         inputs = model.members[member].inputs
     except UnknownNameError:
         raise UnknownNameError.among(name, wires, f"a wire of '{model.info.name}'") from None
-    if not inputs.has(own):
+    if not inputs.has(variable):
         raise UnknownNameError.among(name, wires, f"a wire of '{model.info.name}'")
-    canonical = qualified(member, inputs[inputs.positions[own]].name)
+    canonical = qualify(member, inputs[inputs.positions[variable]].name)
     if canonical in wires:
         return wires[canonical]
     raise UsageError(
@@ -73,22 +82,22 @@ def wire_of(model: ConnectedModel, name: str) -> NamedWire:
 
 
 def _wires(model: ConnectedModel) -> dict[str, NamedWire]:
-    from_source: dict[str, list[Link]] = {}
+    from_source: dict[str, list[WireLink]] = {}
     for link in model.declaration.links:
-        from_source.setdefault(qualified(*link.source), []).append(link)
+        from_source.setdefault(qualify(*link.source), []).append(link)
     wires = {name: NamedWire(name, tuple(links), at_source=True) for name, links in from_source.items()}
-    wires |= {(target := qualified(*k.target)): NamedWire(target, (k,)) for k in model.declaration.links}
-    for member, own in model.members.items():
-        if isinstance(own, ConnectedModel):
-            names = ((name, qualified(member, name)) for name in _wires(own))
+    wires |= {(target := qualify(*k.target)): NamedWire(target, (k,)) for k in model.declaration.links}
+    for member, member_model in model.members.items():
+        if isinstance(member_model, ConnectedModel):
+            names = ((name, qualify(member, name)) for name in _wires(member_model))
             wires |= {full: NamedWire(full, inside=(member, name)) for name, full in names if full not in wires}
     return wires
 
 
-def cut_at(model: ConnectedModel, point: OperatingPoint, names: Sequence[str]) -> CutSystem:
+def cut_wires(model: ConnectedModel, point: OperatingPoint, names: Sequence[str]) -> CutSystem:
     """Return a system at a point with wires cut: they are inputs behind its own, what they bring outputs."""
-    wires = [wire_of(model, name) for name in names]
-    targets = [qualified(*link.target) for wire in wires for link in wire.links]
+    wires = [find_wire(model, name) for name in names]
+    targets = [qualify(*link.target) for wire in wires for link in wire.links]
     if twice := sorted({n for several in (targets, names) for n in several if several.count(n) > 1}):
         raise UsageError(f"The wire to '{twice[0]}' is named twice among {', '.join(names)}. Name each once.")
     try:
@@ -103,17 +112,17 @@ def cut_at(model: ConnectedModel, point: OperatingPoint, names: Sequence[str]) -
 def _cut(model: ConnectedModel, point: OperatingPoint, wires: Sequence[NamedWire]) -> tuple[ConnectedModel, FloatArray]:
     """Return the system with wires cut, and what they carry."""
     d = model.declaration
-    members, feeds, wanted = dict(d.members), list(d.feeds), list(d.wanted)
+    members, feeds, outputs = dict(d.members), list(d.feeds), list(d.outputs)
     links = [link for link in d.links if not any(link in wire.links for wire in wires)]
     for wire in wires:
-        own = wire.inside is None
-        feed, brought = _own_wire(model, point, wire) if own else _inner_wire(model, point, wire, members)
+        is_direct = wire.inside is None
+        feed, brought = _own_wire(model, point, wire) if is_direct else _inner_wire(model, point, wire, members)
         feeds.append(feed)
-        wanted.append(brought)
-    kept = list(range(len(d.feeds)) if d.chosen is None else d.chosen)
-    chosen = [*kept, *range(len(d.feeds), len(feeds))]
-    changed = SystemDeclaration(d.name, members, links, feeds, wanted, d.constraints, chosen, d.notes)
-    return system_of(changed), np.array([feed.signal.start for feed in feeds[len(d.feeds) :]])
+        outputs.append(brought)
+    chosen_before = list(range(len(d.feeds)) if d.chosen is None else d.chosen)
+    chosen = [*chosen_before, *range(len(d.feeds), len(feeds))]
+    changed = SystemDeclaration(d.name, members, links, feeds, outputs, d.constraints, chosen, d.notes)
+    return build_system(changed), np.array([feed.signal.start for feed in feeds[len(d.feeds) :]])
 
 
 def _own_wire(model: ConnectedModel, point: OperatingPoint, wire: NamedWire) -> tuple[Feed, SystemOutput]:
@@ -122,14 +131,14 @@ def _own_wire(model: ConnectedModel, point: OperatingPoint, wire: NamedWire) -> 
     first = wire.links[0]
     if wire.at_source:
         value, change = at.outputs[model._taps[first.source]], NO_CHANGE
-        unit = signal_of(model.members[first.source[0]], first.source).unit
+        unit = get_signal(model.members[first.source[0]], first.source).unit
     else:
-        value, change = at.inputs[model.coupling.wires.names.index(qualified(*first.target))], first.change
+        value, change = at.inputs[model.coupling.wires.names.index(qualify(*first.target))], first.change
         inputs = model.members[first.target[0]].inputs
         unit = inputs[inputs.positions[first.target[1]]].unit
     ends = tuple((link.target, link.change if wire.at_source else NO_CHANGE) for link in wire.links)
     feed = Feed(Signal(wire.name, unit, start=float(value)), ends)
-    return feed, SystemOutput(brought_by(wire.name), first.source, change, unit)
+    return feed, SystemOutput(name_wire_output(wire.name), first.source, change, unit)
 
 
 def _inner_wire(
@@ -137,17 +146,19 @@ def _inner_wire(
 ) -> tuple[Feed, SystemOutput]:
     """Cut a wire inside a member, which is replaced among ``members``."""
     assert wire.inside is not None  # noqa: S101 - _cut has looked
-    member, own = wire.inside
-    x, v = model.coupling.evaluated_members(point.time, point.states, point.inputs)[list(model.members).index(member)]
+    member, inner_name = wire.inside
+    x, v = model.coupling.compute_member_points(point.time, point.states, point.inputs)[
+        list(model.members).index(member)
+    ]
     inner = members[member]
     assert isinstance(inner, ConnectedModel)  # noqa: S101 - _wires has looked
     of_cuts = inner.start.inputs[len(v) :]  # of wires in it that were cut before
     with in_member(member):
         at = OperatingPoint(point.time, x, np.concatenate((v, of_cuts)), {})
-        changed, (value,) = _cut(inner, at, [wire_of(inner, own)])
+        changed, (value,) = _cut(inner, at, [find_wire(inner, inner_name)])
     members[member] = changed
-    feed = Feed(Signal(wire.name, changed.inputs[-1].unit, start=float(value)), (((member, own), NO_CHANGE),))
-    return feed, SystemOutput(brought_by(wire.name), (member, brought_by(own)))
+    feed = Feed(Signal(wire.name, changed.inputs[-1].unit, start=float(value)), (((member, inner_name), NO_CHANGE),))
+    return feed, SystemOutput(name_wire_output(wire.name), (member, name_wire_output(inner_name)))
 
 
 Wires = str | Sequence[str]
@@ -207,10 +218,10 @@ def loop_transfer(
     -3.0
     """
     request = Request.of("loop_transfer", linearization, options)
-    return loop_transfer_as(system, wires, point, request, opened=opened, continuous=continuous)
+    return linearize_loop_transfer(system, wires, point, request, opened=opened, continuous=continuous)
 
 
-def loop_transfer_as(
+def linearize_loop_transfer(
     system: Model,
     wires: Wires,
     point: OperatingPoint | None,
@@ -247,7 +258,7 @@ def sensitivity(
     request = Request.of("sensitivity", linearization, options)
     names, L = _linear(system, wires, point, request, opened=opened, closed=True, continuous=continuous)
     text = f"S at {names}, from what is added on the wire to what it then carries; {AS_WIRED}."
-    return _told(_closed(L), text)
+    return _add_remark(_close_loop(L), text)
 
 
 @one_at_a_time
@@ -269,10 +280,10 @@ def complementary_sensitivity(
     """
     request = Request.of("complementary_sensitivity", linearization, options)
     names, L = _linear(system, wires, point, request, opened=opened, closed=True, continuous=continuous)
-    S = _closed(L)
+    S = _close_loop(L)
     outputs = {name: -value for name, value in S.point.outputs.items()}
     T = replace(S, C=-S.C, D=np.eye(len(S.D)) - S.D, point=replace(S.point, outputs=outputs))
-    return _told(T, f"T at {names}: minus what comes back there for what is added on the wire; {AS_WIRED}.")
+    return _add_remark(T, f"T at {names}: minus what comes back there for what is added on the wire; {AS_WIRED}.")
 
 
 @one_at_a_time
@@ -292,16 +303,16 @@ def opened(
     """
     request = Request.of("opened", linearization, options)
     model, point, names = _system(system, wires, point)
-    cut = cut_at(model, point, names)
-    linear = _linearized(cut.model.with_interface(None, model.outputs.names), cut.point, request)
-    return _told(linear, f"Opened at {', '.join(names)}: what each wire carried is an input now.")
+    cut = cut_wires(model, point, names)
+    linear = _linearize_cut(cut.model.with_interface(None, model.outputs.names), cut.point, request)
+    return _add_remark(linear, f"Opened at {', '.join(names)}: what each wire carried is an input now.")
 
 
 def require_wires(system: Model, names: Sequence[str]) -> None:
     """Refuse names that are no wires of a system, before anything is computed."""
     for name in names:
         if isinstance(system, ConnectedModel):
-            wire_of(system, name)
+            find_wire(system, name)
         else:
             _system(system, name, None)
 
@@ -336,7 +347,7 @@ def _linear(
     """Return the wires in words, and L there; ``closed``: to be closed again."""
     model, point, names = _system(system, wires, point)
     if opened:
-        model, point = cut_at(model, point, opened)
+        model, point = cut_wires(model, point, opened)
     times = {m.linear.sample_time for m in model.members.values() if isinstance(m, SampledMember)}
     if closed and len(times) > 1 and not continuous:
         raise UsageError(
@@ -344,16 +355,16 @@ def _linear(
             f"({', '.join(f'{t:g} s' for t in sorted(times))}): only L is told. Bring them to one sample time, or "
             "take a continuous approximation (continuous=True)."
         )
-    cut, at = cut_at(model, point, names)
-    between = cut.with_interface(names, [brought_by(name) for name in names])
+    cut, at = cut_wires(model, point, names)
+    between = cut.with_interface(names, [name_wire_output(name) for name in names])
     at = replace(at, inputs=at.inputs[len(model.inputs) :])
     request = replace(request, inputs=None, outputs=None)
-    linear = _named(_linearized(between, at, request, continuous=continuous), names)
+    linear = _name_outputs(_linearize_cut(between, at, request, continuous=continuous), names)
     words = ", ".join(names) + (f" (with {', '.join(opened)} open)" if opened else "")
     return words, linear if continuous else _with_remark_on_holding(linear, model, names)
 
 
-def _closed(L: LinearModel) -> LinearModel:
+def _close_loop(L: LinearModel) -> LinearModel:
     """Return S: with w = r + C x + D w on the wire, w = M (r + C x), M = (1 - D)^-1."""
     require_solvable(L.D, L.inputs.names)
     M = np.linalg.inv(np.eye(len(L.D)) - L.D)
@@ -367,37 +378,38 @@ def _closed(L: LinearModel) -> LinearModel:
     return replace(L, **matrices, errors=errors, accuracy=accuracy, descriptor=None, derivatives={}, discrete=None)
 
 
-def _named(linear: LinearModel, names: Sequence[str]) -> LinearModel:
+def _name_outputs(linear: LinearModel, names: Sequence[str]) -> LinearModel:
     """Give the outputs the names of their wires."""
     outputs = Signals(replace(s, name=name, aliases=()) for s, name in zip(linear.outputs, names, strict=True))
     values = dict(zip(names, (linear.point.outputs[s.name] for s in linear.outputs), strict=True))
     return replace(linear, outputs=outputs, point=replace(linear.point, outputs=values))
 
 
-def _linearized(
+def _linearize_cut(
     model: ConnectedModel, point: OperatingPoint, request: Request, *, continuous: bool = False
 ) -> LinearModel:
-    held = [name for name, member in model.members.items() if isinstance(member, HeldMember)]
-    if not held:
+    held_members = [name for name, member in model.members.items() if isinstance(member, HeldMember)]
+    if not held_members:
         return linearize_as(model, point, request)
-    if nonlinear := [name for name in held if not isinstance(model.members[name], SampledMember)]:
+    if nonlinear := [name for name in held_members if not isinstance(model.members[name], SampledMember)]:
         raise UsageError(
             f"'{nonlinear[0]}' is a sampled regulator that is no linear system: connect its linear model instead."
         )
     if not continuous:
-        return sampled_loop_as(model, point, request)
+        return linearize_sampled_loop(model, point, request)
     step = max(m.linear.sample_time for m in model.members.values() if isinstance(m, SampledMember))
     text = (
-        f"A continuous approximation of {', '.join(held)} (Tustin's rule, what is held as a delay of half a sample): "
+        f"A continuous approximation of {', '.join(held_members)} (Tustin's rule, what is held as a delay of half a "
+        "sample): "
         f"good for frequencies well below {np.pi / step:.4g} rad/s."
     )
-    return _told(approximated_loop(model, point, request), text)
+    return _add_remark(approximate_loop(model, point, request), text)
 
 
 def _with_remark_on_holding(linear: LinearModel, model: ConnectedModel, names: Sequence[str]) -> LinearModel:
     """Say where a wire between continuous members is cut in a sampled loop: what is sent there is held."""
     sampled = {name for name, member in model.members.items() if isinstance(member, SampledMember)}
-    ends = {name: {m for k in wire_of(model, name).links for m in (k.source[0], k.target[0])} for name in names}
+    ends = {name: {m for k in find_wire(model, name).links for m in (k.source[0], k.target[0])} for name in names}
     continuous = [name for name in names if not ends[name] & sampled]
     if not sampled or not continuous:
         return linear
@@ -406,8 +418,8 @@ def _with_remark_on_holding(linear: LinearModel, model: ConnectedModel, names: S
         "then: between continuous members that is an approximation, good for frequencies well below "
         f"{np.pi / linear.sample_time:.4g} rad/s."
     )
-    return _told(linear, text)
+    return _add_remark(linear, text)
 
 
-def _told(linear: LinearModel, text: str) -> LinearModel:
+def _add_remark(linear: LinearModel, text: str) -> LinearModel:
     return replace(linear, warnings=(Remark("wire", text), *linear.warnings))

@@ -46,11 +46,11 @@ class LoopSolver:
             if (np.abs(gap) <= 4 * EPS * (np.abs(v) + np.abs(returned))).all():
                 return v
             assert self._J is not None  # noqa: S101 - set above
-            step = _solved(self._J, gap)
+            step = _solve_linear(self._J, gap)
             length, moved = 1.0, None
             while length >= MIN_STEP_FRACTION:
                 trial = v + length * step
-                trial_returned = self._tried(answer, trial)
+                trial_returned = self._try_answer(answer, trial)
                 trial_gap = trial_returned - trial
                 if _size(trial_gap, trial) < _size(gap, v):
                     moved = (trial, trial_returned, trial_gap)
@@ -89,11 +89,11 @@ class LoopSolver:
         sizes = np.maximum(1.0, np.abs(v))
         if not (np.isfinite(gap).all() and (np.abs(gap) <= LOOP_CLOSED * sizes).all()):
             return False
-        step = _solved(np.eye(len(v)) - slopes(v), gap)
+        step = _solve_linear(np.eye(len(v)) - slopes(v), gap)
         return bool((np.abs(step) <= DETERMINED * sizes).all())
 
     @staticmethod
-    def _tried(answer: Function, v: FloatArray) -> FloatArray:
+    def _try_answer(answer: Function, v: FloatArray) -> FloatArray:
         try:
             return answer(v)
         except NumericalError:  # a step too far: a shorter one may do
@@ -105,7 +105,7 @@ def _size(gap: FloatArray, v: FloatArray) -> float:
     return size if np.isfinite(size) else np.inf
 
 
-def _solved(J: FloatArray, gap: FloatArray) -> FloatArray:
+def _solve_linear(J: FloatArray, gap: FloatArray) -> FloatArray:
     if not np.isfinite(J).all():
         return gap
     try:
@@ -145,7 +145,7 @@ class MemberSlopes(NamedTuple):
 
     def add(self, matrix: FloatArray, along: FloatArray, rates: FloatArray | None, outputs: FloatArray) -> None:
         """Add ``matrix`` times ``along`` to rates and outputs; without rates ``matrix`` has the rows of outputs."""
-        moved = _moved(along)
+        moved = _find_nonzero_columns(along)
         if moved is None or not matrix.shape[0]:
             return
         products = _product(matrix, along[:, moved])
@@ -156,7 +156,7 @@ class MemberSlopes(NamedTuple):
         outputs[self.outputs, moved] += products
 
 
-def _moved(along: FloatArray) -> slice | np.ndarray | None:
+def _find_nonzero_columns(along: FloatArray) -> slice | np.ndarray | None:
     """Return the columns that are not zero: as a slice where they are neighbours, None where there are none."""
     if not along.shape[0]:
         return None
@@ -207,7 +207,7 @@ class Jacobians:
         return rates, outputs
 
 
-def structure_of(
+def compute_structure(
     members: Members, wires: Wires, depends: Sequence[NDArray[np.bool_]], count: int
 ) -> tuple[Any, Any, Any, Any, Any]:
     """Return sparse patterns of A, B, C, D, and of members' inputs by (states, inputs w), shape (nv, N + count)."""
@@ -255,7 +255,7 @@ def depends_at_once(name: str, model: Model) -> NDArray[np.bool_]:
         depends = model.structure[n:, n:].copy()
     else:
         with in_member(name):
-            depends = _seen_in_slopes(model)
+            depends = _probe_dependence(model)
     for row, copy in model.copies.items():
         depends[row] = False
         if copy.kind == "input":
@@ -263,11 +263,11 @@ def depends_at_once(name: str, model: Model) -> NDArray[np.bool_]:
     return depends
 
 
-def _seen_in_slopes(model: Model) -> NDArray[np.bool_]:
+def _probe_dependence(model: Model) -> NDArray[np.bool_]:
     k, start = len(model.inputs), model.start
-    seen = np.zeros((len(model.outputs), k), dtype=bool)
-    if not seen.size:
-        return seen
+    depends = np.zeros((len(model.outputs), k), dtype=bool)
+    if not depends.size:
+        return depends
     random, evaluated = np.random.default_rng(2027), 0
     for number in range(POINTS):
         x, u = (
@@ -281,8 +281,8 @@ def _seen_in_slopes(model: Model) -> NDArray[np.bool_]:
         if D is None:
             break
         evaluated += 1
-        seen |= ~(D.outputs == 0.0)
-    return seen if evaluated else np.ones_like(seen)
+        depends |= ~(D.outputs == 0.0)
+    return depends if evaluated else np.ones_like(depends)
 
 
 def input_slopes(model: Model, at: tuple[float, FloatArray, FloatArray], columns: NDArray[np.intp]) -> FloatArray:

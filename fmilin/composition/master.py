@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import block_diag, expm
 
-from fmilin.composition.declaration import qualified
+from fmilin.composition.declaration import qualify
 from fmilin.composition.system import ConnectedModel
 from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel
@@ -49,7 +49,7 @@ class LinearizedMember(NamedTuple):
     linear: LinearModel
 
 
-class Held(NamedTuple):
+class DiscretizedMember(NamedTuple):
     """A member over one step with held inputs, in deviations from the point: x+ = Phi x + Gamma v + drift."""
 
     Phi: FloatArray
@@ -60,15 +60,15 @@ class Held(NamedTuple):
     samples: bool  # whether its outputs are those of the beginning of the step, held
 
 
-def held_over(linear: LinearModel, step: float) -> Held:
+def discretize_member(linear: LinearModel, step: float) -> DiscretizedMember:
     """Return a member over a step; a sampled one is due at its beginning."""
     if linear.sample_time:
-        return Held(linear.A, linear.B, linear.f0, linear.C, linear.D, samples=True)
+        return DiscretizedMember(linear.A, linear.B, linear.f0, linear.C, linear.D, samples=True)
     n, k = linear.B.shape
     M = np.zeros((n + k + 1, n + k + 1))
     M[:n] = np.hstack((linear.A, linear.B, linear.f0[:, None])) * step
     E = expm(M)[:n]
-    return Held(E[:, :n], E[:, n : n + k], E[:, n + k], linear.C, linear.D, samples=False)
+    return DiscretizedMember(E[:, :n], E[:, n : n + k], E[:, n + k], linear.C, linear.D, samples=False)
 
 
 class OneStep(NamedTuple):
@@ -78,16 +78,16 @@ class OneStep(NamedTuple):
     # input
     states: FloatArray
     outputs: FloatArray  # shape (ny, n + nu + 1)
-    held: list[str]  # those outputs
+    held_outputs: list[str]  # those outputs
 
 
-def step_of(model: ConnectedModel, master: Master, own: Sequence[Held]) -> OneStep:
+def compute_step(model: ConnectedModel, master: Master, members: Sequence[DiscretizedMember]) -> OneStep:
     """Let the master go one step with unit states, and read off the matrices; the members in the model's order."""
     coupling = model.coupling
-    sizes = [len(m.Phi) for m in own]
+    sizes = [len(m.Phi) for m in members]
     P, ny = sum(sizes), coupling.size[2]
-    D = block_diag(*(m.D for m in own)).reshape(ny, -1)
-    C = block_diag(*(m.C for m in own)).reshape(ny, P)
+    D = block_diag(*(m.D for m in members)).reshape(ny, -1)
+    C = block_diag(*(m.C for m in members)).reshape(ny, P)
     used = np.zeros(ny, dtype=bool)
     used[coupling.wires.sources[coupling.wires.sources >= 0]] = True
     # What was read last is a state where it holds the last input.
@@ -102,32 +102,36 @@ def step_of(model: ConnectedModel, master: Master, own: Sequence[Held]) -> OneSt
     K, L = coupling.wires.selections(coupling.size[2], nu)
     first = np.cumsum([0, *sizes])
     inputs = K @ read + L @ outside
-    shown = read + sparse.csr_array(D) @ inputs
-    shown[memories] = read[memories]
+    all_outputs = read + sparse.csr_array(D) @ inputs
+    all_outputs[memories] = read[memories]
     after, last = states.copy(), read.copy()
     for i in master.numbers(list(model.members)):
         v = coupling.inputs[i]
-        given = inputs[v] if master.kind == "jacobi" else (K[v] @ last + L[v] @ outside)
+        member_inputs = inputs[v] if master.kind == "jacobi" else (K[v] @ last + L[v] @ outside)
         rows = slice(first[i], first[i + 1])
-        after[rows] = own[i].Phi @ states[rows] + own[i].Gamma @ given
-        after[rows, -1] += own[i].drift
-        x = states[rows] if own[i].samples else after[rows]
-        last[coupling.outputs[i]] = own[i].C @ x + own[i].D @ given
-        if own[i].samples:  # what it answers at this point
-            shown[coupling.outputs[i]] = last[coupling.outputs[i]]
-    whole = np.vstack((after, last[memories]))
-    needed = P + np.flatnonzero(np.vstack((whole, shown[model._shown]))[:, P:nz].any(axis=0))
+        after[rows] = members[i].Phi @ states[rows] + members[i].Gamma @ member_inputs
+        after[rows, -1] += members[i].drift
+        x = states[rows] if members[i].samples else after[rows]
+        last[coupling.outputs[i]] = members[i].C @ x + members[i].D @ member_inputs
+        if members[i].samples:  # what it answers at this point
+            all_outputs[coupling.outputs[i]] = last[coupling.outputs[i]]
+    transition = np.vstack((after, last[memories]))
+    needed = P + np.flatnonzero(np.vstack((transition, all_outputs[model._output_taps]))[:, P:nz].any(axis=0))
     columns = [*range(P), *needed, *range(nz, width)]  # what nobody reads again is no state
-    whole, shown, memories = whole[columns[: P + len(needed)]][:, columns], shown[:, columns], memories[needed - P]
-    out = shown[model._shown] * model._changes[:, :1]
-    return OneStep(whole, out, [output_name(model, int(j)) for j in memories])
+    transition, all_outputs, memories = (
+        transition[columns[: P + len(needed)]][:, columns],
+        all_outputs[:, columns],
+        memories[needed - P],
+    )
+    out = all_outputs[model._output_taps] * model._changes[:, :1]
+    return OneStep(transition, out, [output_name(model, int(j)) for j in memories])
 
 
 def output_name(model: ConnectedModel, output: int) -> str:
     """Return what the system calls an output of all its members."""
-    for part, own in zip(model.coupling.parts, model.coupling.outputs, strict=True):
-        if own.start <= output < own.stop:
-            return qualified(part.name, part.model.outputs[output - own.start].name)
+    for part, outputs in zip(model.coupling.parts, model.coupling.outputs, strict=True):
+        if outputs.start <= output < outputs.stop:
+            return qualify(part.name, part.model.outputs[output - outputs.start].name)
     raise IndexError(output)
 
 
@@ -144,9 +148,9 @@ def base_step(times: Sequence[float]) -> tuple[float, dict[float, int]]:
     if lcm(*periods.values()) > MOST_STEPS or any(
         abs(r * shortest - t) > SAMPLE_TIME_TOLERANCE * t for t, r in ratios.items()
     ):
-        shown = ", ".join(f"{t:g} s" for t in sorted(times))
+        listed_times = ", ".join(f"{t:g} s" for t in sorted(times))
         raise UsageError(
-            f"Sample times have no common period that is short enough: {shown}. Bring them to one of them."
+            f"Sample times have no common period that is short enough: {listed_times}. Bring them to one of them."
         )
     return float(base) * shortest, periods
 
@@ -155,35 +159,37 @@ def one_period(
     model: ConnectedModel, master: Master, members: Sequence[LinearizedMember], base: float, periods: Mapping[str, int]
 ) -> OneStep:
     """Return the step over the common period, all inputs held over it, the outputs at its beginning."""
-    own = [held_over(m.linear, base) for m in members]
-    every = [periods.get(m.name, 1) for m in members]
-    first = _phase(own, every, 0)
-    whole = outputs = step_of(model, master, first)
-    for k in range(1, lcm(*every)):
-        following = step_of(model, master, _phase(own, every, k))
-        n = len(whole.states)
-        states = following.states[:, :n] @ whole.states
+    discretized = [discretize_member(m.linear, base) for m in members]
+    member_periods = [periods.get(m.name, 1) for m in members]
+    first = _phase(discretized, member_periods, 0)
+    period_step = outputs = compute_step(model, master, first)
+    for k in range(1, lcm(*member_periods)):
+        following = compute_step(model, master, _phase(discretized, member_periods, k))
+        n = len(period_step.states)
+        states = following.states[:, :n] @ period_step.states
         states[:, n:] += following.states[:, n:]
-        whole = whole._replace(states=states)
-    kept = np.concatenate([np.arange(len(f.Phi)) < len(m.Phi) for f, m in zip(first, own, strict=True)])
-    kept = np.concatenate((kept, np.ones(len(whole.held), dtype=bool)))
-    columns = np.concatenate((kept, np.ones(whole.states.shape[1] - len(kept), dtype=bool)))
-    return OneStep(whole.states[kept][:, columns], outputs.outputs[:, columns], whole.held)
+        period_step = period_step._replace(states=states)
+    is_remembered = np.concatenate(
+        [np.arange(len(f.Phi)) < len(m.Phi) for f, m in zip(first, discretized, strict=True)]
+    )
+    is_remembered = np.concatenate((is_remembered, np.ones(len(period_step.held_outputs), dtype=bool)))
+    columns = np.concatenate((is_remembered, np.ones(period_step.states.shape[1] - len(is_remembered), dtype=bool)))
+    return OneStep(period_step.states[is_remembered][:, columns], outputs.outputs[:, columns], period_step.held_outputs)
 
 
-def _phase(own: Sequence[Held], every: Sequence[int], k: int) -> list[Held]:
+def _phase(members: Sequence[DiscretizedMember], member_periods: Sequence[int], k: int) -> list[DiscretizedMember]:
     """Return the members at base step k: those that are not due at each step carry what they answered last."""
-    return [m if n == 1 else _due(m) if k % n == 0 else _idle(m) for m, n in zip(own, every, strict=True)]
+    return [m if n == 1 else _due(m) if k % n == 0 else _idle(m) for m, n in zip(members, member_periods, strict=True)]
 
 
-def _due(m: Held) -> Held:
+def _due(m: DiscretizedMember) -> DiscretizedMember:
     ny = len(m.C)
     Phi = np.block([[m.Phi, np.zeros((len(m.Phi), ny))], [m.C, np.zeros((ny, ny))]])
     C = np.hstack((m.C, np.zeros((ny, ny))))
     return m._replace(Phi=Phi, Gamma=np.vstack((m.Gamma, m.D)), drift=np.append(m.drift, np.zeros(ny)), C=C)
 
 
-def _idle(m: Held) -> Held:
+def _idle(m: DiscretizedMember) -> DiscretizedMember:
     n, ny = len(m.Phi), len(m.C)
     C = np.hstack((np.zeros((ny, n)), np.eye(ny)))
     return m._replace(

@@ -62,7 +62,7 @@ class Planner:
 
     def steps(self) -> list[VisitStep]:
         """Return them."""
-        steps = [VisitStep(-1, final=False, loop=None, settles=self._learned())]
+        steps = [VisitStep(-1, final=False, loop=None, settles=self._update_known_inputs())]
         open_ = set(range(len(self.depends)))
         while open_:
             ready = [m for m in sorted(open_) if self.known_inputs[self.inputs[m]].all()]
@@ -70,17 +70,19 @@ class Planner:
                 for m in ready:
                     open_.discard(m)
                     self.known_outputs[self.outputs[m]] = True
-                    steps.append(VisitStep(m, final=True, loop=None, settles=self._learned()))
+                    steps.append(VisitStep(m, final=True, loop=None, settles=self._update_known_inputs()))
             elif (early := self._early(open_)) is not None:
-                steps.append(VisitStep(early, final=False, loop=None, settles=self._learned()))
+                steps.append(VisitStep(early, final=False, loop=None, settles=self._update_known_inputs()))
             else:
                 loop = self._loop()
                 self.known_outputs[self.sources[loop.inputs]] = True
-                others = np.setdiff1d(self._learned(), loop.inputs)  # its own inputs stay as they were found
-                steps.append(VisitStep(-1, final=False, loop=loop, settles=others))
+                settled_inputs = np.setdiff1d(
+                    self._update_known_inputs(), loop.inputs
+                )  # its own inputs stay as they were found
+                steps.append(VisitStep(-1, final=False, loop=loop, settles=settled_inputs))
         return steps
 
-    def _learned(self) -> Indices:
+    def _update_known_inputs(self) -> Indices:
         """Return the inputs whose source has become known, and take them as known."""
         learned = ~self.known_inputs
         learned[learned] = self.known_outputs[self.sources[learned]]
@@ -179,7 +181,7 @@ class Wires:
         """The inputs that outputs feed."""
         return np.flatnonzero(self.sources >= 0)
 
-    def fed(self, which: Indices, outputs: FloatArray) -> FloatArray:
+    def compute_inputs(self, which: Indices, outputs: FloatArray) -> FloatArray:
         """Return what outputs make of the inputs ``which``."""
         values: FloatArray = self.factors[which] * outputs[self.sources[which]] + self.offsets[which]
         return values
@@ -224,7 +226,7 @@ class Visits:
         self.outputs = np.full(members.size[2], np.nan)
         self.rates = np.empty(members.size[0])
         self._members = members
-        self._seen: dict[int, bytes] = {}
+        self._evaluated_inputs: dict[int, bytes] = {}
         rows, states = members.copies
         self.outputs[rows] = x[states]
 
@@ -232,11 +234,11 @@ class Visits:
         """Visit a member with what its inputs hold now."""
         c = self._members
         v = self.inputs[c.inputs[member]]
-        if self._seen.get(member) == (held := v.tobytes()):
+        if self._evaluated_inputs.get(member) == (input_bytes := v.tobytes()):
             return
         part = c.parts[member]
         with in_member(part.name):
             evaluation: Evaluation = part.model.evaluate(self.t, self.x[c.states[member]], v.copy())
-        self._seen[member] = held
+        self._evaluated_inputs[member] = input_bytes
         self.outputs[c.outputs[member]] = evaluation.outputs
         self.rates[c.states[member]] = evaluation.derivatives

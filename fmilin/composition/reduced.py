@@ -13,7 +13,7 @@ from typing import Unpack
 import numpy as np
 from scipy.linalg import block_diag
 
-from fmilin.composition.connect import continuous_law, system_of
+from fmilin.composition.connect import build_system, continuous_law
 from fmilin.composition.declaration import in_member
 from fmilin.composition.linear_member import HeldMember, SampledMember, from_linear
 from fmilin.composition.system import ConnectedModel
@@ -67,11 +67,13 @@ def reduce_members(
         raise UsageError("Members are reduced in a connected system (fl.connect, or an SSP file).")
     if unknown := [name for name in orders if name not in system.members]:
         raise UnknownNameError.among(unknown[0], system.members, "a member")
-    held = {name: member for name, member in system.members.items() if isinstance(member, HeldMember)}
-    if own := [n for n, member in held.items() if n in orders or not isinstance(member, SampledMember)]:
-        raise UsageError(f"The member '{own[0]}' is sampled: reduce it by itself (fl.reduction).")
+    sampled_members = {name: member for name, member in system.members.items() if isinstance(member, HeldMember)}
+    if irreducible := [
+        n for n, member in sampled_members.items() if n in orders or not isinstance(member, SampledMember)
+    ]:
+        raise UsageError(f"The member '{irreducible[0]}' is sampled: reduce it by itself (fl.reduction).")
     members = _linear_members(system, operating_point(system) if point is None else point, request)
-    closed = linearize(_connected(system, members))
+    closed = linearize(_connect_linear(system, members))
     if not _is_stable(closed):
         raise NumericalError(
             "The closed system is not stable, so nothing says which states of its members matter in it. Reduce each "
@@ -83,10 +85,10 @@ def reduce_members(
     ends = np.cumsum([0, *(len(part.A) for part in scaled)]).tolist()
     blocks = {name: slice(i, j) for name, i, j in zip(members, ends, ends[1:], strict=False)}
     small = {
-        name: _reduced(name, members[name], P[blocks[name], blocks[name]], Q[blocks[name], blocks[name]], order)
+        name: _reduce_member(name, members[name], P[blocks[name], blocks[name]], Q[blocks[name], blocks[name]], order)
         for name, order in orders.items()
     }
-    result = _connected(system, members | small)
+    result = _connect_linear(system, members | small)
     reduced = linearize(result)
     words = ", ".join(f"{name} to {order} of {len(members[name].states)}" for name, order in orders.items())
     if not _is_stable(reduced):
@@ -94,15 +96,16 @@ def reduce_members(
             f"With the members reduced ({words}) the closed system is unstable: ask for higher orders."
         )
     text = f"Members are reduced by what matters in the closed system: {words}."
-    if held:
-        text += f" Sampled members ({', '.join(held)}) stay as they are, and count in a continuous approximation."
+    if sampled_members:
+        names = ", ".join(sampled_members)
+        text += f" Sampled members ({names}) stay as they are, and count in a continuous approximation."
     if len(closed.inputs) and len(closed.outputs):
         peak, largest = error_bound(closed, reduced), peak_gain(in_sizes(closed, closed)).seen
         text += (
             f" No frequency response of the whole differs by more than {peak.bound:.3g} (largest gain {largest:.3g})."
         )
-    kept: dict[str, Model] = {**result.members, **held}
-    return system_of(replace(result.declaration, members=kept, notes=(*system.declaration.notes, text)))
+    all_members: dict[str, Model] = {**result.members, **sampled_members}
+    return build_system(replace(result.declaration, members=all_members, notes=(*system.declaration.notes, text)))
 
 
 def _linear_members(system: ConnectedModel, point: OperatingPoint, request: Request) -> dict[str, LinearModel]:
@@ -110,7 +113,7 @@ def _linear_members(system: ConnectedModel, point: OperatingPoint, request: Requ
     at = model_at(system, point)
     assert isinstance(at, ConnectedModel)  # noqa: S101 - a view of it
     linear = {}
-    evaluated = at.coupling.evaluated_members(point.time, point.states, point.inputs)
+    evaluated = at.coupling.compute_member_points(point.time, point.states, point.inputs)
     for part, (x, v) in zip(at.coupling.parts, evaluated, strict=True):
         member = at.members[part.name]
         if isinstance(member, SampledMember):
@@ -122,9 +125,9 @@ def _linear_members(system: ConnectedModel, point: OperatingPoint, request: Requ
     return linear
 
 
-def _connected(system: ConnectedModel, members: Mapping[str, LinearModel]) -> ConnectedModel:
+def _connect_linear(system: ConnectedModel, members: Mapping[str, LinearModel]) -> ConnectedModel:
     models = {name: from_linear(linear) for name, linear in members.items()}
-    return system_of(replace(system.declaration, members=models, constraints=None))
+    return build_system(replace(system.declaration, members=models, constraints=None))
 
 
 def _is_stable(linear: LinearModel) -> bool:
@@ -132,7 +135,7 @@ def _is_stable(linear: LinearModel) -> bool:
     return bool((values.real < -MIN_DECAY_RATIO * np.abs(values).max(initial=0.0)).all())
 
 
-def _reduced(name: str, linear: LinearModel, P: FloatArray, Q: FloatArray, order: int) -> LinearModel:
+def _reduce_member(name: str, linear: LinearModel, P: FloatArray, Q: FloatArray, order: int) -> LinearModel:
     if not 0 <= order <= len(linear.states):
         raise UsageError(f"The member '{name}' has order {len(linear.states)}, and cannot be reduced to {order}.")
     (V, W), values = balancing(P, Q)

@@ -17,21 +17,21 @@ from fmilin.composition.coupling import CoupledMembers
 from fmilin.composition.declaration import (
     Affine,
     Feed,
-    Link,
     Prefixed,
     SystemOutput,
+    WireLink,
+    get_signal,
     in_member,
     of_member,
-    outputs_of,
     parameters_by_member,
-    qualified,
+    qualify,
     require_rates_of_prescribed_motions,
-    signal_of,
+    resolve_outputs,
     split,
     with_parameter_feeds,
 )
 from fmilin.composition.linear_member import LinearMember
-from fmilin.composition.loops import structure_of
+from fmilin.composition.loops import compute_structure
 from fmilin.composition.members import MemberView, Wires
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import FmilinError, NumericalError, UnknownNameError, UsageError, quote_first
@@ -57,9 +57,9 @@ class SystemDeclaration:
 
     name: str
     members: Mapping[str, Model]
-    links: Sequence[Link]
+    links: Sequence[WireLink]
     feeds: Sequence[Feed]  # all inputs of the system
-    wanted: Sequence[SystemOutput]
+    outputs: Sequence[SystemOutput]
     constraints: Sequence[Constraint] | None = None  # None: those of the members
     chosen: Sequence[int] | None = None  # which feeds are inputs now; the others stay at their start values
     notes: Sequence[str] = ()
@@ -95,10 +95,10 @@ class ConnectedModel(
         self.start = self._start(models)
         self.constraints = self._bound()
         require_rates_of_prescribed_motions(self.members, declaration.links)
-        self.coupling = self._coupled()
-        self.outputs = Signals(self._output(w) for w in declaration.wanted)
+        self.coupling = self._couple_members()
+        self.outputs = Signals(self._output(w) for w in declaration.outputs)
         self.copies = self._copies()
-        self.independent = self._advised() if declaration.constraints is None else ()
+        self.independent = self._list_recommended_states() if declaration.constraints is None else ()
         self.independent_by_default = all(m.independent_by_default for m in models if len(m.constraints))
         self._several = self._check_loops() if self.coupling.loops else ()
 
@@ -113,7 +113,7 @@ class ConnectedModel(
             starts = ", ".join(f"'{name}' at {m.start.time:g} s" for name, m in self.members.items())
             raise UsageError(f"The members start at different times ({starts}). Open them with the same start time.")
         parameters = {
-            qualified(name, p): value for name, m in self.members.items() for p, value in m.start.parameters.items()
+            qualify(name, p): value for name, m in self.members.items() for p, value in m.start.parameters.items()
         }
         states = np.concatenate([np.empty(0), *(m.start.states for m in models)])
         time, names = times.pop() if times else 0.0, (self.states.names, self.inputs.names)
@@ -122,17 +122,17 @@ class ConnectedModel(
     def _bound(self) -> Constraints:
         declared = self.declaration.constraints
         if declared is None:
-            declared = [c for name, m in self.members.items() for c in self._constraints_of(name, m)]
+            declared = [c for name, m in self.members.items() for c in self._translate_constraints(name, m)]
         return Constraints(
             declared,
             self.states,
             self.inputs,
             parameters=Prefixed({name: m.constraints.parameters for name, m in self.members.items()}),
             other=self._canonical,
-            offered=[qualified(name, s.name) for name, m in self.members.items() for s in (*m.inputs, *m.outputs)],
+            offered=[qualify(name, s.name) for name, m in self.members.items() for s in (*m.inputs, *m.outputs)],
         )
 
-    def _constraints_of(self, name: str, model: Model) -> list[Constraint]:
+    def _translate_constraints(self, name: str, model: Model) -> list[Constraint]:
         """Return a member's constraints over the names of the system."""
         direct = {
             targets[0][0]: f.signal.name
@@ -140,12 +140,12 @@ class ConnectedModel(
             for targets in ([t for t in f.targets if t[1] == Affine()],)
             if targets
         }
-        own = {*model.states.positions, *model.inputs.positions, *model.constraints.parameters}
+        variables = {*model.states.positions, *model.inputs.positions, *model.constraints.parameters}
 
         def new(variable: str) -> str:
-            if variable == "time" and variable not in own:
+            if variable == "time" and variable not in variables:
                 return variable
-            return direct.get((name, variable), qualified(name, variable))
+            return direct.get((name, variable), qualify(name, variable))
 
         rates = [None if c.rate is None else c.rate.renamed(new) for c in model.constraints.declared]
         return [
@@ -156,17 +156,17 @@ class ConnectedModel(
     def _canonical(self, name: str) -> str | None:
         """Return the name of a variable that constraints may observe: any that a member shows."""
         try:
-            member, own = split(name, self.members)
-            return qualified(member, signal_of(self.members[member], (member, own)).name)
+            member, variable = split(name, self.members)
+            return qualify(member, get_signal(self.members[member], (member, variable)).name)
         except UnknownNameError:
             return None
 
-    def _coupled(self) -> CoupledMembers:
-        wanted = [w.source for w in self.declaration.wanted]
+    def _couple_members(self) -> CoupledMembers:
+        output_sources = [w.source for w in self.declaration.outputs]
         observed = [split(name, self.members) for name in self.constraints.observed]
         taps: dict[str, dict[str, int]] = {name: {} for name in self.members}
-        for member, own in (*(link.source for link in self.declaration.links), *wanted, *observed):
-            taps[member].setdefault(own, len(taps[member]))
+        for member, variable in (*(link.source for link in self.declaration.links), *output_sources, *observed):
+            taps[member].setdefault(variable, len(taps[member]))
         parts = []
         for name, model in self.members.items():
             with in_member(name):
@@ -175,12 +175,12 @@ class ConnectedModel(
                 parts.append(MemberView(name, view))
         first = np.cumsum([0, *(len(t) for t in taps.values())])
         self._taps = {
-            (name, own): int(first[i]) + tap
-            for i, (name, own_taps) in enumerate(taps.items())
-            for own, tap in own_taps.items()
+            (name, variable): int(first[i]) + tap
+            for i, (name, member_taps) in enumerate(taps.items())
+            for variable, tap in member_taps.items()
         }
-        self._shown = np.array([self._taps[source] for source in wanted], dtype=np.intp)
-        self._changes = np.array([w.change for w in self.declaration.wanted], dtype=float).reshape(-1, 2)
+        self._output_taps = np.array([self._taps[source] for source in output_sources], dtype=np.intp)
+        self._changes = np.array([w.change for w in self.declaration.outputs], dtype=float).reshape(-1, 2)
         self._plain = bool((self._changes == (1.0, 0.0)).all())
         self._observed = np.array([self._taps[source] for source in observed], dtype=np.intp)
         return CoupledMembers(parts, self._wires())
@@ -203,19 +203,19 @@ class ConnectedModel(
                     inputs[v], factors[v], offsets[v] = self._chosen.index(i), factor, offset
                 else:
                     offsets[v] = factor * feed.signal.start + offset
-        return Wires(sources, inputs, factors, offsets, tuple(qualified(*key) for key in positions))
+        return Wires(sources, inputs, factors, offsets, tuple(qualify(*key) for key in positions))
 
-    def _output(self, wanted: SystemOutput) -> Signal:
-        member, own = wanted.source
+    def _output(self, declared: SystemOutput) -> Signal:
+        member, variable = declared.source
         i = list(self.members).index(member)
         part = self.coupling.parts[i]
-        signal = part.model.outputs[self._taps[wanted.source] - self.coupling.outputs[i].start]
-        output = of_member(member, replace(signal, name=own, aliases=()), wanted.name)
-        return output if wanted.unit is None else replace(output, unit=wanted.unit)
+        signal = part.model.outputs[self._taps[declared.source] - self.coupling.outputs[i].start]
+        output = of_member(member, replace(signal, name=variable, aliases=()), declared.name)
+        return output if declared.unit is None else replace(output, unit=declared.unit)
 
     def _copies(self) -> dict[int, Copy]:
         copies, wires = {}, self.coupling.wires
-        for row, tap in enumerate(self._shown):
+        for row, tap in enumerate(self._output_taps):
             if tuple(self._changes[row]) != (1.0, 0.0):
                 continue
             m = next(i for i, s in enumerate(self.coupling.outputs) if s.start <= tap < s.stop)
@@ -230,14 +230,14 @@ class ConnectedModel(
                 copies[row] = Copy("input", int(wires.inputs[v]))
         return copies
 
-    def _advised(self) -> tuple[str, ...]:
+    def _list_recommended_states(self) -> tuple[str, ...]:
         """Return the members' own recommendations, where every constrained member has one; else none."""
         names: list[str] = []
         for name, model in self.members.items():
-            own = model.independent if len(model.constraints) else model.states.names
-            if len(model.states) and not own:
+            member_states = model.independent if len(model.constraints) else model.states.names
+            if len(model.states) and not member_states:
                 return ()
-            names += [qualified(name, n) for n in own]
+            names += [qualify(name, n) for n in member_states]
         return tuple(names) if len(self.constraints) else ()
 
     def _check_loops(self) -> tuple[str, ...]:
@@ -261,30 +261,34 @@ class ConnectedModel(
     @cached_property
     def structure(self) -> Any:  # type: ignore[override]
         """Which derivatives and outputs depend on which states and inputs, through the connections, too."""
-        A, B, C, D, reached = structure_of(self.coupling, self.coupling.wires, self.coupling.depends, len(self.inputs))
-        n, rows = len(self.states), self._shown
-        own = np.hstack((np.vstack((A.toarray(), C[rows].toarray())), np.zeros((n + len(rows), len(self.inputs)))))
-        return (own + np.vstack(((B @ reached).toarray(), (D[rows] @ reached).toarray()))) > 0
+        A, B, C, D, reached = compute_structure(
+            self.coupling, self.coupling.wires, self.coupling.depends, len(self.inputs)
+        )
+        n, rows = len(self.states), self._output_taps
+        direct = np.hstack((np.vstack((A.toarray(), C[rows].toarray())), np.zeros((n + len(rows), len(self.inputs)))))
+        return (direct + np.vstack(((B @ reached).toarray(), (D[rows] @ reached).toarray()))) > 0
 
     @property
     def output_turns(self) -> tuple[float | None, ...]:
         """Those of the members, in the units of the system."""
         of_members = [turn for part in self.coupling.parts for turn in part.model.output_turns]
-        chosen = [of_members[tap] for tap in self._shown]
+        chosen = [of_members[tap] for tap in self._output_taps]
         factors = np.abs(self._changes[:, 0]).tolist()
         return tuple(turn and turn * factor for turn, factor in zip(chosen, factors, strict=True))
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Those of the system, and the members' own, each with its member."""
-        own = [f"In the member '{name}': {note}" for name, m in self.members.items() for note in m.notes]
-        return (*self.declaration.notes, *self._several, *own)
+        member_notes = [f"In the member '{name}': {note}" for name, m in self.members.items() for note in m.notes]
+        return (*self.declaration.notes, *self._several, *member_notes)
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return derivatives, outputs and residuals at a point; see :meth:`fmilin.Model.evaluate`."""
         at = self.coupling.settle(t, x, u)
         z = at.outputs[self._observed]
-        return Evaluation(at.rates, self._converted(at.outputs[self._shown]), self.constraints.residuals(t, x, u, z))
+        return Evaluation(
+            at.rates, self._convert_outputs(at.outputs[self._output_taps]), self.constraints.residuals(t, x, u, z)
+        )
 
     def compiled_for(self, evaluations: int) -> Self:
         """Return the system of members that are compiled as soon as that pays."""
@@ -295,8 +299,8 @@ class ConnectedModel(
         view.coupling = coupling
         return view
 
-    def _converted(self, shown: FloatArray) -> FloatArray:
-        return shown if self._plain else self._changes[:, 0] * shown + self._changes[:, 1]
+    def _convert_outputs(self, outputs: FloatArray) -> FloatArray:
+        return outputs if self._plain else self._changes[:, 0] * outputs + self._changes[:, 1]
 
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
         """Return exact products, through algebraic loops by the implicit function; None when a member has none."""
@@ -304,12 +308,12 @@ class ConnectedModel(
         if J is None:
             return None
         rates, outputs, _ = J.through(dx, du)
-        shown = outputs[self._shown] * (1.0 if self._plain else self._changes[:, :1])
+        system_outputs = outputs[self._output_taps] * (1.0 if self._plain else self._changes[:, :1])
         if not len(self.constraints):
-            return Evaluation(rates, shown, np.zeros((0, dx.shape[1])))
+            return Evaluation(rates, system_outputs, np.zeros((0, dx.shape[1])))
         dz = outputs[self._observed]
         z = self.coupling.settle(t, x, u).outputs[self._observed]
-        return Evaluation(rates, shown, self.constraints.along((t, x, u, z), np.concatenate((dx, du, dz))))
+        return Evaluation(rates, system_outputs, self.constraints.along((t, x, u, z), np.concatenate((dx, du, dz))))
 
     def product_errors(
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
@@ -323,8 +327,8 @@ class ConnectedModel(
         if errors is None:
             return None
         rates, outputs = J.spread(*errors)
-        shown = outputs[self._shown] * np.abs(self._changes[:, :1])
-        return Evaluation(rates, shown, np.zeros((len(self.constraints), dx.shape[1])))
+        system_outputs = outputs[self._output_taps] * np.abs(self._changes[:, :1])
+        return Evaluation(rates, system_outputs, np.zeros((len(self.constraints), dx.shape[1])))
 
     def _own_errors(
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, dv: FloatArray
@@ -333,11 +337,13 @@ class ConnectedModel(
         coupling = self.coupling
         n, _, ny = coupling.size
         rates, outputs, any_at_all = np.zeros((n, dx.shape[1])), np.zeros((ny, dx.shape[1])), False
-        for i, (part, (own, v)) in enumerate(zip(coupling.parts, coupling.evaluated_members(t, x, u), strict=True)):
+        for i, (part, (member_states, v)) in enumerate(
+            zip(coupling.parts, coupling.compute_member_points(t, x, u), strict=True)
+        ):
             model = part.model
             if not isinstance(model, HasDerivativeErrors):
                 continue
-            errors = model.product_errors(t, own, v, dx[coupling.states[i]], dv[coupling.inputs[i]])
+            errors = model.product_errors(t, member_states, v, dx[coupling.states[i]], dv[coupling.inputs[i]])
             if errors is not None:
                 any_at_all = True
                 rates[coupling.states[i]], outputs[coupling.outputs[i]] = errors.derivatives, errors.outputs
@@ -347,9 +353,11 @@ class ConnectedModel(
         self, t: float, x: FloatArray, u: FloatArray, act: Callable[[Model, FloatArray, FloatArray], Any]
     ) -> list[Any]:
         results = []
-        for part, (own, v) in zip(self.coupling.parts, self.coupling.evaluated_members(t, x, u), strict=True):
+        for part, (member_states, v) in zip(
+            self.coupling.parts, self.coupling.compute_member_points(t, x, u), strict=True
+        ):
             with in_member(part.name):
-                results.append(act(part.model, own, v))
+                results.append(act(part.model, member_states, v))
         return results
 
     def has_graph(self) -> bool:
@@ -362,10 +370,10 @@ class ConnectedModel(
             return None
         from fmilin.composition.graph import Drawn, in_graph
 
-        shown = np.column_stack((self._shown, self._changes))
+        selected_outputs = np.column_stack((self._output_taps, self._changes))
         observed = dict(zip(self.constraints.observed, self._observed.tolist(), strict=True))
         signals = (self.states, self.inputs, self.outputs)
-        return in_graph(Drawn(self.info.name, self.coupling, signals, shown, observed))
+        return in_graph(Drawn(self.info.name, self.coupling, signals, selected_outputs, observed))
 
     def stabilized(self, alpha: float, beta: float) -> Model | None:
         """Return the same with all constrained members stabilized; None where one has no way for it."""
@@ -378,7 +386,7 @@ class ConnectedModel(
             if stable is None:
                 return None
             members[name] = stable
-        return self._changed(members=members)
+        return self._replace_declaration(members=members)
 
     @kinds_checked
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
@@ -386,39 +394,41 @@ class ConnectedModel(
         changes: dict[str, Any] = {}
         if inputs is not None:
             feeds, members = with_parameter_feeds(self.declaration.feeds, self.members, inputs)
-            every = Signals(feed.signal for feed in feeds)
+            input_signals = Signals(feed.signal for feed in feeds)
             changes |= {"feeds": feeds, "members": members}
-            changes["chosen"] = [every.index_of(name, "an input of the system") for name in inputs]
+            changes["chosen"] = [input_signals.index_of(name, "an input of the system") for name in inputs]
             if len(set(changes["chosen"])) < len(inputs):
                 raise UsageError(f"The same input is named twice among {', '.join(inputs)}.")
         if outputs is not None:
-            own = {w.name: w for w in self.declaration.wanted}
+            declared = {w.name: w for w in self.declaration.outputs}
             fed = {feed.signal.name: feed.targets[0][0] for feed in self.declaration.feeds}
-            changes["wanted"] = [self._wanted(name, own, fed) for name in outputs]
-        return self._changed(**changes)
+            changes["outputs"] = [self._find_output(name, declared, fed) for name in outputs]
+        return self._replace_declaration(**changes)
 
-    def _wanted(self, name: str, own: Mapping[str, SystemOutput], fed: Mapping[str, tuple[str, str]]) -> SystemOutput:
-        if name in own:
-            return own[name]
+    def _find_output(
+        self, name: str, declared: Mapping[str, SystemOutput], fed: Mapping[str, tuple[str, str]]
+    ) -> SystemOutput:
+        if name in declared:
+            return declared[name]
         if name in fed:
             return SystemOutput(name, fed[name])
-        return outputs_of(self.members, {name: name})[0]
+        return resolve_outputs(self.members, {name: name})[0]
 
     @kinds_checked
     def with_constraints(self, constraints: Sequence[Constraint]) -> Self:
         """Return the same system with these constraints instead of its members'."""
-        return self._changed(constraints=tuple(constraints))
+        return self._replace_declaration(constraints=tuple(constraints))
 
     @kinds_checked
     def with_parameters(self, values: Mapping[str, float]) -> Self:
         """Return the same system with other parameters of its members, ``member.name``."""
         members = dict(self.members)
-        for name, own in parameters_by_member(values, members).items():
+        for name, member_values in parameters_by_member(values, members).items():
             with in_member(name):
-                members[name] = members[name].with_parameters(own)
-        return self._changed(members=members)
+                members[name] = members[name].with_parameters(member_values)
+        return self._replace_declaration(members=members)
 
-    def _changed(self, **changes: Any) -> Self:
+    def _replace_declaration(self, **changes: Any) -> Self:
         return type(self)(replace(self.declaration, **changes), owner=False)
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.composition.connect import sampled_loop
-from fmilin.composition.declaration import NO_CHANGE, Link, qualified, split
+from fmilin.composition.declaration import NO_CHANGE, WireLink, qualify, split
 from fmilin.composition.linear_member import HeldMember, SampledMember
 from fmilin.composition.system import ConnectedModel, SystemDeclaration
 from fmilin.discovery.channel import ExplainedChannel, moves, reached, without_errors
@@ -294,7 +294,7 @@ def _missing_wire(channel: ExplainedChannel, model: ConnectedModel) -> Answer | 
     ends = {
         target[0] for i in model._chosen if d.feeds[i].signal.name == channel.input for target, _ in d.feeds[i].targets
     }
-    last = {w.source[0] for w in d.wanted if w.name == channel.output} or {split(channel.output, model.members)[0]}
+    last = {w.source[0] for w in d.outputs if w.name == channel.output} or {split(channel.output, model.members)[0]}
     ahead = _closure(ends, [(k.source[0], k.target[0]) for k in d.links])
     behind = _closure(last, [(k.target[0], k.source[0]) for k in d.links])
     if ahead & behind:
@@ -305,9 +305,9 @@ def _missing_wire(channel: ExplainedChannel, model: ConnectedModel) -> Answer | 
     sources = [(m, s.name) for m in sorted(ahead) for s in model.members[m].outputs]
     for target in fed[:MAX_WIRES]:
         for source in sources[: max(1, MAX_WIRES // max(len(fed), 1))]:
-            links = [*(k for k in d.links if k.target != target), Link(source, target, NO_CHANGE)]
+            links = [*(k for k in d.links if k.target != target), WireLink(source, target, NO_CHANGE)]
             if _answers_with(channel, model, replace(_without(d, target), links=links)):
-                wire = (qualified(*source), qualified(*target))
+                wire = (qualify(*source), qualify(*target))
                 text = (
                     f"No wire leads from {_enumerate(sorted(ahead))} to {_enumerate(sorted(behind))}. With one from "
                     f"'{wire[0]}' to '{wire[1]}' the channel answers."

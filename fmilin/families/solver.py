@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fmilin.composition.loop_transfer import loop_transfer_as, require_wires
+from fmilin.composition.loop_transfer import linearize_loop_transfer, require_wires
 from fmilin.errors import FmilinError, ModelCrashError, NumericalError
 from fmilin.families.batch_runs import BatchRuns
 from fmilin.families.branch_follower import BranchFollower, SweptPoint
@@ -139,7 +139,7 @@ class Solver:
         plan, how, point, linear = self.plan, self.plan.how, swept.point.point, swept.point.linear
         if plan.loop_at:
             model = self._models.find(values)
-            linear = loop_transfer_as(model, plan.loop_at, point, how, continuous=plan.continuous)
+            linear = linearize_loop_transfer(model, plan.loop_at, point, how, continuous=plan.continuous)
         if how.inputs is not None:
             linear = with_inputs(linear, chosen_inputs(linear.inputs, how.inputs))
         if how.parameters and not plan.loop_at:

@@ -66,7 +66,7 @@ def _row(mode: CoupledMode) -> tuple[str, ...]:
     pair = mode.plant.imag > 0
     if not mode.resolved:
         return eigenvalue_text(mode.plant, pair=pair), "faster than the step", f"{before:.4g}", "", ""
-    seen = eigenvalue_text(mode.seen, pair=pair and mode.seen.imag > 0)
+    seen = eigenvalue_text(mode.apparent, pair=pair and mode.apparent.imag > 0)
     return eigenvalue_text(mode.plant, pair=pair), seen, f"{before:.4g}", f"{after:.4g}", f"{before - after:.2g}"
 
 

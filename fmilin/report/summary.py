@@ -274,7 +274,9 @@ def summary_of_ssp(path: Path, options: FmuOptions | None = None) -> SystemSumma
     file = SspFile(path, options)
     try:
         flat = file.flat
-        components = {name: summary_of_fmu(file.file_of(p.component), 0, options) for name, p in flat.placed.items()}
+        components = {
+            name: summary_of_fmu(file.locate_file(p.component), 0, options) for name, p in flat.placed.items()
+        }
     finally:
         file.close()
 

@@ -156,7 +156,7 @@ def test_a_short_step_is_the_coupled_plant() -> None:
     for master in ("jacobi", "gauss-seidel"):
         cosimulation = fl.cosimulated(coupled_by_force(), step=1e-5, master=master)
         for mode in cosimulation.modes:
-            assert abs(mode.seen - mode.plant) < 1e-3 * abs(mode.plant)
+            assert abs(mode.apparent - mode.plant) < 1e-3 * abs(mode.plant)
             assert mode.resolved
 
 

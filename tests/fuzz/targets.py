@@ -11,7 +11,7 @@ from unittest import mock
 import numpy as np
 
 from fmilin import Constraint
-from fmilin.composition.ssp.flattening import flattened
+from fmilin.composition.ssp.flattening import flatten_system
 from fmilin.composition.ssp.reading import read_structure
 from fmilin.constraints.expressions import parse
 from fmilin.constraints.functions import ExpressionFunctions
@@ -137,7 +137,7 @@ def changed_mechanism(data: bytes) -> None:
 def system(data: bytes) -> None:
     """Read and flatten the description of a system, whose components are not there."""
     files = {"fuzz.ssd": data}
-    flattened(read_structure(files.get, "fuzz.ssd", "fuzz.ssp"), "fuzz.ssd", lambda *_: None)
+    flatten_system(read_structure(files.get, "fuzz.ssd", "fuzz.ssp"), "fuzz.ssd", lambda *_: None)
 
 
 def changed_system(data: bytes) -> None:

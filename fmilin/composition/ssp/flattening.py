@@ -40,7 +40,9 @@ class Flat:
     # of components, systems and entries of signal dictionaries
     connectors: dict[Node, Connector] = field(default_factory=dict)
     drivers: dict[Node, _Driver] = field(default_factory=dict)  # what feeds a node, where something does
-    held: dict[Node, _Driver] = field(default_factory=dict)  # the same for connections that carry no real number
+    held_drivers: dict[Node, _Driver] = field(
+        default_factory=dict
+    )  # the same for connections that carry no real number
     # from parameter bindings, the outermost last
     values: dict[Node, tuple[Value, str, Mapping[str, AbsoluteUnit]]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -53,11 +55,11 @@ class Flat:
             return None
         change, unit = Affine(), self._unit(here, unit_of)
         for target, driver in chain:
-            wanted = self._unit(target, unit_of)
+            target_unit = self._unit(target, unit_of)
             if driver.wire.convert_units:
-                change = conversion(unit, wanted, driver.where, driver.units).after(change)
+                change = conversion(unit, target_unit, driver.where, driver.units).after(change)
             change = driver.wire.change.after(change)
-            unit = wanted or (unit if driver.wire.convert_units else "")
+            unit = target_unit or (unit if driver.wire.convert_units else "")
         return here, change
 
     def _unit(self, node: Node, unit_of: Callable[[Node], str]) -> str:
@@ -66,13 +68,13 @@ class Flat:
             return connector.unit
         return unit_of(node) if node[0] in self.placed else ""
 
-    def held_of(self, path: str) -> list[Node]:
+    def list_held_nodes(self, path: str) -> list[Node]:
         """Return the connectors of a component that are fed something that is no real number."""
-        return [node for node in self.held if node[0] == path]
+        return [node for node in self.held_drivers if node[0] == path]
 
-    def held_chain(self, node: Node) -> tuple[Node, list[tuple[Node, SspConnection, str]]]:
+    def trace_held_value(self, node: Node) -> tuple[Node, list[tuple[Node, SspConnection, str]]]:
         """Return where such a value comes from, and all connections on its way: target, connection, place in a file."""
-        here, chain = self._chain(node, self.held)
+        here, chain = self._chain(node, self.held_drivers)
         return here, [(target, driver.wire, driver.where) for target, driver in chain]
 
     def hold(self, sources: Collection[Node]) -> None:
@@ -81,26 +83,26 @@ class Flat:
         while todo:
             new_ends = [end for end, driver in self.drivers.items() if driver.source in reached]
             for end in new_ends:
-                self.held[end] = self.drivers.pop(end)
+                self.held_drivers[end] = self.drivers.pop(end)
             reached.update(end for end in new_ends if end[0] not in self.placed)
             todo = bool(new_ends)
 
     def _chain(self, node: Node, drivers: Mapping[Node, _Driver]) -> tuple[Node, list[tuple[Node, _Driver]]]:
         """Return where a value comes from, and what drives each node on its way."""
         chain: list[tuple[Node, _Driver]] = []
-        here, seen = node, {node}
+        here, visited = node, {node}
         while here[0] not in self.placed or here == node:
             driver = drivers.get(here)
             if driver is None:
                 break
             chain.append((here, driver))
             here = driver.source
-            if here in seen:
+            if here in visited:
                 raise ModelError(f"{driver.where}: the connections form a circle.")
-            seen.add(here)
+            visited.add(here)
         return here, chain[::-1]
 
-    def inputs_of(self, path: str) -> list[Node]:
+    def list_inputs(self, path: str) -> list[Node]:
         """Return the connectors of a component that take something."""
         return [n for n, c in self.connectors.items() if n[0] == path and c.kind in _TAKES | {"inout", "unspecified"}]
 
@@ -109,7 +111,7 @@ Opened = Callable[[Component, tuple[str, ...]], SystemStructure | None]
 MOST_ELEMENTS = 10_000  # five small files that hold ten references each are a hundred thousand
 
 
-def flattened(structure: SystemStructure, file: str, opened: Opened) -> Flat:
+def flatten_system(structure: SystemStructure, file: str, opened: Opened) -> Flat:
     """Return a system without nesting; ``opened`` returns the structure of a component that is a system, else None."""
     flat = Flat(structure)
     _flatten(flat, _Level(structure, (file,)), structure.system, "", (), opened)
@@ -142,9 +144,9 @@ def _flatten(
             flat.connectors[(f"{path}:{name}", entry)] = Connector(entry, "inout", "Real", unit, 0)
     for name in system.order:
         if name in system.systems:
-            _flatten(flat, level, system.systems[name], _joined(path, name), scopes, opened)
+            _flatten(flat, level, system.systems[name], _join_path(path, name), scopes, opened)
         elif name in system.components:
-            _add_component(flat, level, system.components[name], _joined(path, name), opened)
+            _add_component(flat, level, system.components[name], _join_path(path, name), opened)
     _bind(flat, path, system, structure.units)
     for wire in system.wires:
         _connect(flat, structure, system, scopes, wire)
@@ -161,7 +163,7 @@ def _add_component(flat: Flat, level: _Level, component: Component, path: str, o
     _bind(flat, path, component, level.structure.units if inner is None else inner.units)
 
 
-def _joined(path: str, name: str) -> str:
+def _join_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
@@ -169,15 +171,15 @@ def _bind(flat: Flat, path: str, owner: SspSystem | Component, units: Mapping[st
     """Take the values of a binding; those of an outer system replace those of an inner one."""
     for binding in owner.bindings:
         all_units = {**units, **binding.units}
-        for name, value, unit in _mapped(binding):
-            whole = _joined(path, name)
-            dots = [i for i, letter in enumerate(whole) if letter == "." and whole[:i] in flat.placed]
-            owner_path = whole[: dots[-1]] if dots else path
-            own = whole[len(owner_path) + 1 :] if owner_path else whole
-            flat.values[(owner_path, own)] = (value, unit, all_units)
+        for name, value, unit in _map_parameters(binding):
+            full_name = _join_path(path, name)
+            dots = [i for i, letter in enumerate(full_name) if letter == "." and full_name[:i] in flat.placed]
+            owner_path = full_name[: dots[-1]] if dots else path
+            variable = full_name[len(owner_path) + 1 :] if owner_path else full_name
+            flat.values[(owner_path, variable)] = (value, unit, all_units)
 
 
-def _mapped(binding: Binding) -> Iterator[tuple[str, Value, str]]:
+def _map_parameters(binding: Binding) -> Iterator[tuple[str, Value, str]]:
     if binding.mapping is None:
         yield from ((p.name, p.value, p.unit) for p in binding.parameters)
         return
@@ -218,23 +220,24 @@ def _connect(
     roles = [_role(flat, path, node) for node in (start, end)]
     if roles[0] == roles[1] and roles[0] != "both":
         what = "two sources" if roles[0] == "gives" else "two inputs"
-        ends = f"'{named(start)}' and '{named(end)}'"
+        ends = f"'{format_node(start)}' and '{format_node(end)}'"
         raise ModelError(f"{where}: the connection joins {what}, {ends}. It has to lead from an output to an input.")
     if roles[0] == "takes" or roles[1] == "gives":
         start, end = end, start
-    first = flat.drivers.get(end) or flat.held.get(end)
+    first = flat.drivers.get(end) or flat.held_drivers.get(end)
     if first is not None:
         raise ModelError(
-            f"{where}: '{named(end)}' is fed twice, by '{named(first.source)}' and by '{named(start)}'. "
+            f"{where}: '{format_node(end)}' is fed twice, by '{format_node(first.source)}' and by "
+            f"'{format_node(start)}'. "
             "Keep one of the connections."
         )
     types = {flat.connectors[n].type for n in (start, end) if n in flat.connectors}
     if wire.table and not types & _NO_NUMBER:
         raise ModelError(
-            f"{where}: the connection maps values of '{named(start)}', which is a real number, by a table. Only "
+            f"{where}: the connection maps values of '{format_node(start)}', which is a real number, by a table. Only "
             "Boolean, Integer and Enumeration connectors have such transformations."
         )
-    drivers = flat.held if types & _NO_NUMBER else flat.drivers
+    drivers = flat.held_drivers if types & _NO_NUMBER else flat.drivers
     drivers[end] = _Driver(start, wire, where, structure.units)
 
 
@@ -252,7 +255,7 @@ def _end(flat: Flat, scopes: tuple[tuple[str, SspSystem], ...], element: str, na
     if element and element not in system.components and element not in system.systems:
         names = [*system.components, *system.systems, *system.references]
         raise ModelError(f"{where}: there is no element '{element}'. There are: {', '.join(names) or 'none'}.")
-    node = (_joined(path, element) if element else path, name)
+    node = (_join_path(path, element) if element else path, name)
     if node not in flat.connectors and (node[0], name.partition("[")[0]) not in flat.connectors:
         names = [c for p, c in flat.connectors if p == node[0]]
         owner = f"'{element}'" if element else "the system"
@@ -263,15 +266,15 @@ def _end(flat: Flat, scopes: tuple[tuple[str, SspSystem], ...], element: str, na
 def _role(flat: Flat, path: str, node: Node) -> str:
     """Return whether a node gives or takes inside the system at ``path``; both where the file leaves it open."""
     connector = flat.connectors.get(node) or flat.connectors[(node[0], node[1].partition("[")[0])]
-    own = node[0] == path and node[0] not in flat.placed
+    is_boundary = node[0] == path and node[0] not in flat.placed
     if connector.kind in _GIVES:
-        return "takes" if own else "gives"
+        return "takes" if is_boundary else "gives"
     if connector.kind in _TAKES:
-        return "gives" if own else "takes"
+        return "gives" if is_boundary else "takes"
     return "both"
 
 
-def named(node: Node) -> str:
+def format_node(node: Node) -> str:
     """Return how messages call a connector."""
     path, name = node
     return f"{path.lstrip(':')}.{name}" if path else name

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from fmilin.composition.connect import member_of, system_of
+from fmilin.composition.connect import build_member, build_system
 from fmilin.composition.declaration import Value, conversion, in_member
-from fmilin.composition.ssp.flattening import Flat, Node, Placed, flattened
+from fmilin.composition.ssp.flattening import Flat, Node, Placed, flatten_system
 from fmilin.composition.ssp.reading import Component, SystemStructure, read_structure
-from fmilin.composition.ssp.wiring import declaration_of, held_values, in_order
+from fmilin.composition.ssp.wiring import build_declaration, compute_held_values, in_order
 from fmilin.composition.system import ConnectedModel
 from fmilin.errors import FmilinError, ModelError, UsageError, missing_file
 from fmilin.fmi.read.archive import FmuFile, read_description, unpacked_together
@@ -84,7 +84,7 @@ class SspFile:
     def flat(self) -> Flat:
         """The system without nesting."""
         with unpacked_together():
-            return flattened(self.structure, self.start, self._opened)
+            return flatten_system(self.structure, self.start, self._open_component)
 
     def _inside(self, source: str) -> tuple[SspFile, str] | None:
         """Return the archive inside this one that ``source`` leads into, and the rest of the path; None for none."""
@@ -99,15 +99,15 @@ class SspFile:
         while (inside := outer._inside(source)) is not None:
             outer, source = inside
         if source not in outer._archives:
-            own = replace(component, source=source)
-            path, above = outer.file_of(own), (*outer._above, outer.path.resolve())
+            local_component = replace(component, source=source)
+            path, above = outer.locate_file(local_component), (*outer._above, outer.path.resolve())
             if path.resolve() in above:
                 names = [p.name for p in (*above[above.index(path.resolve()) :], path)]
                 raise self._error(component, _circle(names))
             outer._archives[source] = SspFile(path, self.options, above)
         return f"{component.source}!/{DEFAULT}"
 
-    def _opened(self, component: Component, files: tuple[str, ...]) -> SystemStructure | None:
+    def _open_component(self, component: Component, files: tuple[str, ...]) -> SystemStructure | None:
         """Return what a component in a file of its own consists of; None for an FMU."""
         suffix = component.source.lower()[-4:]
         if component.type == _FMU and suffix not in (".ssd", ".ssp"):
@@ -130,35 +130,35 @@ class SspFile:
     def _error(self, component: Component, what: str) -> ModelError:
         return ModelError(f"'{self.path.name}', line {component.line}, component '{component.name}': {what}.")
 
-    def _missing(self, component: Component, where: str) -> ModelError:
+    def _build_missing_error(self, component: Component, where: str) -> ModelError:
         return self._error(component, f"the file '{component.source}' is missing {where} '{self.path.name}'. {_MEND}")
 
-    def file_of(self, component: Component) -> Path:
+    def locate_file(self, component: Component) -> Path:
         """Return where an FMU, or an archive in the archive, lies on disk; the archive is unpacked for it."""
         if (inside := self._inside(component.source)) is not None:
-            return inside[0].file_of(replace(component, source=inside[1]))
+            return inside[0].locate_file(replace(component, source=inside[1]))
         if self.archive is None:
             path = self.path.parent / component.source
         else:
             if component.source not in self.archive.by_path:
                 neighbour = self.path.parent / Path(component.source).name
                 if not neighbour.is_file():
-                    raise self._missing(component, "in")
+                    raise self._build_missing_error(component, "in")
                 return neighbour
             if self._folder is None:
                 folders = {p.split("/")[0] for p in self.archive.by_path if "/" in p}
                 self._folder = self.archive.unpack(sorted(folders))
             path = self._folder / component.source
         if not path.is_file():
-            raise self._missing(component, "beside")
+            raise self._build_missing_error(component, "beside")
         return path
 
-    def units_of(self, component: Component) -> dict[str, str]:
+    def read_units(self, component: Component) -> dict[str, str]:
         """Return the units of an FMU's variables; nothing where it cannot be read, which is said when it is opened."""
         if component.source not in self._descriptions:
             units = {}
             with suppress(FmilinError):
-                description = read_description(self.file_of(component), self.options)
+                description = read_description(self.locate_file(component), self.options)
                 units = {n: v.unit for n, v in description.by_name.items()}
             self._descriptions[component.source] = units
         return self._descriptions[component.source]
@@ -218,19 +218,21 @@ def open_ssp(
     try:
         flat.hold(_discrete_numbers(flat, file, options))
         settings_of = _by_component(flat, settings or {})
-        for name, own in settings_of.items():
-            described = read_description(file.file_of(flat.placed[name].component), options)
-            for variable in [v for v in own if f"{name}.{v}" in targets and not described.has_parameter(v)]:
-                del own[variable]
+        for name, member_settings in settings_of.items():
+            described = read_description(file.locate_file(flat.placed[name].component), options)
+            for variable in [v for v in member_settings if f"{name}.{v}" in targets and not described.has_parameter(v)]:
+                del member_settings[variable]
         for name in in_order(flat):
             placed = flat.placed[name]
-            fmu, own = file.file_of(placed.component), settings_of.get(name, {})
-            held, notes = held_values(flat, name, lambda node: _present(members, node))
+            fmu, member_settings = file.locate_file(placed.component), settings_of.get(name, {})
+            held_inputs, notes = compute_held_values(flat, name, lambda node: _present(members, node))
             flat.notes += notes
-            bound = {n: v for n, v in {**_parameters(flat, file, placed), **held}.items() if n not in own}
+            bound = {
+                n: v for n, v in {**_parameters(flat, file, placed), **held_inputs}.items() if n not in member_settings
+            }
             with in_member(name):
-                members[name] = member_of(name, load(fmu, bound, own))
-        system = system_of(declaration_of(flat, {name: members[name] for name in flat.placed}))
+                members[name] = build_member(name, load(fmu, bound, member_settings))
+        system = build_system(build_declaration(flat, {name: members[name] for name in flat.placed}))
         for name in [n for n in settings or {} if n in targets and not _is_set(n, settings_of)]:
             if not system.states.has(name) and not system.inputs.has(name):
                 require_variable(system, name)
@@ -249,7 +251,7 @@ def _discrete_numbers(flat: Flat, file: SspFile, options: FmuOptions | None) -> 
     discrete_nodes: set[Node] = set()
     for path, placed in flat.placed.items():
         with in_member(path):
-            description = read_description(file.file_of(placed.component), options)
+            description = read_description(file.locate_file(placed.component), options)
         if description.interface == "CoSimulation":  # it is stepped, and its discrete-time numbers are outputs
             continue
         discrete = {v.name for v in description.looked_through() if v.is_float and v.variability == "discrete"}
@@ -274,8 +276,8 @@ def _require_free(
     for name in settings:
         if not _is_set(name, own_settings):
             system.inputs.index_of(name, "an input, state or parameter of the system")
-    for member, own in own_settings.items():
-        for name in own:
+    for member, member_settings in own_settings.items():
+        for name in member_settings:
             if system.members[member].inputs.has(name) and not system.inputs.has(f"{member}.{name}"):
                 raise UsageError(
                     f"'{member}.{name}' cannot be set: it is fed by a connection, or no connector of the system leads "
@@ -284,7 +286,7 @@ def _require_free(
 
 
 def _is_set(name: str, own_settings: Mapping[str, Mapping[str, Value]]) -> bool:
-    return any(f"{member}.{own}" == name for member, settings in own_settings.items() for own in settings)
+    return any(f"{member}.{variable}" == name for member, settings in own_settings.items() for variable in settings)
 
 
 def _by_component(flat: Flat, settings: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
@@ -300,17 +302,17 @@ def _by_component(flat: Flat, settings: Mapping[str, Value]) -> dict[str, dict[s
 
 def _parameters(flat: Flat, file: SspFile, placed: Placed) -> dict[str, Value]:
     """Return the parameters of a component: handed down by connectors, or bound to it."""
-    described, own = file.units_of(placed.component), {}
-    for node in flat.inputs_of(placed.path):
-        if (handed := _handed_down(flat, node)) is not None:
-            own[node[1]] = _in_unit(handed, described.get(node[1], ""), node)
+    described, values = file.read_units(placed.component), {}
+    for node in flat.list_inputs(placed.path):
+        if (handed := _find_inherited_value(flat, node)) is not None:
+            values[node[1]] = _in_unit(handed, described.get(node[1], ""), node)
     for (path, variable), bound in flat.values.items():
         if path == placed.path:
-            own[variable] = _in_unit(bound, described.get(variable, ""), (path, variable))
-    return own
+            values[variable] = _in_unit(bound, described.get(variable, ""), (path, variable))
+    return values
 
 
-def _handed_down(flat: Flat, node: Node) -> tuple[Value, str, Mapping[str, object]] | None:
+def _find_inherited_value(flat: Flat, node: Node) -> tuple[Value, str, Mapping[str, object]] | None:
     """Return the value of a system's own connector that a parameter is connected to."""
     here = node
     for _ in range(len(flat.drivers) + 1):
@@ -325,10 +327,10 @@ def _handed_down(flat: Flat, node: Node) -> tuple[Value, str, Mapping[str, objec
 
 
 def _in_unit(bound: tuple[Value, str, Mapping[str, object]], unit: str, node: Node) -> Value:
-    value, given, units = bound
-    if isinstance(value, (str, bool)) or not given or not unit or given == unit:
+    value, source_unit, units = bound
+    if isinstance(value, (str, bool)) or not source_unit or not unit or source_unit == unit:
         return value
     try:
-        return conversion(given, unit, f"The parameter '{node[0]}.{node[1]}'", units).of(value)  # type: ignore[arg-type]
+        return conversion(source_unit, unit, f"The parameter '{node[0]}.{node[1]}'", units).of(value)  # type: ignore[arg-type]
     except UsageError as error:
         raise ModelError(str(error)) from None

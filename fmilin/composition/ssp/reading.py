@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from fmilin.composition.declaration import AbsoluteUnit, Affine, Value
-from fmilin.composition.ssp.xml import SSB, SSC, SSD, SSM, SSV, Reader, local_name
+from fmilin.composition.ssp.xml import SSB, SSC, SSD, SSM, SSV, SspReader, local_name
 from fmilin.errors import ModelError
 from fmilin.fmi.read.description import is_true
 
@@ -118,7 +118,7 @@ _FMU = "application/x-fmu-sharedlibrary"
 VERSIONS = ("1.", "2.")
 
 
-def resolved(source: str, folder: str, error: Callable[[str], ModelError]) -> str:
+def resolve_source(source: str, folder: str, error: Callable[[str], ModelError]) -> str:
     """Return a source's path inside the archive; of an archive in it ``inner.ssp!/resources/motor.fmu``."""
     text = unquote(source)
     if "://" in text or text.startswith(("/", "\\", "file:")) or ":" in text.split("/")[0]:
@@ -150,7 +150,7 @@ class _SsdFile:
     def __init__(self, read: Read, xml: bytes, path: str, archive: str) -> None:
         self.read, self.archive = read, archive
         self.folder = path.rpartition("/")[0]
-        self.reader = Reader(xml, f"{path} in '{archive}'", f"{SSD}SystemStructureDescription")
+        self.reader = SspReader(xml, f"{path} in '{archive}'", f"{SSD}SystemStructureDescription")
         self.enumerations = self.reader.enumerations(f"{SSD}Enumerations")
 
     def structure(self) -> SystemStructure:
@@ -171,7 +171,7 @@ class _SsdFile:
         references: dict[str, str] = {}
         order = []
         for child in element.iterfind(f"{SSD}Elements/*"):
-            name = reader.required(child, "name")
+            name = reader.require_attribute(child, "name")
             if name in components or name in systems or name in references:
                 raise reader.error(f"two elements are called '{name}'", child)
             order.append(name)
@@ -181,11 +181,11 @@ class _SsdFile:
                 case "System":
                     systems[name] = self._system(child)
                 case "SignalDictionaryReference":
-                    references[name] = reader.required(child, "dictionary")
+                    references[name] = reader.require_attribute(child, "dictionary")
                 case other:
                     raise reader.error(f"an element of the kind '{other}' is not supported", child)
         return SspSystem(
-            name=reader.required(element, "name"),
+            name=reader.require_attribute(element, "name"),
             where=reader.where,
             connectors=self._connectors(element),
             bindings=self._bindings(element),
@@ -199,8 +199,8 @@ class _SsdFile:
 
     def _component(self, element: Any, name: str) -> Component:
         reader = self.reader
-        source = reader.required(element, "source")
-        path = resolved(source, self.folder, lambda what: reader.error(f"component '{name}': {what}", element))
+        source = reader.require_attribute(element, "source")
+        path = resolve_source(source, self.folder, lambda what: reader.error(f"component '{name}': {what}", element))
         return Component(
             name=name,
             type=element.get("type") or _FMU,
@@ -215,12 +215,12 @@ class _SsdFile:
         reader = self.reader
         connectors: dict[str, Connector] = {}
         for c in element.iterfind(f"{SSD}Connectors/{SSD}Connector"):
-            name, kind = reader.required(c, "name"), c.get("kind") or "unspecified"
+            name, kind = reader.require_attribute(c, "name"), c.get("kind") or "unspecified"
             if kind not in _KINDS:
                 raise reader.error(f"the connector '{name}' is of the unknown kind '{kind}'", c)
             if name in connectors:
                 raise reader.error(f"two connectors are called '{name}'", c)
-            typed = reader.typed(c, (SSC, SSD))
+            typed = reader.find_typed_element(c, (SSC, SSD))
             kind_of_number = "" if typed is None else local_name(typed)
             unit = "" if typed is None else typed.get("unit") or ""
             items = {} if typed is None else self.enumerations.get(typed.get("name") or "", {})
@@ -233,42 +233,42 @@ class _SsdFile:
         return SspConnection(start, end, *reader.transformation(element), not _keeps_units(element), element.sourceline)
 
     def _end(self, element: Any, side: str) -> tuple[str, str]:
-        name = self.reader.required(element, f"{side}Connector")
+        name = self.reader.require_attribute(element, f"{side}Connector")
         indices = (element.get(f"{side}Indices") or "").split()
         if indices:
             name = f"{name}[{','.join(indices)}]"
         return element.get(f"{side}Element") or "", name
 
     def _dictionary(self, element: Any) -> tuple[str, dict[str, str]]:
-        name = self.reader.required(element, "name")
-        owner, dictionary = self._held(element, f"{SSB}SignalDictionary")
+        name = self.reader.require_attribute(element, "name")
+        owner, dictionary = self._locate_element(element, f"{SSB}SignalDictionary")
         if dictionary is None:
             raise owner.error(f"the signal dictionary '{name}' is neither there nor in a file", element)
         units = {}
         for entry in dictionary.iterfind(f"{SSB}DictionaryEntry"):
-            typed = owner.typed(entry, (SSC, SSB))
-            units[owner.required(entry, "name")] = "" if typed is None else typed.get("unit") or ""
+            typed = owner.find_typed_element(entry, (SSC, SSB))
+            units[owner.require_attribute(entry, "name")] = "" if typed is None else typed.get("unit") or ""
         return name, units
 
     def _bindings(self, element: Any) -> tuple[Binding, ...]:
         path = f"{SSD}ParameterBindings/{SSD}ParameterBinding"
-        return tuple(self._binding(b) for b in element.iterfind(path))
+        return tuple(self._read_binding(b) for b in element.iterfind(path))
 
-    def _binding(self, element: Any) -> Binding:
+    def _read_binding(self, element: Any) -> Binding:
         reader = self.reader
         kind = element.get("type") or "application/x-ssp-parameter-set"
         if kind != "application/x-ssp-parameter-set":
             raise reader.error(f"parameters of the type '{kind}' are not supported", element)
         if element.get("sourceBase") == "component":
             raise reader.error("parameters inside a component's own file are not supported", element)
-        owner, values = self._held(element, f"{SSV}ParameterSet", f"{SSD}ParameterValues/")
+        owner, values = self._locate_element(element, f"{SSV}ParameterSet", f"{SSD}ParameterValues/")
         units = {} if owner is reader else owner.units(f"{SSV}Units")
         if values is None:
             raise reader.error("the parameter binding has no values", element)
         prefix, parameters = element.get("prefix") or "", []
         items = {**self.enumerations, **owner.enumerations(f"{SSV}Enumerations")}
         for p in values.iterfind(f"{SSV}Parameters/{SSV}Parameter"):
-            name, typed = owner.required(p, "name"), owner.typed(p, (SSV,))
+            name, typed = owner.require_attribute(p, "name"), owner.find_typed_element(p, (SSV,))
             if typed is None:
                 raise owner.error(f"the parameter '{name}' has no value", p)
             value = owner.value(typed)
@@ -282,26 +282,26 @@ class _SsdFile:
         element = binding.find(f"{SSD}ParameterMapping")
         if element is None:
             return None
-        owner, mapping = self._held(element, f"{SSM}ParameterMapping")
+        owner, mapping = self._locate_element(element, f"{SSM}ParameterMapping")
         if mapping is None:
             raise owner.error("the parameter mapping is neither there nor in a file", element)
         entries = []
         for m in mapping.iterfind(f"{SSM}MappingEntry"):
-            source, target = owner.required(m, "source"), owner.required(m, "target")
+            source, target = owner.require_attribute(m, "source"), owner.require_attribute(m, "target")
             entries.append(Mapped(source, target, *owner.transformation(m), not _keeps_units(m)))
         return tuple(entries)
 
-    def _held(self, element: Any, kind: str, inside: str = "") -> tuple[Reader, Any]:
+    def _locate_element(self, element: Any, kind: str, inside: str = "") -> tuple[SspReader, Any]:
         """Return who reads an element of this kind, and the element: of ``element``, or of the file that it names."""
         if (source := element.get("source")) is None:
             return self.reader, element.find(f"{inside}{kind}")
         owner = self._file(source, element, kind)
         return owner, owner.root
 
-    def _file(self, source: str, element: Any, root: str) -> Reader:
+    def _file(self, source: str, element: Any, root: str) -> SspReader:
         """Open a further file of the archive."""
-        path = resolved(source, self.folder, lambda what: self.reader.error(what, element))
+        path = resolve_source(source, self.folder, lambda what: self.reader.error(what, element))
         xml = self.read(path)
         if xml is None:
             raise self.reader.error(f"the file '{source}' is missing in the archive", element)
-        return Reader(xml, f"{path} in '{self.archive}'", root)
+        return SspReader(xml, f"{path} in '{self.archive}'", root)

@@ -7,15 +7,15 @@ from graphlib import CycleError, TopologicalSorter
 from fmilin.composition.declaration import (
     Affine,
     Feed,
-    Link,
     SystemOutput,
     Value,
+    WireLink,
     elements,
-    inputs_of,
-    outputs_of,
-    signal_of,
+    get_signal,
+    resolve_inputs,
+    resolve_outputs,
 )
-from fmilin.composition.ssp.flattening import Flat, Node, named
+from fmilin.composition.ssp.flattening import Flat, Node, format_node
 from fmilin.composition.ssp.reading import Connector, SspConnection
 from fmilin.composition.system import SystemDeclaration
 from fmilin.errors import FmilinError, ModelError, UsageError
@@ -23,14 +23,16 @@ from fmilin.model.interface import Model
 from fmilin.signals import Signal
 
 
-def declaration_of(flat: Flat, members: Mapping[str, Model]) -> SystemDeclaration:
+def build_declaration(flat: Flat, members: Mapping[str, Model]) -> SystemDeclaration:
     """Return the members and all that joins them."""
     wiring = _SystemWiring(flat, members, notes=list(flat.notes))
     try:
         for node in [node for node in flat.drivers if node[0] in members]:
             wiring.join(node)
         name = flat.structure.name or flat.structure.system.name
-        return SystemDeclaration(name, members, wiring.links, wiring.feeds(), wiring.wanted(), notes=wiring.notes)
+        return SystemDeclaration(
+            name, members, wiring.links, wiring.feeds(), wiring.collect_outputs(), notes=wiring.notes
+        )
     except UsageError as error:
         raise ModelError(str(error)) from None
 
@@ -39,23 +41,23 @@ def declaration_of(flat: Flat, members: Mapping[str, Model]) -> SystemDeclaratio
 class _SystemWiring:
     flat: Flat
     members: Mapping[str, Model]
-    links: list[Link] = field(default_factory=list)
+    links: list[WireLink] = field(default_factory=list)
     fed: dict[str, list[tuple[tuple[str, str], Affine]]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def unit_of(self, node: Node) -> str:
+    def get_unit(self, node: Node) -> str:
         """Return the unit of a member's variable as its FMU tells it; empty where it tells none."""
         model = self.members[node[0]]
         if model.inputs.has(node[1]):
             return model.inputs[model.inputs.positions[node[1]]].unit
         try:
-            return signal_of(model, node).unit
+            return get_signal(model, node).unit
         except FmilinError:
             return ""
 
     def join(self, node: Node) -> None:
         """Add what feeds a connector of a member: a link, or an input of the system."""
-        origin = self.flat.origin(node, self.unit_of)
+        origin = self.flat.origin(node, self.get_unit)
         if origin is None:
             return
         (path, variable), change = origin
@@ -77,16 +79,18 @@ class _SystemWiring:
                 f"'{path}.{variable}' has {len(sources)} elements, and '{name}.{node[1]}', which it feeds, "
                 f"{len(targets)}: connected arrays have the same size."
             )
-        self.links += [Link((path, a), (name, b), change) for a, b in zip(sources, targets, strict=True)]
+        self.links += [WireLink((path, a), (name, b), change) for a, b in zip(sources, targets, strict=True)]
 
     def feeds(self) -> list[Feed]:
         """Return the inputs of the system: its connectors, or all that nothing feeds where it has none."""
-        own = [c for (path, _), c in self.flat.connectors.items() if path == "" and c.kind == "input"]
-        if not own:
-            every = inputs_of(self.members, self.links, None)
-            return [feed for feed in every if not any(target in self.flat.held for target, _ in feed.targets)]
+        connectors = [c for (path, _), c in self.flat.connectors.items() if path == "" and c.kind == "input"]
+        if not connectors:
+            free_inputs = resolve_inputs(self.members, self.links, None)
+            return [
+                feed for feed in free_inputs if not any(target in self.flat.held_drivers for target, _ in feed.targets)
+            ]
         feeds = []
-        for connector in own:
+        for connector in connectors:
             targets = self.fed.get(connector.name, [])
             signal = Signal(connector.name, connector.unit)
             if targets:
@@ -100,18 +104,18 @@ class _SystemWiring:
             feeds.append(Feed(signal, tuple(targets)))
         return feeds
 
-    def wanted(self) -> list[SystemOutput]:
+    def collect_outputs(self) -> list[SystemOutput]:
         """Return the outputs of the system: its connectors, or all outputs of its members where it has none."""
-        own = [c for (path, _), c in self.flat.connectors.items() if path == "" and c.kind == "output"]
-        if not own:
-            return outputs_of(self.members, None)
-        wanted = []
-        for connector in own:
-            origin = self.flat.origin(("", connector.name), self.unit_of)
-            if ("", connector.name) in self.flat.held:
-                source, _ = self.flat.held_chain(("", connector.name))
+        connectors = [c for (path, _), c in self.flat.connectors.items() if path == "" and c.kind == "output"]
+        if not connectors:
+            return resolve_outputs(self.members, None)
+        outputs = []
+        for connector in connectors:
+            origin = self.flat.origin(("", connector.name), self.get_unit)
+            if ("", connector.name) in self.flat.held_drivers:
+                source, _ = self.flat.trace_held_value(("", connector.name))
                 self.notes.append(
-                    f"The output '{connector.name}' of the system is left out: '{named(source)}' changes at "
+                    f"The output '{connector.name}' of the system is left out: '{format_node(source)}' changes at "
                     "events only, and is held."
                 )
                 continue
@@ -122,8 +126,8 @@ class _SystemWiring:
             names = _scalars(self.members[member], variable)
             for name in names:
                 label = connector.name + (name[len(variable) :] if len(names) > 1 else "")
-                wanted.append(SystemOutput(label, (member, name), change, connector.unit or None))
-        return wanted
+                outputs.append(SystemOutput(label, (member, name), change, connector.unit or None))
+        return outputs
 
 
 def _scalars(model: Model, name: str) -> list[str]:
@@ -141,8 +145,8 @@ def in_order(flat: Flat) -> list[str]:
     """Return the paths of all components, those first whose values others are held at; as in the file otherwise."""
     before: dict[str, set[str]] = {path: set() for path in flat.placed}
     for path, needed in before.items():
-        for node in flat.held_of(path):
-            (source, _), *_ = flat.held_chain(node)
+        for node in flat.list_held_nodes(path):
+            (source, _), *_ = flat.trace_held_value(node)
             if source in flat.placed and source != path:
                 needed.add(source)
     try:
@@ -151,27 +155,27 @@ def in_order(flat: Flat) -> list[str]:
         return list(flat.placed)
 
 
-def held_values(flat: Flat, path: str, value_of: ValueOf) -> tuple[dict[str, Value], list[str]]:
+def compute_held_values(flat: Flat, path: str, value_of: ValueOf) -> tuple[dict[str, Value], list[str]]:
     """Return values for inputs of the component at ``path``, by variable; and notes of what is held or is not."""
     values: dict[str, Value] = {}
     notes = []
-    for node in flat.held_of(path):
-        source, wires = flat.held_chain(node)
+    for node in flat.list_held_nodes(path):
+        source, wires = flat.trace_held_value(node)
         kind = _kind(flat, [source, node])
         value = None if kind in _UNREADABLE else _source_value(flat, source, value_of)
         carries = f"carries a {kind}, no real number"
         if kind == _DISCRETE:
             carries = "carries a discrete-time number, which changes at events only"
-        connection = f"The connection '{named(source)}' -> '{named(node)}' {carries}"
+        connection = f"The connection '{format_node(source)}' -> '{format_node(node)}' {carries}"
         if value is None:
-            notes.append(f"{connection}. '{named(node)}' keeps its start value.")
+            notes.append(f"{connection}. '{format_node(node)}' keeps its start value.")
             continue
         for target, wire, where in wires:
-            value = _passed(value, wire, flat.connectors.get(source), flat.connectors.get(target), where)
+            value = _transmit_value(value, wire, flat.connectors.get(source), flat.connectors.get(target), where)
             source = target
         values[node[1]] = value
-        shown = str(value).lower() if isinstance(value, bool) else value
-        notes.append(f"{connection}: '{named(node)}' is held at {shown}, the value where the system starts.")
+        value_text = str(value).lower() if isinstance(value, bool) else value
+        notes.append(f"{connection}: '{format_node(node)}' is held at {value_text}, the value where the system starts.")
     return values, notes
 
 
@@ -187,12 +191,16 @@ def _source_value(flat: Flat, source: Node, value_of: ValueOf) -> Value | None:
     return None if bound is None else bound[0]
 
 
-def _passed(value: Value, wire: SspConnection, source: Connector | None, target: Connector | None, where: str) -> Value:
+def _transmit_value(
+    value: Value, wire: SspConnection, source: Connector | None, target: Connector | None, where: str
+) -> Value:
     """Return what arrives at the end of one connection."""
-    return _mapped(value, wire, source, target, where) if wire.table else wire.change.of(value)
+    return _map_value(value, wire, source, target, where) if wire.table else wire.change.of(value)
 
 
-def _mapped(value: Value, wire: SspConnection, source: Connector | None, target: Connector | None, where: str) -> Value:
+def _map_value(
+    value: Value, wire: SspConnection, source: Connector | None, target: Connector | None, where: str
+) -> Value:
     names = {} if source is None else {number: name for name, number in source.items.items()}
     text = str(value).lower() if isinstance(value, bool) else str(value)
     key = names.get(value, text) if isinstance(value, int) else text

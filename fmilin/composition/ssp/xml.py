@@ -24,7 +24,7 @@ _TABLES = {f"{kind}MappingTransformation" for kind in ("Boolean", "Integer", "En
 INTEGERS = {"Integer", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))}
 
 
-class Reader:
+class SspReader:
     """One XML file, called ``where`` in messages; ``root`` is the tag that its root must have, in Clark's notation."""
 
     def __init__(self, xml: bytes, where: str, root: str) -> None:
@@ -39,7 +39,7 @@ class Reader:
         """Return the error about an element: one sentence with its place, and what to do."""
         return ModelError(f"{self.where}, line {element.sourceline}: {what}. Correct the file, or export it again.")
 
-    def required(self, element: Any, attribute: str) -> str:
+    def require_attribute(self, element: Any, attribute: str) -> str:
         """Return an attribute that must be there."""
         value = element.get(attribute)
         if not value:
@@ -73,10 +73,12 @@ class Reader:
             if not entries:
                 raise self.error(f"the {name} has no MapEntry", child)
             plain = _truth if name == "BooleanMappingTransformation" else str
-            return Affine(), {plain(self.required(e, "source")): plain(self.required(e, "target")) for e in entries}
+            return Affine(), {
+                plain(self.require_attribute(e, "source")): plain(self.require_attribute(e, "target")) for e in entries
+            }
         return Affine(), {}
 
-    def typed(self, element: Any, namespaces: tuple[str, ...]) -> Any:
+    def find_typed_element(self, element: Any, namespaces: tuple[str, ...]) -> Any:
         """Return the child that says a connector's, entry's or parameter's type; None where there is none."""
         kinds = {*_NUMBERS, *INTEGERS, "Boolean", "String", "Enumeration", "Binary", "Clock"}
         for child in element:
@@ -88,9 +90,9 @@ class Reader:
         """Return the value of a parameter, by its type."""
         kind = local_name(element)
         if kind in _NUMBERS:
-            self.required(element, "value")
+            self.require_attribute(element, "value")
             return self.number(element, "value", 0.0)
-        text = self.required(element, "value") if kind != "String" else element.get("value") or ""
+        text = self.require_attribute(element, "value") if kind != "String" else element.get("value") or ""
         try:
             if kind in INTEGERS:
                 return int(text)
@@ -106,9 +108,9 @@ class Reader:
         """Return the numbers of the items of all enumerations that the file defines under ``parent``."""
         numbers: dict[str, dict[str, int]] = {}
         for enumeration in self.root.findall(f"{parent}/{SSC}Enumeration"):
-            items = numbers.setdefault(self.required(enumeration, "name"), {})
+            items = numbers.setdefault(self.require_attribute(enumeration, "name"), {})
             for item in enumeration.findall(f"{SSC}Item"):
-                items[self.required(item, "name")] = int(self.number(item, "value", 0.0))
+                items[self.require_attribute(item, "name")] = int(self.number(item, "value", 0.0))
         return numbers
 
     def units(self, parent: str) -> dict[str, AbsoluteUnit]:
@@ -122,7 +124,9 @@ class Reader:
             factor = self.number(base, "factor", 1.0)
             if factor == 0.0:
                 raise self.error("a unit with the factor 0 measures nothing", base)
-            units[self.required(unit, "name")] = AbsoluteUnit(exponents, factor, self.number(base, "offset", 0.0))
+            units[self.require_attribute(unit, "name")] = AbsoluteUnit(
+                exponents, factor, self.number(base, "offset", 0.0)
+            )
         return units
 
 
