@@ -1,8 +1,7 @@
 """FMUs of masses in a row on springs that harden, compiled here: every row of A has four entries whatever the size.
 
 An evaluation and a directional derivative along any number of knowns take time in proportion to the number of states,
-as in code that tools generate. The FMU declares its dependencies and provides directional derivatives, or not. It
-counts what it is asked for in ``evaluations`` and ``products``.
+as in code that tools generate. The FMU declares its dependencies and provides directional derivatives, or not.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ STIFFNESS, HARDENING, DAMPING = 4.0, 0.5, 0.1
 SOURCE = """
 #define NX {n}
 #define M ({n} / 2)
-#define NV (3 * NX + 6)
+#define NV (3 * NX + 4)
 #define STATES {{{states}}}
 #define DERIVATIVES {{{rates}}}
 #define START {{0}}
@@ -42,7 +41,7 @@ static double gap(const double *x, int i) {{ return (i < M ? x[i] : 0) - (i > 0 
 static double force(double d) {{ return {stiffness} * d + {hardening} * d * d * d; }}
 static double slope(double d) {{ return {stiffness} + 3 * {hardening} * d * d; }}
 static void calculate(Model *m) {{ /* as tools do it: only what has changed since */
-    double *r = m->r, *x = r, *v = r + M, u = r[2 * NX], *before = r + 2 * NX + 4, *is_known = r + 3 * NX + 5;
+    double *r = m->r, *x = r, *v = r + M, u = r[2 * NX], *before = r + 2 * NX + 2, *is_known = r + 3 * NX + 3;
     if (*is_known && !memcmp(before, r, NX * sizeof *r) && before[NX] == u) return;
     *is_known = 1;
     memcpy(before, r, NX * sizeof *r);
@@ -52,7 +51,6 @@ static void calculate(Model *m) {{ /* as tools do it: only what has changed sinc
         r[NX + M + i] = force(gap(x, i + 1)) - force(gap(x, i)) - {damping} * v[i] + (i == 0) * u;
     }}
     r[2 * NX + 1] = x[M - 1];
-    r[2 * NX + 2]++;
 }}
 static fmi2Status product(void *c, const fmi2ValueReference unknown[], size_t nUnknown,
                           const fmi2ValueReference known[], size_t nKnown, const fmi2Real seed[],
@@ -73,7 +71,6 @@ static fmi2Status product(void *c, const fmi2ValueReference unknown[], size_t nU
         else if (row == 2 * NX + 1) sensitivity[i] = d[M - 1];
         else return fmi2Error;
     }}
-    m->r[2 * NX + 3]++;
     return fmi2OK;
 }}
 """
@@ -132,11 +129,6 @@ def _description(n: int, identifier: str, token: str, *, directional: bool, decl
         f'<ScalarVariable name="u" valueReference="{2 * n}" causality="input"><Real start="0"/></ScalarVariable>'
     )
     lines.append(f'<ScalarVariable name="y" valueReference="{2 * n + 1}" causality="output"><Real/></ScalarVariable>')
-    lines += [
-        f'<ScalarVariable name="{name}" valueReference="{2 * n + k}" causality="local" variability="discrete"><Real/>'
-        "</ScalarVariable>"
-        for k, name in ((2, "evaluations"), (3, "products"))
-    ]
     rates = "\n".join(
         f'<Unknown index="{n + row + 1}"{_declare(columns) if declared else ""}/>'
         for row, columns in enumerate(_columns(n))

@@ -20,7 +20,7 @@ if sys.platform == "win32":
 else:
     from fmilin.fmi.client.pipes_posix import PosixPipes as HostPipes
 
-__all__ = ["count_work"]
+__all__ = ["count_messages", "count_work"]
 
 
 def count_work(way: Way, size: int, folder: Path, *, traced: bool = True) -> Mapping[str, float]:
@@ -34,7 +34,7 @@ def count_work(way: Way, size: int, folder: Path, *, traced: bool = True) -> Map
     if traced:
         tracemalloc.start()
     try:
-        with count_native_calls(counted), _count_messages(counted), way.open(size, folder) as call:
+        with count_native_calls(counted), count_messages(counted), way.open(size, folder) as call:
             call()
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -45,7 +45,8 @@ def count_work(way: Way, size: int, folder: Path, *, traced: bool = True) -> Map
 
 
 @contextmanager
-def _count_messages(counted: Counter[str]) -> Iterator[None]:
+def count_messages(counted: Counter[str]) -> Iterator[None]:
+    """Count the messages to processes of FMUs meanwhile, and what is repeated in them."""
     with ExitStack() as patches:
         for kind, method, name, count in (
             (HostPipes, "send", "messages", lambda *_: 1),

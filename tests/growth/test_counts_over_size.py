@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from benchmarks.fmu_springs import exact_A
-from benchmarks.growth.counts import count_work
+from benchmarks.growth.counts import count_messages, count_work
 from benchmarks.growth.fit import fit_power_law
 from benchmarks.growth.paths import PATHS
 
@@ -97,3 +98,34 @@ def test_a_large_fmu_that_declares_its_dependencies_takes_less_than_a_dense_matr
     counts = count_work(PATHS["fmu_both"].ways[0], states, folder)
     assert counts["megabytes"] < 8 * states**2 / 1e6
     assert counts["repetitions"] < 50
+
+
+# where derivatives are exact: these, a difference along one direction, and the point once more
+LATER_CALLS = [("fmu_directional", 20, 3, 4), ("fmu_directional", 80, 3, 4), ("fmu_both", 20, 3, 4)]
+
+
+@pytest.mark.parametrize(("name", "states", "messages", "repetitions"), LATER_CALLS)
+def test_a_later_linear_model_of_an_fmu_repeats_nothing_that_was_established(
+    name: str, states: int, messages: int, repetitions: int, folder: Path
+) -> None:
+    counted: Counter[str] = Counter()
+    with PATHS[name].ways[0].open(states, folder) as call:
+        for _ in range(3):
+            call()
+        with count_messages(counted):
+            linear = call()
+    assert np.abs(linear.A - exact_A(states)).max() < 1e-7  # a call moves the states a little
+    assert counted["messages"] <= messages
+    assert counted["repetitions"] <= repetitions
+
+
+def test_points_of_a_sweep_of_an_fmu_share_messages(folder: Path) -> None:
+    way, points = PATHS["sweep_fmu"].ways[0], 400
+    counted: Counter[str] = Counter()
+    with way.open(points, folder) as call:
+        call()
+        with count_messages(counted):
+            family = call()
+    assert len(family) == points
+    assert counted["messages"] <= points / 25
+    assert counted["repetitions"] <= 4 * points  # derivatives, two of a difference, and those along the motion
