@@ -31,7 +31,7 @@ from fmilin.export.record import (
     write_details,
     write_remarks,
 )
-from fmilin.export.sparse_entries import SparseEntries
+from fmilin.export.sparse_entries import DenseRows, SparseEntries
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.descriptor import Derivative, Descriptor, LazyDescriptor, MatrixErrors
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearizationMethod, LinearizationPoint, LinearModel
@@ -143,10 +143,22 @@ def _to_sparse_record(linear: SparseLinearModel) -> Record:
     """Return everything in a large linear model but its eigenvalues, whose number is that of the states."""
     matrices = linear.sparse
     facts = dict(_list_facts(linear))
-    facts |= {name: SparseEntries.of_matrix(getattr(matrices, name)) for name in MATRICES}
+    entries = {name: SparseEntries.of_matrix(getattr(matrices, name)) for name in MATRICES}
+    facts["sparse"] = entries
     facts |= {"eigenvalues": None, "eigenvalue_errors": None}  # not computed
     arrays = {name: Labelled(getattr(linear, name), ARRAYS[name]) for name in ("f0", "y0")}
-    return Record(FORMAT, arrays, facts, top_level=(*MATRICES, "f0", *GROUPS))
+    return Record(
+        FORMAT,
+        arrays,
+        facts,
+        top_level=("f0", *GROUPS),
+        # Programs that read a matrix by its name get it in the shape that smaller models have.
+        additions={
+            ".json": lambda: {name: DenseRows(value) for name, value in entries.items()},
+            ".npz": lambda: {name: value.to_matrix().toarray() for name, value in entries.items()},
+            ".mat": lambda: entries,
+        },
+    )
 
 
 def _list_zeros(linear: LinearModel) -> dict[str, Any]:
@@ -207,7 +219,7 @@ def _linear_model(stored: Stored) -> LinearModel:
     facts = stored.facts
     groups: dict[str, Any] = {group: read_signals(facts[group], facts["signals"][group]) for group in GROUPS}
     sizes = {group: len(signals) for group, signals in groups.items()}
-    is_stored_sparse = isinstance(facts.get("A"), Mapping)
+    is_stored_sparse = isinstance(facts.get("sparse"), Mapping)
     names = ("f0", "y0") if is_stored_sparse else tuple(ARRAYS)
     arrays: dict[str, Any] = {
         name: stored.read_array(name, tuple(sizes[axis] for axis in ARRAYS[name]), convert=finite_array)
@@ -260,7 +272,7 @@ def _read_sparse_matrices(facts: Mapping[str, Any], sizes: Mapping[str, int]) ->
     matrices: dict[str, Any] = {}
     errors: dict[str, Any] = {}
     for name, axes in MATRICES.items():
-        matrix = _read_sparse(facts[name], name, tuple(sizes[axis] for axis in axes))
+        matrix = _read_sparse(facts["sparse"][name], name, tuple(sizes[axis] for axis in axes))
         if name in ERRORS:
             error = _read_sparse(facts["errors"][name], f"the error of {name}", matrix.shape)
             # Zeros are not stored in every format: each of both has zeros where the other one alone has an entry.

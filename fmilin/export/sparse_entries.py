@@ -1,12 +1,14 @@
 """Sparse matrices in files: the positions and the values of their entries.
 
 In .mat files they are MATLAB's sparse matrices. In JSON and .npz files they are four members: ``shape``, and for each
-entry its row and its column, counted from 0, and its value. Entries may stand in any order.
+entry its row and its column, counted from 0, and its value. Entries may stand in any order. JSON has the rows of the
+matrices, too (:class:`DenseRows`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,3 +76,18 @@ class SparseEntries(dict[str, Any]):
         matrix = sparse.csr_array((values, (rows, columns)), shape=self.shape)
         matrix.sort_indices()
         return matrix
+
+
+@dataclass(frozen=True)
+class DenseRows:
+    """A sparse matrix of which JSON gets all rows, with their zeros, as of any other matrix."""
+
+    entries: SparseEntries
+
+    def to_json(self) -> str:
+        """Return the rows without making an array of them."""
+        height, width = self.entries.shape
+        texts = [["0.0"] * width for _ in range(height)]
+        for row, column, value in zip(*(part.tolist() for part in self.entries.parts), strict=True):
+            texts[row][column] = repr(value)
+        return "[" + ", ".join("[" + ", ".join(row) + "]" for row in texts) + "]"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fmilin.export.checksum import NAME, assess_checksum, compute_checksum, digest_items, digest_json, join_checksum
 from fmilin.export.record import Record, Stored
+from fmilin.export.sparse_entries import DenseRows
 from fmilin.signals import FloatArray
 
 BEGINNING = b'{\n"'  # of a document: other writers of JSON put spaces before the first name, or no line break
@@ -92,6 +93,8 @@ def _value_text(value: Any) -> str:
     The descriptor system of a Modelica model has millions of entries, nearly all of them zero: these are written
     without being converted one by one.
     """
+    if isinstance(value, DenseRows):
+        return value.to_json()
     if isinstance(value, dict) and any(isinstance(item, np.ndarray) for item in value.values()):
         return "{" + ", ".join(f"{json.dumps(str(k))}: {_value_text(item)}" for k, item in value.items()) + "}"
     if isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype == np.float64 and np.isfinite(value).all():

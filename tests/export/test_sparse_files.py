@@ -54,6 +54,12 @@ def test_scipy_and_matlab_read_sparse_matrices(linear: SparseLinearModel, tmp_pa
         assert np.array_equal(variables[name].toarray(), getattr(linear, name))
 
 
+def test_numpy_reads_arrays_as_of_smaller_models(linear: SparseLinearModel, tmp_path: Path) -> None:
+    linear.save(tmp_path / "plant.npz")
+    with np.load(tmp_path / "plant.npz") as arrays:
+        assert all(np.array_equal(arrays[name], getattr(linear, name)) for name in MATRICES)
+
+
 def test_what_another_program_saves_again_is_read(linear: SparseLinearModel, tmp_path: Path) -> None:
     linear.save(tmp_path / "plant.mat")
     variables = read((tmp_path / "plant.mat").read_bytes())
@@ -65,9 +71,16 @@ def test_what_another_program_saves_again_is_read(linear: SparseLinearModel, tmp
     assert np.array_equal(variables["A"].to_matrix().toarray(), linear.A)
 
 
-def test_json_has_positions_and_values(linear: SparseLinearModel, tmp_path: Path) -> None:
+def test_json_has_rows_as_of_smaller_models_and_positions_with_values(
+    linear: SparseLinearModel, tmp_path: Path
+) -> None:
     linear.save(tmp_path / "plant.json")
-    A = json.loads((tmp_path / "plant.json").read_text())["A"]
+    document = json.loads((tmp_path / "plant.json").read_text())
+    assert all(
+        np.array_equal(np.reshape(document[name], getattr(linear, name).shape), getattr(linear, name))
+        for name in MATRICES
+    )
+    A = document["sparse"]["A"]
     matrix = np.zeros(A["shape"])
     matrix[A["rows"], A["columns"]] = A["values"]
     assert np.array_equal(matrix, linear.A)
@@ -84,7 +97,7 @@ def test_entries_that_fit_no_matrix_are_rejected(
     linear.save(tmp_path / "plant.json")
     document = json.loads((tmp_path / "plant.json").read_text())
     del document["checksum"]
-    document["D"] = {"shape": list(linear.D.shape), "rows": [0], "columns": [0], "values": [1.0], **change}
+    document["sparse"]["D"] = {"shape": list(linear.D.shape), "rows": [0], "columns": [0], "values": [1.0], **change}
     (tmp_path / "plant.json").write_text(json.dumps(document))
     with pytest.raises(ModelError, match="is damaged"):
         fl.LinearModel.load(tmp_path / "plant.json")
