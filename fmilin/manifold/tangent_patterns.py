@@ -65,7 +65,8 @@ class TangentPattern:
         rows, columns, _ = self._entries
         terms = matrix[rows, columns] * direction[columns]
         count = len(self.depends)
-        return np.bincount(rows, terms, count), np.bincount(rows, np.abs(terms), count)
+        sums = np.bincount(rows, terms, count).astype(np.float64)
+        return sums, np.bincount(rows, np.abs(terms), count).astype(np.float64)
 
 
 def find_tangent_pattern(

@@ -102,8 +102,12 @@ class NullSpaceFactors:
         """Return the velocity without inertia, shape (n + m,), its largest entry one; None for a stack."""
         if self.K.ndim > 2:
             return None
-        direction = self.K @ self._reduced.null_vector()
-        full = np.concatenate((direction, np.zeros(self.N.shape[-1])))
+        direction = self._reduced.null_vector()
+        if direction is None:
+            return None
+        if self._K is not None:
+            direction = self._K @ direction
+        full: FloatArray = np.concatenate((direction, np.zeros(self.N.shape[-1])))
         result: FloatArray = full / np.abs(full).max()
         return result
 
