@@ -105,11 +105,10 @@ def require_writable(linear: LinearModel) -> None:
 
 def _read_numbers(linear: LinearModel, name: str) -> FloatArray:
     """Return the numbers of a matrix or vector that are not zero by the structure of the model, in any shape."""
-    numbers: FloatArray
-    if name in MATRICES and is_sparse(linear):
-        numbers = getattr(linear.sparse, name).data  # the arrays are made only where they are asked for
-    else:
-        numbers = getattr(linear, name)
+    numbers: FloatArray = (
+        # arrays of a large model are made only where they are used
+        getattr(linear.sparse, name).data if name in MATRICES and is_sparse(linear) else getattr(linear, name)
+    )
     return numbers
 
 

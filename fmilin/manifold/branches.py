@@ -56,7 +56,9 @@ def take_one_branch(nearby: Neighbourhood, measured: Slopes, options: Difference
 PATTERNS = 2  # of signs with which variables are moved together, to find kinks that no variable shows alone
 STEPS = (2.0**-17, 2.0**-21)  # in sizes of the variables: second differences of a kink shrink like them
 SHORTEST = 2.0**-50
-CANCELLED = 1e-10  # of the terms of a row that cancel, below which a change of slopes is what their rounding leaves
+CANCELLING_ROW_TOLERANCE = (
+    1e-10  # of the terms of a row that cancel, below which a change of slopes is what their rounding leaves
+)
 ALIKE = 0.3  # relative: how far the bends over these steps are apart at most; those of noise are not alike
 
 
@@ -71,7 +73,7 @@ def require_no_joint_kink(nearby: Neighbourhood, sizes: FloatArray) -> None:
     rounding = 8 * np.spacing(np.abs(nearby.base))
     # Where terms cancel, as in the turning of a free box, their rounding grows with the step as a kink does.
     terms = nearby.terms(sizes)
-    least = np.where(sizes < CANCELLED * terms, CANCELLED * terms, 0.0)
+    least = np.where(sizes < CANCELLING_ROW_TOLERANCE * terms, CANCELLING_ROW_TOLERANCE * terms, 0.0)
     patterns = _sign_patterns(count)
     directions = patterns * _weights(SEEDS[0], count) * nearby.scales
     nearby.evaluate_ahead([side * STEPS[0] * direction for direction in directions for side in (1.0, -1.0)])
